@@ -1,0 +1,31 @@
+"""Every error that akunu raises derives from `AkunuError`."""
+
+from __future__ import annotations
+
+
+class AkunuError(Exception):
+    """Base of all errors of akunu."""
+
+
+class ArgumentError(AkunuError, ValueError):
+    """An argument makes no sense; the message names it, its value and what is allowed."""
+
+
+class ModelFormatError(AkunuError):
+    """A file contradicts its own format; the message says what is wrong and where in the file."""
+
+
+class UnsupportedModelError(AkunuError):
+    """A sound file asks for an architecture, number format or kernel that akunu does not have."""
+
+
+class DeviceError(AkunuError):
+    """The device refused or failed while it ran a command."""
+
+
+class OutOfMemoryError(AkunuError, MemoryError):
+    """A model does not fit; the message says how much is needed, for what, and how much there is."""
+
+
+class ContextOverflowError(AkunuError):
+    """A prompt does not fit into the context; nothing was computed."""

@@ -1,0 +1,9 @@
+#pragma once
+
+#include <pybind11/pybind11.h>
+
+namespace akunu::python {
+
+void register_errors(pybind11::module_& m);
+
+}  // namespace akunu::python
