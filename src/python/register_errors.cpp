@@ -7,10 +7,9 @@ namespace akunu::python {
 namespace {
 
 // The exception classes live in Python (akunu/errors.py), where users read them.
-[[noreturn]] void raise(const char* class_name, const std::exception& error) {
+void raise(const char* class_name, const std::exception& error) {
   pybind11::object type = pybind11::module_::import("akunu.errors").attr(class_name);
   PyErr_SetString(type.ptr(), error.what());
-  throw pybind11::error_already_set();
 }
 
 }  // namespace
