@@ -1,0 +1,53 @@
+// What a CPU kernel is: a count of slices and a function that runs some of them. Slices are handed
+// to the workers dynamically, so a slice's result may depend on nothing but its number: that is
+// half of row invariance. The other half is that a slice treats each row on its own.
+//
+// Kernel files are compiled once per ISA level. They include nothing that defines a non-static
+// inline function, and no standard container: such a function could be emitted with AVX2 and then
+// linked for everybody.
+#pragma once
+
+#include <stdint.h>
+
+#include <cstddef>
+
+#include "core/kernel_params.h"
+#include "core/rows.h"
+
+namespace akunu::cpu {
+
+// A command as its kernel sees it during one step.
+struct Call {
+  std::byte* operands[24];  // by slot; null where an optional operand is absent
+  const void* params;       // the operation's struct of core/kernel_params.h
+  Row* rows;                // slot 26, from row 0 on; only `advance` writes
+  const Span* spans;        // slot 30
+  const uint32_t* pages;    // slot 27
+  const SequenceRecord* sequences;  // slot 28
+  Status* status;                   // slot 29; written with record_status only
+  uint32_t first_row;  // the rows to work on: first_row .. first_row + n_rows; head rows where the
+  uint32_t n_rows;     // command's extent is head_rows
+  uint32_t first_span;
+  uint32_t n_spans;
+};
+
+struct Kernel {
+  // How many slices the call has. Depends on params, first_row, n_rows and spans only.
+  uint64_t (*slices)(const Call& call);
+  // Runs slices [begin, end). `scratch` is this worker's own, 64-byte aligned.
+  void (*run)(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch);
+  // Bytes of scratch that a worker needs; depends on params only. Null: none.
+  uint64_t (*scratch_bytes)(const Call& call);
+};
+
+// Records the first error; later ones are dropped. Any worker may call it.
+static inline void record_status(Status* status, uint32_t code, uint32_t row, uint32_t detail) {
+  uint32_t expected = kStatusOk;
+  if (__atomic_compare_exchange_n(&status->code, &expected, code, false, __ATOMIC_RELAXED,
+                                  __ATOMIC_RELAXED)) {
+    status->row = row;
+    status->detail = detail;
+  }
+}
+
+}  // namespace akunu::cpu

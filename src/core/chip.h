@@ -1,0 +1,20 @@
+// Every tuning number of a device, derived from what it reports and never set by a user.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace akunu {
+
+struct ChipConfig {
+  std::string name;             // "Intel(R) Xeon(R) Processor"
+  std::string level;            // "avx2", "generic": which kernels run, and in `reason` why
+  std::string reason;
+  uint32_t workers = 1;         // threads, or cores of a GPU
+  uint64_t memory_bytes = 0;    // that the device can use in all
+  uint32_t max_prompt_rows = 512;  // prompt rows in one step; bounds the scratch memory
+  uint32_t max_head_rows = 32;     // rows with logits in one step
+  uint32_t chain_steps = 1;        // steps per submission when nothing else waits
+};
+
+}  // namespace akunu

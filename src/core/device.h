@@ -1,0 +1,224 @@
+// Device: the one virtual class. It owns memory, knows kernels, and runs programs in order.
+//
+// Threads: every method may be called from one thread at a time only, except `info`. Submissions run
+// in the order they were made. A buffer lives until it is released or the device dies; releasing
+// memory that a submission in flight may touch is the caller's mistake.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/chip.h"
+#include "core/format.h"
+#include "core/operation.h"
+#include "core/kernel_params.h"
+#include "core/rows.h"
+
+namespace akunu {
+
+struct Buffer {
+  void* handle = nullptr;
+  uint64_t size = 0;               // bytes
+  std::byte* contents = nullptr;   // null where the host cannot see the memory
+};
+
+struct Binding {
+  Buffer buffer;
+  uint64_t offset = 0;  // bytes
+  explicit operator bool() const { return buffer.handle != nullptr; }
+};
+
+// A weight as a file has it: `rows` rows of `k` numbers in `format`, row after row.
+struct WeightSource {
+  std::string_view name;
+  std::span<const std::byte> bytes;
+  Format format = Format::f32;
+  uint64_t rows = 0;
+  uint64_t k = 0;
+  std::shared_ptr<const void> owner;  // keeps `bytes` alive (the mapped file)
+};
+
+// A weight as the device has it.
+struct Weight {
+  Binding binding;
+  Format format = Format::f32;
+  uint64_t rows = 0;
+  uint64_t k = 0;
+};
+
+// Which kernel a command needs.
+struct KernelRequest {
+  Operation operation = Operation::add;
+  RowClass row_class = RowClass::single;
+  ActivationKind activation = ActivationKind::f32;             // of the activation operand, if any
+  std::array<std::optional<Format>, kMaxGroup> weights = {};   // of the weight operands, in slot order
+  Format cache = Format::f16;                                  // of the cache operands, if any
+};
+
+struct Pipeline {
+  const void* handle = nullptr;
+  explicit operator bool() const { return handle != nullptr; }
+};
+
+struct Command {
+  Operation operation = Operation::add;
+  Pipeline pipeline;
+  Extent extent;
+  std::array<Binding, kMaxOperands> operands = {};
+  std::array<std::byte, 64> params = {};
+};
+
+// A flat program: commands with every pipeline and operand bound, labels beside them.
+struct DispatchTable {
+  std::vector<Command> commands;
+  std::vector<std::string> labels;     // "layer 3 attention"; as many as commands
+  std::vector<int32_t> waits_for;      // the last earlier command that must be complete, or -1
+};
+
+// Memory that every kernel sees besides its operands (slots 26 to 30).
+struct StepMemory {
+  Buffer rows;       // Row[max_rows]
+  Buffer spans;      // Span[max_rows]
+  Buffer pages;      // uint32 page table
+  Buffer sequences;  // SequenceRecord[max_sequences]
+  Buffer status;     // Status
+};
+
+struct Program {
+  const void* handle = nullptr;
+};
+
+// One program over a run of rows. A step may hold several: prompt rows run another table than
+// generated ones, the head runs after both.
+struct Pass {
+  Program program;
+  uint32_t first_row = 0;
+  uint32_t n_rows = 0;
+  uint32_t first_head_row = 0;
+  uint32_t n_head_rows = 0;
+  uint32_t first_span = 0;
+  uint32_t n_spans = 0;
+};
+
+// Bytes that change before the first step of a submission, in queue order.
+struct Update {
+  Binding destination;
+  std::span<const std::byte> bytes;
+};
+
+// Everything that the host says about a submission. What the spans point to is copied by `submit`.
+struct Replay {
+  uint32_t steps = 1;
+  std::span<const Row> rows;    // empty: go on with the rows that are there
+  std::span<const Span> spans;  // likewise
+  std::span<const Update> updates;
+  std::span<const Pass> passes;
+};
+
+using Ticket = uint64_t;
+
+struct Outcome {
+  bool finished = false;     // false: the time-out came first
+  uint32_t steps_done = 0;
+  Status status = {};        // of the first step that recorded one
+  std::string_view label;    // of the command that recorded it; empty when all is well
+};
+
+struct MemoryUse {
+  std::string label;
+  uint64_t bytes = 0;
+  bool mapped = false;  // bytes of a mapped file, not memory of our own
+};
+
+// Sizes of the submissions that a device must be able to hold; told once, before the first compile.
+struct SubmissionLimits {
+  uint32_t max_rows = 0;
+  uint32_t max_updates = 0;
+  uint64_t max_update_bytes = 0;
+  uint32_t max_passes = 8;
+};
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  Device(const Device&) = delete;
+  Device& operator=(const Device&) = delete;
+
+  virtual std::string_view backend() const = 0;  // "cpu"
+  virtual const ChipConfig& chip() const = 0;
+
+  // Zeroed memory. Throws OutOfMemoryError.
+  virtual Buffer allocate(uint64_t bytes, std::string_view label) = 0;
+  virtual void release(const Buffer& buffer) = 0;
+  // Bytes that may still be allocated, as far as the system tells.
+  virtual uint64_t available_memory() const = 0;
+  // Totals per label, mapped weights included.
+  virtual std::vector<MemoryUse> memory_use() const = 0;
+
+  // Copies between the host and a buffer that no submission in flight touches.
+  virtual void write(const Binding& destination, std::span<const std::byte> bytes) = 0;
+  virtual void read(const Binding& source, std::span<std::byte> bytes) const = 0;
+
+  // Keeps the mapped bytes where layout and alignment allow, copies or repacks where they don't.
+  virtual Weight import_weight(const WeightSource& source) = 0;
+  virtual void release_weight(const Weight& weight) = 0;
+
+  // How this device wants the input of a matmul with a weight in `format`, and how long a row is.
+  virtual ActivationKind activation_kind(Format format) const = 0;
+  virtual uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const = 0;
+
+  // The kernel, or an empty pipeline where the device does not have it.
+  virtual Pipeline find_kernel(const KernelRequest& request) const = 0;
+
+  virtual void set_limits(const SubmissionLimits& limits) = 0;
+  virtual Program compile(DispatchTable table, const StepMemory& memory) = 0;
+  virtual void release_program(Program program) = 0;
+
+  // Neither allocates nor throws within the limits; a Replay outside them is the caller's mistake.
+  virtual Ticket submit(const Replay& replay) = 0;
+  // Waits for a ticket (and all before it). Throws DeviceError when the device itself failed, or
+  // after a fork; what kernels recorded is in the outcome.
+  virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
+
+ protected:
+  Device() = default;
+};
+
+// A buffer with an owner.
+class OwnedBuffer {
+ public:
+  OwnedBuffer() = default;
+  OwnedBuffer(std::shared_ptr<Device> device, uint64_t bytes, std::string_view label)
+      : device_(std::move(device)), buffer_(device_->allocate(bytes, label)) {}
+  OwnedBuffer(OwnedBuffer&& other) noexcept { swap(other); }
+  OwnedBuffer& operator=(OwnedBuffer&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~OwnedBuffer() {
+    if (device_) device_->release(buffer_);
+  }
+  const Buffer& get() const { return buffer_; }
+  Binding binding(uint64_t offset = 0) const { return {buffer_, offset}; }
+
+ private:
+  void swap(OwnedBuffer& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(buffer_, other.buffer_);
+  }
+  std::shared_ptr<Device> device_;
+  Buffer buffer_;
+};
+
+std::string_view name_of(ActivationKind kind);
+std::string_view name_of(RowClass row_class);
+
+}  // namespace akunu

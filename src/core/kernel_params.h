@@ -1,0 +1,142 @@
+// The parameter structs of the kernel contract (docs/kernels.md), one per operation, included by
+// C++, MSL and CUDA: 32-bit fields, explicit padding, a size that is a multiple of 16. No field
+// holds a product of sizes; kernels widen to 64 bits before they multiply.
+#pragma once
+
+#include <stdint.h>
+
+namespace akunu {
+
+constexpr uint32_t kPagePositions = 256;  // positions per page of the cache
+
+struct EmbedParams {
+  uint32_t dim;
+  uint32_t vocab_size;
+  uint32_t log_stride;  // positions per sequence in the token log
+  float scale;          // 1 for most models
+};
+
+struct NormParams {
+  uint32_t dim;
+  float epsilon;
+  uint32_t padding[2];
+};
+
+struct MatmulParams {
+  uint32_t n;  // rows of the weight: columns of the result
+  uint32_t k;  // columns of the weight: columns of the activation
+  uint32_t padding[2];
+};
+
+constexpr uint32_t kMaxGroup = 3;
+
+struct MatmulGroupParams {
+  uint32_t k;
+  uint32_t n[kMaxGroup];  // rows of each weight; 0: this member is absent
+};
+
+struct BiasParams {
+  uint32_t n;
+  uint32_t padding[3];
+};
+
+struct HeadNormParams {
+  uint32_t n_heads;
+  uint32_t head_dim;
+  float epsilon;
+  uint32_t padding;
+};
+
+struct RopeAnglesParams {
+  uint32_t n_pairs;  // rope_dim / 2
+  uint32_t padding[3];
+};
+
+constexpr uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
+constexpr uint32_t kRopeHalves = 1;       // dimension i rotates with i + rope_dim / 2
+
+struct RopeParams {
+  uint32_t n_heads;
+  uint32_t head_dim;
+  uint32_t n_pairs;  // rope_dim / 2; dimensions from rope_dim on stay as they are
+  uint32_t style;    // kRopeInterleaved or kRopeHalves
+};
+
+struct KvWriteParams {
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t page_table_stride;  // entries per sequence in the page table
+  uint32_t page_table_base;    // first entry of this layer's cache group
+};
+
+struct RopeKvWriteParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t n_pairs;
+  uint32_t style;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  float epsilon;  // of the per-head norms, where there are any
+};
+
+struct AttentionParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;  // divides n_heads
+  uint32_t head_dim;
+  uint32_t window;  // positions a row sees, its own included; 0: all of them
+  float scale;      // usually 1 / sqrt(head_dim)
+  float soft_cap;   // 0: none; else scores become soft_cap * tanh(score / soft_cap)
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+};
+
+constexpr uint32_t kActivationSilu = 0;
+constexpr uint32_t kActivationGeluTanh = 1;
+
+struct GatedActivationParams {
+  uint32_t n;
+  uint32_t activation;  // kActivation...
+  uint32_t padding[2];
+};
+
+struct AddParams {
+  uint32_t n;
+  uint32_t padding[3];
+};
+
+struct GatherParams {
+  uint32_t dim;
+  uint32_t padding[3];
+};
+
+struct SampleParams {
+  uint32_t vocab_size;
+  uint32_t log_stride;
+  float soft_cap;  // of the logits; 0: none
+  uint32_t padding;
+};
+
+struct AdvanceParams {
+  uint32_t log_stride;
+  uint32_t padding[3];
+};
+
+// Where position `position` of a sequence lies: the page's number in the pool. `pages` is the whole
+// page table, pages[group][sequence][n].
+static inline uint32_t page_of(const uint32_t* pages, uint32_t page_table_base,
+                               uint32_t page_table_stride, uint32_t sequence, uint32_t position) {
+  return pages[static_cast<uint64_t>(page_table_base) +
+               static_cast<uint64_t>(sequence) * page_table_stride + position / kPagePositions];
+}
+
+// Offset in elements of (page, kv head, position in the page) in a layer's K or V pool, which is
+// laid out [page][kv_head][kPagePositions][head_dim].
+static inline uint64_t kv_offset(uint32_t page, uint32_t n_kv_heads, uint32_t kv_head,
+                                 uint32_t position_in_page, uint32_t head_dim) {
+  return ((static_cast<uint64_t>(page) * n_kv_heads + kv_head) * kPagePositions +
+          position_in_page) *
+         head_dim;
+}
+
+}  // namespace akunu

@@ -1,0 +1,98 @@
+#include "core/operation.h"
+
+#include <array>
+
+#include "core/kernel_params.h"
+
+namespace akunu {
+namespace {
+
+using enum OperandKind;
+using enum Access;
+
+template <size_t N>
+using Operands = std::array<OperandInfo, N>;
+
+constexpr Operands<3> kEmbed{{{"tokens", log, in}, {"table", weight, in}, {"out", rows, out}}};
+constexpr Operands<2> kRopeAngles{{{"inverse_frequencies", vector, in}, {"angles", rows, out}}};
+constexpr Operands<3> kRmsNorm{{{"input", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
+constexpr Operands<3> kMatmul{{{"input", activation, in}, {"weight", weight, in}, {"out", rows, out}}};
+constexpr Operands<2> kAddBias{{{"data", rows, inout}, {"bias", vector, in}}};
+constexpr Operands<2> kHeadNorm{{{"data", rows, inout}, {"weight", vector, in}}};
+constexpr Operands<2> kRope{{{"data", rows, inout}, {"angles", rows, in}}};
+constexpr Operands<4> kKvWrite{
+    {{"key", rows, in}, {"value", rows, in}, {"key_cache", cache, inout}, {"value_cache", cache, inout}}};
+constexpr Operands<4> kAttention{
+    {{"query", rows, in}, {"key_cache", cache, in}, {"value_cache", cache, in}, {"out", activation, out}}};
+constexpr Operands<2> kAdd{{{"data", rows, inout}, {"other", rows, in}}};
+constexpr Operands<3> kGatedActivation{{{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
+constexpr Operands<2> kGatherHead{{{"input", rows, in}, {"out", head_rows, out}}};
+constexpr Operands<3> kSample{{{"logits", head_rows, inout}, {"tokens", log, inout}, {"picked", picked, out}}};
+constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
+constexpr Operands<10> kMatmulGroup{{{"input", activation, in},
+                                     {"weight_0", weight, in},
+                                     {"weight_1", weight, in, true},
+                                     {"weight_2", weight, in, true},
+                                     {"bias_0", vector, in, true},
+                                     {"bias_1", vector, in, true},
+                                     {"bias_2", vector, in, true},
+                                     {"out_0", rows, out},
+                                     {"out_1", rows, out, true},
+                                     {"out_2", rows, out, true}}};
+constexpr Operands<3> kMatmulAdd{{{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
+constexpr Operands<6> kRopeKvWrite{{{"query", rows, inout},
+                                    {"key", rows, in},
+                                    {"value", rows, in},
+                                    {"angles", rows, in},
+                                    {"key_cache", cache, inout},
+                                    {"value_cache", cache, inout}}};
+constexpr Operands<8> kNormRopeKvWrite{{{"query", rows, inout},
+                                        {"key", rows, in},
+                                        {"value", rows, in},
+                                        {"angles", rows, in},
+                                        {"key_cache", cache, inout},
+                                        {"value_cache", cache, inout},
+                                        {"query_norm", vector, in},
+                                        {"key_norm", vector, in}}};
+
+constexpr std::array<OperationInfo, kOperationCount> kOperations{{
+    {"embed", kEmbed, sizeof(EmbedParams)},
+    {"rope_angles", kRopeAngles, sizeof(RopeAnglesParams)},
+    {"rms_norm", kRmsNorm, sizeof(NormParams)},
+    {"matmul", kMatmul, sizeof(MatmulParams)},
+    {"add_bias", kAddBias, sizeof(BiasParams)},
+    {"head_norm", kHeadNorm, sizeof(HeadNormParams)},
+    {"rope", kRope, sizeof(RopeParams)},
+    {"kv_write", kKvWrite, sizeof(KvWriteParams)},
+    {"attention", kAttention, sizeof(AttentionParams)},
+    {"add", kAdd, sizeof(AddParams)},
+    {"gated_activation", kGatedActivation, sizeof(GatedActivationParams)},
+    {"gather_head", kGatherHead, sizeof(GatherParams)},
+    {"sample", kSample, sizeof(SampleParams)},
+    {"advance", kAdvance, sizeof(AdvanceParams), true},
+    {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
+    {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
+    {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},
+    {"norm_rope_kv_write", kNormRopeKvWrite, sizeof(RopeKvWriteParams)},
+}};
+
+constexpr bool sizes_are_multiples_of_16() {
+  for (const OperationInfo& info : kOperations)
+    if (info.params_size % 16 != 0 || info.operands.size() > kMaxOperands) return false;
+  return true;
+}
+static_assert(sizes_are_multiples_of_16());
+
+}  // namespace
+
+const OperationInfo& operation_info(Operation operation) {
+  return kOperations[static_cast<size_t>(operation)];
+}
+
+std::optional<Operation> operation_from_name(std::string_view name) {
+  for (uint32_t i = 0; i < kOperationCount; ++i)
+    if (kOperations[i].name == name) return static_cast<Operation>(i);
+  return std::nullopt;
+}
+
+}  // namespace akunu

@@ -1,0 +1,92 @@
+// The operations: names that mean the same on every backend. docs/kernels.md says for each what it
+// computes; the table here says which operands it has, and is what dependencies are derived from.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+
+namespace akunu {
+
+enum class Operation : uint8_t {
+  embed,
+  rope_angles,
+  rms_norm,
+  matmul,
+  add_bias,
+  head_norm,
+  rope,
+  kv_write,
+  attention,
+  add,
+  gated_activation,
+  gather_head,
+  sample,
+  advance,
+  // Fused; each equals its sequence in core/fuse.cpp.
+  matmul_group,
+  matmul_add,
+  rope_kv_write,
+  norm_rope_kv_write,
+};
+constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::norm_rope_kv_write) + 1;
+
+enum class Access : uint8_t { in, out, inout };
+
+// What lies behind a slot.
+enum class OperandKind : uint8_t {
+  weight,      // [n, k] in a format, imported on the device
+  vector,      // float32 [n]: norm weights, biases, RoPE frequencies
+  rows,        // float32 [rows, n]; [head_rows, n] where the command's extent is head_rows
+  activation,  // [rows, k] in the device's activation kind; likewise
+  head_rows,   // float32 [head_rows, n], whatever the extent
+  cache,       // one layer's K or V pool
+  log,         // uint32 [sequences, log_stride]
+  picked,      // uint32 [rows]
+};
+
+struct OperandInfo {
+  std::string_view name;
+  OperandKind kind;
+  Access access;
+  bool optional = false;  // the binding may be empty
+};
+
+struct OperationInfo {
+  std::string_view name;
+  std::span<const OperandInfo> operands;  // slot i is operands[i]
+  uint32_t params_size;                   // bytes at slot 25
+  bool writes_rows = false;               // slot 26 is out: every later command waits for it
+};
+
+const OperationInfo& operation_info(Operation operation);
+std::optional<Operation> operation_from_name(std::string_view name);
+
+// Slots of a command: operands first, then what every kernel may read.
+constexpr uint32_t kMaxOperands = 24;  // slots 0..23
+constexpr uint32_t kSlotWorkspace = 24;
+constexpr uint32_t kSlotParams = 25;
+constexpr uint32_t kSlotRows = 26;
+constexpr uint32_t kSlotPages = 27;
+constexpr uint32_t kSlotSequences = 28;
+constexpr uint32_t kSlotStatus = 29;
+constexpr uint32_t kSlotSpans = 30;
+
+// Row classes follow the role of a token: prompt rows run `many` (GEMM); generated, drafted and
+// forced rows run `single` or `few`, which are one arithmetic, equal bit for bit.
+enum class RowClass : uint8_t { single, few, many };
+constexpr uint32_t kMaxFewRows = 16;
+
+// How a device wants the input of a matmul. Layout and rounding: docs/kernels.md.
+enum class ActivationKind : uint8_t { f32, f16, bf16, q8_32 };
+
+// What an operation covers; how (tiles, threads, shared memory) is the pipeline's business.
+enum class Symbol : uint8_t { one, rows, head_rows, spans, kv_pages, expert_pairs };
+
+struct Extent {
+  Symbol symbol = Symbol::rows;
+  uint64_t factor = 1;
+};
+
+}  // namespace akunu

@@ -1,0 +1,85 @@
+// What a step works on. These structs lie in device memory and are read by C++, MSL and CUDA alike:
+// 32-bit fields only, explicit padding, fixed sizes.
+//
+// A row is one position of one sequence. A span is a run of consecutive rows of one sequence. A
+// sequence record holds what a conversation needs on the device. Tokens live in a log per sequence:
+// a row reads its token at tokens[sequence][position]; the sampler writes picked[row] and, for
+// chained rows, tokens[sequence][position + 1]; `advance` then moves the chained rows on in place,
+// so that every step of a chain is the same commands over the same memory.
+#pragma once
+
+#include <stdint.h>
+
+namespace akunu {
+
+// Says "none" in a field that otherwise holds an index.
+constexpr uint32_t kNone = 0xffffffffu;
+
+// Flags of a row.
+constexpr uint32_t kRowActive = 1u << 0;       // cleared: the row writes nothing that outlives the step
+constexpr uint32_t kRowChained = 1u << 1;      // the picked token is logged and the row moves on
+constexpr uint32_t kRowPrompt = 1u << 2;       // runs the `many` kernels
+constexpr uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)
+
+struct Row {
+  uint32_t sequence;       // index of the sequence record, the token log and the page tables
+  uint32_t position;       // of this row's token in its sequence
+  uint32_t kv_length;      // positions that it attends to, its own included
+  uint32_t draw;           // index in the text of the token its logits choose; the sampler's counter
+  uint32_t flags;          // kRow...
+  uint32_t head_row;       // row of the head's buffers that its logits go to, or kNone
+  uint32_t span;           // index of its span
+  uint32_t adapter;        // kNone (reserved)
+  uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
+  uint32_t reserved[7];
+};
+static_assert(sizeof(Row) == 64, "a row is 64 bytes on every device");
+
+struct Span {
+  uint32_t sequence;
+  uint32_t first_row;
+  uint32_t n_rows;
+  uint32_t reserved;
+};
+static_assert(sizeof(Span) == 16, "a span is 16 bytes on every device");
+
+constexpr uint32_t kSequenceRecordVersion = 1;
+constexpr uint32_t kMaxStopIds = 32;
+
+// A neutral value switches a setting off: temperature 0 is greedy; top_k 0, top_p 1, min_p 0,
+// repetition_penalty 1, frequency_penalty 0, presence_penalty 0.
+struct SequenceRecord {
+  uint32_t version;  // kSequenceRecordVersion
+  uint32_t seed_low;
+  uint32_t seed_high;
+  uint32_t choice;  // which of several answers to one prompt; part of the noise key
+  float temperature;
+  uint32_t top_k;
+  float top_p;
+  float min_p;
+  float repetition_penalty;  // over the last `penalty_window` tokens of the log
+  float frequency_penalty;
+  float presence_penalty;
+  uint32_t penalty_window;  // tokens, the row's own included
+  uint32_t n_stop_ids;
+  uint32_t mask;  // kNone (reserved: a grammar's token mask)
+  uint32_t reserved[18];
+  uint32_t stop_ids[kMaxStopIds];  // a chained row that picks one clears its kRowActive
+};
+static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");
+
+// Written by kernels, read by the host after `wait`. 0 is well.
+constexpr uint32_t kStatusOk = 0;
+constexpr uint32_t kStatusNotANumber = 1;   // a row's logits hold NaN
+constexpr uint32_t kStatusBadToken = 2;     // a token of the log is outside the vocabulary
+constexpr uint32_t kStatusNoCandidate = 3;  // every logit of a row is -inf
+
+struct Status {
+  uint32_t code;    // the first kStatus... recorded
+  uint32_t row;     // of the row (or head row) that recorded it
+  uint32_t detail;  // the offending token, where there is one
+  uint32_t reserved;
+};
+static_assert(sizeof(Status) == 16, "the status is 16 bytes on every device");
+
+}  // namespace akunu
