@@ -1,0 +1,73 @@
+// ArchDescriptor: everything that a model's architecture says and its tensors don't. A family is one
+// function that fills it from what the file says; nobody below it asks for an architecture's name.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace akunu {
+
+// What a model file says, whatever its format; 0 or empty where it says nothing.
+struct ModelConfig {
+  std::string architecture;  // "llama", "qwen3", ...
+  std::string name;
+  uint32_t dim = 0;
+  uint32_t n_layers = 0;
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t ffn_dim = 0;
+  uint32_t vocab_size = 0;
+  uint32_t context_length = 0;  // positions that the model was trained on
+  uint32_t rope_dim = 0;        // leading dimensions of a head that rotate
+  float rope_theta = 0;
+  float rope_linear_factor = 1;  // positions are divided by it
+  float norm_epsilon = 0;
+};
+
+enum class Mixer : uint8_t { attention };
+enum class RopeStyle : uint8_t {
+  none,
+  interleaved,  // dimension 2i rotates with 2i + 1
+  halves,       // dimension i rotates with i + rope_dim / 2
+};
+enum class FeedForward : uint8_t { gated };
+enum class Activation : uint8_t { silu, gelu_tanh };
+
+struct LayerDescriptor {
+  Mixer mixer = Mixer::attention;
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  float attention_scale = 0;
+  float attention_soft_cap = 0;  // 0: none
+  uint32_t window = 0;           // positions that a row sees; 0: all
+  RopeStyle rope_style = RopeStyle::none;
+  uint32_t rope_dim = 0;
+  float rope_theta = 0;
+  float rope_linear_factor = 1;
+  uint32_t cache_group = 0;
+  FeedForward feed_forward = FeedForward::gated;
+  Activation activation = Activation::silu;
+  uint32_t ffn_dim = 0;
+};
+
+struct ArchDescriptor {
+  uint32_t dim = 0;
+  uint32_t vocab_size = 0;
+  uint32_t context_length = 0;
+  float norm_epsilon = 0;
+  float embedding_scale = 1;
+  float logit_soft_cap = 0;  // 0: none
+  std::vector<LayerDescriptor> layers;
+};
+
+// Throws UnsupportedModelError for an architecture that is not here (naming those that are) and
+// ModelFormatError where the numbers contradict each other.
+ArchDescriptor describe(const ModelConfig& config);
+
+bool is_known_architecture(std::string_view name);
+
+}  // namespace akunu

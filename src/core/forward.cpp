@@ -1,0 +1,305 @@
+#include "core/forward.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "core/kernel_params.h"
+
+namespace akunu {
+namespace {
+
+class Builder {
+ public:
+  Builder(const ArchDescriptor& arch, const TensorMap& tensors,
+          const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
+          const Device& device)
+      : arch_(arch),
+        tensors_(tensors),
+        inverse_frequencies_(inverse_frequencies),
+        memory_(memory),
+        device_(device) {}
+
+  Forward build() {
+    nodes_ = &forward_.body;
+    tokens_ = bound("tokens", memory_.tokens);
+    residual_ = rows("residual", arch_.dim);
+    embed();
+    angles();
+    for (uint32_t i = 0; i < arch_.layers.size(); ++i) layer(i);
+
+    nodes_ = &forward_.logits;
+    head();
+
+    nodes_ = &forward_.choose;
+    choose();
+    return std::move(forward_);
+  }
+
+ private:
+  // --- values -------------------------------------------------------------------------------
+
+  ValueId add_value(Value value) {
+    if (const auto found = ids_.find(value.name); found != ids_.end()) return found->second;
+    if (forward_.values.size() >= kNoValue) throw UnsupportedModelError("the model has too many tensors");
+    const auto id = static_cast<ValueId>(forward_.values.size());
+    ids_.emplace(value.name, id);
+    forward_.values.push_back(std::move(value));
+    return id;
+  }
+
+  ValueId bound(const std::string& name, const Binding& binding, Format format = Format::f32) {
+    return add_value({.name = name, .binding = binding, .format = format});
+  }
+
+  // Layers share the scratch values of one name; a value of another width is another value.
+  ValueId scratch(const std::string& name, uint64_t bytes, Symbol per, ActivationKind kind) {
+    return add_value({.name = name + ":" + std::to_string(bytes),
+                      .binding = {},
+                      .bytes_per_row = bytes,
+                      .per = per,
+                      .activation = kind});
+  }
+  ValueId rows(const std::string& name, uint64_t n, Symbol per = Symbol::rows) {
+    return scratch(name, n * sizeof(float), per, ActivationKind::f32);
+  }
+  ValueId activation(const std::string& name, ActivationKind kind, uint64_t k, Symbol per = Symbol::rows) {
+    return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k), per, kind);
+  }
+
+  const Weight* find(const std::string& name) const {
+    const auto found = tensors_.find(name);
+    return found == tensors_.end() ? nullptr : &found->second;
+  }
+
+  const Weight& tensor(const std::string& name, uint64_t n_rows, uint64_t k) const {
+    const Weight* weight = find(name);
+    if (weight == nullptr) throw ModelFormatError("tensor " + name + " is missing");
+    if (weight->rows != n_rows || weight->k != k)
+      throw ModelFormatError("tensor " + name + " is [" + std::to_string(weight->rows) + ", " +
+                             std::to_string(weight->k) + "]; the model's numbers ask for [" +
+                             std::to_string(n_rows) + ", " + std::to_string(k) + "]");
+    return *weight;
+  }
+
+  ValueId weight(const std::string& name, uint64_t n, uint64_t k) {
+    const Weight& weight = tensor(name, n, k);
+    return bound(name, weight.binding, weight.format);
+  }
+  ValueId vector(const std::string& name, uint64_t n) { return bound(name, tensor(name, 1, n).binding); }
+
+  ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
+    return device_.activation_kind(tensor(weight_name, n, k).format);
+  }
+
+  // --- operations ---------------------------------------------------------------------------
+
+  template <class Params>
+  void emit(Operation operation, const std::string& label, std::initializer_list<ValueId> operands,
+            const Params& params, Symbol symbol = Symbol::rows) {
+    Node node;
+    node.operation = operation;
+    node.extent = {symbol, 1};
+    std::copy(operands.begin(), operands.end(), node.operands.begin());
+    node.set(params);
+    node.label = label;
+    nodes_->push_back(std::move(node));
+  }
+
+  void norm(const std::string& label, ValueId input, const std::string& weight_name, ValueId out,
+            Symbol symbol = Symbol::rows) {
+    emit(Operation::rms_norm, label, {input, vector(weight_name, arch_.dim), out},
+         NormParams{arch_.dim, arch_.norm_epsilon, {}}, symbol);
+  }
+
+  void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
+              uint32_t k, ValueId out, Symbol symbol = Symbol::rows) {
+    emit(Operation::matmul, label, {input, weight(weight_name, n, k), out}, MatmulParams{n, k, {}}, symbol);
+  }
+
+  void bias_if_present(const std::string& label, ValueId data, const std::string& name, uint32_t n) {
+    if (find(name) == nullptr) return;
+    emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}});
+  }
+
+  void embed() {
+    const Weight& table = tensor("token_embedding.weight", arch_.vocab_size, arch_.dim);
+    emit(Operation::embed, "embedding",
+         {tokens_, bound("token_embedding.weight", table.binding, table.format), residual_},
+         EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale});
+  }
+
+  // Layers with the same frequencies share their angles, computed once per step.
+  void angles() {
+    for (uint32_t i = 0; i < arch_.layers.size(); ++i) {
+      const LayerDescriptor& layer = arch_.layers[i];
+      if (layer.rope_style == RopeStyle::none) {
+        angles_.push_back(kNoValue);
+        continue;
+      }
+      const Binding& frequencies = inverse_frequencies_[i];
+      const std::string name = "inverse frequencies " + std::to_string(i);
+      ValueId out = kNoValue;
+      for (uint32_t earlier = 0; earlier < i && out == kNoValue; ++earlier)
+        if (inverse_frequencies_[earlier].buffer.handle == frequencies.buffer.handle &&
+            inverse_frequencies_[earlier].offset == frequencies.offset)
+          out = angles_[earlier];
+      if (out == kNoValue) {
+        out = rows("angles of " + name, layer.rope_dim);
+        emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
+             RopeAnglesParams{layer.rope_dim / 2, {}});
+      }
+      angles_.push_back(out);
+    }
+  }
+
+  void layer(uint32_t index) {
+    attention(index, "layers." + std::to_string(index) + ".", "layer " + std::to_string(index) + " ");
+    feed_forward(index, "layers." + std::to_string(index) + ".", "layer " + std::to_string(index) + " ");
+  }
+
+  void attention(uint32_t index, const std::string& prefix, const std::string& label) {
+    const LayerDescriptor& layer = arch_.layers[index];
+    const uint32_t q_dim = layer.n_heads * layer.head_dim;
+    const uint32_t kv_dim = layer.n_kv_heads * layer.head_dim;
+    const std::string name = prefix + "attention.";
+
+    struct Projection {
+      const char* letter;
+      uint32_t n;
+      ValueId out;
+    };
+    const std::array projections{
+        Projection{"q", q_dim, rows("query", q_dim)},
+        Projection{"k", kv_dim, rows("key", kv_dim)},
+        Projection{"v", kv_dim, rows("value", kv_dim)},
+    };
+    const ValueId query = projections[0].out;
+    const ValueId key = projections[1].out;
+    const ValueId value = projections[2].out;
+
+    // The norm is written once per activation kind that the three weights want: usually one.
+    std::map<ActivationKind, ValueId> normed;
+    for (const Projection& each : projections) {
+      const ActivationKind kind = kind_for(name + each.letter + ".weight", each.n, arch_.dim);
+      if (normed.contains(kind)) continue;
+      normed[kind] = activation("normed", kind, arch_.dim);
+      norm(label + "attention norm", residual_, prefix + "attention_norm.weight", normed[kind]);
+    }
+    for (const Projection& each : projections)
+      matmul(label + each.letter, normed.at(kind_for(name + each.letter + ".weight", each.n, arch_.dim)),
+             name + each.letter + ".weight", each.n, arch_.dim, each.out);
+    for (const Projection& each : projections)
+      bias_if_present(label + each.letter + " bias", each.out, name + each.letter + ".bias", each.n);
+
+    if (find(name + "q_norm.weight") != nullptr)
+      emit(Operation::head_norm, label + "q norm", {query, vector(name + "q_norm.weight", layer.head_dim)},
+           HeadNormParams{layer.n_heads, layer.head_dim, arch_.norm_epsilon, 0});
+    if (find(name + "k_norm.weight") != nullptr)
+      emit(Operation::head_norm, label + "k norm", {key, vector(name + "k_norm.weight", layer.head_dim)},
+           HeadNormParams{layer.n_kv_heads, layer.head_dim, arch_.norm_epsilon, 0});
+
+    if (layer.rope_style != RopeStyle::none) {
+      const uint32_t style = layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
+      const ValueId angles = angles_[index];
+      emit(Operation::rope, label + "q rope", {query, angles},
+           RopeParams{layer.n_heads, layer.head_dim, layer.rope_dim / 2, style});
+      emit(Operation::rope, label + "k rope", {key, angles},
+           RopeParams{layer.n_kv_heads, layer.head_dim, layer.rope_dim / 2, style});
+    }
+
+    const std::string cache = "layer " + std::to_string(index) + " ";
+    const ValueId keys = bound(cache + "keys", memory_.layers[index].keys, memory_.cache_format);
+    const ValueId values = bound(cache + "values", memory_.layers[index].values, memory_.cache_format);
+    const uint32_t table_base = memory_.page_table_bases[layer.cache_group];
+    emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
+         KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
+
+    const ActivationKind kind = kind_for(name + "output.weight", arch_.dim, q_dim);
+    const ValueId attended = activation("attended", kind, q_dim);
+    emit(Operation::attention, label + "attention", {query, keys, values, attended},
+         AttentionParams{layer.n_heads, layer.n_kv_heads, layer.head_dim, layer.window,
+                         layer.attention_scale, layer.attention_soft_cap, memory_.page_table_stride,
+                         table_base});
+    add_projection(label + "attention output", attended, name + "output", q_dim);
+  }
+
+  void feed_forward(uint32_t index, const std::string& prefix, const std::string& label) {
+    const LayerDescriptor& layer = arch_.layers[index];
+    const std::string name = prefix + "ffn.";
+    std::map<ActivationKind, ValueId> normed;
+    for (const char* part : {"gate", "up"}) {
+      const ActivationKind kind = kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim);
+      if (normed.contains(kind)) continue;
+      normed[kind] = activation("normed", kind, arch_.dim);
+      norm(label + "ffn norm", residual_, prefix + "ffn_norm.weight", normed[kind]);
+    }
+    for (const char* part : {"gate", "up"})
+      matmul(label + part, normed.at(kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim)),
+             name + part + ".weight", layer.ffn_dim, arch_.dim, rows(part, layer.ffn_dim));
+
+    const ValueId hidden =
+        activation("hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);
+    const uint32_t act = layer.activation == Activation::silu ? kActivationSilu : kActivationGeluTanh;
+    emit(Operation::gated_activation, label + "activation",
+         {rows("gate", layer.ffn_dim), rows("up", layer.ffn_dim), hidden},
+         GatedActivationParams{layer.ffn_dim, act, {}});
+    add_projection(label + "down", hidden, name + "down", layer.ffn_dim);
+  }
+
+  // residual += weight * input (+ bias)
+  void add_projection(const std::string& label, ValueId input, const std::string& name, uint32_t k) {
+    const ValueId projected = rows("projected", arch_.dim);
+    matmul(label, input, name + ".weight", arch_.dim, k, projected);
+    bias_if_present(label + " bias", projected, name + ".bias", arch_.dim);
+    emit(Operation::add, label + " add", {residual_, projected}, AddParams{arch_.dim, {}});
+  }
+
+  void head() {
+    const bool tied = find("output.weight") == nullptr;
+    const std::string name = tied ? "token_embedding.weight" : "output.weight";
+    const ActivationKind kind = kind_for(name, arch_.vocab_size, arch_.dim);
+    const ValueId gathered = rows("head residual", arch_.dim, Symbol::head_rows);
+    const ValueId normed = activation("head normed", kind, arch_.dim, Symbol::head_rows);
+    forward_.logits_value = rows("logits", arch_.vocab_size, Symbol::head_rows);
+    emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
+    norm("head norm", gathered, "output_norm.weight", normed, Symbol::head_rows);
+    matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value, Symbol::head_rows);
+  }
+
+  void choose() {
+    const ValueId picked = bound("picked", memory_.picked);
+    emit(Operation::sample, "sample", {forward_.logits_value, tokens_, picked},
+         SampleParams{arch_.vocab_size, memory_.log_stride, arch_.logit_soft_cap, 0});
+    emit(Operation::advance, "advance", {picked, tokens_}, AdvanceParams{memory_.log_stride, {}});
+  }
+
+  const ArchDescriptor& arch_;
+  const TensorMap& tensors_;
+  const std::vector<Binding>& inverse_frequencies_;
+  const ForwardMemory& memory_;
+  const Device& device_;
+
+  Forward forward_;
+  std::vector<Node>* nodes_ = nullptr;
+  std::map<std::string, ValueId> ids_;
+  std::vector<ValueId> angles_;  // per layer
+  ValueId tokens_ = kNoValue;
+  ValueId residual_ = kNoValue;
+};
+
+}  // namespace
+
+Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
+                      const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
+                      const Device& device) {
+  return Builder(arch, tensors, inverse_frequencies, memory, device).build();
+}
+
+ScratchPerRow scratch_per_row(const std::vector<Value>& values) {
+  ScratchPerRow sum;
+  for (const Value& value : values)
+    (value.per == Symbol::head_rows ? sum.head_row : sum.row) += value.bytes_per_row;
+  return sum;
+}
+
+}  // namespace akunu

@@ -1,0 +1,99 @@
+// The forward pass, written once: unfused operations over named values, made from the architecture's
+// description, the tensors that are there, and what the device says about activations. It knows no
+// architecture's and no backend's name. `fuse` rewrites it; `table` binds it.
+#pragma once
+
+#include <cstring>
+#include <functional>
+#include <map>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "core/arch.h"
+#include "core/device.h"
+#include "core/operation.h"
+
+namespace akunu {
+
+// Every tensor of a model on the device, by canonical name (src/weight/names.h). One-dimensional
+// tensors are float32 with rows = 1.
+using TensorMap = std::map<std::string, Weight, std::less<>>;
+
+// One cache group's pools, layer by layer; a layer outside the group has empty bindings.
+struct LayerCache {
+  Binding keys;
+  Binding values;
+};
+
+// What the forward pass needs besides the weights: memory that outlives a step.
+struct ForwardMemory {
+  std::vector<LayerCache> layers;
+  Format cache_format = Format::f16;
+  Binding tokens;               // uint32 [max_sequences, log_stride]
+  uint32_t log_stride = 0;
+  Binding picked;               // uint32 [max_rows]
+  uint32_t page_table_stride = 0;          // entries per sequence
+  std::vector<uint32_t> page_table_bases;  // per cache group: its first entry
+};
+
+using ValueId = uint16_t;
+constexpr ValueId kNoValue = 0xffff;
+
+// A thing that operations read and write. Scratch values get memory from `table`, the others have it.
+struct Value {
+  std::string name;
+  Binding binding;                 // empty for scratch
+  uint64_t bytes_per_row = 0;      // scratch only
+  Symbol per = Symbol::rows;       // scratch only: rows or head_rows
+  ActivationKind activation = ActivationKind::f32;  // kind `activation` only
+  Format format = Format::f32;                      // weights and caches
+};
+
+struct Node {
+  Operation operation = Operation::add;
+  Extent extent;
+  std::array<ValueId, kMaxOperands> operands = {};
+  std::array<std::byte, 64> params = {};
+  std::string label;
+
+  Node() { operands.fill(kNoValue); }
+  template <class Params>
+  Params get() const {
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 64);
+    Params value;
+    std::memcpy(&value, params.data(), sizeof(Params));
+    return value;
+  }
+  template <class Params>
+  void set(const Params& value) {
+    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 64);
+    std::memcpy(params.data(), &value, sizeof(Params));
+  }
+};
+
+// The pass is cut into three programs, so that logits may be wanted without a choice, and a mask may
+// be computed on the host between the two.
+struct Forward {
+  std::vector<Value> values;
+  std::vector<Node> body;    // tokens to residual rows
+  std::vector<Node> logits;  // residual rows to logits of the head rows
+  std::vector<Node> choose;  // logits to tokens; moves the chained rows on
+  ValueId logits_value = kNoValue;
+};
+
+// `inverse_frequencies[l]` holds rope_dim / 2 float32 for layer l (layers may share one).
+// Throws ModelFormatError where a tensor is missing or has another shape than the description says.
+Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
+                      const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
+                      const Device& device);
+
+// Scratch bytes of one row and of one head row, were every value kept: an upper bound that is known
+// before anything is allocated.
+struct ScratchPerRow {
+  uint64_t row = 0;
+  uint64_t head_row = 0;
+};
+ScratchPerRow scratch_per_row(const std::vector<Value>& values);
+
+}  // namespace akunu
