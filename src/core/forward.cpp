@@ -295,11 +295,4 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
   return Builder(arch, tensors, inverse_frequencies, memory, device).build();
 }
 
-ScratchPerRow scratch_per_row(const std::vector<Value>& values) {
-  ScratchPerRow sum;
-  for (const Value& value : values)
-    (value.per == Symbol::head_rows ? sum.head_row : sum.row) += value.bytes_per_row;
-  return sum;
-}
-
 }  // namespace akunu

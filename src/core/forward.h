@@ -88,12 +88,4 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
                       const Device& device);
 
-// Scratch bytes of one row and of one head row, were every value kept: an upper bound that is known
-// before anything is allocated.
-struct ScratchPerRow {
-  uint64_t row = 0;
-  uint64_t head_row = 0;
-};
-ScratchPerRow scratch_per_row(const std::vector<Value>& values);
-
 }  // namespace akunu

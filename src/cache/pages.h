@@ -1,0 +1,63 @@
+// Pages of the K/V cache. A page holds 256 positions of one sequence in every layer of its group;
+// pages are counted by reference, so that sequences may share them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "core/arch.h"
+#include "core/device.h"
+#include "core/forward.h"
+
+namespace akunu {
+
+// Which pages of a group are free. Never allocates after construction.
+class PagePool {
+ public:
+  explicit PagePool(uint32_t n_pages);
+
+  uint32_t n_pages() const { return static_cast<uint32_t>(references_.size()); }
+  uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
+
+  // Fills `pages` with free pages, each with one reference; false (and nothing taken) if too few.
+  bool take(std::span<uint32_t> pages);
+  void share(uint32_t page);    // one reference more
+  void release(uint32_t page);  // one less; free at none
+
+ private:
+  std::vector<uint32_t> references_;
+  std::vector<uint32_t> free_;  // a stack, lowest numbers on top
+};
+
+// Layers that keep the same positions in the same dtype.
+struct CacheGroup {
+  Format format = Format::f16;
+  PagePool pages;
+};
+
+// The device memory of every layer's pages.
+class KvCache {
+ public:
+  KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch, Format format,
+          uint32_t n_pages);
+
+  const std::vector<LayerCache>& layers() const { return layers_; }
+  std::vector<CacheGroup>& groups() { return groups_; }
+
+  // Bytes of one page over all layers.
+  static uint64_t page_bytes(const ArchDescriptor& arch, Format format);
+
+ private:
+  std::vector<OwnedBuffer> buffers_;
+  std::vector<LayerCache> layers_;
+  std::vector<CacheGroup> groups_;
+};
+
+// Pages that `positions` positions need.
+constexpr uint32_t pages_for(uint64_t positions) {
+  return static_cast<uint32_t>((positions + kPagePositions - 1) / kPagePositions);
+}
+
+}  // namespace akunu

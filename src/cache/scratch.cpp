@@ -1,0 +1,30 @@
+#include "cache/scratch.h"
+
+namespace akunu {
+namespace {
+
+uint64_t value_bytes(const Value& value, uint32_t max_rows, uint32_t max_head_rows) {
+  return value.bytes_per_row * (value.per == Symbol::head_rows ? max_head_rows : max_rows);
+}
+
+}  // namespace
+
+Scratch::Scratch(const std::shared_ptr<Device>& device, const std::vector<Value>& values,
+                 const std::vector<bool>& used, uint32_t max_rows, uint32_t max_head_rows)
+    : bindings_(values.size()) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (!used[i] || values[i].bytes_per_row == 0) continue;
+    buffers_.emplace_back(device, value_bytes(values[i], max_rows, max_head_rows), "scratch");
+    bindings_[i] = buffers_.back().binding();
+  }
+}
+
+uint64_t Scratch::bytes(const std::vector<Value>& values, const std::vector<bool>& used,
+                        uint32_t max_rows, uint32_t max_head_rows) {
+  uint64_t sum = 0;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (used[i]) sum += value_bytes(values[i], max_rows, max_head_rows);
+  return sum;
+}
+
+}  // namespace akunu

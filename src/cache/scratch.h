@@ -1,0 +1,29 @@
+// Memory for the values of a forward pass that live only within a step.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "core/forward.h"
+#include "core/table.h"
+
+namespace akunu {
+
+class Scratch {
+ public:
+  // `used[i]`: value i is an operand of some program.
+  Scratch(const std::shared_ptr<Device>& device, const std::vector<Value>& values,
+          const std::vector<bool>& used, uint32_t max_rows, uint32_t max_head_rows);
+
+  const ScratchBindings& bindings() const { return bindings_; }
+
+  static uint64_t bytes(const std::vector<Value>& values, const std::vector<bool>& used,
+                        uint32_t max_rows, uint32_t max_head_rows);
+
+ private:
+  std::vector<OwnedBuffer> buffers_;
+  ScratchBindings bindings_;
+};
+
+}  // namespace akunu

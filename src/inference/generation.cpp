@@ -1,0 +1,88 @@
+#include "inference/generation.h"
+
+#include <algorithm>
+
+namespace akunu {
+
+void Task::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (reason_ != FinishReason::none) return;
+  error_ = std::move(error);
+  reason_ = FinishReason::cancelled;
+  changed_.notify_all();
+}
+
+void Task::finish(FinishReason reason) {
+  const std::lock_guard lock(mutex_);
+  if (reason_ != FinishReason::none) return;
+  reason_ = reason;
+  changed_.notify_all();
+}
+
+void Task::rethrow_error() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+Generation::Generation(GenerateRequest request) : request_(std::move(request)) {
+  tokens_.reserve(request_.max_tokens);
+}
+
+size_t Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout,
+                    [&] { return taken_ < tokens_.size() || reason_ != FinishReason::none; });
+  const size_t n = std::min(out.size(), tokens_.size() - taken_);
+  std::copy_n(tokens_.begin() + static_cast<ptrdiff_t>(taken_), n, out.begin());
+  taken_ += n;
+  if (n == 0 && reason_ != FinishReason::none) rethrow_error();
+  return n;
+}
+
+FinishReason Generation::reason() const {
+  const std::lock_guard lock(mutex_);
+  return taken_ < tokens_.size() ? FinishReason::none : reason_;
+}
+
+uint32_t Generation::completion_tokens() const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<uint32_t>(tokens_.size());
+}
+
+double Generation::prompt_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return tokens_.empty() ? 0.0 : std::chrono::duration<double>(first_ - requested_).count();
+}
+
+double Generation::completion_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return std::chrono::duration<double>(last_ - first_).count();
+}
+
+void Generation::publish(uint32_t token) {
+  const std::lock_guard lock(mutex_);
+  last_ = Clock::now();
+  if (tokens_.empty()) first_ = last_;
+  tokens_.push_back(token);
+  changed_.notify_all();
+}
+
+LogitsTask::LogitsTask(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated,
+                       uint32_t vocab_size)
+    : tokens_(std::move(tokens)),
+      chunks_(std::move(chunks)),
+      generated_(generated),
+      vocab_size_(vocab_size),
+      logits_(tokens_.size() * size_t{vocab_size}) {}
+
+bool LogitsTask::wait(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, timeout, [&] { return reason_ != FinishReason::none; });
+  rethrow_error();
+  return reason_ != FinishReason::none;
+}
+
+std::span<float> LogitsTask::logits(size_t first_row, size_t n_rows) {
+  return std::span(logits_).subspan(first_row * vocab_size_, n_rows * vocab_size_);
+}
+
+}  // namespace akunu

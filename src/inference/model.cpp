@@ -1,0 +1,226 @@
+#include "inference/model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "core/error.h"
+#include "core/fuse.h"
+#include "core/table.h"
+#include "weight/gguf_model.h"
+
+namespace akunu {
+namespace {
+
+constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
+
+std::string mebibytes(uint64_t bytes) {
+  const uint64_t tenths = (bytes * 10 + (1u << 19)) >> 20;
+  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
+}
+
+// One forward pass per row class: what fuses depends on the kernels that a device has for it.
+struct FusedForwards {
+  std::array<Forward, 3> by_class;
+  std::vector<bool> used;  // values that are an operand somewhere
+
+  FusedForwards(const Forward& forward, const Device& device) : used(forward.values.size(), false) {
+    for (const RowClass row_class : kRowClasses) {
+      Forward& fused = by_class[static_cast<size_t>(row_class)];
+      fused = forward;
+      fuse(fused, device, row_class);
+      for (const std::vector<Node>* nodes : {&fused.body, &fused.logits, &fused.choose})
+        for (const Node& node : *nodes)
+          for (const ValueId id : node.operands)
+            if (id != kNoValue) used[id] = true;
+    }
+  }
+};
+
+// Bindings are empty: good for sizes only.
+ForwardMemory memory_without_buffers(const ArchDescriptor& arch, Format kv_format) {
+  ForwardMemory memory;
+  memory.layers.resize(arch.layers.size());
+  memory.cache_format = kv_format;
+  memory.page_table_bases.assign(1, 0);
+  return memory;
+}
+
+}  // namespace
+
+std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Device> device,
+                                   const LoadOptions& options) {
+  std::unique_ptr<Model> model(new Model(std::move(device)));
+  model->read(path);
+  model->plan_context(options);
+  model->allocate(options);
+  model->compile();
+  model->file_.reset();  // the weights keep the mapping
+  return model;
+}
+
+Model::~Model() {
+  for (const Program& program : compiled_) device_->release_program(program);
+}
+
+void Model::read(const std::string& path) {
+  file_ = GgufFile::open(path);
+  config_ = read_config(*file_);
+  arch_ = describe(config_);
+  // The tensors of layers beyond block_count would be ignored silently: refuse them.
+  const std::string beyond = "blk." + std::to_string(arch_.layers.size()) + ".";
+  for (const GgufTensor& tensor : file_->tensors())
+    if (tensor.name.starts_with(beyond))
+      throw ModelFormatError(path + ": the file has tensors of layer " + std::to_string(arch_.layers.size()) +
+                             ", but says it has " + std::to_string(arch_.layers.size()) + " layers");
+  weights_ = std::make_unique<Weights>(device_, *file_);
+  layer_frequencies_ = upload_frequencies();
+}
+
+// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
+// factors are Llama 3.1's, computed by whoever made the file).
+std::vector<Binding> Model::upload_frequencies() {
+  std::vector<float> factors;
+  if (const auto found = weights_->tensors().find("rope_factors.weight"); found != weights_->tensors().end()) {
+    factors.resize(found->second.k);
+    device_->read(found->second.binding, std::as_writable_bytes(std::span(factors)));
+  }
+  std::map<std::tuple<uint32_t, float, float>, Binding> made;
+  std::vector<Binding> bindings;
+  for (const LayerDescriptor& layer : arch_.layers) {
+    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor}];
+    if (!binding && layer.rope_style != RopeStyle::none) {
+      const uint32_t n_pairs = layer.rope_dim / 2;
+      if (!factors.empty() && factors.size() != n_pairs)
+        throw ModelFormatError("tensor rope_freqs.weight has " + std::to_string(factors.size()) +
+                               " factors; the rotary dimension " + std::to_string(layer.rope_dim) + " asks for " +
+                               std::to_string(n_pairs));
+      std::vector<float> inverse(n_pairs);
+      for (uint32_t i = 0; i < n_pairs; ++i) {
+        const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
+        if (!(factor > 0) || !std::isfinite(factor))
+          throw ModelFormatError("tensor rope_freqs.weight holds " + std::to_string(factor) + " at " +
+                                 std::to_string(i) + "; factors must be positive");
+        inverse[i] = static_cast<float>(std::pow(static_cast<double>(layer.rope_theta), -2.0 * i / layer.rope_dim) /
+                                        factor / static_cast<double>(layer.rope_linear_factor));
+      }
+      frequencies_.emplace_back(device_, inverse.size() * sizeof(float), "constants");
+      binding = frequencies_.back().binding();
+      device_->write(binding, std::as_bytes(std::span(inverse)));
+    }
+    bindings.push_back(binding);
+  }
+  return bindings;
+}
+
+uint64_t Model::bytes_besides_cache(uint32_t context) const {
+  const Forward forward = build_forward(arch_, weights_->tensors(), layer_frequencies_,
+                                        memory_without_buffers(arch_, Format::f16), *device_);
+  const FusedForwards fused(forward, *device_);
+  return Scratch::bytes(forward.values, fused.used, max_rows(), max_head_rows()) +
+         SequenceStore::bytes(kMaxSequences, context, 1) +
+         uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) + sizeof(Status);
+}
+
+// Decides context_ and n_pages_ from what was asked for and what there is, before taking any of it.
+void Model::plan_context(const LoadOptions& options) {
+  if (options.context && *options.context == 0) throw ArgumentError("context is 0; it must be at least 1 position");
+  const uint32_t wanted = options.context.value_or(arch_.context_length);
+  if (wanted > arch_.context_length)
+    notes_.push_back("a context of " + std::to_string(wanted) + " positions is longer than the " +
+                     std::to_string(arch_.context_length) + " that the model was trained on");
+
+  uint64_t mapped = 0;  // the file's pages want to stay in memory as well
+  for (const MemoryUse& use : device_->memory_use())
+    if (use.mapped) mapped += use.bytes;
+  const uint64_t available = device_->available_memory();
+  const uint64_t page = KvCache::page_bytes(arch_, options.kv_format);
+  const uint64_t fixed = bytes_besides_cache(wanted) + mapped;
+  const uint64_t for_cache = available > fixed ? available - fixed : 0;
+  const uint64_t budget = options.kv_memory.value_or(for_cache);
+
+  const auto describe_need = [&](uint32_t context) {
+    return "a context of " + std::to_string(context) + " positions needs " +
+           mebibytes(pages_for(context) * page) + " of cache, besides " + mebibytes(fixed) +
+           " for weights and scratch; " + mebibytes(available) + " of memory are available";
+  };
+  if (options.kv_memory && *options.kv_memory > for_cache)
+    throw OutOfMemoryError("kv_memory is " + mebibytes(*options.kv_memory) + "; " + mebibytes(for_cache) +
+                           " are available for the cache");
+  const uint64_t fitting_pages = std::min<uint64_t>(budget / page, pages_for(wanted));
+  if (fitting_pages == 0)
+    throw OutOfMemoryError("no memory for a cache: one page of " + std::to_string(kPagePositions) + " positions needs " +
+                           mebibytes(page) + ", besides " + mebibytes(fixed) + " for weights and scratch; " +
+                           mebibytes(available) + " are available" +
+                           (options.kv_memory ? ", kv_memory allows " + mebibytes(*options.kv_memory) : ""));
+  if (fitting_pages < pages_for(wanted)) {
+    if (options.context)
+      throw OutOfMemoryError(describe_need(wanted) +
+                             (options.kv_memory ? ", and kv_memory allows " + mebibytes(*options.kv_memory) : "") +
+                             "; ask for a shorter context");
+    context_ = static_cast<uint32_t>(fitting_pages) * kPagePositions;
+    notes_.push_back("context reduced from " + std::to_string(wanted) + " to " + std::to_string(context_) +
+                     " positions: " +
+                     (options.kv_memory ? "kv_memory allows no more" : describe_need(wanted)));
+  } else {
+    context_ = wanted;
+  }
+  // The pool holds one full context, or all that kv_memory pays for (several shorter conversations).
+  n_pages_ = pages_for(context_);
+  if (options.kv_memory)
+    n_pages_ = static_cast<uint32_t>(std::clamp<uint64_t>(budget / page, n_pages_, uint64_t{n_pages_} * kMaxSequences));
+}
+
+void Model::allocate(const LoadOptions& options) {
+  cache_ = std::make_unique<KvCache>(device_, arch_, options.kv_format, n_pages_);
+  sequences_ = std::make_unique<SequenceStore>(device_, kMaxSequences, context_,
+                                               static_cast<uint32_t>(cache_->groups().size()));
+  rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
+  spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
+  picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
+  status_ = OwnedBuffer(device_, sizeof(Status), "sequences");
+}
+
+void Model::compile() {
+  // Per submission at most: one conversation's log, page tables and record, and a few single tokens.
+  const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
+  device_->set_limits({.max_rows = max_rows(),
+                       .max_updates = n_groups + 2 + kMaxFewRows,
+                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups) +
+                                           uint64_t{kMaxFewRows} * sizeof(uint32_t),
+                       .max_passes = 8});
+
+  ForwardMemory memory;
+  memory.layers = cache_->layers();
+  memory.cache_format = cache_->groups()[0].format;
+  memory.tokens = {sequences_->tokens(), 0};
+  memory.log_stride = sequences_->log_stride();
+  memory.picked = picked_.binding();
+  memory.page_table_stride = sequences_->page_table_stride();
+  for (uint32_t group = 0; group < n_groups; ++group)
+    memory.page_table_bases.push_back(sequences_->page_table_base(group));
+
+  const Forward forward = build_forward(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
+  const FusedForwards fused(forward, *device_);
+  scratch_ = std::make_unique<Scratch>(device_, forward.values, fused.used, max_rows(), max_head_rows());
+  logits_ = scratch_->bindings()[forward.logits_value];
+
+  const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(), status_.get()};
+  const auto compile_nodes = [&](const std::vector<Node>& nodes, const Forward& from, RowClass row_class) {
+    DispatchTable table = build_table(nodes, from.values, scratch_->bindings(), *device_, row_class);
+    std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
+    labels.insert(labels.end(), table.labels.begin(), table.labels.end());
+    compiled_.push_back(device_->compile(std::move(table), step));
+    return compiled_.back();
+  };
+  for (const RowClass row_class : kRowClasses) {
+    const Forward& from = fused.by_class[static_cast<size_t>(row_class)];
+    ClassPrograms& programs = programs_[static_cast<size_t>(row_class)];
+    programs.body = compile_nodes(from.body, from, row_class);
+    programs.logits = compile_nodes(from.logits, from, row_class);
+  }
+  const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
+  choose_ = compile_nodes(from.choose, from, RowClass::few);
+}
+
+}  // namespace akunu

@@ -1,0 +1,99 @@
+// Model: a file, loaded. Device, weights, cache and compiled programs, all of it decided and
+// allocated before the first token; what runs on it is the scheduler's business.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cache/pages.h"
+#include "cache/scratch.h"
+#include "cache/sequences.h"
+#include "core/arch.h"
+#include "core/device.h"
+#include "weight/weights.h"
+
+namespace akunu {
+
+struct LoadOptions {
+  std::optional<uint32_t> context;    // positions per sequence; else the trained context or what fits
+  std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
+  Format kv_format = Format::f16;     // f16 or f32
+};
+
+constexpr uint32_t kMaxSequences = 8;  // conversations that can be under way at a time
+
+// The programs of one row class.
+struct ClassPrograms {
+  Program body;
+  Program logits;
+};
+
+class Model {
+ public:
+  // Succeeds, or throws ModelFormatError, UnsupportedModelError, DeviceError, OutOfMemoryError or
+  // ArgumentError. `notes` tell in one line each what was decided that the caller might not expect.
+  static std::unique_ptr<Model> load(const std::string& path, std::shared_ptr<Device> device,
+                                     const LoadOptions& options);
+  ~Model();
+  Model(const Model&) = delete;
+  Model& operator=(const Model&) = delete;
+
+  const ModelConfig& config() const { return config_; }
+  const ArchDescriptor& arch() const { return arch_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  uint32_t context() const { return sequences_->context(); }
+  Device& device() { return *device_; }
+  const Device& device() const { return *device_; }
+
+  KvCache& cache() { return *cache_; }
+  SequenceStore& sequences() { return *sequences_; }
+  const ClassPrograms& programs(RowClass row_class) const {
+    return programs_[static_cast<size_t>(row_class)];
+  }
+  Program choose() const { return choose_; }
+  Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
+  Binding picked() const { return picked_.binding(); }
+  uint32_t max_rows() const { return kMaxFewRows + device_->chip().max_prompt_rows; }
+  uint32_t max_head_rows() const { return kMaxFewRows + device_->chip().max_head_rows; }
+
+  // Labels of the commands that one row of a class runs, in order: what a launch count is made of.
+  const std::vector<std::string>& labels(RowClass row_class) const {
+    return labels_[static_cast<size_t>(row_class)];
+  }
+
+ private:
+  explicit Model(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+
+  void read(const std::string& path);
+  void plan_context(const LoadOptions& options);
+  void allocate(const LoadOptions& options);
+  void compile();
+
+  std::vector<Binding> upload_frequencies();
+  uint64_t bytes_besides_cache(uint32_t context) const;
+
+  std::shared_ptr<Device> device_;
+  std::optional<GgufFile> file_;  // until it is loaded
+  ModelConfig config_;
+  ArchDescriptor arch_;
+  std::vector<std::string> notes_;
+  std::unique_ptr<Weights> weights_;
+  std::vector<OwnedBuffer> frequencies_;
+  std::vector<Binding> layer_frequencies_;
+  uint32_t context_ = 0;
+  uint32_t n_pages_ = 0;
+  std::unique_ptr<KvCache> cache_;
+  std::unique_ptr<SequenceStore> sequences_;
+  std::unique_ptr<Scratch> scratch_;
+  OwnedBuffer picked_, rows_, spans_, status_;
+  std::array<ClassPrograms, 3> programs_ = {};
+  std::array<std::vector<std::string>, 3> labels_;
+  Program choose_;
+  std::vector<Program> compiled_;
+  Binding logits_;
+};
+
+}  // namespace akunu

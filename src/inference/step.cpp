@@ -1,0 +1,110 @@
+#include "inference/step.h"
+
+#include <cassert>
+
+namespace akunu {
+
+Step::Step(const Model& model) : model_(model) {
+  rows_.reserve(model.max_rows());
+  spans_.reserve(model.max_rows());
+  updates_.reserve(kMaxFewRows + 8);
+}
+
+void Step::clear() {
+  rows_.clear();
+  spans_.clear();
+  updates_.clear();
+  n_generated_ = 0;
+  n_generated_head_rows_ = 0;
+  n_head_rows_ = 0;
+}
+
+void Step::update(const Binding& destination, std::span<const std::byte> bytes) {
+  assert(updates_.size() < updates_.capacity());
+  updates_.push_back({destination, bytes});
+}
+
+void Step::add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows) {
+  spans_.push_back({sequence, first_row, n_rows, 0});
+}
+
+uint32_t Step::add_generated(const Row& row) {
+  assert(rows_.size() == n_generated_ && n_generated_ < kMaxFewRows);
+  const auto index = static_cast<uint32_t>(rows_.size());
+  Row added = row;
+  added.head_row = n_head_rows_++;
+  // Neighbours of one sequence, one position after the other, are one span.
+  const bool continues = index > 0 && rows_.back().sequence == row.sequence &&
+                         rows_.back().position + 1 == row.position;
+  if (continues)
+    ++spans_.back().n_rows;
+  else
+    add_span(row.sequence, index, 1);
+  added.span = static_cast<uint32_t>(spans_.size()) - 1;
+  rows_.push_back(added);
+  ++n_generated_;
+  ++n_generated_head_rows_;
+  return index;
+}
+
+uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last) {
+  assert(rows_.size() + n_rows <= model_.max_rows());
+  const auto first_index = static_cast<uint32_t>(rows_.size());
+  const auto span = static_cast<uint32_t>(spans_.size());
+  add_span(first.sequence, first_index, n_rows);
+  for (uint32_t i = 0; i < n_rows; ++i) {
+    const bool last = i + 1 == n_rows;
+    Row row = first;
+    row.position = first.position + i;
+    row.kv_length = row.position + 1;
+    row.flags = kRowActive | kRowPrompt | (last && chain_last ? kRowChained : 0);
+    row.span = span;
+    row.head_row = logits == Logits::all || (last && logits == Logits::last) ? n_head_rows_++ : kNone;
+    rows_.push_back(row);
+  }
+  return first_index;
+}
+
+Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
+  const auto n_rows = static_cast<uint32_t>(rows_.size());
+  const auto n_spans = static_cast<uint32_t>(spans_.size());
+  const uint32_t n_prompt = n_rows - n_generated_;
+  const uint32_t n_prompt_head_rows = n_head_rows_ - n_generated_head_rows_;
+  uint32_t n_generated_spans = 0;
+  while (n_generated_spans < n_spans && spans_[n_generated_spans].first_row < n_generated_) ++n_generated_spans;
+
+  const ClassPrograms& generated = model_.programs(n_generated_ == 1 ? RowClass::single : RowClass::few);
+  const ClassPrograms& prompt = model_.programs(RowClass::many);
+  std::array<Pass, 5> passes;
+  size_t n_passes = 0;
+  const auto add_pass = [&](Program program, bool prompts) {
+    passes[n_passes++] = prompts ? Pass{program, n_generated_, n_prompt, n_generated_head_rows_,
+                                        n_prompt_head_rows, n_generated_spans, n_spans - n_generated_spans}
+                                 : Pass{program, 0, n_generated_, 0, n_generated_head_rows_, 0, n_generated_spans};
+  };
+  if (n_generated_ > 0) add_pass(generated.body, false);
+  if (n_prompt > 0) add_pass(prompt.body, true);
+  if (n_generated_head_rows_ > 0) add_pass(generated.logits, false);
+  if (n_prompt_head_rows > 0) add_pass(prompt.logits, true);
+  if (choose) passes[n_passes++] = {model_.choose(), 0, n_rows, 0, n_head_rows_, 0, n_spans};
+
+  Replay replay;
+  replay.steps = steps;
+  if (!go_on) {
+    replay.rows = rows_;
+    replay.spans = spans_;
+  }
+  replay.updates = updates_;
+  replay.passes = std::span(passes).first(n_passes);
+  return device.submit(replay);
+}
+
+void Step::advance_generated(uint32_t steps) {
+  for (uint32_t i = 0; i < n_generated_; ++i) {
+    rows_[i].position += steps;
+    rows_[i].kv_length += steps;
+    rows_[i].draw += steps;
+  }
+}
+
+}  // namespace akunu

@@ -1,0 +1,52 @@
+// One step in the making: rows, spans and passes in the order that the device wants them, and the
+// updates that go before. Rows that generate come first, prompt rows behind them.
+#pragma once
+
+#include <vector>
+
+#include "inference/model.h"
+
+namespace akunu {
+
+class Step {
+ public:
+  explicit Step(const Model& model);
+
+  void clear();
+  bool empty() const { return rows_.empty(); }
+
+  // Bytes must stay where they are until the step is submitted.
+  void update(const Binding& destination, std::span<const std::byte> bytes);
+
+  // A row that generates: runs the `single` or `few` kernels. All of them before any prompt rows.
+  // Returns its index.
+  uint32_t add_generated(const Row& row);
+  // A run of prompt rows of one sequence from `first.position` on. Logits for the last row, for all,
+  // or for none; `chain_last`: the last row's token is chosen and logged.
+  enum class Logits : uint8_t { none, last, all };
+  uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last);
+
+  uint32_t n_head_rows() const { return n_head_rows_; }
+  uint32_t n_generated() const { return n_generated_; }
+  const Row& row(uint32_t index) const { return rows_[index]; }
+
+  // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has
+  // from the step before are used again: they must be the same ones, moved on.
+  Ticket submit(Device& device, uint32_t steps, bool choose, bool go_on);
+
+  // The host's copy of what `advance` does to the generated rows that go on.
+  void advance_generated(uint32_t steps);
+
+ private:
+  void add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows);
+
+  const Model& model_;
+  std::vector<Row> rows_;
+  std::vector<Span> spans_;
+  std::vector<Update> updates_;
+  uint32_t n_generated_ = 0;
+  uint32_t n_generated_head_rows_ = 0;
+  uint32_t n_head_rows_ = 0;
+};
+
+}  // namespace akunu

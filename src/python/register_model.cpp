@@ -1,0 +1,223 @@
+// _core.NativeModel and _core.Generation: a loaded model with its scheduler, and a request under way.
+// Everything slower than a lookup releases the GIL; waiting callers wake often enough for Ctrl-C.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+
+#include <memory>
+
+#include "core/error.h"
+#include "inference/model.h"
+#include "inference/scheduler.h"
+#include "register.h"
+#include "registry.h"
+
+namespace py = pybind11;
+
+namespace akunu::python {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{50};
+
+struct Engine {
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Scheduler> scheduler;  // after the model: it dies first
+};
+
+using Tokens = py::array_t<uint32_t, py::array::c_style>;
+
+std::vector<uint32_t> to_vector(const Tokens& tokens) {
+  if (tokens.ndim() != 1) throw ArgumentError("tokens must be one-dimensional");
+  return {tokens.data(), tokens.data() + tokens.size()};
+}
+
+Format kv_format(const std::string& name) {
+  if (name == "f16") return Format::f16;
+  if (name == "f32") return Format::f32;
+  throw ArgumentError("kv_type is '" + name + "'; possible are f16 and f32");
+}
+
+const char* name_of(FinishReason reason) {
+  switch (reason) {
+    case FinishReason::none: return "";
+    case FinishReason::stop: return "stop";
+    case FinishReason::length: return "length";
+    case FinishReason::cancelled: return "cancelled";
+  }
+  __builtin_unreachable();
+}
+
+class NativeGeneration {
+ public:
+  NativeGeneration(std::shared_ptr<Engine> engine, std::shared_ptr<Generation> generation)
+      : engine_(std::move(engine)), generation_(std::move(generation)) {}
+  ~NativeGeneration() { generation_->cancel(); }
+
+  // New tokens; [] when the time is up; None when it is over.
+  py::object next(int timeout_ms) {
+    engine_->scheduler->check_process();
+    std::array<uint32_t, 64> tokens;
+    size_t n = 0;
+    {
+      const py::gil_scoped_release release;
+      n = generation_->next(tokens, std::chrono::milliseconds(timeout_ms));
+    }
+    if (n == 0 && generation_->reason() != FinishReason::none) return py::none();
+    py::list list(n);
+    for (size_t i = 0; i < n; ++i) list[i] = tokens[i];
+    return list;
+  }
+  const Generation& get() const { return *generation_; }
+  void cancel() { generation_->cancel(); }
+
+ private:
+  std::shared_ptr<Engine> engine_;  // a generation may outlive the Python model, not the engine
+  std::shared_ptr<Generation> generation_;
+};
+
+class NativeModel {
+ public:
+  NativeModel(const std::string& path, const std::string& device, std::optional<uint32_t> context, uint32_t threads,
+              const std::string& kv_type, std::optional<uint64_t> kv_memory)
+      : engine_(std::make_shared<Engine>()) {
+    const LoadOptions options{.context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    const py::gil_scoped_release release;
+    engine_->model = Model::load(path, create_device(device, {.threads = threads}), options);
+    engine_->scheduler = std::make_unique<Scheduler>(*engine_->model);
+  }
+
+  NativeGeneration start(const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
+                         const SamplingSettings& sampling) {
+    return {engine(), engine()->scheduler->generate({.prompt = to_vector(tokens),
+                                                     .max_tokens = max_tokens,
+                                                     .stop_ids = std::move(stop_ids),
+                                                     .sampling = sampling})};
+  }
+
+  py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks, const std::string& roles) {
+    if (roles != "prompt" && roles != "generated")
+      throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
+    const std::shared_ptr<Engine> engine = this->engine();
+    const auto vocab_size = static_cast<py::ssize_t>(engine->model->arch().vocab_size);
+    if (tokens.size() == 0) return py::array_t<float>({py::ssize_t{0}, vocab_size});
+    const std::shared_ptr<LogitsTask> task =
+        engine->scheduler->logits(to_vector(tokens), std::move(chunks), roles == "generated");
+    for (bool done = false; !done;) {
+      if (PyErr_CheckSignals() != 0) {
+        task->cancel();
+        throw py::error_already_set();
+      }
+      const py::gil_scoped_release release;
+      done = task->wait(kPollInterval);
+    }
+    auto* values = new std::vector<float>(task->take());
+    const py::capsule owner(values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
+    return py::array_t<float>({tokens.size(), vocab_size}, values->data(), owner);
+  }
+
+  // The engine ends when the last generation lets go of it; closing does not wait for that.
+  void close() {
+    std::shared_ptr<Engine> engine = std::move(engine_);
+    engine_ = nullptr;
+    const py::gil_scoped_release release;
+    engine.reset();
+  }
+
+  py::dict config() const {
+    const ModelConfig& config = engine()->model->config();
+    py::dict result;
+    result["architecture"] = config.architecture;
+    result["name"] = config.name;
+    result["dim"] = config.dim;
+    result["n_layers"] = config.n_layers;
+    result["n_heads"] = config.n_heads;
+    result["n_kv_heads"] = config.n_kv_heads;
+    result["head_dim"] = config.head_dim;
+    result["ffn_dim"] = config.ffn_dim;
+    result["vocab_size"] = config.vocab_size;
+    result["context_length"] = config.context_length;
+    result["rope_theta"] = config.rope_theta;
+    result["rope_dim"] = config.rope_dim;
+    result["norm_epsilon"] = config.norm_epsilon;
+    return result;
+  }
+
+  // Bytes by label, as the device counts them.
+  py::dict memory() const {
+    py::dict result;
+    uint64_t total = 0;
+    for (const MemoryUse& use : engine()->model->device().memory_use()) {
+      result[py::str(use.label)] = use.bytes;
+      total += use.bytes;
+    }
+    result["total"] = total;
+    return result;
+  }
+
+  std::shared_ptr<Engine> engine() const {
+    if (!engine_) throw Error("the model is closed");
+    return engine_;
+  }
+
+ private:
+  std::shared_ptr<Engine> engine_;
+};
+
+}  // namespace
+
+void register_model(py::module_& m) {
+  py::class_<NativeGeneration>(m, "Generation")
+      .def("next", &NativeGeneration::next, py::arg("timeout_ms"))
+      .def("cancel", &NativeGeneration::cancel)
+      .def_property_readonly("finish_reason", [](const NativeGeneration& g) { return name_of(g.get().reason()); })
+      .def_property_readonly("prompt_tokens", [](const NativeGeneration& g) { return g.get().prompt_tokens(); })
+      .def_property_readonly("completion_tokens", [](const NativeGeneration& g) { return g.get().completion_tokens(); })
+      .def_property_readonly("prompt_seconds", [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
+      .def_property_readonly("completion_seconds",
+                             [](const NativeGeneration& g) { return g.get().completion_seconds(); });
+
+  py::class_<NativeModel>(m, "NativeModel")
+      .def(py::init<const std::string&, const std::string&, std::optional<uint32_t>, uint32_t, const std::string&,
+                    std::optional<uint64_t>>(),
+           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"), py::arg("threads"),
+           py::arg("kv_type"), py::arg("kv_memory"))
+      .def(
+          "start",
+          [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
+             float temperature, uint32_t top_k, float top_p, float min_p, float repetition_penalty,
+             float frequency_penalty, float presence_penalty, uint32_t penalty_window, uint64_t seed,
+             uint32_t choice) {
+            return model.start(tokens, max_tokens, std::move(stop_ids),
+                               {.temperature = temperature,
+                                .top_k = top_k,
+                                .top_p = top_p,
+                                .min_p = min_p,
+                                .repetition_penalty = repetition_penalty,
+                                .frequency_penalty = frequency_penalty,
+                                .presence_penalty = presence_penalty,
+                                .penalty_window = penalty_window,
+                                .seed = seed,
+                                .choice = choice});
+          },
+          py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"), py::arg("temperature"),
+          py::arg("top_k"), py::arg("top_p"), py::arg("min_p"), py::arg("repetition_penalty"),
+          py::arg("frequency_penalty"), py::arg("presence_penalty"), py::arg("penalty_window"), py::arg("seed"),
+          py::arg("choice"))
+      .def("logits", [](NativeModel& model, const Tokens& tokens) { return model.logits(tokens, {}, "prompt"); },
+           py::arg("tokens"))
+      .def("logits_chunked", &NativeModel::logits, py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt")
+      .def("close", &NativeModel::close)
+      .def("labels",
+           [](const NativeModel& model, const std::string& row_class) {
+             for (const RowClass each : {RowClass::single, RowClass::few, RowClass::many})
+               if (akunu::name_of(each) == row_class) return model.engine()->model->labels(each);
+             throw ArgumentError("row_class is '" + row_class + "'; possible are single, few and many");
+           },
+           py::arg("row_class") = "single")
+      .def_property_readonly("config", &NativeModel::config)
+      .def_property_readonly("memory", &NativeModel::memory)
+      .def_property_readonly("context", [](const NativeModel& model) { return model.engine()->model->context(); })
+      .def_property_readonly("notes", [](const NativeModel& model) { return model.engine()->model->notes(); });
+}
+
+}  // namespace akunu::python

@@ -1,0 +1,36 @@
+// Weights: a model's tensors on a device. Immutable, and apart from the model, so that contexts,
+// draft models and a reload can share them.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "core/device.h"
+#include "core/forward.h"
+#include "weight/gguf.h"
+
+namespace akunu {
+
+class Weights {
+ public:
+  // Imports every tensor of the file. Throws UnsupportedModelError for a tensor whose name or number
+  // format akunu does not know: a model that would be computed wrongly is not loaded.
+  Weights(std::shared_ptr<Device> device, const GgufFile& file);
+  ~Weights();
+  Weights(const Weights&) = delete;
+  Weights& operator=(const Weights&) = delete;
+
+  const TensorMap& tensors() const { return tensors_; }
+
+  // Bytes that importing the file will copy, as far as the file tells: what is not float32 among the
+  // one-dimensional tensors.
+  static uint64_t converted_bytes(const GgufFile& file);
+
+ private:
+  std::shared_ptr<Device> device_;
+  std::vector<OwnedBuffer> vectors_;  // converted to float32
+  std::vector<Weight> imported_;
+  TensorMap tensors_;
+};
+
+}  // namespace akunu
