@@ -57,17 +57,19 @@ Scheduler::Scheduler(Model& model) : model_(model), process_(getpid()), step_(mo
   thread_ = std::thread([this] { run(); });
 }
 
-Scheduler::~Scheduler() {
-  if (getpid() != process_) {  // after a fork there is no such thread here, and mutex_ may be locked
-    thread_.detach();
-    return;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    stopping_ = true;
-  }
-  wake_.notify_one();
-  thread_.join();
+void Scheduler::stop() {
+  std::call_once(stopped_, [&] {
+    if (getpid() != process_) {  // after a fork there is no such thread here, and mutex_ may be locked
+      thread_.detach();
+      return;
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_one();
+    thread_.join();
+  });
 }
 
 void Scheduler::check_process() const {
@@ -92,6 +94,16 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
 
+template <class Kind>
+void Scheduler::enqueue(std::deque<std::shared_ptr<Kind>>& queue, const std::shared_ptr<Kind>& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) throw Error("the model is closed");
+    queue.push_back(task);
+  }
+  wake_.notify_one();
+}
+
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
   check(request.prompt);
   if (request.stop_ids.size() > kMaxStopIds)
@@ -99,15 +111,10 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
                         std::to_string(kMaxStopIds) + " are possible");
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
   auto generation = std::make_shared<Generation>(std::move(request));
-  if (generation->request().max_tokens == 0) {
+  if (generation->request().max_tokens == 0)
     generation->finish(FinishReason::length);
-    return generation;
-  }
-  {
-    const std::lock_guard lock(mutex_);
-    queue_.push_back(generation);
-  }
-  wake_.notify_one();
+  else
+    enqueue(queue_, generation);
   return generation;
 }
 
@@ -128,11 +135,7 @@ std::shared_ptr<LogitsTask> Scheduler::logits(std::vector<uint32_t> tokens, std:
     throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " + std::to_string(tokens.size()) +
                         " tokens");
   auto task = std::make_shared<LogitsTask>(std::move(tokens), std::move(chunks), generated, model_.arch().vocab_size);
-  {
-    const std::lock_guard lock(mutex_);
-    logits_queue_.push_back(task);
-  }
-  wake_.notify_one();
+  enqueue(logits_queue_, task);
   return task;
 }
 

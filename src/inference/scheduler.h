@@ -22,10 +22,12 @@ class Scheduler {
  public:
   // The model must outlive the scheduler.
   explicit Scheduler(Model& model);
-  // Ends everything that is under way with an error.
-  ~Scheduler();
+  ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
+
+  // Ends everything that is under way with an error, and the thread. May be called again.
+  void stop();
 
   // Both throw ArgumentError, ContextOverflowError or DeviceError before any work. max_tokens is cut
   // at what the context holds: a caller who wants to know compares it with `most_tokens`.
@@ -62,6 +64,9 @@ class Scheduler {
 
   void check(const std::vector<uint32_t>& tokens) const;
 
+  template <class Kind>
+  void enqueue(std::deque<std::shared_ptr<Kind>>& queue, const std::shared_ptr<Kind>& task);
+
   void run();
   bool wait_for_work();
   void drop_cancelled();
@@ -89,6 +94,7 @@ class Scheduler {
   std::deque<std::shared_ptr<Generation>> queue_;
   std::deque<std::shared_ptr<LogitsTask>> logits_queue_;
   bool stopping_ = false;
+  std::once_flag stopped_;
 
   // Everything below belongs to the scheduler's thread.
   std::vector<Active> active_;

@@ -6,4 +6,5 @@
 
 PYBIND11_MODULE(_core, m) {
   akunu::python::register_errors(m);
+  akunu::python::register_model(m);
 }

@@ -4,7 +4,10 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include <unistd.h>
+
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 #include "inference/model.h"
@@ -49,13 +52,13 @@ const char* name_of(FinishReason reason) {
 
 class NativeGeneration {
  public:
-  NativeGeneration(std::shared_ptr<Engine> engine, std::shared_ptr<Generation> generation)
-      : engine_(std::move(engine)), generation_(std::move(generation)) {}
+  explicit NativeGeneration(std::shared_ptr<Generation> generation) : generation_(std::move(generation)) {}
   ~NativeGeneration() { generation_->cancel(); }
 
   // New tokens; [] when the time is up; None when it is over.
   py::object next(int timeout_ms) {
-    engine_->scheduler->check_process();
+    if (getpid() != process_)
+      throw DeviceError("the process was forked after the generation began; it goes on in the parent only");
     std::array<uint32_t, 64> tokens;
     size_t n = 0;
     {
@@ -71,8 +74,8 @@ class NativeGeneration {
   void cancel() { generation_->cancel(); }
 
  private:
-  std::shared_ptr<Engine> engine_;  // a generation may outlive the Python model, not the engine
   std::shared_ptr<Generation> generation_;
+  pid_t process_ = getpid();
 };
 
 class NativeModel {
@@ -88,10 +91,10 @@ class NativeModel {
 
   NativeGeneration start(const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
                          const SamplingSettings& sampling) {
-    return {engine(), engine()->scheduler->generate({.prompt = to_vector(tokens),
-                                                     .max_tokens = max_tokens,
-                                                     .stop_ids = std::move(stop_ids),
-                                                     .sampling = sampling})};
+    return NativeGeneration(engine()->scheduler->generate({.prompt = to_vector(tokens),
+                                                           .max_tokens = max_tokens,
+                                                           .stop_ids = std::move(stop_ids),
+                                                           .sampling = sampling}));
   }
 
   py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks, const std::string& roles) {
@@ -115,12 +118,11 @@ class NativeModel {
     return py::array_t<float>({tokens.size(), vocab_size}, values->data(), owner);
   }
 
-  // The engine ends when the last generation lets go of it; closing does not wait for that.
+  // Ends what is under way; memory goes when the last caller inside has left.
   void close() {
-    std::shared_ptr<Engine> engine = std::move(engine_);
-    engine_ = nullptr;
+    const std::shared_ptr<Engine> engine = std::exchange(engine_, nullptr);
     const py::gil_scoped_release release;
-    engine.reset();
+    if (engine) engine->scheduler->stop();
   }
 
   py::dict config() const {
