@@ -1,0 +1,229 @@
+// The engine driver: loads the packaged model and holds the engine to what it promises about
+// allocation, row invariance and threads. Runs plain and under ASan, UBSan and TSan.
+//   engine MODEL.gguf
+#include <cstring>
+#include <filesystem>
+#include <thread>
+
+#include "core/error.h"
+#include "inference/scheduler.h"
+#include "inference/step.h"
+#include "registry.h"
+#include "unit/allocation_hook.h"
+#include "unit/check.h"
+
+namespace akunu::test {
+namespace {
+
+constexpr std::chrono::milliseconds kWait{60'000};
+
+struct Engine {
+  Engine(const std::string& path, uint32_t threads, Format kv_format = Format::f16, uint32_t context = 1024)
+      : model(Model::load(path, create_device("cpu", {.threads = threads}),
+                          {.context = context, .kv_memory = std::nullopt, .kv_format = kv_format})),
+        scheduler(*model) {}
+  std::unique_ptr<Model> model;
+  Scheduler scheduler;
+};
+
+// Tokens that look like no text in particular.
+std::vector<uint32_t> make_tokens(size_t n, uint32_t vocab_size, uint32_t seed = 1) {
+  std::vector<uint32_t> tokens(n);
+  for (uint32_t& token : tokens) {
+    seed = seed * 1664525u + 1013904223u;  // Numerical Recipes' LCG
+    token = (seed >> 8) % vocab_size;
+  }
+  return tokens;
+}
+
+std::vector<uint32_t> collect(Generation& generation) {
+  std::vector<uint32_t> all;
+  std::array<uint32_t, 16> some;
+  while (true) {
+    const size_t n = generation.next(some, kWait);
+    all.insert(all.end(), some.begin(), some.begin() + static_cast<ptrdiff_t>(n));
+    if (n == 0) return all;
+  }
+}
+
+std::vector<float> logits_of(Engine& engine, const std::vector<uint32_t>& tokens,
+                             const std::vector<uint32_t>& chunks, bool generated) {
+  const std::shared_ptr<LogitsTask> task = engine.scheduler.logits(tokens, chunks, generated);
+  check(task->wait(kWait), "logits arrive");
+  return task->take();
+}
+
+bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
+}
+
+std::vector<uint32_t> split(size_t n, std::initializer_list<uint32_t> pattern) {
+  std::vector<uint32_t> chunks;
+  for (size_t done = 0, i = 0; done < n; done += chunks.back(), ++i)
+    chunks.push_back(static_cast<uint32_t>(std::min<size_t>(pattern.begin()[i % pattern.size()], n - done)));
+  return chunks;
+}
+
+// A row's logits depend on its own history only: not on chunks, threads, or its neighbours.
+void test_row_invariance(const std::string& path) {
+  std::vector<float> prompt, generated;
+  std::vector<uint32_t> tokens;
+  for (uint32_t threads = 1; threads <= 3; ++threads) {
+    Engine engine(path, threads);
+    tokens = make_tokens(300, engine.model->arch().vocab_size);
+    if (threads == 1) {
+      prompt = logits_of(engine, tokens, {}, false);
+      generated = logits_of(engine, tokens, split(tokens.size(), {1}), true);
+    }
+    check(same_bits(prompt, logits_of(engine, tokens, {}, false)), "prompt rows do not depend on threads");
+    check(same_bits(prompt, logits_of(engine, tokens, split(tokens.size(), {7, 1, 32, 3}), false)),
+          "prompt rows do not depend on chunks");
+    check(same_bits(generated, logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true)),
+          "single and few rows are one arithmetic");
+  }
+  for (const float value : prompt)
+    if (!std::isfinite(value)) return check(false, "logits are finite");
+}
+
+// Text does not depend on what else is under way.
+void test_batches(const std::string& path) {
+  Engine engine(path, 2);
+  std::vector<std::vector<uint32_t>> alone;
+  const auto request = [&](uint32_t i) {
+    return GenerateRequest{.prompt = make_tokens(20 + 70 * i, engine.model->arch().vocab_size, i + 1),
+                           .max_tokens = 24,
+                           .stop_ids = {},
+                           .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed = 7}};
+  };
+  for (uint32_t i = 0; i < 3; ++i) alone.push_back(collect(*engine.scheduler.generate(request(i))));
+  std::vector<std::shared_ptr<Generation>> together;
+  for (uint32_t i = 0; i < 3; ++i) together.push_back(engine.scheduler.generate(request(i)));
+  for (uint32_t i = 0; i < 3; ++i) {
+    check(collect(*together[i]) == alone[i], "a conversation among others is the one alone");
+    check(alone[i].size() == 24 && together[i]->reason() == FinishReason::length, "max_tokens are generated");
+  }
+}
+
+void test_stop_and_limits(const std::string& path) {
+  Engine engine(path, 1, Format::f16, 300);
+  const std::vector<uint32_t> prompt = make_tokens(40, engine.model->arch().vocab_size);
+  const std::vector<uint32_t> free_run =
+      collect(*engine.scheduler.generate({.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}}));
+  const auto stopped = engine.scheduler.generate(
+      {.prompt = prompt, .max_tokens = 12, .stop_ids = {free_run[5]}, .sampling = {}});
+  const size_t first = static_cast<size_t>(std::find(free_run.begin(), free_run.end(), free_run[5]) - free_run.begin());
+  check(collect(*stopped).size() == first && stopped->reason() == FinishReason::stop,
+        "a stop token ends the text and is not part of it");
+
+  const auto full = engine.scheduler.generate({.prompt = make_tokens(300, 100), .max_tokens = 50, .stop_ids = {}, .sampling = {}});
+  check(collect(*full).size() == 1 && full->reason() == FinishReason::length,
+        "a prompt that fills the context leaves room for one token");
+  check(message_of<ContextOverflowError>([&] {
+          engine.scheduler.generate({.prompt = make_tokens(301, 100), .max_tokens = 1, .stop_ids = {}, .sampling = {}});
+        }).find("301 tokens, the context holds 300") != std::string::npos,
+        "a prompt that does not fit is refused with both numbers");
+  check(message_of<ArgumentError>([&] {
+          engine.scheduler.generate({.prompt = {1u << 30}, .max_tokens = 1, .stop_ids = {}, .sampling = {}});
+        }).find("outside the vocabulary") != std::string::npos,
+        "a token outside the vocabulary is refused");
+
+  const auto cancelled = engine.scheduler.generate({.prompt = prompt, .max_tokens = 200, .stop_ids = {}, .sampling = {}});
+  cancelled->cancel();
+  collect(*cancelled);
+  check(cancelled->reason() == FinishReason::cancelled || cancelled->completion_tokens() == 200,
+        "a cancelled generation ends");
+  check(collect(*engine.scheduler.generate({.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}})) == free_run,
+        "and leaves the model as it was");
+}
+
+// Requests wait for pages rather than fail: eight times half a context each.
+void test_queue_and_close(const std::string& path) {
+  auto engine = std::make_unique<Engine>(path, 2, Format::f16, 512);
+  std::vector<std::thread> callers;
+  std::atomic<int> complete{0};
+  for (uint32_t i = 0; i < 6; ++i)
+    callers.emplace_back([&, i] {
+      const auto generation = engine->scheduler.generate(
+          {.prompt = make_tokens(30, 1000, i), .max_tokens = 230, .stop_ids = {}, .sampling = {}});
+      if (collect(*generation).size() == 230) ++complete;
+    });
+  for (std::thread& caller : callers) caller.join();
+  check(complete == 6, "requests that find no pages wait for them");
+
+  const auto left = engine->scheduler.generate(
+      {.prompt = make_tokens(30, 1000), .max_tokens = 480, .stop_ids = {}, .sampling = {}});
+  engine.reset();
+  check(!message_of<Error>([&] { collect(*left); }).empty() || left->completion_tokens() == 480,
+        "closing a model ends what is under way with an error");
+}
+
+// 256 steps of each row class, and 256 tokens through the scheduler, allocate nothing.
+void test_no_allocation(const std::string& path) {
+  Engine engine(path, 2);
+  Device& device = engine.model->device();
+  SequenceStore& store = engine.model->sequences();
+  const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->arch().vocab_size);
+  const std::optional<uint32_t> sequence = store.take(engine.model->cache().groups(), 1024);
+  SequenceRecord record{};
+  record.version = kSequenceRecordVersion;
+  record.top_p = record.repetition_penalty = 1;
+  device.write(store.record(*sequence), std::as_bytes(std::span(&record, 1)));
+  device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
+  device.write(store.page_table(0, *sequence), std::as_bytes(store.page_numbers(0, *sequence)));
+
+  Step step(*engine.model);
+  uint32_t status = 0;
+  const auto steps = [&](uint32_t n_rows, bool prompt) {
+    for (uint32_t i = 0; i < 256; ++i) {
+      Row row{};
+      row.sequence = *sequence;
+      row.position = i;
+      row.adapter = kNone;
+      row.last_position = kNone;
+      step.clear();
+      if (prompt)
+        step.add_prompt(row, n_rows, Step::Logits::last, false);
+      else
+        for (uint32_t r = 0; r < n_rows; ++r, ++row.position) {
+          row.kv_length = row.position + 1;
+          row.flags = kRowActive;
+          step.add_generated(row);
+        }
+      status |= device.wait(step.submit(device, 1, true, false), kWait).status.code;
+    }
+  };
+  check(count_allocations([&] { steps(1, false); }) == 0, "256 steps of single rows allocate nothing");
+  check(count_allocations([&] { steps(4, false); }) == 0, "256 steps of few rows allocate nothing");
+  check(count_allocations([&] { steps(20, true); }) == 0, "256 steps of many rows allocate nothing");
+  check(status == kStatusOk, "and report nothing");
+  store.release(engine.model->cache().groups(), *sequence);
+
+  const auto generation = engine.scheduler.generate(
+      {.prompt = make_tokens(10, 1000), .max_tokens = 257, .stop_ids = {}, .sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f}});
+  std::array<uint32_t, 16> some;
+  size_t n = generation->next(some, kWait);
+  check(count_allocations([&] {
+          for (size_t more = n; more > 0; n += more) more = generation->next(some, kWait);
+        }) == 0,
+        "256 tokens through the scheduler allocate nothing");
+  check(n == 257, "all tokens arrive");
+  check(count_allocations([] { std::vector<int>(3); }) > 0, "the hook sees allocations");
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main(int argc, char** argv) {
+  using namespace akunu::test;
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: engine MODEL.gguf\n");
+    return 2;
+  }
+  const std::string path = argv[1];
+  test_row_invariance(path);
+  test_batches(path);
+  test_stop_and_limits(path);
+  test_queue_and_close(path);
+  test_no_allocation(path);
+  return summary();
+}
