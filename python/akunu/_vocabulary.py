@@ -1,0 +1,358 @@
+"""Reads and checks the vocabulary in a file's metadata; nothing after this meets a bad value.
+
+`read_vocabulary` takes the keys `tokenizer.*` of a GGUF file, in the types that
+`akunu._core.GgufFile` gives them (str, bool, int, float, list of str, numeric array), and returns
+a `Vocabulary` or raises a `ModelFormatError` that names the key and, in arrays, the index.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu._pretokenizers import BY_NAME, PreTokenizer
+from akunu.errors import ModelFormatError, UnsupportedModelError
+
+NORMAL: Final = 1
+UNKNOWN: Final = 2
+CONTROL: Final = 3
+USER_DEFINED: Final = 4
+UNUSED: Final = 5
+BYTE: Final = 6
+
+MODELS: Final = ("gpt2", "llama", "bert", "gemma4")
+
+TOKENS: Final = "tokenizer.ggml.tokens"
+TOKEN_TYPE: Final = "tokenizer.ggml.token_type"
+SCORES: Final = "tokenizer.ggml.scores"
+MERGES: Final = "tokenizer.ggml.merges"
+
+# Tokens after which a model has said what it had to say, best known first: where the file names
+# no end-of-turn token, the first one present is it.
+_END_OF_TURN: Final = (
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<end_of_turn>",
+    "<turn|>",
+    "<|end|>",
+    "<|endoftext|>",
+    "<|end_of_text|>",
+    "<\uff5cend\u2581of\u2581sentence\uff5c>",
+    "<end_of_utterance>",
+)
+_MORE_STOPS: Final = (
+    "<|eom_id|>",
+    "<|return|>",
+    "<|call|>",
+    "<|calls|>",
+    "<|flush|>",
+    "<|tool_response>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+)
+# These spellings may also be ordinary text, so they stop only where the file marks them.
+_STOPS_IF_MARKED: Final = ("</s>", "<eos>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "[e~[")
+
+_CONTROL_SHAPE: Final = re.compile(r"<\|[^|<>\s]+\|>|<\uff5c[^<>\s]+\uff5c>")
+_BYTE_SHAPE: Final = re.compile(r"<0x([0-9A-Fa-f]{2})>")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """A checked vocabulary: every id is in range, every array as long as it must be."""
+
+    model: str  # "gpt2", "llama", "bert" or "gemma4"
+    pre: PreTokenizer
+    tokens: list[str]
+    types: NDArray[np.int32]  # [n_tokens], one of NORMAL .. BYTE
+    scores: NDArray[np.float32] | None  # [n_tokens], of "llama" only
+    merges: list[str]  # "left right", best first; of "gpt2" and "gemma4" only
+    ids: dict[str, int]  # text -> id, all tokens but empty ones
+    bos_id: int | None
+    eos_id: int | None
+    eot_id: int | None
+    pad_id: int | None
+    unk_id: int | None
+    sep_id: int | None
+    add_bos: bool
+    add_eos: bool
+    add_space_prefix: bool
+    lowercase: bool
+    strip_accents: bool
+    nfc: bool
+    stop_ids: frozenset[int]
+    chat_template: str | None
+
+
+def byte_of(token: str) -> int | None:
+    """Return the byte that a token spelled `<0xAB>` stands for, else None.
+
+    >>> byte_of("<0x0A>")
+    10
+    """
+    match = _BYTE_SHAPE.fullmatch(token)
+    return int(match[1], 16) if match else None
+
+
+class _Reader:
+    """Typed access to the metadata; a value of another type is a ModelFormatError."""
+
+    def __init__(self, metadata: Mapping[str, object]) -> None:
+        self._metadata = metadata
+
+    def _get(self, key: str) -> object:
+        # `in` and [] only: the parser's mapping raises KeyError and has no other promise.
+        return self._metadata[key] if key in self._metadata else None  # noqa: SIM401
+
+    def string(self, key: str) -> str | None:
+        value = self._get(key)
+        if value is None:
+            return None
+        if not isinstance(value, str):
+            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a string")
+        return value
+
+    def boolean(self, key: str) -> bool | None:
+        value = self._get(key)
+        if value is None:
+            return None
+        if not isinstance(value, (bool, np.bool_)):
+            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a bool")
+        return bool(value)
+
+    def token_id(self, key: str, n_tokens: int) -> int | None:
+        value = self._get(key)
+        if value is None:
+            return None
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a token id")
+        if not 0 <= value < n_tokens:
+            raise ModelFormatError(f"{key} is {value}, but {TOKENS} has ids 0 to {n_tokens - 1}")
+        return int(value)
+
+    def strings(self, key: str) -> list[str]:
+        value = self._get(key)
+        if value is None:
+            raise ModelFormatError(f"{key} is missing")
+        if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
+            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a list of strings")
+        strings = value if isinstance(value, list) else list(value)
+        try:  # one pass in C; the loop is for the message
+            "".join(strings).encode()
+        except (TypeError, UnicodeEncodeError):
+            for index, string in enumerate(strings):
+                if not isinstance(string, str):
+                    raise ModelFormatError(
+                        f"{key}[{index}] is {type(string).__name__}, expected a string"
+                    ) from None
+                try:
+                    string.encode()
+                except UnicodeEncodeError:
+                    raise ModelFormatError(f"{key}[{index}] is not valid UTF-8") from None
+        return strings
+
+    def numbers(self, key: str, n_tokens: int, kinds: str) -> NDArray[np.generic] | None:
+        value = self._get(key)
+        if value is None:
+            return None
+        if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
+            raise ModelFormatError(f"{key} is {type(value).__name__}, expected an array of numbers")
+        try:
+            array = np.asarray(value)
+        except (ValueError, OverflowError):
+            raise ModelFormatError(f"{key} is not an array of numbers") from None
+        if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
+            raise ModelFormatError(
+                f"{key} holds {array.dtype} in {array.ndim} dimensions, expected numbers in one"
+            )
+        if array.size != n_tokens:
+            raise ModelFormatError(f"{key} has {array.size} entries, {TOKENS} has {n_tokens}")
+        return array
+
+
+def read_vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
+    """Read and check the keys `tokenizer.*`.
+
+    Raises ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer
+    model or pre-tokenizer that akunu does not have.
+    """
+    reader = _Reader(metadata)
+    model = reader.string("tokenizer.ggml.model")
+    if model is None:
+        raise ModelFormatError("tokenizer.ggml.model is missing: the file has no tokenizer")
+    if model not in MODELS:
+        raise UnsupportedModelError(
+            f"tokenizer model {model!r} is not supported; known are {', '.join(MODELS)}"
+        )
+    pre = _pre_tokenizer(reader, model)
+    tokens = reader.strings(TOKENS)
+    if not tokens:
+        raise ModelFormatError(f"{TOKENS} is empty")
+    ids = _ids_by_text(tokens)
+    types = _types(reader, len(tokens))
+    scores = _scores(reader, len(tokens)) if model == "llama" else None
+    merges = reader.strings(MERGES) if model in ("gpt2", "gemma4") else []
+
+    def special(name: str, default: int | None = None) -> int | None:
+        value = reader.token_id(f"tokenizer.ggml.{name}_token_id", len(tokens))
+        if value is None and default is not None and default < len(tokens):
+            return default
+        return value
+
+    spm, bert = model == "llama", model == "bert"
+    bos_id = special("bos", 1 if spm else None)
+    eos_id = special("eos", 2 if spm else None)
+    eot_id, eom_id = special("eot"), special("eom")
+    if eot_id is None:
+        eot_id = next((ids[text] for text in _END_OF_TURN if text in ids), None)
+    stop_ids = _stop_ids(ids, types, (eos_id, eot_id, eom_id))
+    unk_id = special("unknown", 0 if spm else 100 if bert else None)
+    if bert and bos_id is None:  # [CLS] opens a text
+        bos_id = special("cls", 101)
+    sep_id = special("seperator", 102) if bert else special("seperator")  # spelled so in files
+    if bert and (bos_id is None or sep_id is None or unk_id is None):
+        raise ModelFormatError(
+            "a bert vocabulary needs tokenizer.ggml.cls_token_id, seperator_token_id and "
+            "unknown_token_id"
+        )
+    marked = types.copy()
+    _mark_control(marked, tokens, ids, stop_ids, (bos_id, eos_id) if not types.any() else ())
+    marked[marked == 0] = NORMAL
+
+    add_bos = reader.boolean("tokenizer.ggml.add_bos_token")
+    if model == "gemma4":
+        add_bos = True  # files say false by mistake; every user of them overrides it
+    elif add_bos is None:
+        add_bos = (spm or bert or (model == "gpt2" and pre.add_bos)) and bos_id is not None
+    add_eos = bool(reader.boolean("tokenizer.ggml.add_eos_token"))
+    for name, wanted, token in (("bos", add_bos, bos_id), ("eos", add_eos, eos_id)):
+        if wanted and token is None and not bert:
+            raise ModelFormatError(
+                f"tokenizer.ggml.add_{name}_token is true, "
+                f"but tokenizer.ggml.{name}_token_id is missing"
+            )
+    space_prefix = reader.boolean("tokenizer.ggml.add_space_prefix")
+    lowercase = reader.boolean("tokenizer.ggml.normalizer.lowercase")
+    lowercase = True if lowercase is None else lowercase
+    strip_accents = reader.boolean("tokenizer.ggml.normalizer.strip_accents")
+    return Vocabulary(
+        model=model,
+        pre=pre,
+        tokens=tokens,
+        types=marked,
+        scores=scores,
+        merges=merges,
+        ids=ids,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        eot_id=eot_id,
+        pad_id=special("padding"),
+        unk_id=unk_id,
+        sep_id=sep_id,
+        add_bos=add_bos,
+        add_eos=add_eos,
+        add_space_prefix=spm if space_prefix is None else space_prefix and not bert,
+        lowercase=lowercase,
+        strip_accents=lowercase if strip_accents is None else strip_accents,
+        nfc=bool(reader.boolean("tokenizer.ggml.normalizer.nfc")),
+        stop_ids=stop_ids,
+        chat_template=reader.string("tokenizer.chat_template"),
+    )
+
+
+def _pre_tokenizer(reader: _Reader, model: str) -> PreTokenizer:
+    name = reader.string("tokenizer.ggml.pre")
+    if model != "gpt2":  # the others have one way to cut text each
+        return BY_NAME["default"]
+    # An old file without the key is cut as "default", which may differ from its own family
+    # (llama.cpp does the same).
+    if not name:
+        return BY_NAME["default"]
+    if name not in BY_NAME:
+        raise UnsupportedModelError(
+            f"pre-tokenizer {name!r} (tokenizer.ggml.pre) is not supported; "
+            f"known are {', '.join(sorted(BY_NAME))}"
+        )
+    return BY_NAME[name]
+
+
+def _ids_by_text(tokens: list[str]) -> dict[str, int]:
+    ids = dict(zip(tokens, range(len(tokens)), strict=True))
+    n_empty = tokens.count("")
+    ids.pop("", None)
+    if len(ids) + n_empty != len(tokens):
+        seen: dict[str, int] = {}
+        for index, token in enumerate(tokens):
+            if token and token in seen:
+                raise ModelFormatError(
+                    f"{TOKENS}[{index}] is {token!r}, and so is {TOKENS}[{seen[token]}]"
+                )
+            seen[token] = index
+    return ids
+
+
+def _types(reader: _Reader, n_tokens: int) -> NDArray[np.int32]:
+    """Return the types, or zeros where the file has none."""
+    array = reader.numbers(TOKEN_TYPE, n_tokens, "iu")
+    if array is None:
+        return np.zeros(n_tokens, np.int32)
+    bad = np.flatnonzero((array < NORMAL) | (array > BYTE))  # type: ignore[operator]
+    if bad.size:
+        index = int(bad[0])
+        raise ModelFormatError(f"{TOKEN_TYPE}[{index}] is {array[index]}, expected 1 to 6")
+    return array.astype(np.int32)
+
+
+def _scores(reader: _Reader, n_tokens: int) -> NDArray[np.float32]:
+    array = reader.numbers(SCORES, n_tokens, "iuf")
+    if array is None:
+        raise ModelFormatError(f"{SCORES} is missing; a tokenizer of model 'llama' needs it")
+    scores = array.astype(np.float32)
+    bad = np.flatnonzero(np.isnan(scores))
+    if bad.size:
+        raise ModelFormatError(f"{SCORES}[{int(bad[0])}] is not a number")
+    return scores
+
+
+def _stop_ids(
+    ids: dict[str, int], types: NDArray[np.int32], named: tuple[int | None, ...]
+) -> frozenset[int]:
+    stops = {value for value in named if value is not None}
+    stops.update(ids[text] for text in _END_OF_TURN + _MORE_STOPS if text in ids)
+    marked = (CONTROL, USER_DEFINED)
+    stops.update(
+        ids[text] for text in _STOPS_IF_MARKED if text in ids and types[ids[text]] in marked
+    )
+    # In these two families a token that ends a turn elsewhere is something else: "<|end|>" ends
+    # one part of a gpt-oss answer, "</s>" is a tag for Gemma 4.
+    texts = {text for text in ids.keys() & {"<|return|>", "<|call|>", "<|calls|>", "<|flush|>"}}
+    if texts >= {"<|return|>", "<|call|>"} or texts >= {"<|calls|>", "<|flush|>"}:
+        stops.discard(ids.get("<|end|>", -1))
+    if "<|tool_response>" in ids:
+        stops.discard(ids.get("</s>", -1))
+    return frozenset(stops | ({named[0]} if named[0] is not None else set()))
+
+
+def _mark_control(
+    types: NDArray[np.int32],
+    tokens: list[str],
+    ids: dict[str, int],
+    stop_ids: frozenset[int],
+    more: tuple[int | None, ...],
+) -> None:
+    """Mark as control what must never come out of a user's text although the file says otherwise.
+
+    Some converters call chat markers such as `<|im_end|>` user-defined or even normal.
+    """
+    for index in [*stop_ids, *(value for value in more if value is not None)]:
+        if tokens[index] and types[index] != UNKNOWN:
+            types[index] = CONTROL
+    for index in np.flatnonzero(types == USER_DEFINED).tolist():
+        if _CONTROL_SHAPE.fullmatch(tokens[index]):
+            types[index] = CONTROL

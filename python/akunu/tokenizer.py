@@ -1,0 +1,365 @@
+"""Text to token ids and back, exactly as the model was trained, from a file's own vocabulary.
+
+>>> import akunu
+>>> tokenizer = akunu.Tokenizer.from_gguf("model.gguf")           # doctest: +SKIP
+>>> tokenizer.decode(tokenizer.encode("Hello", add_special=False))  # doctest: +SKIP
+'Hello'
+
+Text that contains the name of a control token, such as `<|im_end|>`, is text unless
+`parse_special=True` asks otherwise. A tokenizer is immutable: threads may share it.
+"""
+
+from __future__ import annotations
+
+import codecs
+import operator
+import os
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import SupportsIndex, cast
+
+import numpy as np
+
+from akunu import _text_models
+from akunu._vocabulary import (
+    BYTE,
+    CONTROL,
+    UNKNOWN,
+    USER_DEFINED,
+    Vocabulary,
+    byte_of,
+    read_vocabulary,
+)
+from akunu.errors import ArgumentError, ModelFormatError
+
+_LETTER_BYTES = {letter: byte for byte, letter in enumerate(_text_models.byte_alphabet())}
+
+
+class Tokenizer:
+    """The tokenizer of one model; make it with `from_gguf` or `from_metadata`.
+
+    Attributes of interest: `vocab_size`, `bos_id`, `eos_id`, `eot_id`, `pad_id`, `unk_id` (None
+    where the model has none), `stop_ids`, `control_ids`, `add_bos`, `add_eos`, `chat_template`.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        """Build the tokenizer of a checked vocabulary."""
+        self._vocabulary = vocabulary
+        self._encode_text = _text_models.build(vocabulary)
+        self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
+        if vocabulary.model in ("llama", "gemma4"):
+            for index in np.flatnonzero(vocabulary.types == BYTE).tolist():
+                if byte_of(vocabulary.tokens[index]) is None:
+                    raise ModelFormatError(
+                        f"tokenizer.ggml.tokens[{index}] is {vocabulary.tokens[index]!r}, "
+                        "but its type is byte: expected <0x00> to <0xFF>"
+                    )
+        # Where encoding puts a space in front of text, decoding takes it away again.
+        self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
+
+    @classmethod
+    def from_gguf(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """Read the tokenizer of a GGUF file, with or without weights in it.
+
+        Raises ModelFormatError where the file contradicts itself, UnsupportedModelError for a
+        tokenizer that akunu does not have, OSError where the file cannot be read.
+        """
+        from akunu import _core
+
+        return cls.from_metadata(_core.GgufFile(os.fspath(path)))
+
+    @classmethod
+    def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
+        """Build a tokenizer from the keys `tokenizer.*` of a GGUF file.
+
+        `metadata` needs `key in metadata` and `metadata[key]` only; arrays of numbers may be NumPy
+        arrays. Raises ModelFormatError or UnsupportedModelError like `from_gguf`.
+        """
+        return cls(read_vocabulary(metadata))
+
+    @property
+    def vocab_size(self) -> int:
+        """Number of tokens; ids go from 0 to one less. The model's logits may have more rows."""
+        return len(self._vocabulary.tokens)
+
+    @property
+    def bos_id(self) -> int | None:
+        """The token that opens a text."""
+        return self._vocabulary.bos_id
+
+    @property
+    def eos_id(self) -> int | None:
+        """The token that ends a text."""
+        return self._vocabulary.eos_id
+
+    @property
+    def eot_id(self) -> int | None:
+        """The token that ends a turn of a conversation."""
+        return self._vocabulary.eot_id
+
+    @property
+    def pad_id(self) -> int | None:
+        """The token that fills up batches."""
+        return self._vocabulary.pad_id
+
+    @property
+    def unk_id(self) -> int | None:
+        """The token for what has no other."""
+        return self._vocabulary.unk_id
+
+    @property
+    def stop_ids(self) -> frozenset[int]:
+        """Every token after which a generation is over: ends of text, of turn, of message."""
+        return self._vocabulary.stop_ids
+
+    @property
+    def add_bos(self) -> bool:
+        """Whether `encode(..., add_special=True)` begins with BOS (for bert: with [CLS])."""
+        return self._vocabulary.add_bos
+
+    @property
+    def add_eos(self) -> bool:
+        """Whether `encode(..., add_special=True)` ends with EOS."""
+        return self._vocabulary.add_eos
+
+    @property
+    def chat_template(self) -> str | None:
+        """The Jinja source of the model's chat template, None where it has none."""
+        return self._vocabulary.chat_template
+
+    @cached_property
+    def control_ids(self) -> frozenset[int]:
+        """The tokens that a user's text never becomes: turn markers, BOS, EOS and their like."""
+        types = self._vocabulary.types
+        return frozenset(np.flatnonzero((types == CONTROL) | (types == UNKNOWN)).tolist())
+
+    def __repr__(self) -> str:
+        """Name the kind and the size."""
+        return f"<akunu.Tokenizer {self._vocabulary.model}, {self.vocab_size} tokens>"
+
+    def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
+        """Return the ids of `text`.
+
+        `add_special` adds what the model expects around a prompt (BOS, rarely EOS; [CLS] and [SEP]
+        for bert). `parse_special` makes control tokens out of their names in the text; leave it off
+        for text that you did not write. Raises ArgumentError for text with lone surrogates or, in
+        the rare vocabulary without all bytes, with characters that it cannot spell.
+        """
+        pieces = self._split(_checked_text(text), parse_special)
+        ids = self.encode_pieces(pieces)
+        if not add_special:
+            return ids
+        vocabulary = self._vocabulary
+        if vocabulary.model == "bert":
+            return [cast(int, vocabulary.bos_id), *ids, cast(int, vocabulary.sep_id)]
+        if vocabulary.add_bos:
+            ids.insert(0, cast(int, vocabulary.bos_id))
+        if vocabulary.add_eos:
+            ids.append(cast(int, vocabulary.eos_id))
+        return ids
+
+    def encode_pieces(self, pieces: Iterable[str | int]) -> list[int]:
+        """Return the ids of a prompt given as pieces: a str is text, an int is a token itself.
+
+        Nothing is added, and no text becomes a control token.
+        """
+        ids: list[int] = []
+        opens = True  # at the start and after a special token
+        for piece in pieces:
+            if not isinstance(piece, str):
+                ids.append(self._checked_id(piece))
+                opens = True
+                continue
+            for part in self._split(_checked_text(piece), parse_special=False):
+                if isinstance(part, int):
+                    ids.append(part)
+                    opens = True
+                else:
+                    ids += self._encode_text(part, opens)
+                    opens = False
+        return ids
+
+    def decode(self, ids: Sequence[SupportsIndex], skip_special: bool = False) -> str:
+        """Return the text of `ids`; bytes that are not UTF-8 become U+FFFD.
+
+        `skip_special` leaves control tokens out. For byte-level BPE `decode(encode(text,
+        add_special=False)) == text` always; for SentencePiece unless the text contains U+2581;
+        WordPiece keeps neither case nor spacing. Raises ArgumentError for an id out of range.
+        """
+        stream = self.stream(skip_special=skip_special)
+        return "".join([stream.push(token) for token in ids]) + stream.finish()
+
+    def decode_bytes(self, ids: Sequence[SupportsIndex], skip_special: bool = False) -> bytes:
+        """Return the bytes of the text of `ids`, also where they are not UTF-8."""
+        stream = self.stream(skip_special=skip_special)
+        return b"".join([stream.push_bytes(token) for token in ids])
+
+    def token_bytes(self, token: SupportsIndex) -> bytes:
+        """Return the bytes that one token adds to a text (a control token: its name)."""
+        index = self._checked_id(token)
+        known = self._bytes[index]
+        if known is None:
+            known = self._bytes[index] = self._spell(index)
+        return known
+
+    def token_text(self, token: SupportsIndex) -> str:
+        """Return the token as the vocabulary spells it, for example `Ġhello` or `<0x0A>`."""
+        return self._vocabulary.tokens[self._checked_id(token)]
+
+    def token_id(self, text: str) -> int | None:
+        """Return the id of the token that the vocabulary spells `text`, None if there is none."""
+        return self._vocabulary.ids.get(text)
+
+    def stream(
+        self, *, skip_special: bool = False, prompt: Sequence[SupportsIndex] = ()
+    ) -> TokenStream:
+        """Return a detokenizer for ids that arrive one by one.
+
+        `prompt`: the ids before the first one pushed, where the text goes on from them; it decides
+        whether a leading space belongs to the text.
+        """
+        return TokenStream(self, skip_special=skip_special, prompt=prompt)
+
+    def _checked_id(self, token: SupportsIndex) -> int:
+        try:
+            index = operator.index(token)
+        except TypeError:
+            raise ArgumentError(f"a token id must be an int, got {type(token).__name__}") from None
+        if not 0 <= index < len(self._bytes):
+            raise ArgumentError(
+                f"token id {index} is out of range: this vocabulary has ids 0 to "
+                f"{len(self._bytes) - 1}"
+            )
+        return index
+
+    def _is_special(self, index: int) -> bool:
+        """Whether text right after this token opens anew (see `encode_pieces`)."""
+        return int(self._vocabulary.types[index]) in (UNKNOWN, CONTROL, USER_DEFINED)
+
+    def _spell(self, index: int) -> bytes:
+        vocabulary = self._vocabulary
+        token = vocabulary.tokens[index]
+        kind = int(vocabulary.types[index])
+        if kind in (UNKNOWN, CONTROL, USER_DEFINED):
+            return token.encode()
+        if vocabulary.model == "gpt2":
+            letters = [_LETTER_BYTES.get(letter) for letter in token]
+            return token.encode() if None in letters else bytes(cast("list[int]", letters))
+        if kind == BYTE and vocabulary.model != "bert":
+            return bytes([cast(int, byte_of(token))])
+        return token.replace(_text_models.SPACE, " ").encode()
+
+    def _split(self, text: str, parse_special: bool) -> list[str | int]:
+        if not text:
+            return []
+        matcher = self._all_tokens if parse_special else self._user_defined_tokens
+        return matcher.split(text) if matcher else [text]
+
+    @cached_property
+    def _user_defined_tokens(self) -> TokenMatcher | None:
+        return self._matcher(np.flatnonzero(self._vocabulary.types == USER_DEFINED).tolist())
+
+    @cached_property
+    def _all_tokens(self) -> TokenMatcher | None:
+        added = np.flatnonzero(self._vocabulary.types == USER_DEFINED).tolist()
+        return self._matcher([*added, *self.control_ids])
+
+    def _matcher(self, ids: list[int]) -> TokenMatcher | None:
+        tokens = {self._vocabulary.tokens[index]: index for index in ids}
+        tokens.pop("", None)
+        return TokenMatcher(tokens) if tokens else None
+
+
+class TokenMatcher:
+    """Finds whole tokens in text: leftmost first, then longest; linear in the text."""
+
+    def __init__(self, tokens: Mapping[str, int]) -> None:
+        """Prepare to find these non-empty texts."""
+        self._tokens = dict(tokens)
+        self._lengths = sorted({len(token) for token in tokens}, reverse=True)
+        followers: dict[str, set[str]] = {}
+        for token in tokens:
+            followers.setdefault(token[0], set()).add(token[1:2])
+        starts = [
+            re.escape(first)
+            if "" in seconds
+            else f"{re.escape(first)}[{''.join(map(re.escape, sorted(seconds)))}]"
+            for first, seconds in sorted(followers.items())
+        ]
+        self._start = re.compile("|".join(starts))
+
+    def split(self, text: str) -> list[str | int]:
+        """Return the text between the tokens, as str, and the tokens, as ids, in order."""
+        pieces: list[str | int] = []
+        done = position = 0
+        while match := self._start.search(text, position):
+            begin = match.start()
+            position = begin + 1
+            for length in self._lengths:
+                token = self._tokens.get(text[begin : begin + length])
+                if token is not None:
+                    if begin > done:
+                        pieces.append(text[done:begin])
+                    pieces.append(token)
+                    done = position = begin + length
+                    break
+        if done < len(text):
+            pieces.append(text[done:])
+        return pieces
+
+
+class TokenStream:
+    """Turns ids into text as they arrive; never gives out half a character.
+
+    >>> stream = tokenizer.stream()                      # doctest: +SKIP
+    >>> for token in tokens: print(stream.push(token), end="")  # doctest: +SKIP
+    >>> print(stream.finish())                           # doctest: +SKIP
+    """
+
+    def __init__(
+        self, tokenizer: Tokenizer, *, skip_special: bool, prompt: Sequence[SupportsIndex]
+    ) -> None:
+        """Use `Tokenizer.stream`."""
+        self._tokenizer = tokenizer
+        self._skip_special = skip_special
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        self._opens = True
+        if len(prompt):
+            self._opens = tokenizer._is_special(tokenizer._checked_id(prompt[-1]))
+
+    def push(self, token: SupportsIndex) -> str:
+        """Return the text that is complete now that `token` has arrived, often ''."""
+        return self._decoder.decode(self.push_bytes(token))
+
+    def push_bytes(self, token: SupportsIndex) -> bytes:
+        """Return the bytes that `token` adds to the text."""
+        tokenizer = self._tokenizer
+        index = tokenizer._checked_id(token)
+        if tokenizer._is_special(index):
+            self._opens = True
+            if self._skip_special and index in tokenizer.control_ids:
+                return b""
+            return tokenizer.token_bytes(index)
+        spelled = tokenizer.token_bytes(index)
+        if self._opens and tokenizer._strips_space:
+            spelled = spelled.removeprefix(b" ")
+        self._opens = False
+        return spelled
+
+    def finish(self) -> str:
+        """Return what is left: U+FFFD for an unfinished character, else ''."""
+        return self._decoder.decode(b"", final=True)
+
+
+def _checked_text(text: str) -> str:
+    if not isinstance(text, str):
+        raise ArgumentError(f"text must be a str, got {type(text).__name__}")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentError(
+            f"text has a lone surrogate ({text[error.start]!r}) at character {error.start}: "
+            "it is not valid Unicode"
+        ) from None
+    return text
