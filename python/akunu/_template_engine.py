@@ -1,0 +1,241 @@
+"""Jinja as chat templates expect it: Hugging Face transformers' configuration, in a sandbox.
+
+`compile_template` gives a template with `trim_blocks`, `lstrip_blocks`, loop controls, the
+`generation` block, `tojson` without HTML escapes, `raise_exception` and `strftime_now`. A template
+comes out of a model file, so it is a stranger: it runs in Jinja's immutable sandbox, and a `Budget`
+ends one that loops, recurses or writes without end. (What it may hold in memory for a moment is not
+limited in every way; `"x" * 10**12` and `2 ** 10**9` are.)
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import jinja2
+import jinja2.nodes
+from jinja2.ext import Extension, loopcontrols
+from jinja2.parser import Parser
+from jinja2.runtime import Context
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+MAX_STEPS: Final = 5_000_000  # loop iterations and calls in one rendering
+MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of one rendering, and of one product of strings
+
+# Not an identifier, so no template can read or overwrite it.
+_BUDGET: Final = "budget of this rendering"
+
+
+class Budget:
+    """What one rendering may still do, and the time that it sees."""
+
+    def __init__(self, now: datetime) -> None:
+        """Start a full budget; `now` is what `strftime_now` formats."""
+        self.now = now
+        self._steps = MAX_STEPS
+
+    def spend(self, steps: int) -> None:
+        """Count steps; raises TemplateError when there are none left."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise jinja2.TemplateError(f"the template takes more than {MAX_STEPS} steps")
+
+
+class _Generation(Extension):
+    """`{% generation %} ... {% endgeneration %}` marks what a model wrote; it renders as is."""
+
+    tags = {"generation"}  # noqa: RUF012 - Jinja declares it so
+
+    def parse(self, parser: Parser) -> jinja2.nodes.Node:
+        line = next(parser.stream).lineno
+        body = parser.parse_statements(("name:endgeneration",), drop_needle=True)
+        return jinja2.nodes.Scope(body).set_lineno(line)
+
+
+class _Environment(ImmutableSandboxedEnvironment):
+    intercepted_binops = frozenset({"*", "**"})
+
+    def call(self, context: Context, function: Any, *args: Any, **kwargs: Any) -> Any:
+        context[_BUDGET].spend(1)
+        return super().call(context, function, *args, **kwargs)
+
+    def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
+        if operator == "*":
+            for count, value in ((left, right), (right, left)):
+                if isinstance(count, int) and isinstance(value, (str, list, tuple)):
+                    self._limit(len(value) * count)
+        elif isinstance(left, int) and isinstance(right, int):
+            self._limit(left.bit_length() * max(right, 0) // 8)
+        return super().call_binop(context, operator, left, right)
+
+    @staticmethod
+    def _limit(size: int) -> None:
+        if size > MAX_CHARACTERS:
+            raise jinja2.TemplateError(f"the template makes a value of {size} characters")
+
+
+class _Dict:
+    """The global `dict` without the rest of Python's class."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict(*args, **kwargs)
+
+    def fromkeys(self, *args: Any, **kwargs: Any) -> dict[Any, Any]:
+        return dict.fromkeys(*args, **kwargs)
+
+
+class _Namespace(jinja2.utils.Namespace):
+    """The global `namespace` without names that begin with an underscore."""
+
+    def __init__(*args: Any, **kwargs: Any) -> None:  # `self` may be a keyword
+        self, args = args[0], args[1:]
+        attributes = dict(*args, **kwargs)
+        for name in attributes:
+            _check_public(name)
+        jinja2.utils.Namespace.__init__(self, attributes)
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        _check_public(name)
+        super().__setitem__(name, value)
+
+
+def _check_public(name: object) -> None:
+    if isinstance(name, str) and name.startswith("_"):
+        raise jinja2.exceptions.SecurityError(f"a namespace cannot have the attribute {name!r}")
+
+
+def _raise_exception(message: object) -> None:
+    raise jinja2.TemplateError(str(message))
+
+
+def _tojson(
+    value: Any,
+    ensure_ascii: bool = False,
+    indent: int | None = None,
+    separators: tuple[str, str] | None = None,
+    sort_keys: bool = False,
+) -> str:
+    return json.dumps(
+        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+    )
+
+
+@jinja2.pass_context
+def _strftime_now(context: Context, form: str) -> str:
+    now: datetime = context[_BUDGET].now
+    return now.strftime(form)
+
+
+@jinja2.pass_context
+def _counted(context: Context, iterable: Iterable[Any]) -> Iterable[Any]:
+    """Charge the budget for what a loop goes over."""
+    budget: Budget = context[_BUDGET]
+    try:
+        budget.spend(len(iterable))  # type: ignore[arg-type]
+    except TypeError:
+        return _counted_one_by_one(budget, iterable)
+    return iterable
+
+
+def _counted_one_by_one(budget: Budget, iterable: Iterable[Any]) -> Iterator[Any]:
+    for item in iterable:
+        budget.spend(1)
+        yield item
+
+
+_COUNTED: Final = "count the steps of this loop"  # a filter that no template can name
+
+
+def _environment() -> _Environment:
+    environment = _Environment(
+        trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
+    )
+    environment.filters["tojson"] = _tojson
+    environment.filters[_COUNTED] = _counted
+    environment.globals["raise_exception"] = _raise_exception
+    environment.globals["strftime_now"] = _strftime_now
+    environment.globals["dict"] = _Dict()
+    environment.globals["namespace"] = _Namespace
+    return environment
+
+
+Literals = Callable[[str], str]
+
+# Arguments of these are searched for or compared, they do not become part of the prompt.
+_SEARCHING_METHODS: Final = {
+    *("split", "rsplit", "splitlines", "partition", "rpartition", "startswith", "endswith"),
+    *("find", "rfind", "index", "rindex", "count", "strip", "lstrip", "rstrip"),
+    *("removeprefix", "removesuffix"),
+}
+_SEARCHING_FILTERS: Final = {"select", "reject", "selectattr", "rejectattr", "trim"}
+
+
+def compile_template(source: str, literals: Literals | None = None) -> jinja2.Template:
+    """Compile a template; `literals` rewrites every literal that can become part of the output.
+
+    Raises jinja2.TemplateSyntaxError.
+    """
+    environment = _environment()
+    try:
+        tree = environment.parse(source)
+        _rewrite(tree, literals)
+        code = environment.compile(tree, filename="<chat template>")
+    except RecursionError:
+        raise jinja2.TemplateSyntaxError("nested too deeply", 1) from None
+    return jinja2.Template.from_code(environment, code, environment.make_globals(None))
+
+
+def _rewrite(node: jinja2.nodes.Node, literals: Literals | None) -> None:
+    nodes = jinja2.nodes
+    if isinstance(node, nodes.TemplateData) and literals is not None:
+        node.data = literals(node.data)
+    elif isinstance(node, nodes.Const) and isinstance(node.value, str) and literals is not None:
+        node.value = literals(node.value)
+    searched: list[nodes.Node] = []
+    if isinstance(node, nodes.Compare):
+        searched = [node.expr, *node.ops]
+    elif isinstance(node, nodes.Test):
+        searched = [node.node, *node.args]
+    elif isinstance(node, nodes.Getitem):
+        searched = [node.arg]
+    elif isinstance(node, nodes.Filter) and node.name in _SEARCHING_FILTERS:
+        searched = [*node.args]
+    elif isinstance(node, nodes.Filter) and node.name == "replace":
+        searched = [*node.args[:1]]
+    elif isinstance(node, nodes.Call) and isinstance(node.node, nodes.Getattr):
+        if node.node.attr in _SEARCHING_METHODS:
+            searched = [*node.args]
+        elif node.node.attr == "replace":
+            searched = [*node.args[:1]]
+    for child in node.iter_child_nodes():
+        _rewrite(child, None if any(child is other for other in searched) else literals)
+    if isinstance(node, nodes.For):
+        node.iter = nodes.Filter(node.iter, _COUNTED, [], [], None, None).set_lineno(node.lineno)
+        if node.environment is not None:
+            node.iter.set_environment(node.environment)
+
+
+def output_literals(source: str) -> list[str]:
+    """Return every literal that can become part of what the template writes."""
+    found: list[str] = []
+
+    def collect(literal: str) -> str:
+        found.append(literal)
+        return literal
+
+    compile_template(source, collect)
+    return found
+
+
+def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) -> str:
+    """Render; raises whatever the template raises, and TemplateError when it does not end."""
+    pieces: list[str] = []
+    length = 0
+    for piece in template.generate({**variables, _BUDGET: Budget(now)}):
+        length += len(piece)
+        if length > MAX_CHARACTERS:
+            raise jinja2.TemplateError(f"the template writes more than {MAX_CHARACTERS} characters")
+        pieces.append(piece)
+    return "".join(pieces)

@@ -1,0 +1,421 @@
+"""Conversations to prompts: the model's own chat template, and ids that a user cannot forge.
+
+>>> from akunu.chat import ChatTemplate
+>>> template = ChatTemplate("{% for m in messages %}[{{ m.role }}] {{ m.content }}{% endfor %}")
+>>> template.render([{"role": "user", "content": "Hello"}])
+'[user] Hello'
+
+`encode_chat` is what a generation uses: there the template's own control tokens become tokens, and
+the same characters inside a message, a tool or a variable stay text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import jinja2
+
+from akunu import _template_engine as engine
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from akunu.tokenizer import Tokenizer, TokenMatcher
+
+Message = Mapping[str, Any]
+
+CHATML: Final = (
+    "{% for message in messages %}"
+    "{{ '<|im_start|>' + message['role'] + '\n' + (message['content'] or '') + '<|im_end|>\n' }}"
+    "{% endfor %}"
+    "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
+)
+
+_ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
+_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
+# Part of the conversation's form; any other role is as foreign as a message's text.
+_USUAL_ROLES: Final = {
+    *("system", "developer", "user", "assistant", "model"),
+    *("tool", "tool_response", "function", "ipython"),
+}
+
+# Unicode's private planes: one character stands for one control token while a template is rendered.
+_FIRST_MARK: Final = 0xF0000
+_LAST_MARK: Final = 0x10FFFD
+
+
+class ChatTemplate:
+    """A Jinja chat template in Hugging Face's dialect; immutable, threads may share it."""
+
+    def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
+        """Compile `source`; the other two are the texts that templates know by these names.
+
+        Raises ModelFormatError for a template that is not valid Jinja.
+        """
+        self.source = source
+        self.bos_token = bos_token
+        self.eos_token = eos_token
+        try:
+            self._plain = engine.compile_template(source)
+        except jinja2.TemplateSyntaxError as error:
+            raise ModelFormatError(
+                f"the chat template, line {error.lineno}: {_one_line(error.message or '')}"
+            ) from None
+        self._marked: dict[tuple[int, int], _MarkedTemplate] = {}
+
+    @classmethod
+    def of(cls, tokenizer: Tokenizer) -> ChatTemplate:
+        """Return the template of a model's file, or ChatML where only its tokens are there.
+
+        Raises UnsupportedModelError for a model that was not made for conversations.
+        """
+        source = tokenizer.chat_template
+        if source is None:
+            if tokenizer.token_id("<|im_start|>") is None:
+                raise UnsupportedModelError(
+                    "this model has no chat template, so it is not made for conversations; "
+                    "use generate() with a prompt of your own"
+                )
+            source = CHATML
+        bos = "" if tokenizer.bos_id is None else tokenizer.token_text(tokenizer.bos_id)
+        eos = "" if tokenizer.eos_id is None else tokenizer.token_text(tokenizer.eos_id)
+        return cls(source, bos, eos)
+
+    def render(
+        self,
+        messages: Sequence[Message],
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        add_generation_prompt: bool = True,
+        **variables: Any,
+    ) -> str:
+        """Return the prompt as text, as transformers' `apply_chat_template` renders it.
+
+        `messages`: dicts with `role` and `content` (str; None beside `tool_calls`). `tools`: JSON
+        schemas. `variables`: what else the template asks for, for example `enable_thinking=False`.
+        Raises ArgumentError naming the message and key that are wrong, or with the template's own
+        words when it refuses the conversation.
+        """
+        given = _given(messages, tools, add_generation_prompt, variables)
+        return self._run(self._plain, given, self.bos_token, self.eos_token, datetime.now())
+
+    def _run(
+        self,
+        template: jinja2.Template,
+        given: dict[str, Any],
+        bos_token: str,
+        eos_token: str,
+        now: datetime,
+    ) -> str:
+        known = {"bos_token": bos_token, "eos_token": eos_token, **given}
+        try:
+            return engine.run(template, known, now)
+        except RecursionError:
+            raise ArgumentError("the chat template calls itself without end") from None
+        except Exception as error:  # a template may raise anything that Python can
+            raise ArgumentError(f"the chat template refuses: {_one_line(str(error))}") from None
+
+
+class _MarkedTemplate:
+    """A template whose literals hold one private character instead of each control token."""
+
+    def __init__(self, template: ChatTemplate, tokenizer: Tokenizer, first_mark: int) -> None:
+        self.owner = tokenizer
+        tokens = {tokenizer.token_text(index): index for index in tokenizer.control_ids}
+        tokens.pop("", None)
+        self.tokens = tokens
+        self.matcher = TokenMatcher(tokens) if tokens else None
+        self.ids: dict[str, int] = {}  # mark -> control token
+        marks: dict[int, str] = {}
+
+        def mark(literal: str) -> str:
+            if self.matcher is None:
+                return literal
+            marked = []
+            for piece in self.matcher.split(literal):
+                if isinstance(piece, int):
+                    if piece not in marks:
+                        marks[piece] = chr(first_mark + len(marks))
+                        self.ids[marks[piece]] = piece
+                    piece = marks[piece]
+                marked.append(piece)
+            return "".join(marked)
+
+        self.template = engine.compile_template(template.source, mark)
+        self.bos_token = mark(template.bos_token)
+        self.eos_token = mark(template.eos_token)
+        self.last_mark = first_mark + len(marks)  # one more than in use: the breaker
+        self.breaker = chr(self.last_mark)
+        self.texts = {mark: tokenizer.token_text(index) for mark, index in self.ids.items()}
+        self._literals = set(engine.output_literals(template.source))
+
+    def expand(self, rendered: str) -> str:
+        """Put the tokens' names back in place of the marks."""
+        return "".join([self.texts.get(character, character) for character in rendered])
+
+    def composed(self, rendered: str) -> dict[str, int]:
+        """Return the control tokens in the text that the template may have put together itself.
+
+        For example `'<|' + message.role + '|>'`: one of the literals or usual roles, between the
+        end of one literal and the start of another.
+        """
+        if self.matcher is None:
+            return {}
+        found = {piece for piece in self.matcher.split(rendered) if isinstance(piece, int)}
+        names = {text: index for text, index in self.tokens.items() if index in found}
+        middles = [text for text in self._literals | _USUAL_ROLES if text]
+        return {
+            text: index
+            for text, index in names.items()
+            if any(self._composes(text, middle) for middle in middles)
+        }
+
+    def _composes(self, text: str, middle: str) -> bool:
+        at = text.find(middle)
+        while at >= 0:
+            before, after = text[:at], text[at + len(middle) :]
+            if (before or after) and (
+                (not before or any(literal.endswith(before) for literal in self._literals))
+                and (not after or any(literal.startswith(after) for literal in self._literals))
+            ):
+                return True
+            at = text.find(middle, at + 1)
+        return False
+
+    def split(self, rendered: str, tokens: Mapping[str, int]) -> list[str | int]:
+        """Return the pieces of a rendering: marks and the given tokens' names become ids."""
+        return (
+            TokenMatcher({**self.ids, **tokens}).split(rendered)
+            if tokens or self.ids
+            else ([rendered] if rendered else [])
+        )
+
+
+class _Edges:
+    """Says whether a string could be part of one of these tokens, whatever stands beside it."""
+
+    def __init__(self, tokens: Mapping[str, int]) -> None:
+        self._tokens = list(tokens)
+        self._matcher = TokenMatcher(tokens)
+        self._starts = {token[:end] for token in tokens for end in range(1, len(token))}
+        self._ends = {token[begin:] for token in tokens for begin in range(1, len(token))}
+        self._longest = max(map(len, tokens))
+
+    def touches(self, text: str) -> bool:
+        """Whether `text` holds a token, begins or ends inside one, or lies inside one.
+
+        Templates trim, so spaces around the text do not count.
+        """
+        core = text.strip()
+        lengths = range(1, min(len(core), self._longest) + 1)
+        return (
+            any(core[-length:] in self._starts or core[:length] in self._ends for length in lengths)
+            or any(isinstance(piece, int) for piece in self._matcher.split(text))
+            or (0 < len(core) < self._longest and any(core in token for token in self._tokens))
+        )
+
+    def broken(self, text: str, breaker: str) -> str:
+        """Return `text` with the breaker wherever it could take part in one of the tokens."""
+        for token in self._tokens:
+            text = text.replace(token, token[0] + breaker + token[1:])
+        if not self.touches(text):
+            return text
+        core = text.strip()
+        return text.replace(core, f"{breaker}{core}{breaker}", 1)
+
+
+def encode_chat(
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    *,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    add_generation_prompt: bool = True,
+    **variables: Any,
+) -> list[int]:
+    """Return the prompt of a conversation as ids; arguments as `ChatTemplate.render`.
+
+    Control tokens that the template writes become tokens; the same characters in anything that the
+    caller supplied stay text. BOS is there once if the model wants it or the template writes it.
+    Raises ArgumentError as `render` does, and where a template treats such characters in a way
+    that makes the two impossible to tell apart.
+    """
+    given = _given(messages, tools, add_generation_prompt, variables)
+    now = datetime.now()
+    plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
+    supplied = _strings(given)
+    marked = _marked_template(template, tokenizer, [*supplied, plain])
+
+    def render(conversation: dict[str, Any]) -> str | None:
+        try:
+            return template._run(
+                marked.template, conversation, marked.bos_token, marked.eos_token, now
+            )
+        except ArgumentError:  # not in the plain rendering: the marks confuse the template
+            return None
+
+    rendered = render(given)
+    if rendered is None or marked.expand(rendered) != plain:
+        # The template computes with its own tokens' names. Without a trace of them in what the
+        # caller supplied, every one in the prompt is the template's.
+        if marked.tokens and any(map(_Edges(marked.tokens).touches, supplied)):
+            raise ArgumentError(_MIXED_UP)
+        pieces = marked.split(plain, marked.tokens)
+    else:
+        composed = marked.composed(rendered)
+        if composed:
+            edges = _Edges(composed)
+            broken = _mapped(given, lambda text: edges.broken(text, marked.breaker))
+            if broken != given:
+                rendered = render(broken)
+            if rendered is None or marked.expand(rendered).replace(marked.breaker, "") != plain:
+                raise ArgumentError(_MIXED_UP)
+        pieces = marked.split(rendered, composed)
+        pieces = [p if isinstance(p, int) else p.replace(marked.breaker, "") for p in pieces]
+    ids = tokenizer.encode_pieces(pieces)
+    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
+        ids.insert(0, tokenizer.bos_id)
+    return ids
+
+
+_MIXED_UP: Final = (
+    "a message contains the name of a control token, and this model's chat template handles the "
+    "text so that the two cannot be told apart; take the name out of the message"
+)
+
+
+def _marked_template(
+    template: ChatTemplate, tokenizer: Tokenizer, texts: Sequence[str]
+) -> _MarkedTemplate:
+    """Return the marked template whose marks occur in none of the texts, nor in the template."""
+    used = sorted({ord(c) for text in (*texts, template.source) for c in _PRIVATE.findall(text)})
+    first = _FIRST_MARK
+    while True:
+        key = (id(tokenizer), first)
+        marked = template._marked.get(key)
+        if marked is None or marked.owner is not tokenizer:
+            marked = _MarkedTemplate(template, tokenizer, first)
+            template._marked = {**dict(list(template._marked.items())[-3:]), key: marked}
+        clash = [code for code in used if first <= code <= marked.last_mark]
+        if not clash:
+            return marked
+        first = clash[-1] + 1
+        if first + (marked.last_mark - _FIRST_MARK) > _LAST_MARK:
+            raise ArgumentError("the messages use up Unicode's private planes")
+
+
+_PRIVATE: Final = re.compile(f"[{chr(_FIRST_MARK)}-\U0010ffff]")
+
+
+def _one_line(message: str) -> str:
+    return " ".join(message.split())[:500] or "it raised an error without a message"
+
+
+def _given(
+    messages: Sequence[Message],
+    tools: Sequence[Mapping[str, Any]] | None,
+    add_generation_prompt: bool,
+    variables: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Check the arguments; return what the template sees, copied into plain JSON types."""
+    if not isinstance(messages, (list, tuple)):
+        raise ArgumentError(f"messages must be a list of dicts, got {type(messages).__name__}")
+    if not messages:
+        raise ArgumentError("messages is empty: a conversation has at least one message")
+    if tools is not None and not isinstance(tools, (list, tuple)):
+        raise ArgumentError(f"tools must be a list of dicts, got {type(tools).__name__}")
+    for index, tool in enumerate(tools or ()):
+        if not isinstance(tool, Mapping):
+            raise ArgumentError(f"tools[{index}] must be a dict, got {type(tool).__name__}")
+    return {
+        "messages": [_message(message, index) for index, message in enumerate(messages)],
+        "tools": _plain(tools, "tools"),
+        "documents": None,
+        "add_generation_prompt": bool(add_generation_prompt),
+        **{name: _plain(value, name) for name, value in variables.items()},
+    }
+
+
+def _message(message: object, index: int) -> dict[str, Any]:
+    where = f"messages[{index}]"
+    if not isinstance(message, Mapping):
+        raise ArgumentError(f"{where} must be a dict, got {type(message).__name__}")
+    role = message.get("role")
+    if not isinstance(role, str) or not _ROLE.fullmatch(role):
+        raise ArgumentError(
+            f"{where}['role'] must be a name such as 'user' or 'assistant', got {role!r}"
+        )
+    content = message.get("content")
+    if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
+        raise ArgumentError(
+            f"{where}['content'] must be a str (or None beside 'tool_calls'), "
+            f"got {type(content).__name__}"
+        )
+    calls = message.get("tool_calls")
+    if calls is not None and not isinstance(calls, (list, tuple)):
+        raise ArgumentError(f"{where}['tool_calls'] must be a list, got {type(calls).__name__}")
+    copied: dict[str, Any] = _plain(message, where)
+    # Templates know a model's reasoning by several names; transformers fills these in, too.
+    reasoning = next((copied[key] for key in _REASONING if copied.get(key) is not None), None)
+    if reasoning is None:
+        return copied
+    return {"thinking": reasoning, **copied, "reasoning_content": reasoning}
+
+
+def _plain(value: Any, where: str) -> Any:
+    """Copy JSON-like data, so that a template never meets an object with methods of its own."""
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        text = str.__str__(value)
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise ArgumentError(
+                f"{where} has a lone surrogate at character {error.start}: not valid Unicode"
+            ) from None
+        return text
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value)
+    try:
+        if isinstance(value, Mapping):
+            return {
+                _plain(key, f"a key of {where}"): _plain(item, f"{where}[{key!r}]")
+                for key, item in value.items()
+            }
+        if isinstance(value, (list, tuple)):
+            return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
+    except RecursionError:
+        raise ArgumentError(f"{where[:60]} is nested too deeply") from None
+    raise ArgumentError(
+        f"{where} must be made of JSON types (str, int, float, bool, None, list, dict), "
+        f"got {type(value).__name__}"
+    )
+
+
+def _strings(value: Any) -> list[str]:
+    """Return every string that the caller supplied: all but usual roles and keys of messages."""
+    found: list[str] = []
+
+    def collect(text: str) -> str:
+        found.append(text)
+        return text
+
+    _mapped(value, collect)
+    return found
+
+
+def _mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """Return a copy with every supplied string changed; keys stay, templates ask for them."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, list):
+        return [_mapped(item, change) for item in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        key: item if key == "role" and item in _USUAL_ROLES else _mapped(item, change)
+        for key, item in value.items()
+    }
