@@ -1,0 +1,142 @@
+// GGUF files: metadata and tensors of a model in one file (versions 2 and 3, little-endian).
+//
+//   const GgufFile file = GgufFile::open("model.gguf");
+//   const std::optional<uint64_t> layers = file.get_uint("llama.block_count");
+//   for (const GgufTensor& tensor : file.tensors()) use(tensor.name, file.tensor_bytes(tensor));
+//
+// Opening checks the whole file: every count, length, offset and product before it is believed.
+// What is returned needs no further check, except for its meaning. docs/gguf.md says what is
+// accepted and what is refused.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weight/mapped_file.h"
+
+namespace akunu {
+
+// The numbers that the file uses for the types of metadata values.
+enum class GgufValueType : uint32_t {
+  uint8 = 0,
+  int8 = 1,
+  uint16 = 2,
+  int16 = 3,
+  uint32 = 4,
+  int32 = 5,
+  float32 = 6,
+  boolean = 7,
+  string = 8,
+  array = 9,  // never the type of a GgufValue: see is_array
+  uint64 = 10,
+  int64 = 11,
+  float64 = 12,
+};
+
+// "UINT32", as the specification of the format writes it.
+std::string_view name_of(GgufValueType type);
+
+// Bytes of one value; 0 for strings and arrays.
+uint32_t size_of(GgufValueType type);
+
+// One key with its value, as it lies in the file.
+struct GgufValue {
+  std::string_view key;
+  GgufValueType type;  // of an array: of its elements
+  bool is_array;
+  uint64_t count;   // elements; 1 for what is no array
+  uint64_t offset;  // of `bytes`, from the start of the file
+  // Little-endian, back to back, unaligned. A string is its characters; in an array of strings,
+  // each follows its length as 64 bits.
+  std::span<const std::byte> bytes;
+};
+
+// Blocks of a tensor type: `block_size` numbers in `block_bytes` bytes.
+struct GgufBlock {
+  uint32_t block_size;
+  uint32_t block_bytes;
+};
+
+// The blocks of the tensor type with this number, whether the engine computes with it or not; none
+// for numbers that were never given or have been withdrawn.
+std::optional<GgufBlock> gguf_block(uint32_t type);
+
+struct GgufTensor {
+  std::string_view name;
+  std::array<uint64_t, 4>
+      dims;         // dims[0] is contiguous: [n, k] row-major is {k, n}; 1 where absent
+  uint32_t n_dims;  // 0 is a single number
+  uint32_t type;    // GGUF's number: core/format.h knows which the engine has
+  uint64_t offset;  // from the start of the file; a multiple of the alignment
+  uint64_t size;    // bytes; never 0
+};
+
+// Immutable after opening: any thread may read it. Keys, names, strings and bytes point into the
+// file and live as long as `mapping()`, or the bytes given to `parse`.
+class GgufFile {
+ public:
+  // Throws ModelFormatError for a file that contradicts itself or the format (which byte, what it
+  // needs, what is there), UnsupportedModelError for a version, byte order, tensor type or nesting
+  // that akunu does not read, and what MappedFile::open throws.
+  static GgufFile open(const std::string& path);
+
+  // The same for bytes that the caller keeps alive; `path` is for messages.
+  static GgufFile parse(std::span<const std::byte> bytes, std::string path);
+
+  const std::string& path() const { return path_; }
+  uint32_t version() const { return version_; }
+  uint64_t alignment() const { return alignment_; }
+  std::shared_ptr<const MappedFile> mapping() const { return mapping_; }  // null after parse
+
+  std::span<const GgufValue> values() const { return values_; }     // in the order of the file
+  std::span<const GgufTensor> tensors() const { return tensors_; }  // in the order of the file
+  const GgufValue* find(std::string_view key) const;                // null if absent
+  const GgufTensor* find_tensor(std::string_view name) const;       // null if absent
+  std::span<const std::byte> tensor_bytes(const GgufTensor& tensor) const {
+    return bytes_.subspan(tensor.offset, tensor.size);
+  }
+
+  // Values by key; nullopt if it is absent. Writers disagree about widths, so integers of every
+  // width are taken as long as the value fits, and as floats too. Anything else is a
+  // ModelFormatError that names the key, what it is and what it should be.
+  std::optional<uint64_t> get_uint(std::string_view key) const;
+  std::optional<int64_t> get_int(std::string_view key) const;
+  std::optional<double> get_float(std::string_view key) const;  // finite
+  std::optional<bool> get_bool(std::string_view key) const;
+  std::optional<std::string_view> get_string(std::string_view key) const;
+
+  // Arrays by key, with the same rules for each element, except that floats may be infinite or NaN.
+  std::optional<uint64_t> array_length(std::string_view key) const;
+  std::optional<std::vector<int64_t>> get_int_array(std::string_view key) const;
+  std::optional<std::vector<double>> get_float_array(std::string_view key) const;
+  std::optional<std::vector<bool>> get_bool_array(std::string_view key) const;
+  std::optional<std::vector<std::string_view>> get_string_array(std::string_view key) const;
+
+ private:
+  friend class GgufParser;
+  GgufFile() = default;
+
+  const GgufValue* find_array(std::string_view key, std::string_view wanted) const;
+  const GgufValue* find_scalar(std::string_view key, std::string_view wanted) const;
+  [[noreturn]] void refuse(const GgufValue& value, const std::string& found,
+                           std::string_view wanted) const;
+
+  std::shared_ptr<const MappedFile> mapping_;
+  std::span<const std::byte> bytes_;
+  std::string path_;
+  uint32_t version_ = 0;
+  uint64_t alignment_ = 0;
+  std::vector<GgufValue> values_;
+  std::vector<GgufTensor> tensors_;
+  std::vector<size_t> values_by_key_;  // indices, sorted by key: no hash that a file could attack
+  std::vector<size_t> tensors_by_name_;
+};
+
+}  // namespace akunu
