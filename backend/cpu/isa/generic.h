@@ -1,0 +1,215 @@
+// The primitives of the level `generic`: no instruction set assumed. Eight lanes as two vectors of
+// four in the vector types of GCC and Clang, which become SSE2 on x86-64, NEON on ARM and plain
+// registers elsewhere. The same words as isa/avx2.h. A multiply_add rounds twice here.
+#pragma once
+
+#include <stdint.h>
+
+namespace akunu::cpu {
+
+struct Generic {
+  typedef float Floats4 __attribute__((vector_size(16)));
+  typedef int32_t Ints4 __attribute__((vector_size(16)));
+  typedef uint32_t Bits4 __attribute__((vector_size(16)));
+
+  struct Vector {
+    Floats4 low, high;
+  };
+  struct Ints {
+    Ints4 low, high;
+  };
+  struct Bytes {
+    int8_t lane[32];
+  };
+
+  static constexpr uint32_t kLanes = 8;
+  // 16 registers of four lanes: a 2 x 2 tile holds 8 of them.
+  static constexpr uint32_t kTileRows = 2;
+  static constexpr uint32_t kFloatTileColumns = 2;
+  static constexpr uint32_t kQuantTileColumns = 2;
+  static constexpr uint32_t kSingleRowColumns = 4;
+
+  static Vector zero() { return broadcast(0.0f); }
+  static Vector broadcast(float x) { return {Floats4{x, x, x, x}, Floats4{x, x, x, x}}; }
+  static Vector load(const float* p) {
+    Vector v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+  }
+  static void store(float* p, Vector v) { __builtin_memcpy(p, &v, sizeof(v)); }
+
+  // The first n lanes (1 to 8); the others are 0, and their memory isn't touched.
+  static Vector load(const float* p, uint32_t n) {
+    if (n >= kLanes) return load(p);
+    float padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load(padded);
+  }
+  static void store(float* p, Vector v, uint32_t n) {
+    if (n >= kLanes) return store(p, v);
+    float padded[kLanes];
+    store(padded, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
+
+  static Vector load_half(const uint16_t* p) {
+    return {half4(Bits4{p[0], p[1], p[2], p[3]}), half4(Bits4{p[4], p[5], p[6], p[7]})};
+  }
+  static Vector load_half(const uint16_t* p, uint32_t n) {
+    if (n >= kLanes) return load_half(p);
+    uint16_t padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_half(padded);
+  }
+  static void store_half(uint16_t* p, Vector v) { store_half(p, v, kLanes); }
+  static void store_half(uint16_t* p, Vector v, uint32_t n) {
+    float lane[kLanes];
+    store(lane, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = float_to_half(lane[i]);
+  }
+  static float half_to_float(uint16_t h) { return half4(Bits4{h, 0, 0, 0})[0]; }
+
+  static Vector add(Vector a, Vector b) { return {a.low + b.low, a.high + b.high}; }
+  static Vector subtract(Vector a, Vector b) { return {a.low - b.low, a.high - b.high}; }
+  static Vector multiply(Vector a, Vector b) { return {a.low * b.low, a.high * b.high}; }
+  static Vector divide(Vector a, Vector b) { return {a.low / b.low, a.high / b.high}; }
+  static Vector multiply_add(Vector a, Vector b, Vector c) {
+    return {a.low * b.low + c.low, a.high * b.high + c.high};
+  }
+  // b where either is NaN.
+  static Vector maximum(Vector a, Vector b) {
+    return {select4(a.low > b.low, a.low, b.low), select4(a.high > b.high, a.high, b.high)};
+  }
+  static Vector minimum(Vector a, Vector b) {
+    return {select4(a.low < b.low, a.low, b.low), select4(a.high < b.high, a.high, b.high)};
+  }
+  static Vector absolute(Vector v) {
+    return {floats(bits(v.low) & 0x7fffffffu), floats(bits(v.high) & 0x7fffffffu)};
+  }
+  // |magnitude| with the sign of `sign`.
+  static Vector copy_sign(Vector magnitude, Vector sign) {
+    const Vector a = absolute(magnitude);
+    return {floats(bits(a.low) | (bits(sign.low) & 0x80000000u)),
+            floats(bits(a.high) | (bits(sign.high) & 0x80000000u))};
+  }
+  // Half to even, for |v| < 2^22: adding 1.5 * 2^23 leaves no bit for a fraction.
+  static Vector round(Vector v) { return {(v.low + kWhole) - kWhole, (v.high + kWhole) - kWhole}; }
+  // a < b ? x : y, lane by lane.
+  static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
+    return {select4(a.low < b.low, x.low, y.low), select4(a.high < b.high, x.high, y.high)};
+  }
+  // Bit i: a[i] < b[i] does not hold (NaN included).
+  static uint32_t not_less(Vector a, Vector b) {
+    return ~(mask4(a.low < b.low) | mask4(a.high < b.high) << 4) & 0xffu;
+  }
+  static uint32_t is_nan(Vector a) { return mask4(a.low != a.low) | mask4(a.high != a.high) << 4; }
+
+  // 2^v for whole numbers in [-126, 127].
+  static Vector power_of_two(Vector v) { return {power4(v.low), power4(v.high)}; }
+  // For a normal x > 0: the mantissa in [1, 2), and the exponent.
+  static Vector mantissa(Vector x) {
+    return {floats((bits(x.low) & 0x007fffffu) | 0x3f800000u),
+            floats((bits(x.high) & 0x007fffffu) | 0x3f800000u)};
+  }
+  static Vector exponent(Vector x) {
+    return {__builtin_convertvector((Ints4)(bits(x.low) >> 23) - 127, Floats4),
+            __builtin_convertvector((Ints4)(bits(x.high) >> 23) - 127, Floats4)};
+  }
+
+  static float sum_lanes(Vector v) {
+    const Floats4 sum = v.low + v.high;
+    return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+  }
+  static float max_lanes(Vector v) {
+    const Floats4 m = select4(v.low > v.high, v.low, v.high);
+    const float a = m[0] > m[2] ? m[0] : m[2];
+    const float b = m[1] > m[3] ? m[1] : m[3];
+    return a > b ? a : b;
+  }
+
+  // Integers: groups of 32 int8.
+  static Bytes load_bytes(const int8_t* p) {
+    Bytes bytes;
+    __builtin_memcpy(&bytes, p, sizeof(bytes));
+    return bytes;
+  }
+  // 16 bytes to 32 numbers 0..15: the low nibbles, then the high ones.
+  static Bytes unpack_nibbles(const uint8_t* p) {
+    Bytes bytes;
+    for (uint32_t i = 0; i < 16; ++i) {
+      bytes.lane[i] = static_cast<int8_t>(p[i] & 0x0f);
+      bytes.lane[16 + i] = static_cast<int8_t>(p[i] >> 4);
+    }
+    return bytes;
+  }
+  // Sums of products, spread over the lanes in some fixed way: only their total has a meaning.
+  static Ints dot_nibbles(Bytes weights, Bytes input) { return dot_bytes(weights, input); }
+  static Ints dot_bytes(const Bytes& weights, const Bytes& input) {
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < 32; ++i)
+      sum += static_cast<int16_t>(weights.lane[i]) * static_cast<int16_t>(input.lane[i]);
+    return first_lane(sum);
+  }
+  // x in lane 0, 0 elsewhere.
+  static Ints first_lane(int32_t x) { return {Ints4{x, 0, 0, 0}, Ints4{0, 0, 0, 0}}; }
+  static Ints subtract_ints(Ints a, Ints b) { return {a.low - b.low, a.high - b.high}; }
+  static Vector to_float(Ints v) {
+    return {__builtin_convertvector(v.low, Floats4), __builtin_convertvector(v.high, Floats4)};
+  }
+  // Rounds 32 numbers in [-127, 127] half to even and stores them; returns their sum.
+  static int32_t store_rounded_bytes(int8_t* p, const Vector (&v)[4]) {
+    int32_t sum = 0;
+    for (uint32_t i = 0; i < 4; ++i) {
+      float lane[kLanes];
+      store(lane, round(v[i]));
+      for (uint32_t j = 0; j < kLanes; ++j) {
+        const int32_t q = static_cast<int32_t>(lane[j]);
+        p[8 * i + j] = static_cast<int8_t>(q);
+        sum += q;
+      }
+    }
+    return sum;
+  }
+
+ private:
+  static constexpr float kWhole = 12582912.0f;  // 1.5 * 2^23
+
+  static Bits4 bits(Floats4 v) { return (Bits4)v; }
+  static Floats4 floats(Bits4 v) { return (Floats4)v; }
+  static Floats4 select4(Ints4 mask, Floats4 a, Floats4 b) {
+    return floats(((Bits4)mask & bits(a)) | (~(Bits4)mask & bits(b)));
+  }
+  static uint32_t mask4(Ints4 mask) {
+    return (mask[0] & 1u) | (mask[1] & 2u) | (mask[2] & 4u) | (mask[3] & 8u);
+  }
+  static Floats4 power4(Floats4 v) {
+    return (Floats4)((__builtin_convertvector(v, Ints4) + 127) << 23);
+  }
+  // Shifted into place, a half's exponent is 112 too small: one exact product puts that right,
+  // subnormals included. Infinity and NaN need their exponent filled.
+  static Floats4 half4(Bits4 h) {
+    const Bits4 magnitude = (h & 0x7fffu) << 13;
+    const Floats4 scaled = floats(magnitude) * 0x1p112f;
+    const Bits4 special = (Bits4)(magnitude >= (0x7c00u << 13)) & 0x7f800000u;
+    return floats(bits(scaled) | special | (h & 0x8000u) << 16);
+  }
+  static uint16_t float_to_half(float x) {
+    uint32_t all;
+    __builtin_memcpy(&all, &x, sizeof(all));
+    const uint32_t sign = all >> 16 & 0x8000u;
+    const uint32_t a = all & 0x7fffffffu;
+    if (a > 0x7f800000u) return static_cast<uint16_t>(sign | 0x7e00u);
+    if (a >= 0x47800000u) return static_cast<uint16_t>(sign | 0x7c00u);
+    if (a < 0x38800000u) {  // below 2^-14: the sum's unit in the last place is a half's
+      float magnitude;
+      __builtin_memcpy(&magnitude, &a, sizeof(a));
+      magnitude += 0.5f;
+      uint32_t rounded;
+      __builtin_memcpy(&rounded, &magnitude, sizeof(rounded));
+      return static_cast<uint16_t>(sign | (rounded - 0x3f000000u));
+    }
+    return static_cast<uint16_t>(sign | ((a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13));
+  }
+};
+
+}  // namespace akunu::cpu

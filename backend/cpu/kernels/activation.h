@@ -1,0 +1,74 @@
+// Writing an activation in the kind that the matmul after it reads; the rounding is the one of
+// docs/kernels.md, and every producer (norm, attention, gated activation) goes through here.
+//
+//   write(row, k, begin, end, value)   elements [begin, end) of a row of k; value(i, n) gives the
+//                                      n (1 to 8) numbers from i on as a Vector
+//   kGroup                             begin is a multiple of it, end too unless end = k
+#pragma once
+
+#include "cpu/kernels/formats.h"
+
+namespace akunu::cpu {
+
+template <class Isa>
+struct F32Activation {
+  static constexpr int32_t kKind = FloatInput<Isa>::kKind;
+  static constexpr uint32_t kGroup = 1;
+
+  static uint64_t row_bytes(uint32_t k) { return FloatInput<Isa>::row_bytes(k); }
+
+  template <class Value>
+  static void write(std::byte* row, uint32_t, uint32_t begin, uint32_t end, const Value& value) {
+    float* out = reinterpret_cast<float*>(row);
+    uint32_t i = begin;
+    for (; i + Isa::kLanes <= end; i += Isa::kLanes) Isa::store(out + i, value(i, Isa::kLanes));
+    if (i < end) Isa::store(out + i, value(i, end - i), end - i);
+  }
+};
+
+template <class Isa>
+struct Q8Activation {
+  static constexpr int32_t kKind = QuantInput<Isa>::kKind;
+  static constexpr uint32_t kGroup = 32;
+
+  static uint64_t row_bytes(uint32_t k) { return QuantInput<Isa>::row_bytes(k); }
+
+  template <class Value>
+  static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
+    int8_t* q = reinterpret_cast<int8_t*>(row);
+    float* scales = reinterpret_cast<float*>(row + k);
+    int32_t* sums = reinterpret_cast<int32_t*>(row + k + uint64_t{4} * (k / kGroup));
+    for (uint32_t i = begin; i < end; i += kGroup) {
+      typename Isa::Vector values[4];
+      for (uint32_t j = 0; j < 4; ++j) values[j] = value(i + 8 * j, Isa::kLanes);
+      quantize(values, q + i, scales + i / kGroup, sums + i / kGroup);
+    }
+  }
+
+ private:
+  using Vector = typename Isa::Vector;
+
+  static void quantize(Vector (&values)[4], int8_t* q, float* scale, int32_t* sum) {
+    Vector largest = Isa::zero();
+    Vector zero_or_nan = Isa::zero();  // 0 * x: NaN where x is infinite or NaN
+    for (uint32_t j = 0; j < 4; ++j) {
+      largest = Isa::maximum(Isa::absolute(values[j]), largest);
+      zero_or_nan = Isa::multiply_add(values[j], Isa::zero(), zero_or_nan);
+    }
+    *scale = Isa::max_lanes(largest) / 127.0f;
+    const float reciprocal = 1.0f / *scale;
+    const bool has_no_finite = Isa::is_nan(zero_or_nan) != 0;
+    if (has_no_finite || !(reciprocal <= __FLT_MAX__)) {
+      // Too small to divide by, or not finite: a NaN must come out of the matmul, not vanish here.
+      *scale = has_no_finite ? __builtin_nanf("") : 0.0f;
+      *sum = 0;
+      __builtin_memset(q, 0, kGroup);
+      return;
+    }
+    const Vector factor = Isa::broadcast(reciprocal);
+    for (uint32_t j = 0; j < 4; ++j) values[j] = Isa::multiply(values[j], factor);
+    *sum = Isa::store_rounded_bytes(q, values);
+  }
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,390 @@
+// attention: softmax(query . keys * scale) . values over the positions that a row sees
+//   0 query: rows [rows, n_heads * head_dim]   1 key_cache, 2 value_cache:
+//   [page][kv_head][256][head_dim] 3 out: activation [rows, n_heads * head_dim]   25
+//   AttentionParams slices: up to kQueries / group rows of a span x the fewest kv heads whose
+//   output is whole groups
+//           of the activation kind; a kv head's query heads always go together, and read its pages
+//           once
+//   limit:  one row: memory, the pages; many rows: the multipliers
+//
+// A row's arithmetic depends on its own range of positions only. Page by page (256 absolute
+// positions): scores, their maximum, exponentials relative to it, their sum, the weighted values in
+// order of position; pages are merged in order. Rows of a slice share loads, never a sum.
+#include "cpu/isa/isa.h"
+#include "cpu/kernels/activation.h"
+#include "cpu/kernels/math.h"
+#include "cpu/kernels/matmul_tile.h"
+#include "cpu/kernels/table.h"
+
+namespace akunu::cpu {
+namespace {
+
+constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
+
+struct Range {
+  uint32_t begin, end;
+};
+
+template <class Isa>
+static Range intersect(Range a, Range b) {
+  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
+}
+
+// The positions that a row sees.
+template <class Isa>
+static Range visible(const Row& row, uint32_t window) {
+  const uint32_t end = row.kv_length;
+  return {window != 0 && end > window ? end - window : 0, end};
+}
+
+// How a call is cut, and where a worker's scratch holds what.
+template <class Isa, class Activation>
+struct Layout {
+  explicit Layout(const AttentionParams& params)
+      : group(params.n_heads / params.n_kv_heads),
+        block_rows(group < kQueries ? kQueries / group : 1),
+        queries(block_rows * group),
+        unit(1),
+        value_stride((params.head_dim + Isa::kLanes - 1) / Isa::kLanes * Isa::kLanes) {
+    const uint64_t head = uint64_t{group} * params.head_dim;
+    while (unit < params.n_kv_heads && unit * head % Activation::kGroup != 0) ++unit;
+    units = (params.n_kv_heads + unit - 1) / unit;
+    out_stride = unit * head;
+  }
+
+  uint32_t group;         // query heads per kv head
+  uint32_t block_rows;    // rows per slice
+  uint32_t queries;       // query heads per slice and kv head
+  uint32_t unit, units;   // kv heads per slice; slices per block of rows
+  uint64_t value_stride;  // floats per query's sums of values, whole vectors
+  uint64_t out_stride;    // floats per row of a slice's result
+
+  uint64_t bytes() const {
+    return queries * (sizeof(typename FloatInput<Isa>::Row) + sizeof(Range) +
+                      4 * (kPagePositions + 2 * value_stride + 4)) +
+           4 * (block_rows * out_stride + Isa::kLanes);
+  }
+};
+
+// What a slice keeps while it walks the pages of one kv head; one entry per query head.
+template <class Isa, class Activation>
+struct State {
+  State(const Layout<Isa, Activation>& layout, std::byte* scratch) {
+    const uint64_t n = layout.queries;
+    scores = take<float>(scratch, n * kPagePositions);
+    page_values = take<float>(scratch, n * layout.value_stride);
+    values = take<float>(scratch, n * layout.value_stride);
+    inputs = take<typename FloatInput<Isa>::Row>(scratch, n);
+    ranges = take<Range>(scratch, n);
+    largest = take<float>(scratch, n);
+    sums = take<float>(scratch, n);
+    page_largest = take<float>(scratch, n);
+    page_sums = take<float>(scratch, n);
+    out = take<float>(scratch, layout.block_rows * layout.out_stride + Isa::kLanes);
+  }
+
+  float* scores;       // [queries][256] of the page at hand, then their exponentials
+  float* page_values;  // [queries][value_stride] weighted values of the page
+  float* values;       // [queries][value_stride] of the pages before
+  typename FloatInput<Isa>::Row* inputs;
+  Range* ranges;   // the part of the page that the query sees, from the page's begin on
+  float* largest;  // score
+  float* sums;     // of exponentials relative to it
+  float* page_largest;
+  float* page_sums;  // the same of the page at hand
+  float* out;        // [block_rows][out_stride]
+
+ private:
+  template <class T>
+  static T* take(std::byte*& p, uint64_t n) {
+    T* result = reinterpret_cast<T*>(p);
+    p += n * sizeof(T);
+    return result;
+  }
+};
+
+// values[q] += weights[q] * value rows [range), in order of position, for R queries and C vectors.
+template <class Isa, class Cache, uint32_t R, uint32_t C>
+static inline void weigh_tile(const float* weights, float* values, uint64_t value_stride,
+                              const std::byte* cache, uint64_t row_bytes, uint32_t first,
+                              uint32_t n_last, Range range) {
+  typename Isa::Vector sums[R][C];
+  for (uint32_t r = 0; r < R; ++r)
+    for (uint32_t c = 0; c < C; ++c)
+      sums[r][c] = Isa::load(values + r * value_stride + first + Isa::kLanes * c);
+  for (uint32_t i = range.begin; i < range.end; ++i) {
+    const std::byte* row = cache + i * row_bytes;
+    typename Isa::Vector loaded[C];
+    for (uint32_t c = 0; c < C; ++c)
+      loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
+    for (uint32_t r = 0; r < R; ++r) {
+      const auto weight = Isa::broadcast(weights[r * kPagePositions + i]);
+      for (uint32_t c = 0; c < C; ++c)
+        sums[r][c] = Isa::multiply_add(weight, loaded[c], sums[r][c]);
+    }
+  }
+  for (uint32_t r = 0; r < R; ++r)
+    for (uint32_t c = 0; c < C; ++c)
+      Isa::store(values + r * value_stride + first + Isa::kLanes * c, sums[r][c]);
+}
+
+template <class Isa, class Cache, uint32_t R>
+static inline void weigh(const float* weights, float* values, uint64_t value_stride,
+                         const std::byte* cache, uint32_t head_dim, Range range) {
+  if (range.begin >= range.end) return;
+  constexpr uint32_t kColumns = R == 1 ? Isa::kSingleRowColumns : Isa::kFloatTileColumns;
+  const uint64_t row_bytes = Cache::row_bytes(head_dim);
+  uint32_t first = 0;
+  for (; first + kColumns * Isa::kLanes <= head_dim; first += kColumns * Isa::kLanes)
+    weigh_tile<Isa, Cache, R, kColumns>(weights, values, value_stride, cache, row_bytes, first,
+                                        Isa::kLanes, range);
+  for (; first < head_dim; first += Isa::kLanes) {
+    const uint32_t rest = head_dim - first;
+    weigh_tile<Isa, Cache, R, 1>(weights, values, value_stride, cache, row_bytes, first,
+                                 rest < Isa::kLanes ? rest : Isa::kLanes, range);
+  }
+}
+
+// R queries whose ranges differ a little: what they have in common goes through the wide tile.
+template <class Isa, class Cache, uint32_t R>
+static inline void weigh_ranges(const float* weights, float* values, uint64_t value_stride,
+                                const std::byte* cache, uint32_t head_dim, const Range* ranges) {
+  if constexpr (R > 1) {
+    Range common = ranges[0];
+    for (uint32_t r = 1; r < R; ++r) common = intersect<Isa>(common, ranges[r]);
+    if (common.begin < common.end) {
+      for (uint32_t r = 0; r < R; ++r)
+        weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
+                             cache, head_dim, {ranges[r].begin, common.begin});
+      weigh<Isa, Cache, R>(weights, values, value_stride, cache, head_dim, common);
+      for (uint32_t r = 0; r < R; ++r)
+        weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
+                             cache, head_dim, {common.end, ranges[r].end});
+      return;
+    }
+  }
+  for (uint32_t r = 0; r < R; ++r)
+    weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
+                         cache, head_dim, ranges[r]);
+}
+
+// Scales (and caps) the scores of a range and returns the largest.
+template <class Isa>
+static float scale_scores(float* scores, Range range, float scale, float soft_cap) {
+  auto largest = Isa::broadcast(-__builtin_inff());
+  const auto factor = Isa::broadcast(scale), cap = Isa::broadcast(soft_cap);
+  for (uint32_t i = range.begin; i < range.end; i += Isa::kLanes) {
+    const uint32_t left = range.end - i, n = left < Isa::kLanes ? left : Isa::kLanes;
+    auto score = Isa::multiply(Isa::load(scores + i, n), factor);
+    if (soft_cap > 0) score = Isa::multiply(cap, tanh<Isa>(Isa::divide(score, cap)));
+    Isa::store(scores + i, score, n);
+    if (n == Isa::kLanes) {
+      largest = Isa::maximum(score, largest);
+    } else {
+      for (uint32_t j = i; j < range.end; ++j)
+        largest = Isa::maximum(Isa::broadcast(scores[j]), largest);
+    }
+  }
+  return Isa::max_lanes(largest);
+}
+
+// Replaces scores by e^(score - largest) and returns their sum.
+template <class Isa>
+static float exponentiate(float* scores, Range range, float largest) {
+  auto sum = Isa::zero();
+  const auto top = Isa::broadcast(largest);
+  uint32_t i = range.begin;
+  for (; i + Isa::kLanes <= range.end; i += Isa::kLanes) {
+    const auto weight = exp<Isa>(Isa::subtract(Isa::load(scores + i), top));
+    Isa::store(scores + i, weight);
+    sum = Isa::add(sum, weight);
+  }
+  if (i < range.end) {
+    const uint32_t n = range.end - i;
+    Isa::store(scores + i, exp<Isa>(Isa::subtract(Isa::load(scores + i, n), top)), n);
+    sum = Isa::add(sum, Isa::load(scores + i, n));
+  }
+  return Isa::sum_lanes(sum);
+}
+
+template <class Isa, class Cache, class Activation>
+struct Attention {
+  using Cut = Layout<Isa, Activation>;
+  using Slice = State<Isa, Activation>;
+
+  static uint64_t slices(const Call& call) {
+    const Cut cut(*static_cast<const AttentionParams*>(call.params));
+    uint64_t blocks = 0;
+    for (uint32_t s = 0; s < call.n_spans; ++s)
+      blocks += blocks_of(call.spans[call.first_span + s], cut);
+    return blocks * cut.units;
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const AttentionParams*>(call.params);
+    const Cut cut(params);
+    Slice state(cut, scratch);
+    uint64_t first = 0;  // slice of the span at hand
+    for (uint32_t s = 0; s < call.n_spans && first < end; ++s) {
+      const Span& span = call.spans[call.first_span + s];
+      const uint64_t blocks = blocks_of(span, cut), n = blocks * cut.units;
+      for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
+        const uint32_t offset = static_cast<uint32_t>(i % blocks) * cut.block_rows;
+        const uint32_t left = span.n_rows - offset;
+        const uint32_t n_rows = left < cut.block_rows ? left : cut.block_rows;
+        run_slice(call, params, cut, state, uint64_t{span.first_row} + offset, n_rows,
+                  static_cast<uint32_t>(i / blocks));
+      }
+      first += n;
+    }
+  }
+
+  static uint64_t scratch_bytes(const Call& call) {
+    return Cut(*static_cast<const AttentionParams*>(call.params)).bytes();
+  }
+
+ private:
+  static uint64_t blocks_of(const Span& span, const Cut& cut) {
+    return (uint64_t{span.n_rows} + cut.block_rows - 1) / cut.block_rows;
+  }
+
+  static void run_slice(const Call& call, const AttentionParams& params, const Cut& cut,
+                        Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
+    const uint32_t head_dim = params.head_dim;
+    const uint32_t first_head = unit * cut.unit;
+    const uint32_t last_head =
+        first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
+    for (uint32_t head = first_head; head < last_head; ++head) {
+      attend(call, params, cut, state, first_row, n_rows, head);
+      const uint64_t column = uint64_t{head - first_head} * cut.group * head_dim;
+      for (uint32_t q = 0; q < n_rows * cut.group; ++q) {
+        const float* values = state.values + q * cut.value_stride;
+        const float factor = 1.0f / state.sums[q];
+        float* out = state.out + q / cut.group * cut.out_stride + column +
+                     uint64_t{q % cut.group} * head_dim;
+        for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
+      }
+    }
+    const uint32_t k = params.n_heads * head_dim;
+    const uint32_t begin = first_head * cut.group * head_dim;
+    const uint32_t end = last_head * cut.group * head_dim;
+    for (uint32_t r = 0; r < n_rows; ++r) {
+      const float* out = state.out + r * cut.out_stride;
+      Activation::write(call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin,
+                        end,
+                        [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
+    }
+  }
+
+  // Leaves values and sums of every query head of the rows that belongs to kv head `head`.
+  static void attend(const Call& call, const AttentionParams& params, const Cut& cut, Slice& state,
+                     uint64_t first_row, uint32_t n_rows, uint32_t head) {
+    const uint32_t n_queries = n_rows * cut.group;
+    const Row* rows = call.rows + first_row;
+    const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
+    Range all = visible<Isa>(rows[0], params.window);
+    for (uint32_t r = 0; r < n_rows; ++r) {
+      const Range range = visible<Isa>(rows[r], params.window);
+      all = {range.begin < all.begin ? range.begin : all.begin,
+             range.end > all.end ? range.end : all.end};
+      const float* query = reinterpret_cast<const float*>(call.operands[0]) +
+                           (first_row + r) * query_stride +
+                           uint64_t{head} * cut.group * params.head_dim;
+      for (uint32_t g = 0; g < cut.group; ++g) {
+        const uint32_t q = r * cut.group + g;
+        state.inputs[q] = {query + uint64_t{g} * params.head_dim};
+        state.largest[q] = -__builtin_inff();
+        state.sums[q] = 0;
+      }
+    }
+    __builtin_memset(state.values, 0, n_queries * cut.value_stride * sizeof(float));
+    for (uint32_t page_begin = all.begin / kPagePositions * kPagePositions; page_begin < all.end;
+         page_begin += kPagePositions) {
+      const Range page = {page_begin, page_begin + kPagePositions};
+      for (uint32_t r = 0; r < n_rows; ++r) {
+        const Range seen = intersect<Isa>(visible<Isa>(rows[r], params.window), page);
+        const Range range = seen.begin < seen.end
+                                ? Range{seen.begin - page_begin, seen.end - page_begin}
+                                : Range{0, 0};
+        for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
+      }
+      const Range needed = intersect<Isa>(all, page);
+      const uint32_t number = page_of(call.pages, params.page_table_base, params.page_table_stride,
+                                      rows[0].sequence, page_begin);
+      const uint64_t offset =
+          Cache::row_bytes(1) * kv_offset(number, params.n_kv_heads, head, 0, params.head_dim);
+      attend_page(params, cut, state, n_queries, call.operands[1] + offset,
+                  call.operands[2] + offset, {needed.begin - page_begin, needed.end - page_begin});
+    }
+  }
+
+  static void attend_page(const AttentionParams& params, const Cut& cut, Slice& state,
+                          uint32_t n_queries, const std::byte* keys, const std::byte* values,
+                          Range needed) {
+    multiply_panel<Isa, Cache>(state.inputs, n_queries, keys, Cache::row_bytes(params.head_dim),
+                               needed.begin, needed.end, params.head_dim,
+                               [&](uint32_t q, uint32_t position, float score) {
+                                 state.scores[q * kPagePositions + position] = score;
+                               });
+    __builtin_memset(state.page_values, 0, n_queries * cut.value_stride * sizeof(float));
+    for (uint32_t q = 0; q < n_queries; ++q) {
+      const Range range = state.ranges[q];
+      if (range.begin >= range.end) continue;
+      float* scores = state.scores + q * kPagePositions;
+      state.page_largest[q] = scale_scores<Isa>(scores, range, params.scale, params.soft_cap);
+      state.page_sums[q] = exponentiate<Isa>(scores, range, state.page_largest[q]);
+    }
+    uint32_t q = 0;
+    for (; q + Isa::kTileRows <= n_queries; q += Isa::kTileRows)
+      weigh_from<Isa::kTileRows>(params, cut, state, values, q);
+    for (; q < n_queries; ++q) weigh_from<1>(params, cut, state, values, q);
+    for (q = 0; q < n_queries; ++q)
+      if (state.ranges[q].begin < state.ranges[q].end) merge(cut, state, q);
+  }
+
+  template <uint32_t R>
+  static void weigh_from(const AttentionParams& params, const Cut& cut, Slice& state,
+                         const std::byte* values, uint32_t q) {
+    weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
+                                state.page_values + q * cut.value_stride, cut.value_stride, values,
+                                params.head_dim, state.ranges + q);
+  }
+
+  // Takes the page's sums into those of the pages before.
+  static void merge(const Cut& cut, Slice& state, uint32_t q) {
+    const float before = state.largest[q], here = state.page_largest[q];
+    const float largest = here > before ? here : before;
+    float factors[Isa::kLanes] = {before - largest, here - largest};
+    Isa::store(factors, exp<Isa>(Isa::load(factors)));
+    const auto keep = Isa::broadcast(factors[0]), take = Isa::broadcast(factors[1]);
+    float* values = state.values + q * cut.value_stride;
+    const float* page_values = state.page_values + q * cut.value_stride;
+    for (uint64_t i = 0; i < cut.value_stride; i += Isa::kLanes)
+      Isa::store(values + i, Isa::multiply_add(Isa::load(page_values + i), take,
+                                               Isa::multiply(Isa::load(values + i), keep)));
+    state.sums[q] = state.sums[q] * factors[0] + state.page_sums[q] * factors[1];
+    state.largest[q] = largest;
+  }
+};
+
+template <template <class> class Cache, template <class> class Activation>
+constexpr KernelEntry entry() {
+  using Kernel = Attention<ThisIsa, Cache<ThisIsa>, Activation<ThisIsa>>;
+  return {{Operation::attention,
+           Activation<ThisIsa>::kKind,
+           {kAbsent, kAbsent, kAbsent},
+           Cache<ThisIsa>::kFormat},
+          {Kernel::slices, Kernel::run, Kernel::scratch_bytes}};
+}
+
+constexpr KernelEntry kEntries[] = {entry<F32, F32Activation>(), entry<F32, Q8Activation>(),
+                                    entry<F16, F32Activation>(), entry<F16, Q8Activation>()};
+
+}  // namespace
+
+template <>
+KernelList Families<ThisIsa>::attention() {
+  return list_of(kEntries);
+}
+
+}  // namespace akunu::cpu

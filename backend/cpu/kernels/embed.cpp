@@ -1,0 +1,47 @@
+// embed: out[r, i] = table[tokens[sequence, position], i] * scale
+//   0 tokens: log   1 table: weight [vocab_size, dim]   2 out: rows [rows, dim]   25 EmbedParams
+//   slices: one row   limit: memory, and next to nothing of it
+// The product is the only rounding: a weight of any format is exact in float32.
+#include "cpu/isa/isa.h"
+#include "cpu/kernels/formats.h"
+#include "cpu/kernels/rows_kernel.h"
+#include "cpu/kernels/table.h"
+
+namespace akunu::cpu {
+namespace {
+
+template <class Isa, class Format>
+struct Embed {
+  static void row(const Call& call, const EmbedParams& params, uint64_t r, std::byte*) {
+    const Row& row = call.rows[r];
+    const uint32_t* log = operand<const uint32_t>(call, 0, row.sequence, params.log_stride);
+    const uint32_t token = log[row.position];
+    float* out = operand<float>(call, 2, r, params.dim);
+    if (token >= params.vocab_size) {
+      if (row.flags & kRowActive)
+        record_status(call.status, kStatusBadToken, static_cast<uint32_t>(r), token);
+      __builtin_memset(out, 0, uint64_t{4} * params.dim);
+      return;
+    }
+    const std::byte* weights = call.operands[1] + token * Format::row_bytes(params.dim);
+    for (uint32_t i = 0; i < params.dim; ++i) out[i] = Format::element(weights, i) * params.scale;
+  }
+};
+
+template <template <class> class Format>
+constexpr KernelEntry entry() {
+  using Rows = RowsKernel<ThisIsa, EmbedParams, Embed<ThisIsa, Format<ThisIsa>>>;
+  return {{Operation::embed, kAny, {Format<ThisIsa>::kFormat, kAbsent, kAbsent}},
+          {Rows::slices, Rows::run, nullptr}};
+}
+
+constexpr KernelEntry kEntries[] = {entry<F32>(), entry<F16>(), entry<Q8_0>(), entry<Q4_0>()};
+
+}  // namespace
+
+template <>
+KernelList Families<ThisIsa>::embed() {
+  return list_of(kEntries);
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,123 @@
+// kv_write: the row's key and value, rounded to the caches' format, at (sequence, position)
+//   0 key, 1 value: rows [rows, n_kv_heads * head_dim]   2 key_cache, 3 value_cache   25
+//   KvWriteParams
+// rope_kv_write: rope of query (in place) and key, then kv_write; `key` itself stays as it was
+//   0 query: rows [rows, n_heads * head_dim]   1 key, 2 value   3 angles: rows [rows, 2 n_pairs]
+//   4 key_cache, 5 value_cache   25 RopeKvWriteParams
+// norm_rope_kv_write: head_norm of query and key first
+//   as above, 6 query_norm, 7 key_norm: vectors [head_dim]
+//   slices: one row   limit: latency
+// The fused kernels call what the unfused ones call, on the same numbers: equal bit for bit.
+#include "cpu/isa/isa.h"
+#include "cpu/kernels/formats.h"
+#include "cpu/kernels/norm.h"
+#include "cpu/kernels/rope.h"
+#include "cpu/kernels/rows_kernel.h"
+#include "cpu/kernels/table.h"
+
+namespace akunu::cpu {
+namespace {
+
+template <class Isa, class Format>
+static void store_head(const float* head, uint32_t head_dim, std::byte* cache, uint64_t offset) {
+  for (uint32_t i = 0; i < head_dim; i += Isa::kLanes) {
+    const uint32_t n = head_dim - i < Isa::kLanes ? head_dim - i : Isa::kLanes;
+    Format::store(cache, offset + i, Isa::load(head + i, n), n);
+  }
+}
+
+// Element of the pool where the first head of the row's position lies; the next head follows after
+// kPagePositions * head_dim.
+template <class Isa, class Params>
+static uint64_t row_offset(const Call& call, const Params& params, const Row& row, uint32_t head) {
+  const uint32_t page = page_of(call.pages, params.page_table_base, params.page_table_stride,
+                                row.sequence, row.position);
+  return kv_offset(page, params.n_kv_heads, head, row.position % kPagePositions, params.head_dim);
+}
+
+template <class Isa, class Format>
+struct KvWrite {
+  static void row(const Call& call, const KvWriteParams& params, uint64_t r, std::byte*) {
+    const Row& row = call.rows[r];
+    if (!(row.flags & kRowActive)) return;
+    const uint64_t stride = uint64_t{params.n_kv_heads} * params.head_dim;
+    const float* key = operand<const float>(call, 0, r, stride);
+    const float* value = operand<const float>(call, 1, r, stride);
+    for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
+      const uint64_t offset = row_offset<Isa>(call, params, row, h);
+      const uint64_t head = uint64_t{h} * params.head_dim;
+      store_head<Isa, Format>(key + head, params.head_dim, call.operands[2], offset);
+      store_head<Isa, Format>(value + head, params.head_dim, call.operands[3], offset);
+    }
+  }
+};
+
+template <class Isa, class Format, bool kNorm>
+struct RopeKvWrite {
+  static void row(const Call& call, const RopeKvWriteParams& params, uint64_t r,
+                  std::byte* scratch) {
+    const Row& row = call.rows[r];
+    const uint32_t head_dim = params.head_dim;
+    const uint64_t stride = uint64_t{params.n_kv_heads} * head_dim;
+    float* query = operand<float>(call, 0, r, uint64_t{params.n_heads} * head_dim);
+    const float* key = operand<const float>(call, 1, r, stride);
+    const float* value = operand<const float>(call, 2, r, stride);
+    const float* angles = operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs);
+    const float* query_norm = operand<const float>(call, 6, 0, 0);
+    const float* key_norm = operand<const float>(call, 7, 0, 0);
+
+    for (uint32_t h = 0; h < params.n_heads; ++h) {
+      float* head = query + uint64_t{h} * head_dim;
+      if constexpr (kNorm) rms_norm_floats<Isa>(head, query_norm, head_dim, params.epsilon, head);
+      rotate_head<Isa>(head, angles, params.n_pairs, params.style);
+    }
+    if (!(row.flags & kRowActive)) return;
+    float* rotated = reinterpret_cast<float*>(scratch);
+    for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
+      const uint64_t offset = row_offset<Isa>(call, params, row, h);
+      const float* head = key + uint64_t{h} * head_dim;
+      if constexpr (kNorm)
+        rms_norm_floats<Isa>(head, key_norm, head_dim, params.epsilon, rotated);
+      else
+        __builtin_memcpy(rotated, head, uint64_t{4} * head_dim);
+      rotate_head<Isa>(rotated, angles, params.n_pairs, params.style);
+      store_head<Isa, Format>(rotated, head_dim, call.operands[4], offset);
+      store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);
+    }
+  }
+  static uint64_t scratch_bytes(const Call& call) {
+    return uint64_t{4} * static_cast<const RopeKvWriteParams*>(call.params)->head_dim;
+  }
+};
+
+template <template <class> class Format>
+constexpr KernelEntry kv_write() {
+  using Rows = RowsKernel<ThisIsa, KvWriteParams, KvWrite<ThisIsa, Format<ThisIsa>>>;
+  return {{Operation::kv_write, kAny, {kAbsent, kAbsent, kAbsent}, Format<ThisIsa>::kFormat},
+          {Rows::slices, Rows::run, nullptr}};
+}
+
+template <template <class> class Format, bool kNorm>
+constexpr KernelEntry fused() {
+  using Write = RopeKvWrite<ThisIsa, Format<ThisIsa>, kNorm>;
+  using Rows = RowsKernel<ThisIsa, RopeKvWriteParams, Write>;
+  return {{kNorm ? Operation::norm_rope_kv_write : Operation::rope_kv_write,
+           kAny,
+           {kAbsent, kAbsent, kAbsent},
+           Format<ThisIsa>::kFormat},
+          {Rows::slices, Rows::run, Write::scratch_bytes}};
+}
+
+constexpr KernelEntry kEntries[] = {
+    kv_write<F32>(),     kv_write<F16>(),    fused<F32, false>(),
+    fused<F16, false>(), fused<F32, true>(), fused<F16, true>(),
+};
+
+}  // namespace
+
+template <>
+KernelList Families<ThisIsa>::kv_write() {
+  return list_of(kEntries);
+}
+
+}  // namespace akunu::cpu

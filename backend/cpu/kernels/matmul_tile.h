@@ -1,0 +1,80 @@
+// The dot products of a few input rows with a panel of weight rows: the one loop behind the matmuls
+// and the attention scores.
+//
+// Every (input row, weight row) pair has one accumulator of eight lanes, and takes its blocks in
+// order of k, whatever tile it is computed in: so a result has the same bits alone, among 16 rows
+// or among 512, and wherever a slice begins.
+#pragma once
+
+#include "cpu/kernels/formats.h"
+
+namespace akunu::cpu {
+
+// R input rows times C weight rows; out(r, c, sum) receives the results.
+template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
+static inline void multiply_tile(const typename Format::Input::Row* inputs,
+                                 const std::byte* const (&weights)[C], uint32_t k, const Out& out) {
+  using Input = typename Format::Input;
+  typename Isa::Vector sums[R][C];
+  for (uint32_t r = 0; r < R; ++r)
+    for (uint32_t c = 0; c < C; ++c) sums[r][c] = Isa::zero();
+
+  const uint32_t n_blocks = k / Input::kBlock;
+  for (uint32_t b = 0; b < n_blocks; ++b) {
+    typename Format::Block blocks[C];
+    for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
+    for (uint32_t r = 0; r < R; ++r) {
+      const auto input = Input::block(inputs[r], b);
+      for (uint32_t c = 0; c < C; ++c)
+        sums[r][c] = Format::accumulate(sums[r][c], blocks[c], input);
+    }
+  }
+  if (const uint32_t rest = k % Input::kBlock; rest != 0) {
+    for (uint32_t c = 0; c < C; ++c) {
+      const auto block = Format::unpack_tail(weights[c], n_blocks, rest);
+      for (uint32_t r = 0; r < R; ++r)
+        sums[r][c] = Format::accumulate(sums[r][c], block, Input::tail(inputs[r], n_blocks, rest));
+    }
+  }
+  for (uint32_t r = 0; r < R; ++r)
+    for (uint32_t c = 0; c < C; ++c) out(r, c, Isa::sum_lanes(sums[r][c]));
+}
+
+// `n_inputs` rows times weight rows [begin, end) of a weight whose rows lie `row_bytes` apart.
+// Column tiles outside, input rows inside: a tile's weights stay in the first cache for every row.
+template <class Isa, class Format, uint32_t C, class Out>
+static inline uint32_t multiply_columns(const typename Format::Input::Row* inputs,
+                                        uint32_t n_inputs, const std::byte* weights,
+                                        uint64_t row_bytes, uint32_t begin, uint32_t end,
+                                        uint32_t k, const Out& out) {
+  uint32_t j = begin;
+  for (; j + C <= end; j += C) {
+    const std::byte* rows[C];
+    for (uint32_t c = 0; c < C; ++c) rows[c] = weights + row_bytes * (j + c);
+    uint32_t first = 0;
+    const auto shifted = [&](uint32_t r, uint32_t c, float sum) { out(first + r, j + c, sum); };
+    for (; first + Isa::kTileRows <= n_inputs; first += Isa::kTileRows)
+      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, shifted);
+    if constexpr (Isa::kTileRows > 2)
+      for (; first + 2 <= n_inputs; first += 2)
+        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, shifted);
+    for (; first < n_inputs; ++first)
+      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, shifted);
+  }
+  return j;
+}
+
+template <class Isa, class Format, class Out>
+static inline void multiply_panel(const typename Format::Input::Row* inputs, uint32_t n_inputs,
+                                  const std::byte* weights, uint64_t row_bytes, uint32_t begin,
+                                  uint32_t end, uint32_t k, const Out& out) {
+  if (n_inputs == 1)
+    begin = multiply_columns<Isa, Format, Isa::kSingleRowColumns>(inputs, 1, weights, row_bytes,
+                                                                  begin, end, k, out);
+  else
+    begin = multiply_columns<Isa, Format, Format::kTileColumns>(inputs, n_inputs, weights,
+                                                                row_bytes, begin, end, k, out);
+  multiply_columns<Isa, Format, 1>(inputs, n_inputs, weights, row_bytes, begin, end, k, out);
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,58 @@
+// rope_angles: a = float(position) * inverse_frequencies[i]; angles[r, 2i] = cos a, [r, 2i + 1] =
+// sin a
+//   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]   25
+//   RopeAnglesParams
+// rope: rotates each head's pairs (a, b): a cos - b sin, b cos + a sin
+//   0 data: rows [rows, n_heads * head_dim]   1 angles   25 RopeParams
+//   slices: one row   limit: latency
+#include "cpu/kernels/rope.h"
+
+#include <math.h>
+
+#include "cpu/isa/isa.h"
+#include "cpu/kernels/rows_kernel.h"
+#include "cpu/kernels/table.h"
+
+namespace akunu::cpu {
+namespace {
+
+template <class Isa>
+struct RopeAngles {
+  static void row(const Call& call, const RopeAnglesParams& params, uint64_t r, std::byte*) {
+    const float position = static_cast<float>(call.rows[r].position);
+    const float* frequencies = operand<const float>(call, 0, 0, 0);
+    float* angles = operand<float>(call, 1, r, uint64_t{2} * params.n_pairs);
+    for (uint32_t i = 0; i < params.n_pairs; ++i) {
+      const float angle = position * frequencies[i];
+      angles[2 * i] = ::cosf(angle);
+      angles[2 * i + 1] = ::sinf(angle);
+    }
+  }
+};
+
+template <class Isa>
+struct Rope {
+  static void row(const Call& call, const RopeParams& params, uint64_t r, std::byte*) {
+    float* data = operand<float>(call, 0, r, uint64_t{params.n_heads} * params.head_dim);
+    const float* angles = operand<const float>(call, 1, r, uint64_t{2} * params.n_pairs);
+    for (uint32_t h = 0; h < params.n_heads; ++h)
+      rotate_head<Isa>(data + uint64_t{h} * params.head_dim, angles, params.n_pairs, params.style);
+  }
+};
+
+using AnglesRows = RowsKernel<ThisIsa, RopeAnglesParams, RopeAngles<ThisIsa>>;
+using RopeRows = RowsKernel<ThisIsa, RopeParams, Rope<ThisIsa>>;
+
+constexpr KernelEntry kEntries[] = {
+    {{Operation::rope_angles}, {AnglesRows::slices, AnglesRows::run, nullptr}},
+    {{Operation::rope}, {RopeRows::slices, RopeRows::run, nullptr}},
+};
+
+}  // namespace
+
+template <>
+KernelList Families<ThisIsa>::rope() {
+  return list_of(kEntries);
+}
+
+}  // namespace akunu::cpu

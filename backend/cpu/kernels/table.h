@@ -1,0 +1,60 @@
+// Which kernels a level has: each family gives a list of entries, the device asks find_kernel.
+#pragma once
+
+#include "core/operation.h"
+#include "cpu/kernel.h"
+
+namespace akunu::cpu {
+
+// The ISA levels; each is defined by its header in isa/.
+struct Generic;
+struct Avx2;
+
+constexpr int32_t kAny = -1;     // the kernel doesn't depend on it
+constexpr int32_t kAbsent = -1;  // there is no such operand
+
+// What a kernel is for, and what a request asks for. Formats are the values of core/format.h.
+struct KernelKey {
+  Operation operation;
+  int32_t activation = kAny;                         // an ActivationKind
+  int32_t weights[3] = {kAbsent, kAbsent, kAbsent};  // a Format per weight operand
+  int32_t cache = kAny;                              // the Format of the caches
+};
+
+struct KernelEntry {
+  KernelKey key;
+  Kernel kernel;
+};
+
+struct KernelList {
+  const KernelEntry* entries;
+  uint32_t count;
+};
+
+template <uint32_t N>
+static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
+  return {entries, N};
+}
+
+// One per family, defined in the family's file for the level that the file is compiled for.
+template <class Isa>
+struct Families {
+  static KernelList embed();
+  static KernelList norm();
+  static KernelList matmul();
+  static KernelList matmul_group();
+  static KernelList rope();
+  static KernelList kv_write();
+  static KernelList attention();
+  static KernelList gated_activation();
+  static KernelList elementwise();
+  static KernelList sample();
+  static KernelList advance();
+};
+
+// The kernel of this level for a request, or null. All row classes share one kernel: it chooses its
+// tile by the number of rows, and a row's bits don't depend on the tile.
+template <class Isa>
+const Kernel* find_kernel(const KernelKey& request);
+
+}  // namespace akunu::cpu
