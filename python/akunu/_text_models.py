@@ -10,25 +10,27 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
+from itertools import chain
 from typing import Final
 
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from akunu._pretokenizers import PreTokenizer
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
     MERGES,
+    SPACE,
     TOKENS,
     UNKNOWN,
+    USER_DEFINED,
     Vocabulary,
     byte_of,
 )
 from akunu.errors import ArgumentError, ModelFormatError
 
 Encode = Callable[[str, bool], list[int]]
-
-SPACE: Final = "\u2581"  # how SentencePiece and WordPiece vocabularies spell a space
 
 # Trying all splits of a piece is quadratic in its length; real pieces have a few dozen characters.
 _LONGEST_PIECE: Final = 512
@@ -60,13 +62,24 @@ def build(vocabulary: Vocabulary) -> Encode:
     return lambda text, opens: encode(unicodedata.normalize("NFC", text), opens)
 
 
+def cutter(family: PreTokenizer) -> pre_tokenizers.PreTokenizer:
+    """Return what cuts text into this family's words.
+
+    >>> from akunu._pretokenizers import BY_NAME
+    >>> [word for word, _ in cutter(BY_NAME["qwen2"]).pre_tokenize_str("in 42!")]
+    ['in', ' ', '4', '2', '!']
+    """
+    return pre_tokenizers.Sequence(
+        [pre_tokenizers.Split(Regex(split), "isolated") for split in family.splits]
+    )
+
+
 def build_byte_level(vocabulary: Vocabulary) -> Encode:
     """Cut with the family's expressions, spell bytes as GPT-2 does, merge by rank."""
     family = vocabulary.pre
     tokenizer = Tokenizer(_bpe(vocabulary, ignore_merges=family.ignore_merges))
-    splits = [pre_tokenizers.Split(Regex(split), "isolated") for split in family.splits]
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [*splits, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
+        [cutter(family), pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)]
     )
     missing = {byte for byte, letter in enumerate(byte_alphabet()) if letter not in vocabulary.ids}
 
@@ -90,7 +103,8 @@ def _refuse_bytes(text: str, missing: set[int]) -> None:
 
 def build_sentencepiece(vocabulary: Vocabulary) -> Encode:
     """Merge characters into pieces, best score first; unknown characters become their bytes."""
-    ids = _ordinary_ids(vocabulary)
+    # User-defined tokens are cut out of the text before this; merging never makes one.
+    ids = _ordinary_ids(vocabulary, USER_DEFINED)
     tokenizer = Tokenizer(
         models.BPE(
             {**ids, **_fallback_ids(vocabulary)},
@@ -190,9 +204,9 @@ def build_gemma4(vocabulary: Vocabulary) -> Encode:
     return encode
 
 
-def _ordinary_ids(vocabulary: Vocabulary) -> dict[str, int]:
+def _ordinary_ids(vocabulary: Vocabulary, *more: int) -> dict[str, int]:
     """Return the tokens that text may become: not control, not unknown, not a byte's name."""
-    hidden = np.flatnonzero(np.isin(vocabulary.types, (UNKNOWN, CONTROL, BYTE))).tolist()
+    hidden = np.flatnonzero(np.isin(vocabulary.types, (UNKNOWN, CONTROL, BYTE, *more))).tolist()
     ids = dict(vocabulary.ids)
     for index in hidden:
         ids.pop(vocabulary.tokens[index], None)
@@ -204,12 +218,8 @@ def _fallback_ids(vocabulary: Vocabulary) -> dict[str, int]:
     ids: dict[str, int] = {}
     for index in np.flatnonzero(vocabulary.types == BYTE).tolist():
         byte = byte_of(vocabulary.tokens[index])
-        if byte is None:
-            raise ModelFormatError(
-                f"{TOKENS}[{index}] is {vocabulary.tokens[index]!r}, but its type is byte: "
-                "expected <0x00> to <0xFF>"
-            )
-        ids[f"<0x{byte:02X}>"] = index
+        if byte is not None:
+            ids[f"<0x{byte:02X}>"] = index
     if vocabulary.unk_id is not None:
         ids[vocabulary.tokens[vocabulary.unk_id]] = vocabulary.unk_id
     if vocabulary.unk_id is None and len(ids) < 256:
@@ -234,23 +244,28 @@ def _bpe(vocabulary: Vocabulary, *, ignore_merges: bool, byte_fallback: bool = F
         "fuse_unk": byte_fallback,
         "unk_token": _unknown(vocabulary) if byte_fallback else None,
     }
-    try:  # the library checks that merges name tokens; the slow path below says which does not
-        return models.BPE({**ids, **extra}, pairs, **options)
-    except Exception as error:
-        usable = []
-        for index, (left, right) in enumerate(pairs):
-            for text in (left, right, left + right):
-                if text not in vocabulary.ids:
-                    raise ModelFormatError(
-                        f"{MERGES}[{index}] is {vocabulary.merges[index]!r}, "
-                        f"but {text!r} is not in {TOKENS}"
-                    ) from None
-            if left in ids and right in ids and left + right in ids:
-                usable.append((left, right))
-        if len(usable) == len(pairs):
-            raise ModelFormatError(f"{MERGES} cannot be used: {error}") from None
-        # Merges that would build a control token out of text.
-        return models.BPE({**ids, **extra}, usable, **options)
+    # Checked here, all in C, because the library panics; only a bad file pays for the loop.
+    if not all(map(ids.__contains__, chain(map("".join, pairs), chain.from_iterable(pairs)))):
+        pairs = _usable(vocabulary, pairs, ids)
+    return models.BPE({**ids, **extra}, pairs, **options)
+
+
+def _usable(
+    vocabulary: Vocabulary, pairs: list[tuple[str, str]], ids: dict[str, int]
+) -> list[tuple[str, str]]:
+    """Return the merges without those that make a control token out of text.
+
+    Raises ModelFormatError for a merge that names no token at all.
+    """
+    for pair in pairs:
+        for text in (*pair, "".join(pair)):
+            if text not in vocabulary.ids:
+                merge = " ".join(pair)
+                raise ModelFormatError(
+                    f"{MERGES}[{vocabulary.merges.index(merge)}] is {merge!r}, "
+                    f"but {text!r} is not in {TOKENS}"
+                )
+    return [pair for pair in pairs if all(text in ids for text in (*pair, "".join(pair)))]
 
 
 def _pairs(merges: list[str]) -> list[tuple[str, str]]:

@@ -27,6 +27,8 @@ BYTE: Final = 6
 
 MODELS: Final = ("gpt2", "llama", "bert", "gemma4")
 
+SPACE: Final = "\u2581"  # how SentencePiece and WordPiece vocabularies spell a space
+
 TOKENS: Final = "tokenizer.ggml.tokens"
 TOKEN_TYPE: Final = "tokenizer.ggml.token_type"
 SCORES: Final = "tokenizer.ggml.scores"
@@ -224,6 +226,12 @@ def read_vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
     marked = types.copy()
     _mark_control(marked, tokens, ids, stop_ids, (bos_id, eos_id) if not types.any() else ())
     marked[marked == 0] = NORMAL
+    if spm or model == "gemma4":
+        # Spelled with U+2581, such a token is not to be found in text: it comes out of merging.
+        for index in np.flatnonzero(marked == USER_DEFINED).tolist():
+            if SPACE in tokens[index]:
+                marked[index] = NORMAL
+        _check_bytes(marked, tokens)
 
     add_bos = reader.boolean("tokenizer.ggml.add_bos_token")
     if model == "gemma4":
@@ -318,6 +326,15 @@ def _scores(reader: _Reader, n_tokens: int) -> NDArray[np.float32]:
     if bad.size:
         raise ModelFormatError(f"{SCORES}[{int(bad[0])}] is not a number")
     return scores
+
+
+def _check_bytes(types: NDArray[np.int32], tokens: list[str]) -> None:
+    for index in np.flatnonzero(types == BYTE).tolist():
+        if byte_of(tokens[index]) is None:
+            raise ModelFormatError(
+                f"{TOKENS}[{index}] is {tokens[index]!r}, but its type is byte: "
+                "expected <0x00> to <0xFF>"
+            )
 
 
 def _stop_ids(

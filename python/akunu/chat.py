@@ -182,6 +182,17 @@ class _MarkedTemplate:
             at = text.find(middle, at + 1)
         return False
 
+    def is_harmless(self, texts: Sequence[str], keys: Sequence[str]) -> bool:
+        """Whether none of these could add a control token to the prompt, or a part of one."""
+        if not self.tokens:
+            return True
+        edges = _Edges(self.tokens)
+        return not any(
+            edges.touches(text)
+            or any(self._composes(token, text.strip()) for token in edges.around(text))
+            for text in texts
+        ) and not any(token in key for token in self.tokens for key in keys)
+
     def split(self, rendered: str, tokens: Mapping[str, int]) -> list[str | int]:
         """Return the pieces of a rendering: marks and the given tokens' names become ids."""
         return (
@@ -202,23 +213,28 @@ class _Edges:
         self._longest = max(map(len, tokens))
 
     def touches(self, text: str) -> bool:
-        """Whether `text` holds a token, begins or ends inside one, or lies inside one.
+        """Whether `text` holds a token, or begins or ends inside one.
 
         Templates trim, so spaces around the text do not count.
         """
         core = text.strip()
         lengths = range(1, min(len(core), self._longest) + 1)
-        return (
-            any(core[-length:] in self._starts or core[:length] in self._ends for length in lengths)
-            or any(isinstance(piece, int) for piece in self._matcher.split(text))
-            or (0 < len(core) < self._longest and any(core in token for token in self._tokens))
-        )
+        return any(
+            core[-length:] in self._starts or core[:length] in self._ends for length in lengths
+        ) or any(isinstance(piece, int) for piece in self._matcher.split(text))
+
+    def around(self, text: str) -> list[str]:
+        """Return the tokens that have `text` inside."""
+        core = text.strip()
+        if not 0 < len(core) < self._longest:
+            return []
+        return [token for token in self._tokens if core in token]
 
     def broken(self, text: str, breaker: str) -> str:
         """Return `text` with the breaker wherever it could take part in one of the tokens."""
         for token in self._tokens:
             text = text.replace(token, token[0] + breaker + token[1:])
-        if not self.touches(text):
+        if not self.touches(text) and not self.around(text):
             return text
         core = text.strip()
         return text.replace(core, f"{breaker}{core}{breaker}", 1)
@@ -258,12 +274,14 @@ def encode_chat(
     if rendered is None or marked.expand(rendered) != plain:
         # The template computes with its own tokens' names. Without a trace of them in what the
         # caller supplied, every one in the prompt is the template's.
-        if marked.tokens and any(map(_Edges(marked.tokens).touches, supplied)):
+        if not marked.is_harmless(supplied, _keys(given)):
             raise ArgumentError(_MIXED_UP)
         pieces = marked.split(plain, marked.tokens)
     else:
         composed = marked.composed(rendered)
         if composed:
+            if any(token in key for token in composed for key in _keys(given)):
+                raise ArgumentError(_MIXED_UP)
             edges = _Edges(composed)
             broken = _mapped(given, lambda text: edges.broken(text, marked.breaker))
             if broken != given:
@@ -419,3 +437,12 @@ def _mapped(value: Any, change: Callable[[str], str]) -> Any:
         key: item if key == "role" and item in _USUAL_ROLES else _mapped(item, change)
         for key, item in value.items()
     }
+
+
+def _keys(value: Any) -> list[str]:
+    """Return every key in the data."""
+    if isinstance(value, list):
+        return [key for item in value for key in _keys(item)]
+    if not isinstance(value, dict):
+        return []
+    return [*map(str, value), *(key for item in value.values() for key in _keys(item))]

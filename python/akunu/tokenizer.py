@@ -16,6 +16,7 @@ import operator
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import SupportsIndex, cast
 
@@ -25,13 +26,14 @@ from akunu import _text_models
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
+    SPACE,
     UNKNOWN,
     USER_DEFINED,
     Vocabulary,
     byte_of,
     read_vocabulary,
 )
-from akunu.errors import ArgumentError, ModelFormatError
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 
 _LETTER_BYTES = {letter: byte for byte, letter in enumerate(_text_models.byte_alphabet())}
 
@@ -45,16 +47,11 @@ class Tokenizer:
 
     def __init__(self, vocabulary: Vocabulary) -> None:
         """Build the tokenizer of a checked vocabulary."""
-        self._vocabulary = vocabulary
         self._encode_text = _text_models.build(vocabulary)
+        # The library has its own copy of these by now, and they are most of the memory.
+        self._vocabulary = vocabulary = replace(vocabulary, merges=[], scores=None)
+        self._types = vocabulary.types.astype(np.uint8).tobytes()
         self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
-        if vocabulary.model in ("llama", "gemma4"):
-            for index in np.flatnonzero(vocabulary.types == BYTE).tolist():
-                if byte_of(vocabulary.tokens[index]) is None:
-                    raise ModelFormatError(
-                        f"tokenizer.ggml.tokens[{index}] is {vocabulary.tokens[index]!r}, "
-                        "but its type is byte: expected <0x00> to <0xFF>"
-                    )
         # Where encoding puts a space in front of text, decoding takes it away again.
         self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
 
@@ -67,7 +64,12 @@ class Tokenizer:
         """
         from akunu import _core
 
-        return cls.from_metadata(_core.GgufFile(os.fspath(path)))
+        name = os.fspath(path)
+        try:
+            return cls.from_metadata(_core.GgufFile(name))
+        except (ModelFormatError, UnsupportedModelError) as error:
+            message = str(error)
+            raise type(error)(message if name in message else f"{name}: {message}") from None
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
@@ -235,12 +237,12 @@ class Tokenizer:
 
     def _is_special(self, index: int) -> bool:
         """Whether text right after this token opens anew (see `encode_pieces`)."""
-        return int(self._vocabulary.types[index]) in (UNKNOWN, CONTROL, USER_DEFINED)
+        return self._types[index] in (UNKNOWN, CONTROL, USER_DEFINED)
 
     def _spell(self, index: int) -> bytes:
         vocabulary = self._vocabulary
         token = vocabulary.tokens[index]
-        kind = int(vocabulary.types[index])
+        kind = self._types[index]
         if kind in (UNKNOWN, CONTROL, USER_DEFINED):
             return token.encode()
         if vocabulary.model == "gpt2":
@@ -248,7 +250,7 @@ class Tokenizer:
             return token.encode() if None in letters else bytes(cast("list[int]", letters))
         if kind == BYTE and vocabulary.model != "bert":
             return bytes([cast(int, byte_of(token))])
-        return token.replace(_text_models.SPACE, " ").encode()
+        return token.replace(SPACE, " ").encode()
 
     def _split(self, text: str, parse_special: bool) -> list[str | int]:
         if not text:

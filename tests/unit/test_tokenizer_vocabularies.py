@@ -1,0 +1,168 @@
+"""The tokenizers of real models: exact on every text that comes with their vocabularies."""
+
+from __future__ import annotations
+
+import random
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tokenizer_support import (
+    FAMILIES,
+    cases,
+    metadata_from_gguf_package,
+    read_metadata,
+    vocabulary_file,
+)
+
+from akunu.tokenizer import Tokenizer
+
+# Those that give every text back; WordPiece keeps neither case nor spacing.
+LOSSLESS = ("gpt-2", "llama-bpe", "llama-spm", "qwen2")
+
+MIXED_TEXT = st.text(
+    st.one_of(
+        st.characters(blacklist_categories=["Cs"], blacklist_characters="\u2581"),
+        st.sampled_from("aé 日本語🦙👩‍👩‍👧\n\t' 1"),
+    ),
+    max_size=40,
+)
+
+
+@cache
+def tokenizer_of(family: str) -> Tokenizer:
+    return Tokenizer.from_metadata(read_metadata(vocabulary_file(family)))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_text_gives_exactly_the_expected_ids(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    pairs = cases(family)
+    assert len(pairs) > 40
+    for text, ids in pairs:
+        assert tokenizer.encode(text, add_special=False) == ids, text
+
+
+@pytest.mark.parametrize("family", LOSSLESS)
+def test_the_given_ids_decode_to_their_texts(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    for text, ids in cases(family):
+        assert tokenizer.decode(ids) == text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_two_readers_of_the_file_give_the_same_tokenizer(family: str) -> None:
+    metadata = pytest.importorskip("akunu._core").GgufFile(str(vocabulary_file(family)))
+    expected = metadata_from_gguf_package(vocabulary_file(family))
+    for key, value in expected.items():
+        if key.startswith("tokenizer."):
+            if isinstance(value, np.ndarray):
+                np.testing.assert_array_equal(metadata[key], value)
+            else:
+                assert metadata[key] == value, key
+
+
+@pytest.mark.parametrize("family", LOSSLESS)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(text=MIXED_TEXT)
+def test_decoding_gives_back_what_was_encoded(family: str, text: str) -> None:
+    tokenizer = tokenizer_of(family)
+    assert tokenizer.decode(tokenizer.encode(text, add_special=False)) == text
+    assert tokenizer.decode(tokenizer.encode(text), skip_special=True) == text
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@settings(max_examples=100, deadline=None)
+@given(seed=st.integers(0, 2**32), count=st.integers(0, 30))
+def test_a_stream_of_any_ids_adds_up_to_their_decoding(family: str, seed: int, count: int) -> None:
+    tokenizer = tokenizer_of(family)
+    ids = random.Random(seed).choices(range(tokenizer.vocab_size), k=count)
+    for skip_special in (False, True):
+        stream = tokenizer.stream(skip_special=skip_special)
+        text = "".join([stream.push(token) for token in ids]) + stream.finish()
+        as_bytes = tokenizer.decode_bytes(ids, skip_special=skip_special)
+        assert text == tokenizer.decode(ids, skip_special=skip_special)
+        assert text == as_bytes.decode("utf-8", "replace")
+
+
+@pytest.mark.parametrize("family", LOSSLESS)
+def test_a_stream_never_gives_out_half_a_character(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    text = "né 🦙👩‍👩‍👧 日本語 😁"
+    stream = tokenizer.stream()
+    pieces = [stream.push(token) for token in tokenizer.encode(text, add_special=False)]
+    assert "".join(pieces) == text
+    assert stream.finish() == ""
+    assert "\ufffd" not in "".join(pieces)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_names_of_control_tokens_in_a_text_are_text(family: str) -> None:
+    tokenizer = tokenizer_of(family)
+    for index in sorted(tokenizer.control_ids):
+        name = tokenizer.token_text(index)
+        ids = tokenizer.encode(f"a {name} b", add_special=False)
+        if family != "bert-bge":  # [UNK] is what WordPiece makes of unknown words
+            assert not tokenizer.control_ids.intersection(ids), name
+        assert index in tokenizer.encode(f"a {name} b", add_special=False, parse_special=True)
+
+
+@pytest.mark.parametrize(
+    ("family", "bos", "eos", "eot", "add_bos", "stops"),
+    [
+        ("bert-bge", "[CLS]", None, None, True, set()),
+        ("gpt-2", "<|endoftext|>", "<|endoftext|>", "<|endoftext|>", False, {"<|endoftext|>"}),
+        (
+            "llama-bpe",
+            "<|begin_of_text|>",
+            "<|end_of_text|>",
+            "<|eot_id|>",
+            True,
+            {"<|end_of_text|>", "<|eot_id|>"},
+        ),
+        ("llama-spm", "<s>", "</s>", None, True, {"</s>"}),
+        (
+            "qwen2",
+            "<|endoftext|>",
+            "<|endoftext|>",
+            "<|im_end|>",
+            False,
+            {"<|endoftext|>", "<|im_end|>"},
+        ),
+    ],
+)
+def test_special_tokens_are_the_model_s_own(
+    family: str, bos: str, eos: str | None, eot: str | None, add_bos: bool, stops: set[str]
+) -> None:
+    tokenizer = tokenizer_of(family)
+
+    def name(token: int | None) -> str | None:
+        return None if token is None else tokenizer.token_text(token)
+
+    assert (name(tokenizer.bos_id), name(tokenizer.eos_id), name(tokenizer.eot_id)) == (
+        bos,
+        eos,
+        eot,
+    )
+    assert tokenizer.add_bos is add_bos
+    assert {name(token) for token in tokenizer.stop_ids} == stops
+
+
+def test_bert_puts_its_two_tokens_around_a_text() -> None:
+    assert tokenizer_of("bert-bge").encode("Hello World!") == [101, 7592, 2088, 999, 102]
+    assert tokenizer_of("bert-bge").decode([101, 7592, 2088, 999, 102]) == "[CLS]hello world ![SEP]"
+
+
+def test_llama_3_takes_a_word_that_is_a_token_whole() -> None:
+    # No merges lead to this token; it is there because words that are tokens are not merged.
+    tokenizer = tokenizer_of("llama-bpe")
+    index = tokenizer.encode(" Việt", add_special=False)
+    assert [tokenizer.token_bytes(token) for token in index] == [" Việt".encode()]
+
+
+def test_a_long_text_takes_time_in_proportion() -> None:
+    tokenizer = tokenizer_of("llama-spm")
+    text = "Hello, world! 日本語 <|im_end|> " * 2_000
+    assert tokenizer.decode(tokenizer.encode(text, add_special=False)) == text
