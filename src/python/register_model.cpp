@@ -53,7 +53,9 @@ const char* name_of(FinishReason reason) {
 class NativeGeneration {
  public:
   explicit NativeGeneration(std::shared_ptr<Generation> generation) : generation_(std::move(generation)) {}
-  ~NativeGeneration() { generation_->cancel(); }
+  ~NativeGeneration() { generation_->cancel(); }  // nobody will take what is left
+  NativeGeneration(const NativeGeneration&) = delete;
+  NativeGeneration& operator=(const NativeGeneration&) = delete;
 
   // New tokens; [] when the time is up; None when it is over.
   py::object next(int timeout_ms) {
@@ -89,12 +91,12 @@ class NativeModel {
     engine_->scheduler = std::make_unique<Scheduler>(*engine_->model);
   }
 
-  NativeGeneration start(const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
+  std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
                          const SamplingSettings& sampling) {
-    return NativeGeneration(engine()->scheduler->generate({.prompt = to_vector(tokens),
-                                                           .max_tokens = max_tokens,
-                                                           .stop_ids = std::move(stop_ids),
-                                                           .sampling = sampling}));
+    return std::make_unique<NativeGeneration>(engine()->scheduler->generate({.prompt = to_vector(tokens),
+                                                                             .max_tokens = max_tokens,
+                                                                             .stop_ids = std::move(stop_ids),
+                                                                             .sampling = sampling}));
   }
 
   py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks, const std::string& roles) {
@@ -102,7 +104,7 @@ class NativeModel {
       throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
     const std::shared_ptr<Engine> engine = this->engine();
     const auto vocab_size = static_cast<py::ssize_t>(engine->model->arch().vocab_size);
-    if (tokens.size() == 0) return py::array_t<float>({py::ssize_t{0}, vocab_size});
+    if (tokens.size() == 0) return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
     const std::shared_ptr<LogitsTask> task =
         engine->scheduler->logits(to_vector(tokens), std::move(chunks), roles == "generated");
     for (bool done = false; !done;) {
@@ -115,7 +117,7 @@ class NativeModel {
     }
     auto* values = new std::vector<float>(task->take());
     const py::capsule owner(values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
-    return py::array_t<float>({tokens.size(), vocab_size}, values->data(), owner);
+    return py::array_t<float>(py::array::ShapeContainer{tokens.size(), vocab_size}, values->data(), owner);
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.
