@@ -1,10 +1,10 @@
-// Counts every allocation of the process between start() and stop(): operator new and malloc alike,
-// on all threads. Include it in one translation unit of a driver.
+// Counts every allocation of the process while `run` runs, on all threads. The linker puts it between
+// (--wrap, with libstdc++ linked statically, so that operator new is seen too; under a sanitizer,
+// which brings its own operator new, only the malloc family is). Include it in one translation unit.
 #pragma once
 
 #include <atomic>
 #include <cstdlib>
-#include <new>
 
 namespace akunu::test {
 
@@ -15,7 +15,6 @@ inline void note_allocation() {
   if (counting.load(std::memory_order_relaxed)) n_allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Allocations during `run`.
 template <class Run>
 long count_allocations(Run&& run) {
   n_allocations = 0;
@@ -27,11 +26,13 @@ long count_allocations(Run&& run) {
 
 }  // namespace akunu::test
 
-// malloc itself is hooked by the linker (--wrap), so that what C libraries take is seen as well.
 extern "C" {
 void* __real_malloc(size_t size);
 void* __real_calloc(size_t n, size_t size);
 void* __real_realloc(void* pointer, size_t size);
+void* __real_aligned_alloc(size_t alignment, size_t size);
+int __real_posix_memalign(void** pointer, size_t alignment, size_t size);
+
 void* __wrap_malloc(size_t size) {
   akunu::test::note_allocation();
   return __real_malloc(size);
@@ -44,20 +45,12 @@ void* __wrap_realloc(void* pointer, size_t size) {
   akunu::test::note_allocation();
   return __real_realloc(pointer, size);
 }
-}
-
-void* operator new(size_t size) {
+void* __wrap_aligned_alloc(size_t alignment, size_t size) {
   akunu::test::note_allocation();
-  if (void* pointer = std::malloc(size == 0 ? 1 : size)) return pointer;
-  throw std::bad_alloc();
+  return __real_aligned_alloc(alignment, size);
 }
-void* operator new(size_t size, std::align_val_t alignment) {
+int __wrap_posix_memalign(void** pointer, size_t alignment, size_t size) {
   akunu::test::note_allocation();
-  const size_t align = static_cast<size_t>(alignment);
-  if (void* pointer = std::aligned_alloc(align, (size + align - 1) / align * align)) return pointer;
-  throw std::bad_alloc();
+  return __real_posix_memalign(pointer, alignment, size);
 }
-void operator delete(void* pointer) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, std::align_val_t) noexcept { std::free(pointer); }
-void operator delete(void* pointer, size_t, std::align_val_t) noexcept { std::free(pointer); }
+}

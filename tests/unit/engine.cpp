@@ -1,8 +1,10 @@
 // The engine driver: loads the packaged model and holds the engine to what it promises about
 // allocation, row invariance and threads. Runs plain and under ASan, UBSan and TSan.
 //   engine MODEL.gguf
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <thread>
 
 #include "core/error.h"
@@ -11,6 +13,7 @@
 #include "registry.h"
 #include "unit/allocation_hook.h"
 #include "unit/check.h"
+#include "unit/unfused_device.h"
 
 namespace akunu::test {
 namespace {
@@ -18,9 +21,10 @@ namespace {
 constexpr std::chrono::milliseconds kWait{60'000};
 
 struct Engine {
-  Engine(const std::string& path, uint32_t threads, Format kv_format = Format::f16, uint32_t context = 1024)
-      : model(Model::load(path, create_device("cpu", {.threads = threads}),
-                          {.context = context, .kv_memory = std::nullopt, .kv_format = kv_format})),
+  Engine(const std::string& path, uint32_t threads, uint32_t context = 1024)
+      : Engine(path, create_device("cpu", {.threads = threads}), context) {}
+  Engine(const std::string& path, std::shared_ptr<Device> device, uint32_t context = 1024)
+      : model(Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
         scheduler(*model) {}
   std::unique_ptr<Model> model;
   Scheduler scheduler;
@@ -85,6 +89,22 @@ void test_row_invariance(const std::string& path) {
     if (!std::isfinite(value)) return check(false, "logits are finite");
 }
 
+// What `fuse` makes of the forward pass computes the same, bit for bit, in fewer commands.
+void test_fusion(const std::string& path) {
+  Engine fused(path, 2);
+  Engine unfused(path, std::make_shared<UnfusedDevice>(create_device("cpu", {.threads = 2})));
+  const std::vector<uint32_t> tokens = make_tokens(40, fused.model->arch().vocab_size);
+  check(same_bits(logits_of(fused, tokens, {}, false), logits_of(unfused, tokens, {}, false)),
+        "fused and unfused prompt rows agree");
+  check(same_bits(logits_of(fused, tokens, split(tokens.size(), {1, 3}), true),
+                  logits_of(unfused, tokens, split(tokens.size(), {1, 3}), true)),
+        "fused and unfused generated rows agree");
+  const size_t n_layers = fused.model->arch().layers.size();
+  check(fused.model->labels(RowClass::single).size() == 9 * n_layers + 5,
+        "a layer is 9 commands, and 5 stand around them");
+  check(unfused.model->labels(RowClass::single).size() >= 17 * n_layers, "unfused it is 17 or more");
+}
+
 // Text does not depend on what else is under way.
 void test_batches(const std::string& path) {
   Engine engine(path, 2);
@@ -105,7 +125,7 @@ void test_batches(const std::string& path) {
 }
 
 void test_stop_and_limits(const std::string& path) {
-  Engine engine(path, 1, Format::f16, 300);
+  Engine engine(path, 1, 300);
   const std::vector<uint32_t> prompt = make_tokens(40, engine.model->arch().vocab_size);
   const std::vector<uint32_t> free_run =
       collect(*engine.scheduler.generate({.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}}));
@@ -138,7 +158,7 @@ void test_stop_and_limits(const std::string& path) {
 
 // Requests wait for pages rather than fail: eight times half a context each.
 void test_queue_and_close(const std::string& path) {
-  auto engine = std::make_unique<Engine>(path, 2, Format::f16, 512);
+  auto engine = std::make_unique<Engine>(path, 2, 512);
   std::vector<std::thread> callers;
   std::atomic<int> complete{0};
   for (uint32_t i = 0; i < 6; ++i)
@@ -207,7 +227,11 @@ void test_no_allocation(const std::string& path) {
         }) == 0,
         "256 tokens through the scheduler allocate nothing");
   check(n == 257, "all tokens arrive");
-  check(count_allocations([] { std::vector<int>(3); }) > 0, "the hook sees allocations");
+  check(count_allocations([] {
+          void* volatile pointer = std::malloc(3);
+          std::free(pointer);
+        }) == 1,
+        "the hook sees allocations");
 }
 
 }  // namespace
@@ -221,6 +245,7 @@ int main(int argc, char** argv) {
   }
   const std::string path = argv[1];
   test_row_invariance(path);
+  test_fusion(path);
   test_batches(path);
   test_stop_and_limits(path);
   test_queue_and_close(path);
