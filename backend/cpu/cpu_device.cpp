@@ -1,0 +1,386 @@
+#include "cpu/cpu_device.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cassert>
+#include <cstring>
+#include <deque>
+#include <memory>
+#include <system_error>
+#include <unordered_map>
+
+#include "core/error.h"
+#include "cpu/chip.h"
+#include "cpu/isa_level.h"
+#include "cpu/kernel_table.h"
+#include "cpu/memory.h"
+#include "cpu/program.h"
+#include "cpu/submissions.h"
+#include "cpu/thread_pool.h"
+
+namespace akunu {
+namespace cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint32_t kMaxThreads = 256;
+
+// Smaller ones are not worth asking the system how much memory is left.
+constexpr uint64_t kAskSystemFrom = 1024 * 1024;
+
+constexpr std::string_view kMappedLabel = "weights";
+constexpr std::string_view kCopiedLabel = "weights (copied)";
+
+// What a buffer's handle points to.
+struct Allocation {
+  MemoryBlock block;                  // empty for mapped weights
+  std::shared_ptr<const void> owner;  // of mapped weights
+  std::string label;
+  uint64_t counted_bytes = 0;
+  bool mapped = false;
+};
+
+// What kernels may assume of a weight: they load vectors unaligned, but scalars as they are.
+uint64_t alignment_of(Format format) {
+  return format == Format::f32 ? alignof(float) : alignof(uint16_t);
+}
+
+class CpuDevice final : public Device {
+ public:
+  explicit CpuDevice(const DeviceOptions& options)
+      : pid_(getpid()), isa_(choose_isa_level(options.isa)) {
+    if (options.threads > kMaxThreads)
+      throw ArgumentError("threads must be " + std::to_string(kMaxThreads) + " or fewer, got " +
+                          std::to_string(options.threads));
+    chip_ = describe_chip(
+        isa_, options.threads > 0 ? options.threads : std::min(kMaxThreads, usable_processors()));
+  }
+
+  ~CpuDevice() override {
+    // The helpers did not survive the fork; there is nothing to join, and nothing to free safely.
+    if (forked()) static_cast<void>(pool_.release());
+  }
+
+  std::string_view backend() const override { return "cpu"; }
+  const ChipConfig& chip() const override { return chip_; }
+
+  Buffer allocate(uint64_t bytes, std::string_view label) override {
+    refuse_in_child();
+    Allocation allocation{take_memory(bytes, label), nullptr, std::string(label), bytes, false};
+    std::byte* contents = allocation.block.data();
+    return add(std::move(allocation), contents, bytes);
+  }
+
+  void release(const Buffer& buffer) override {
+    assert(forked() || !in_flight(buffer));
+    remove(buffer);
+  }
+
+  uint64_t available_memory() const override { return cpu::available_memory(); }
+
+  std::vector<MemoryUse> memory_use() const override {
+    std::vector<MemoryUse> uses;
+    for (const MemoryUse& use : memory_use_)
+      if (use.bytes > 0) uses.push_back(use);
+    return uses;
+  }
+
+  void write(const Binding& destination, std::span<const std::byte> bytes) override {
+    check_copy("write", destination, bytes.size());
+    if (static_cast<const Allocation*>(destination.buffer.handle)->mapped)
+      throw ArgumentError("a mapped weight cannot be written");
+    if (!bytes.empty())
+      std::memcpy(destination.buffer.contents + destination.offset, bytes.data(), bytes.size());
+  }
+
+  void read(const Binding& source, std::span<std::byte> bytes) const override {
+    check_copy("read", source, bytes.size());
+    if (!bytes.empty())
+      std::memcpy(bytes.data(), source.buffer.contents + source.offset, bytes.size());
+  }
+
+  Weight import_weight(const WeightSource& source) override {
+    refuse_in_child();
+    check_weight(source);
+    const uint64_t bytes = source.bytes.size();
+    Allocation allocation;
+    allocation.counted_bytes = bytes;
+    std::byte* contents = nullptr;
+    if (reinterpret_cast<uintptr_t>(source.bytes.data()) % alignment_of(source.format) == 0) {
+      allocation.owner = source.owner;
+      allocation.label = kMappedLabel;
+      allocation.mapped = true;
+      contents = const_cast<std::byte*>(source.bytes.data());  // kernels only read weights
+    } else {
+      allocation.block = take_memory(bytes, kCopiedLabel);
+      allocation.label = kCopiedLabel;
+      contents = allocation.block.data();
+      std::memcpy(contents, source.bytes.data(), bytes);
+    }
+    const Buffer buffer = add(std::move(allocation), contents, bytes);
+    return {{buffer, 0}, source.format, source.rows, source.k};
+  }
+
+  void release_weight(const Weight& weight) override {
+    assert(forked() || !in_flight(weight.binding.buffer));
+    remove(weight.binding.buffer);
+  }
+
+  // Products of 4- and 8-bit integers are exact and fast; for float weights, float.
+  ActivationKind activation_kind(Format format) const override {
+    switch (format) {
+      case Format::f32:
+      case Format::f16:
+        return ActivationKind::f32;
+      case Format::q4_0:
+      case Format::q8_0:
+        return ActivationKind::q8_32;
+    }
+    __builtin_unreachable();
+  }
+
+  uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const override {
+    switch (kind) {
+      case ActivationKind::f32:
+        return k * 4;
+      case ActivationKind::f16:
+      case ActivationKind::bf16:
+        return k * 2;
+      case ActivationKind::q8_32:
+        return k + k / 32 * 8;  // numbers, then a scale and a sum per 32
+    }
+    __builtin_unreachable();
+  }
+
+  Pipeline find_kernel(const KernelRequest& request) const override {
+    return {cpu::find_kernel(isa_.level, request)};
+  }
+
+  void set_limits(const SubmissionLimits& limits) override {
+    refuse_in_child();
+    submissions_.set_limits(limits);
+    reserve_plan();
+  }
+
+  Program compile(DispatchTable table, const StepMemory& memory) override {
+    refuse_in_child();
+    auto program = std::make_unique<CompiledProgram>(compile_program(std::move(table), memory));
+    start_workers();
+    if (program->scratch_bytes > scratch_bytes_) reserve_scratch(program->scratch_bytes);
+    if (program->commands.size() > max_commands_) {
+      max_commands_ = program->commands.size();
+      reserve_plan();
+    }
+    programs_.push_back(std::move(program));
+    return {programs_.back().get()};
+  }
+
+  void release_program(Program program) override {
+    std::erase_if(programs_, [&](const auto& owned) { return owned.get() == program.handle; });
+  }
+
+  Ticket submit(const Replay& replay) override {
+    refuse_in_child();
+    return submissions_.push(replay);
+  }
+
+  // At least one step runs, however short the time-out.
+  Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override {
+    refuse_in_child();
+    const Submission& wanted = submissions_.at(ticket);
+    // Milliseconds of a caller who means "for ever" would overflow the clock's nanoseconds.
+    const Clock::time_point deadline =
+        Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::years(1));
+    while (!submissions_.done(ticket)) {
+      if (!work_on(submissions_.front(), deadline)) break;
+      submissions_.finish_front();
+    }
+    return wanted.outcome;
+  }
+
+ private:
+  bool forked() const { return getpid() != pid_; }
+
+  void refuse_in_child() const {
+    if (forked())
+      throw DeviceError(
+          "the process was forked after the model was loaded; load it again in the child");
+  }
+
+  MemoryBlock take_memory(uint64_t bytes, std::string_view label) {
+    const bool fits = bytes < kAskSystemFrom || bytes <= cpu::available_memory();
+    MemoryBlock block = fits ? MemoryBlock(bytes) : MemoryBlock();
+    if (block.data() == nullptr)
+      throw OutOfMemoryError(std::string(label) + " needs " + std::to_string(bytes) + " bytes, " +
+                             std::to_string(cpu::available_memory()) + " are available");
+    return block;
+  }
+
+  Buffer add(Allocation allocation, std::byte* contents, uint64_t bytes) {
+    MemoryUse& use = use_of(allocation.label, allocation.mapped);
+    auto owned = std::make_unique<Allocation>(std::move(allocation));
+    void* handle = owned.get();
+    allocations_.emplace(handle, std::move(owned));
+    use.bytes += bytes;
+    return {handle, bytes, contents};
+  }
+
+  void remove(const Buffer& buffer) {
+    const auto found = allocations_.find(buffer.handle);
+    if (found == allocations_.end()) return;
+    use_of(found->second->label, found->second->mapped).bytes -= found->second->counted_bytes;
+    allocations_.erase(found);
+  }
+
+  MemoryUse& use_of(std::string_view label, bool mapped) {
+    for (MemoryUse& use : memory_use_)
+      if (use.label == label && use.mapped == mapped) return use;
+    return memory_use_.emplace_back(std::string(label), 0, mapped);
+  }
+
+  static void check_weight(const WeightSource& source) {
+    const FormatInfo& info = format_info(source.format);
+    const std::string what = "weight " + std::string(source.name) + " (" + std::string(info.name) +
+                             " [" + std::to_string(source.rows) + ", " + std::to_string(source.k) +
+                             "])";
+    if (source.k % info.block_size != 0)
+      throw ArgumentError(what + ": rows must be a multiple of " + std::to_string(info.block_size) +
+                          " long");
+    const uint64_t bytes_per_row = row_bytes(source.format, source.k);
+    const bool overflows = bytes_per_row != 0 && source.rows > UINT64_MAX / bytes_per_row;
+    if (overflows || source.bytes.size() != source.rows * bytes_per_row)
+      throw ArgumentError(what + " has " + std::to_string(source.bytes.size()) +
+                          " bytes, expected rows of " + std::to_string(bytes_per_row));
+  }
+
+  void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) const {
+    if (!binding || binding.offset > binding.buffer.size ||
+        bytes > binding.buffer.size - binding.offset)
+      throw ArgumentError(std::string(verb) + " of " + std::to_string(bytes) + " bytes at byte " +
+                          std::to_string(binding.offset) + " leaves the buffer of " +
+                          std::to_string(binding.buffer.size) + " bytes");
+    if (in_flight(binding.buffer))
+      throw DeviceError(std::string(verb) +
+                        " of a buffer that a submission in flight uses; wait for it first");
+  }
+
+  bool in_flight(const Buffer& buffer) const {
+    for (Ticket ticket = submissions_.n_done() + 1; ticket <= submissions_.n_submitted();
+         ++ticket) {
+      for (const Pass& pass : submissions_.at(ticket).passes)
+        if (static_cast<const CompiledProgram*>(pass.program.handle)->uses(buffer.handle))
+          return true;
+      for (const QueuedUpdate& update : submissions_.at(ticket).updates)
+        if (update.destination.buffer.handle == buffer.handle) return true;
+    }
+    return false;
+  }
+
+  void start_workers() {
+    if (pool_) return;
+    try {
+      pool_ = std::make_unique<ThreadPool>(chip_.workers);
+    } catch (const std::system_error& error) {
+      throw DeviceError("the system refused a thread of " + std::to_string(chip_.workers) + ": " +
+                        error.what());
+    }
+  }
+
+  void reserve_scratch(uint64_t bytes) {
+    constexpr std::string_view kLabel = "scratch of the workers";
+    scratch_bytes_ = (bytes + 63) / 64 * 64;
+    const uint64_t total = scratch_bytes_ * chip_.workers;
+    scratch_ = take_memory(total, kLabel);
+    use_of(kLabel, false).bytes = total;
+  }
+
+  void reserve_plan() {
+    const size_t needed = max_commands_ * submissions_.limits().max_passes;
+    if (needed > plan_.size()) plan_ = std::vector<PlannedCommand>(needed);
+    n_planned_ = 0;  // a submission under way plans anew
+  }
+
+  // Runs what is left of a submission; false: the deadline came first.
+  bool work_on(Submission& submission, Clock::time_point deadline) {
+    Outcome& outcome = submission.outcome;
+    if (!submission.started) begin(submission);
+    // Also after a time-out, in case a compile in between has moved the plan.
+    n_planned_ = plan_step(submission.passes, chip_.workers, plan_);
+    while (outcome.steps_done < submission.steps) {
+      if (n_planned_ > 0) run_planned();
+      ++outcome.steps_done;
+      if (find_status(submission)) break;
+      if (outcome.steps_done < submission.steps && Clock::now() >= deadline) return false;
+    }
+    outcome.finished = true;
+    return true;
+  }
+
+  // Brings memory into the state that the host described.
+  void begin(Submission& submission) {
+    submission.started = true;
+    for (const QueuedUpdate& update : submission.updates)
+      if (update.n_bytes > 0)
+        std::memcpy(update.destination.buffer.contents + update.destination.offset,
+                    submission.update_bytes.data() + update.first_byte, update.n_bytes);
+    if (submission.passes.empty()) return;
+    const StepPointers& memory = pointers_of(submission);
+    std::copy(submission.rows.begin(), submission.rows.end(), memory.rows);
+    std::copy(submission.spans.begin(), submission.spans.end(), memory.spans);
+    *memory.status = {};
+  }
+
+  void run_planned() {
+    const std::span<PlannedCommand> plan = std::span(plan_).first(n_planned_);
+    rewind_step(plan);
+    pool_->run(
+        [](void* context, uint32_t worker) {
+          auto& device = *static_cast<CpuDevice*>(context);
+          run_step(std::span(device.plan_).first(device.n_planned_),
+                   device.scratch_.data() + worker * device.scratch_bytes_,
+                   [&] { device.pool_->barrier(); });
+        },
+        this);
+  }
+
+  // The first in the order of commands, so that it is the same whoever came first.
+  bool find_status(Submission& submission) {
+    for (const PlannedCommand& planned : std::span(plan_).first(n_planned_)) {
+      if (planned.status.code == kStatusOk) continue;
+      submission.outcome.status = planned.status;
+      submission.outcome.label = planned.program->labels[planned.index];
+      *pointers_of(submission).status = planned.status;
+      return true;
+    }
+    return false;
+  }
+
+  static const StepPointers& pointers_of(const Submission& submission) {
+    return static_cast<const CompiledProgram*>(submission.passes.front().program.handle)->pointers;
+  }
+
+  const pid_t pid_;
+  const IsaChoice isa_;
+  ChipConfig chip_;
+  std::unordered_map<const void*, std::unique_ptr<Allocation>> allocations_;
+  std::deque<MemoryUse> memory_use_;  // by label, in order of appearance
+  std::vector<std::unique_ptr<CompiledProgram>> programs_;
+  Submissions submissions_;
+  MemoryBlock scratch_;
+  uint64_t scratch_bytes_ = 0;  // per worker
+  size_t max_commands_ = 0;     // of a program
+  std::vector<PlannedCommand> plan_;
+  size_t n_planned_ = 0;
+  std::unique_ptr<ThreadPool> pool_;  // last: its helpers end before what they use does
+};
+
+}  // namespace
+}  // namespace cpu
+
+std::shared_ptr<Device> create_cpu_device(const DeviceOptions& options) {
+  return std::make_shared<cpu::CpuDevice>(options);
+}
+
+}  // namespace akunu

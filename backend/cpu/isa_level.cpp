@@ -1,0 +1,118 @@
+#include "cpu/isa_level.h"
+
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
+
+#include "core/error.h"
+
+namespace akunu::cpu {
+namespace {
+
+bool always() { return true; }
+
+#if defined(__x86_64__)
+struct CpuidLeaf {
+  uint32_t a = 0, b = 0, c = 0, d = 0;
+};
+
+CpuidLeaf cpuid(uint32_t leaf, uint32_t subleaf = 0) {
+  CpuidLeaf result;
+  __get_cpuid_count(leaf, subleaf, &result.a, &result.b, &result.c,
+                    &result.d);  // zeros if too high
+  return result;
+}
+
+// Which register state the operating system saves when it switches threads.
+uint64_t saved_state() {
+  uint32_t low = 0, high = 0;
+  asm volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
+  return uint64_t{high} << 32 | low;
+}
+
+bool has_avx2() {
+  constexpr uint32_t kFma = 1u << 12, kOsxsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;
+  constexpr uint32_t kAvx2 = 1u << 5;
+  constexpr uint64_t kXmmAndYmm = 0x6;
+  const uint32_t features = cpuid(1).c;
+  constexpr uint32_t kNeeded = kFma | kOsxsave | kAvx | kF16c;
+  if ((features & kNeeded) != kNeeded || (cpuid(7).b & kAvx2) == 0) return false;
+  return (saved_state() & kXmmAndYmm) == kXmmAndYmm;  // legal only after OSXSAVE was seen
+}
+#endif
+
+constexpr std::array kLevels{
+    IsaLevelInfo{IsaLevel::generic, "generic", "nothing special", always},
+#if defined(__x86_64__)
+    IsaLevelInfo{IsaLevel::avx2, "avx2", "AVX2, FMA and F16C", has_avx2},
+#endif
+};
+
+std::string names(bool only_available) {
+  std::string text;
+  for (const IsaLevelInfo& info : kLevels) {
+    if (only_available && !info.is_available()) continue;
+    text += (text.empty() ? "" : ", ") + std::string(info.name);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::span<const IsaLevelInfo> isa_levels() { return kLevels; }
+
+IsaChoice choose_isa_level(std::string_view forced) {
+  std::string source = "the caller";
+  const char* variable = std::getenv("AKUNU_CPU_ISA");
+  if (forced.empty() && variable != nullptr && *variable != '\0') {
+    forced = variable;
+    source = "AKUNU_CPU_ISA";
+  }
+  if (forced.empty()) {
+    const IsaLevelInfo* best = &kLevels.front();
+    for (const IsaLevelInfo& info : kLevels)
+      if (info.is_available()) best = &info;
+    return {best->level, best->name,
+            "the best of this build that CPU and operating system allow; it needs " +
+                std::string(best->needs)};
+  }
+  for (const IsaLevelInfo& info : kLevels) {
+    if (info.name != forced) continue;
+    if (info.is_available()) return {info.level, info.name, "asked for by " + source};
+    throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
+                        ") needs " + std::string(info.needs) +
+                        ", which this CPU or its operating system does not offer; " +
+                        "available here: " + names(true));
+  }
+  throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
+                      ") is not one of " + names(false) + "; available here: " + names(true));
+}
+
+std::string cpu_name() {
+#if defined(__x86_64__)
+  std::array<CpuidLeaf, 3> brand;
+  if (cpuid(0x80000000u).a >= 0x80000004u) {
+    for (uint32_t i = 0; i < 3; ++i) brand[i] = cpuid(0x80000002u + i);
+    char text[sizeof brand + 1] = {};
+    std::memcpy(text, brand.data(), sizeof brand);
+    std::string name(text);
+    const size_t first = name.find_first_not_of(' ');
+    const size_t last = name.find_last_not_of(' ');
+    if (first != std::string::npos) return name.substr(first, last - first + 1);
+  }
+  return "x86-64";
+#else
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (const size_t colon = line.find(": ");
+        line.starts_with("model name") && colon != std::string::npos)
+      return line.substr(colon + 2);
+  return "64-bit CPU";
+#endif
+}
+
+}  // namespace akunu::cpu

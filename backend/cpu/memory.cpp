@@ -1,0 +1,88 @@
+#include "cpu/memory.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "cpu/cgroup.h"
+
+namespace akunu::cpu {
+namespace {
+
+constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector register
+
+// From here on blocks come straight from the system, page by page as they are touched.
+constexpr uint64_t kMapFrom = 256 * 1024;
+
+bool is_mapped(uint64_t bytes) { return bytes >= kMapFrom; }
+
+std::optional<uint64_t> meminfo(const std::string& root, const std::string& name) {
+  std::ifstream file(root + "/proc/meminfo");
+  for (std::string key, unit; file >> key;) {
+    uint64_t kibibytes = 0;
+    if (!(file >> kibibytes)) return std::nullopt;
+    std::getline(file, unit);
+    if (key == name + ":") return kibibytes * 1024;
+  }
+  return std::nullopt;
+}
+
+// What systems without /proc/meminfo tell.
+uint64_t physical_memory() {
+  const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+}
+
+}  // namespace
+
+uint64_t available_memory(const std::string& root) {
+  const std::optional<uint64_t> available = meminfo(root, "MemAvailable");
+  return std::min(available ? *available : physical_memory(),
+                  group_memory_left(root).value_or(std::numeric_limits<uint64_t>::max()));
+}
+
+uint64_t total_memory(const std::string& root) {
+  const std::optional<uint64_t> total = meminfo(root, "MemTotal");
+  return std::min(total ? *total : physical_memory(),
+                  group_memory_limit(root).value_or(std::numeric_limits<uint64_t>::max()));
+}
+
+MemoryBlock::MemoryBlock(uint64_t bytes) {
+  if (bytes > std::numeric_limits<uint64_t>::max() / 2) return;
+  if (is_mapped(bytes)) {
+    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped != MAP_FAILED) data_ = static_cast<std::byte*>(mapped);
+  } else {
+    const uint64_t rounded =
+        std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+    data_ = static_cast<std::byte*>(std::aligned_alloc(kAlignment, rounded));
+    if (data_ != nullptr) std::memset(data_, 0, rounded);
+  }
+  if (data_ != nullptr) bytes_ = bytes;
+}
+
+MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept
+    : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
+
+MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
+  std::swap(data_, other.data_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MemoryBlock::~MemoryBlock() {
+  if (data_ == nullptr) return;
+  if (is_mapped(bytes_))
+    munmap(data_, bytes_);
+  else
+    std::free(data_);
+}
+
+}  // namespace akunu::cpu

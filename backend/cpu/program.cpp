@@ -1,0 +1,139 @@
+#include "cpu/program.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+
+namespace akunu::cpu {
+namespace {
+
+// A worker takes slices in about this many portions: the last one to finish lags by an eighth of
+// its share at most, and taking a portion (some 50 ns) stays far below running it.
+constexpr uint64_t kPortionsPerWorker = 8;
+
+template <class T>
+T* pointer_to(const Buffer& buffer) {
+  return reinterpret_cast<T*>(buffer.contents);
+}
+
+CompiledCommand compile_command(const Command& command, int32_t waits_for, size_t index,
+                                const std::string& label) {
+  const OperationInfo& info = operation_info(command.operation);
+  const std::string where =
+      "command " + std::to_string(index) + " (" + label + ", " + std::string(info.name) + ")";
+  if (!command.pipeline) throw ArgumentError(where + " has no pipeline");
+  if (waits_for >= static_cast<int32_t>(index) || waits_for < -1)
+    throw ArgumentError(where + " waits for command " + std::to_string(waits_for) +
+                        ", which is not an earlier one");
+  CompiledCommand compiled;
+  compiled.kernel = static_cast<const Kernel*>(command.pipeline.handle);
+  compiled.extent = command.extent;
+  compiled.params = command.params;
+  compiled.waits_for = waits_for;
+  for (size_t slot = 0; slot < info.operands.size(); ++slot) {
+    const Binding& binding = command.operands[slot];
+    if (!binding && !info.operands[slot].optional)
+      throw ArgumentError(where + " has nothing bound to " + std::string(info.operands[slot].name));
+    if (!binding) continue;
+    if (binding.offset > binding.buffer.size)
+      throw ArgumentError(where + " binds " + std::string(info.operands[slot].name) + " at byte " +
+                          std::to_string(binding.offset) + " of a buffer of " +
+                          std::to_string(binding.buffer.size));
+    compiled.operands[slot] = binding.buffer.contents + binding.offset;
+  }
+  return compiled;
+}
+
+Call base_call(const CompiledProgram& program, const CompiledCommand& command) {
+  Call call = {};
+  std::copy(command.operands.begin(), command.operands.end(), call.operands);
+  call.params = command.params.data();
+  call.rows = program.pointers.rows;
+  call.spans = program.pointers.spans;
+  call.pages = program.pointers.pages;
+  call.sequences = program.pointers.sequences;
+  call.status = program.pointers.status;
+  return call;
+}
+
+}  // namespace
+
+bool CompiledProgram::uses(const void* handle) const {
+  return std::binary_search(buffers.begin(), buffers.end(), handle);
+}
+
+CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
+  if (table.labels.size() != table.commands.size() ||
+      table.waits_for.size() != table.commands.size())
+    throw ArgumentError("a table of " + std::to_string(table.commands.size()) + " commands has " +
+                        std::to_string(table.labels.size()) + " labels and " +
+                        std::to_string(table.waits_for.size()) + " dependencies");
+  CompiledProgram program;
+  program.labels = std::move(table.labels);
+  program.memory = memory;
+  program.pointers = {pointer_to<Row>(memory.rows), pointer_to<Span>(memory.spans),
+                      pointer_to<const uint32_t>(memory.pages),
+                      pointer_to<const SequenceRecord>(memory.sequences),
+                      pointer_to<Status>(memory.status)};
+  for (const Buffer& buffer :
+       {memory.rows, memory.spans, memory.pages, memory.sequences, memory.status})
+    if (buffer.contents != nullptr) program.buffers.push_back(buffer.handle);
+  for (size_t i = 0; i < table.commands.size(); ++i) {
+    const Command& command = table.commands[i];
+    program.commands.push_back(compile_command(command, table.waits_for[i], i, program.labels[i]));
+    for (const Binding& binding : command.operands)
+      if (binding) program.buffers.push_back(binding.buffer.handle);
+    const CompiledCommand& compiled = program.commands.back();
+    if (compiled.kernel->scratch_bytes != nullptr)
+      program.scratch_bytes = std::max(
+          program.scratch_bytes, compiled.kernel->scratch_bytes(base_call(program, compiled)));
+  }
+  std::sort(program.buffers.begin(), program.buffers.end());
+  program.buffers.erase(std::unique(program.buffers.begin(), program.buffers.end()),
+                        program.buffers.end());
+  return program;
+}
+
+Call make_call(PlannedCommand& planned) {
+  const CompiledCommand& command = planned.program->commands[planned.index];
+  const Pass& pass = *planned.pass;
+  const bool head = command.extent.symbol == Symbol::head_rows;
+  Call call = base_call(*planned.program, command);
+  call.status = &planned.status;
+  call.first_row = head ? pass.first_head_row : pass.first_row;
+  call.n_rows = head ? pass.n_head_rows : pass.n_rows;
+  call.first_span = pass.first_span;
+  call.n_spans = pass.n_spans;
+  return call;
+}
+
+size_t plan_step(std::span<const Pass> passes, uint32_t n_workers, std::span<PlannedCommand> plan) {
+  size_t n_planned = 0;
+  for (const Pass& pass : passes) {
+    const auto& program = *static_cast<const CompiledProgram*>(pass.program.handle);
+    int32_t after_barrier = 0;  // the first command that began after the last barrier
+    for (uint32_t i = 0; i < program.commands.size(); ++i) {
+      PlannedCommand& planned = plan[n_planned];
+      planned.program = &program;
+      planned.pass = &pass;
+      planned.index = i;
+      planned.status = {};
+      // Passes share scratch memory, so each begins with a barrier, but for the step's first
+      // command.
+      planned.barrier = i == 0 ? n_planned > 0 : program.commands[i].waits_for >= after_barrier;
+      if (planned.barrier) after_barrier = static_cast<int32_t>(i);
+      const Call call = make_call(planned);
+      planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);
+      const uint64_t portions = n_workers == 1 ? 1 : n_workers * kPortionsPerWorker;
+      planned.chunk = std::max<uint64_t>(1, planned.n_slices / portions);
+      ++n_planned;
+    }
+  }
+  return n_planned;
+}
+
+void rewind_step(std::span<PlannedCommand> plan) {
+  for (PlannedCommand& planned : plan) planned.next_slice.store(0, std::memory_order_relaxed);
+}
+
+}  // namespace akunu::cpu
