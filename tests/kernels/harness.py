@@ -1,0 +1,216 @@
+"""Runs one operation on the device under test: NumPy arrays in, NumPy arrays changed in place."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from akunu import _core
+
+NONE = 0xFFFFFFFF
+ACTIVE, CHAINED, PROMPT = 1, 2, 4
+PAGE = 256  # positions per page
+
+ROW = np.dtype(
+    [
+        ("sequence", "u4"),
+        ("position", "u4"),
+        ("kv_length", "u4"),
+        ("draw", "u4"),
+        ("flags", "u4"),
+        ("head_row", "u4"),
+        ("span", "u4"),
+        ("adapter", "u4"),
+        ("last_position", "u4"),
+        ("reserved", "u4", 7),
+    ]
+)
+SPAN = np.dtype([("sequence", "u4"), ("first_row", "u4"), ("n_rows", "u4"), ("reserved", "u4")])
+SEQUENCE = np.dtype(
+    [
+        ("version", "u4"),
+        ("seed_low", "u4"),
+        ("seed_high", "u4"),
+        ("choice", "u4"),
+        ("temperature", "f4"),
+        ("top_k", "u4"),
+        ("top_p", "f4"),
+        ("min_p", "f4"),
+        ("repetition_penalty", "f4"),
+        ("frequency_penalty", "f4"),
+        ("presence_penalty", "f4"),
+        ("penalty_window", "u4"),
+        ("n_stop_ids", "u4"),
+        ("mask", "u4"),
+        ("reserved", "u4", 18),
+        ("stop_ids", "u4", 32),
+    ]
+)
+
+# Fields of core/kernel_params.h, in order: I for uint32, f for float; padded to a multiple of 16.
+PARAMS = {
+    "embed": "IIIf",
+    "rope_angles": "I",
+    "rms_norm": "If",
+    "matmul": "II",
+    "matmul_add": "II",
+    "matmul_group": "IIII",
+    "add_bias": "I",
+    "head_norm": "IIf",
+    "rope": "IIII",
+    "kv_write": "IIII",
+    "attention": "IIIIffII",
+    "add": "I",
+    "gated_activation": "II",
+    "gather_head": "I",
+    "sample": "IIf",
+    "advance": "I",
+    "rope_kv_write": "IIIIIIIf",
+    "norm_rope_kv_write": "IIIIIIIf",
+}
+
+
+def pack_params(operation: str, *values: float) -> bytes:
+    packed = struct.pack("<" + PARAMS[operation], *values)
+    return packed + bytes(-len(packed) % 16)
+
+
+@dataclass
+class Step:
+    """What every kernel sees besides its operands (slots 26 to 28 and 30)."""
+
+    rows: np.ndarray
+    spans: np.ndarray
+    pages: np.ndarray  # uint32 [base + sequences * stride]
+    sequences: np.ndarray
+    page_base: int = 0
+    page_stride: int = 0
+    n_pages: int = 0
+    status: tuple[int, int, int] = (0, 0, 0)
+
+
+@dataclass(frozen=True)
+class Run:
+    """`n_rows` rows of one sequence from `position` on."""
+
+    sequence: int
+    position: int
+    n_rows: int
+
+
+@dataclass(frozen=True)
+class On:
+    """Where and how a kernel runs: the level, the threads, what a request to the device says."""
+
+    isa: str
+    threads: int = 1
+    activation: str = "f32"
+    weights: Sequence[str] = field(default_factory=tuple)
+    cache: str = "f16"
+
+
+def neutral_sequences(n: int) -> np.ndarray:
+    """Records with every setting switched off."""
+    records = np.zeros(n, SEQUENCE)
+    records["version"] = 1
+    records["top_p"] = 1
+    records["repetition_penalty"] = 1
+    records["mask"] = NONE
+    return records
+
+
+def make_step(runs: Sequence[Run], *, max_positions: int = 1024, seed: int = 0) -> Step:
+    """A step with a span per run, and page tables that hand pages out in shuffled order."""
+    n_sequences = 1 + max(run.sequence for run in runs)
+    stride = -(-max_positions // PAGE)
+    base = 3  # as if another cache group came before
+    pages = np.full(base + n_sequences * stride, NONE, np.uint32)
+    pages[base:] = np.random.default_rng(seed).permutation(n_sequences * stride)
+    spans = np.zeros(len(runs), SPAN)
+    rows = np.zeros(sum(run.n_rows for run in runs), ROW)
+    first = 0
+    for index, run in enumerate(runs):
+        spans[index] = (run.sequence, first, run.n_rows, 0)
+        part = rows[first : first + run.n_rows]
+        part["sequence"] = run.sequence
+        part["position"] = run.position + np.arange(run.n_rows)
+        part["kv_length"] = part["position"] + 1
+        part["span"] = index
+        first += run.n_rows
+    rows["flags"] = ACTIVE
+    rows["head_row"] = NONE
+    rows["adapter"] = NONE
+    rows["last_position"] = max_positions - 1
+    return Step(
+        rows, spans, pages, neutral_sequences(n_sequences), base, stride, n_sequences * stride
+    )
+
+
+def plain_step(n_rows: int) -> Step:
+    """For operations that look at nothing but their operands."""
+    return make_step([Run(0, 0, n_rows)], max_positions=max(n_rows, PAGE))
+
+
+def run(
+    operation: str,
+    operands: Sequence[np.ndarray | None],
+    params: bytes,
+    step: Step,
+    on: On,
+    *,
+    first_row: int = 0,
+    n_rows: int | None = None,
+    first_span: int = 0,
+    n_spans: int | None = None,
+) -> tuple[int, int, int]:
+    """Runs the operation over some rows of the step; returns the status (code, row, detail)."""
+    for operand in operands:
+        assert operand is None or operand.flags.c_contiguous
+    return _core.run_operation(
+        operation,
+        list(operands),
+        params,
+        rows=step.rows,
+        spans=step.spans,
+        pages=step.pages,
+        sequences=step.sequences,
+        isa=on.isa,
+        threads=on.threads,
+        activation=on.activation,
+        weights=list(on.weights),
+        cache=on.cache,
+        first_row=first_row,
+        n_rows=len(step.rows) - first_row if n_rows is None else n_rows,
+        first_span=first_span,
+        n_spans=len(step.spans) - first_span if n_spans is None else n_spans,
+    )
+
+
+def poisoned(shape: tuple[int, ...] | int, dtype: type = np.float32) -> np.ndarray:
+    """An output nobody has written: all bits set, a NaN in every float format."""
+    out = np.empty(shape, dtype)
+    out.view(np.uint8)[...] = 0xFF
+    return out
+
+
+def assert_same_bits(actual: np.ndarray, expected: np.ndarray, what: str = "") -> None:
+    """Equal bit for bit: NaNs and the sign of zero count."""
+    assert actual.dtype == expected.dtype
+    assert actual.shape == expected.shape
+    same = actual.view(np.uint8) == expected.view(np.uint8)
+    assert same.all(), f"{what}: {np.count_nonzero(~same)} bytes differ"
+
+
+def assert_within(actual: np.ndarray, expected: np.ndarray, bound: np.ndarray) -> None:
+    """|actual - expected| <= bound, element by element; a NaN is never within."""
+    error = np.abs(actual.astype(np.float64) - expected)
+    bad = ~(error <= bound)
+    if bad.any():
+        worst = np.unravel_index(np.argmax(np.where(bad, error / (bound + 1e-300), 0)), error.shape)
+        raise AssertionError(
+            f"{np.count_nonzero(bad)} of {bad.size} outside the bound; at {worst}: got "
+            f"{actual[worst]}, expected {expected[worst]} within {np.broadcast_to(bound, error.shape)[worst]}"
+        )

@@ -1,0 +1,282 @@
+"""What every operation means: NumPy in float64, from the same rounded inputs as the kernel's.
+
+Each function returns the exact result and a bound on the error of a float32 evaluation, derived
+from the number of roundings that a term passes through. UNIT is half a unit in the last place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+UNIT = 2.0**-24
+TINY = 2.0**-149  # the smallest float32: results below the normal numbers are rounded to it
+LANES = 8
+
+Array = np.ndarray
+
+
+def growth(roundings: float) -> float:
+    """The relative error of a term after so many roundings."""
+    return roundings * UNIT / (1 - roundings * UNIT)
+
+
+# --- Formats --------------------------------------------------------------------------------------
+
+
+@dataclass
+class Weight:
+    """A weight as the file has it (`data`), and its values."""
+
+    data: Array  # uint8 [n, row_bytes]
+    values: Array  # float64 [n, k]
+    # The magnitude of each product before anything cancels: q4_0 is summed as nibble * q - 8 * sum q.
+    magnitude: Array  # float64 [n, k]
+    block: int  # weights that take one float addition together
+
+
+def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
+    """From values (f32, f16) or (scales [n, blocks], codes [n, k]); q4_0 codes are 0..15."""
+    if format_name in ("f32", "f16"):
+        assert isinstance(parts, np.ndarray)
+        stored = parts.astype(np.float32 if format_name == "f32" else np.float16)
+        values = stored.astype(np.float64)
+        data = np.ascontiguousarray(stored).view(np.uint8)
+        return Weight(data.reshape(len(parts), -1), values, np.abs(values), 1)
+    scales, codes = parts
+    n, k = codes.shape
+    half = scales.astype(np.float16)
+    scale = np.repeat(half.astype(np.float64), 32, axis=1)
+    blocks = codes.reshape(n, k // 32, 32)
+    if format_name == "q4_0":
+        body = (blocks[..., :16] | blocks[..., 16:] << 4).astype(np.uint8)
+        values = scale * (codes.astype(np.float64) - 8)
+        magnitude = np.abs(scale) * (codes.astype(np.float64) + 8)
+    else:
+        body = blocks.astype(np.int8).view(np.uint8)
+        values = scale * codes.astype(np.int8)
+        magnitude = np.abs(values)
+    head = half.reshape(n, k // 32, 1).view(np.uint8)
+    data = np.concatenate([head.reshape(n, k // 32, 2), body], axis=2)
+    return Weight(np.ascontiguousarray(data.reshape(n, -1)), values, magnitude, 32)
+
+
+def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) -> Weight:
+    """Weights of the usual size, with blocks that are zero, subnormal, negative or huge in scale."""
+    if format_name in ("f32", "f16"):
+        values = rng.standard_normal((n, k)) / np.sqrt(k)
+        values[rng.random((n, k)) < 0.02] = 0
+        values[rng.random((n, k)) < 0.02] *= 2.0**-20
+        return pack_weight(format_name, values)
+    scales = rng.uniform(0.2, 1.5, (n, k // 32)) / np.sqrt(k)
+    scales *= rng.choice([1, -1], scales.shape)
+    scales[rng.random(scales.shape) < 0.05] = 0
+    scales[rng.random(scales.shape) < 0.05] = 3 * 2.0**-24  # a subnormal half
+    low, high = (0, 16) if format_name == "q4_0" else (-128, 128)
+    return pack_weight(format_name, (scales, rng.integers(low, high, (n, k))))
+
+
+# --- Activation kinds -----------------------------------------------------------------------------
+
+
+@dataclass
+class Activation:
+    """Rows in an activation kind: the bytes, and the values they stand for."""
+
+    data: Array  # float32 [rows, k] or uint8 [rows, k + k / 32 * 8]
+    values: Array  # float64 [rows, k]
+
+
+def activation_array(kind: str, rows: int, k: int) -> Array:
+    """A poisoned output of that kind."""
+    shape = (rows, k) if kind == "f32" else (rows, k + k // 32 * 8)
+    out = np.empty(shape, np.float32 if kind == "f32" else np.uint8)
+    out.view(np.uint8)[...] = 0xFF
+    return out
+
+
+def split_q8_32(data: Array, k: int) -> tuple[Array, Array, Array]:
+    """int8 q [rows, k], float32 scale [rows, k / 32], int32 sum [rows, k / 32]."""
+    groups = k // 32
+    q = np.ascontiguousarray(data[:, :k]).view(np.int8)
+    scale = np.ascontiguousarray(data[:, k : k + 4 * groups]).view(np.float32)
+    total = np.ascontiguousarray(data[:, k + 4 * groups :]).view(np.int32)
+    return q, scale, total
+
+
+def quantize_q8_32(x: Array) -> Activation:
+    """The rounding of docs/kernels.md, in float32 step by step."""
+    x = x.astype(np.float32)
+    rows, k = x.shape
+    groups = x.reshape(rows, k // 32, 32)
+    with np.errstate(all="ignore"):
+        scale = np.abs(groups).max(axis=2) / np.float32(127)
+        reciprocal = np.float32(1) / scale
+    usable = np.isfinite(reciprocal)
+    scale = np.where(usable, scale, np.float32(0))
+    factor = np.where(usable, reciprocal, np.float32(0))
+    q = np.rint(groups * factor[..., None]).astype(np.int8)
+    total = q.sum(axis=2, dtype=np.int32)
+    data = np.concatenate(
+        [q.reshape(rows, k).view(np.uint8), scale.view(np.uint8), total.view(np.uint8)], axis=1
+    )
+    values = (q.astype(np.float64) * scale.astype(np.float64)[..., None]).reshape(rows, k)
+    return Activation(np.ascontiguousarray(data), values)
+
+
+def make_activation(kind: str, x: Array) -> Activation:
+    if kind == "q8_32":
+        return quantize_q8_32(x)
+    stored = np.ascontiguousarray(x.astype(np.float32))
+    return Activation(stored, stored.astype(np.float64))
+
+
+def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -> None:
+    """`actual` holds kind(expected), `expected` known to `bound` before it is rounded to the kind."""
+    if kind == "f32":
+        error = np.abs(actual.astype(np.float64) - expected)
+        assert (error <= bound).all(), f"worst error / bound: {np.nanmax(error / bound)}"
+        return
+    rows, k = expected.shape
+    q, scale, total = split_q8_32(actual, k)
+    grouped = expected.reshape(rows, k // 32, 32)
+    slack = np.broadcast_to(bound, expected.shape).reshape(grouped.shape)
+    exact_scale = np.abs(grouped).max(axis=2) / 127
+    scale_bound = slack.max(axis=2) / 127 + exact_scale * growth(1) + TINY
+    assert (np.abs(scale - exact_scale) <= scale_bound).all()
+    assert (total == q.reshape(grouped.shape).sum(axis=2, dtype=np.int32)).all()
+    normal = exact_scale > 2.0**-126
+    safe = np.where(normal, exact_scale, 1)[..., None]
+    codes = grouped / safe
+    # Where a code may fall: the number's own error, the scale's, two roundings.
+    reach = slack / safe + np.abs(codes) * (scale_bound[..., None] / safe + growth(3)) + 2.0**-140
+    low, high = np.rint(codes - reach), np.rint(codes + reach)
+    stored = q.reshape(grouped.shape).astype(np.float64)
+    fits = (stored >= low) & (stored <= high)
+    assert (fits | ~normal[..., None]).all(), "a code is off, and not by a tie"
+    # Only codes near a tie are uncertain: the test must not have become one of anything.
+    assert (high - low).max(initial=0) <= 1
+
+
+# --- Operations -----------------------------------------------------------------------------------
+
+
+def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
+    """float64 [rows, n]. Eight lanes take k in order, one addition per block, then the lanes meet."""
+    values = activation.values @ weight.values.T
+    k = weight.values.shape[1]
+    step = LANES if weight.block == 1 else weight.block
+    # additions in a lane, three to join the lanes, the product, the product of the scales
+    roundings = -(-k // step) + 3 + 2
+    magnitude = np.abs(activation.values) @ weight.magnitude.T
+    return values, growth(roundings) * magnitude + k * TINY
+
+
+def inverse_rms(x: Array, epsilon: float) -> tuple[Array, float]:
+    """1 / sqrt(mean + epsilon) over the last axis, and its relative error."""
+    dim = x.shape[-1]
+    value = 1 / np.sqrt((x**2).mean(axis=-1, keepdims=True) + np.float64(np.float32(epsilon)))
+    # the sum, half of it after the root, then mean, epsilon, root, reciprocal
+    return value, growth((dim / LANES + 8) / 2 + 4)
+
+
+def rms_norm(x: Array, weight: Array, epsilon: float) -> tuple[Array, Array]:
+    factor, relative = inverse_rms(x.astype(np.float64), epsilon)
+    values = x.astype(np.float64) * factor * weight.astype(np.float64)
+    return values, np.abs(values) * (relative + growth(2)) + 2 * TINY
+
+
+def rope(data: Array, angles: Array, n_pairs: int, style: int) -> tuple[Array, Array]:
+    """`data` [rows, heads, head_dim], `angles` [rows, 2 n_pairs]; style 0 interleaved, 1 halves."""
+    values = data.astype(np.float64).copy()
+    bound = np.zeros_like(values)
+    cosine = angles[:, 0::2].astype(np.float64)[:, None, :]
+    sine = angles[:, 1::2].astype(np.float64)[:, None, :]
+    first = np.arange(n_pairs) if style == 1 else 2 * np.arange(n_pairs)
+    second = first + n_pairs if style == 1 else first + 1
+    a, b = values[..., first].copy(), values[..., second].copy()
+    values[..., first] = a * cosine - b * sine
+    values[..., second] = b * cosine + a * sine
+    bound[..., first] = growth(2) * (np.abs(a * cosine) + np.abs(b * sine)) + 2 * TINY
+    bound[..., second] = growth(2) * (np.abs(b * cosine) + np.abs(a * sine)) + 2 * TINY
+    return values, bound
+
+
+def gated_activation(gate: Array, up: Array, activation: int) -> tuple[Array, Array]:
+    """0: silu, 1: gelu_tanh. Relative errors: exp 2 ulp = 4 units, weighted by its share of 1 + e."""
+    x, other = gate.astype(np.float64), up.astype(np.float64)
+    with np.errstate(over="ignore"):
+        if activation == 0:
+            exponent, exponent_error = -x, np.zeros_like(x)
+        else:
+            exponent = -2 * np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+            exponent_error = growth(7) * np.abs(exponent)  # four products, a sum, two constants
+        share = 1 / (1 + np.exp(-exponent))
+        act = x / (1 + np.exp(exponent))
+    values = act * other
+    relative = share * (growth(4) + np.minimum(exponent_error, 1)) + growth(3)
+    # Past 88.7 the exponential is infinite and the result 0 instead of up to 89 * 2^-126.
+    return values, np.abs(values) * relative + np.abs(other) * 2.0**-119 + 2 * TINY
+
+
+def page_offsets(step, sequence: int, positions: Array) -> tuple[Array, Array]:
+    """(page, position in the page) of each position of a sequence."""
+    table = step.pages[step.page_base + sequence * step.page_stride :]
+    return table[positions // 256], positions % 256
+
+
+@dataclass(frozen=True)
+class AttentionShape:
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    window: int = 0
+    soft_cap: float = 0.0
+
+    @property
+    def scale(self) -> float:
+        return float(np.float32(1 / np.sqrt(self.head_dim)))
+
+
+def attention(
+    shape: AttentionShape, query: Array, keys: Array, values: Array, step
+) -> tuple[Array, Array]:
+    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim] in their own dtype."""
+    out = np.zeros(query.shape)
+    bound = np.zeros(query.shape)
+    group = shape.n_heads // shape.n_kv_heads
+    for r, row in enumerate(step.rows):
+        end = int(row["kv_length"])
+        begin = max(0, end - shape.window) if shape.window else 0
+        pages, places = page_offsets(step, int(row["sequence"]), np.arange(begin, end))
+        n_pages = (end - 1) // 256 - begin // 256 + 1
+        for h in range(shape.n_heads):
+            part = slice(h * shape.head_dim, (h + 1) * shape.head_dim)
+            q = query[r, part].astype(np.float64)
+            k = keys[pages, h // group, places].astype(np.float64)
+            v = values[pages, h // group, places].astype(np.float64)
+            out[r, part], bound[r, part] = attend(shape, q, k, v, n_pages)
+    return out, bound
+
+
+def attend(
+    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int
+) -> tuple[Array, Array]:
+    """One head over its positions; see `attention`."""
+    scores = (k @ q) * shape.scale
+    magnitude = (np.abs(k) @ np.abs(q)) * shape.scale
+    error = growth(shape.head_dim / LANES + 6) * magnitude
+    if shape.soft_cap:
+        scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
+        error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
+    largest = scores.max()
+    weights = np.exp(scores - largest)
+    weights /= weights.sum()
+    # Relative error of a weight: its score's, the maximum's (two subtractions, each rounded), two
+    # exponentials of 4 units; then the sums: 256 terms a page, three roundings a page to merge.
+    relative = error + error[scores.argmax()] + growth(2) * np.abs(scores - largest) + growth(8)
+    relative = relative + growth(256 + 8 * n_pages + 4)
+    result = weights @ v
+    spread = (weights * relative) @ np.abs(v)
+    return result, spread + np.abs(result) * (weights @ relative) + 2 * TINY

@@ -1,0 +1,148 @@
+"""matmul, and with it the tile loop under every matmul: against float64, and bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import On, Run, assert_same_bits, assert_within, make_step, pack_params, plain_step
+from harness import poisoned, run
+
+KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+FORMATS = list(KIND)
+# n, k: below, at and beside every tile and lane count; k of quantised weights is rounded up to 32.
+SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
+
+
+def fit(format_name: str, k: int) -> int:
+    return k if KIND[format_name] == "f32" else -(-k // 32) * 32
+
+
+def multiply(isa, format_name, weight, activation, step, *, threads=1, first_row=0, n_rows=None):
+    n, k = weight.values.shape
+    out = poisoned((len(activation.data), n))
+    on = On(isa, threads, KIND[format_name], (format_name,))
+    status = run(
+        "matmul",
+        [activation.data, weight.data, out],
+        pack_params("matmul", n, k),
+        step,
+        on,
+        first_row=first_row,
+        n_rows=n_rows,
+    )
+    assert status[0] == 0
+    return out
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize(("n", "k"), SHAPES)
+@pytest.mark.parametrize("rows", [1, 2, 3, 16, 17, 70])
+def test_agrees_with_float64(isa, rng, format_name, n, k, rows):
+    k = fit(format_name, k)
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((rows, k))
+    x[rng.random((rows, k)) < 0.05] = 0
+    x[0] *= 1e-30  # a row of its own scale
+    activation = ref.make_activation(KIND[format_name], x)
+    expected, bound = ref.matmul(weight, activation)
+    out = multiply(isa, format_name, weight, activation, plain_step(rows))
+    assert_within(out, expected, bound)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_the_largest_weights(isa, rng, format_name):
+    """Halves of 65504, all signs; codes at both ends of their range."""
+    n, k, rows = 9, 128, 5
+    signs = rng.choice([-1.0, 1.0], (n, k))
+    if format_name in ("f32", "f16"):
+        weight = ref.pack_weight(format_name, signs * (1e30 if format_name == "f32" else 65504.0))
+    else:
+        ends = (0, 15) if format_name == "q4_0" else (-128, 127)
+        codes = np.where(signs > 0, ends[1], ends[0])
+        weight = ref.pack_weight(format_name, (65504.0 * signs[:, ::32], codes))
+    # Codes of +127 and -127 only: the products at which an int16 pair sum is tightest.
+    activation = ref.make_activation(KIND[format_name], rng.choice([-2.0, 2.0], (rows, k)))
+    activation.data[0] = ref.make_activation(KIND[format_name], np.full((1, k), 2.0)).data
+    activation.values[0] = 2.0
+    expected, bound = ref.matmul(weight, activation)
+    assert_within(multiply(isa, format_name, weight, activation, plain_step(rows)), expected, bound)
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_zeros_give_zeros(isa, format_name):
+    n, k, rows = 11, 64, 3
+    zeros = np.zeros((n, k))
+    codes = np.full((n, k), 8 if format_name == "q4_0" else 0)
+    plain = format_name in ("f32", "f16")
+    weight = ref.pack_weight(format_name, zeros if plain else (np.ones((n, k // 32)), codes))
+    activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
+    assert (multiply(isa, format_name, weight, activation, plain_step(rows)) == 0).all()
+    activation = ref.make_activation(KIND[format_name], np.zeros((rows, k)))
+    assert (multiply(isa, format_name, weight, activation, plain_step(rows)) == 0).all()
+
+
+@pytest.mark.parametrize("format_name", ["q8_0", "q4_0"])
+def test_a_row_that_is_not_a_number_stays_one(isa, rng, format_name):
+    weight = ref.random_weight(format_name, 6, 64, rng)
+    activation = ref.make_activation("q8_32", rng.standard_normal((2, 64)))
+    activation.data[1, 64:68] = np.float32(np.nan).reshape(1).view(np.uint8)
+    out = multiply(isa, format_name, weight, activation, plain_step(2))
+    assert np.isfinite(out[0]).all()
+    assert np.isnan(out[1]).all()
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_rows_have_the_same_bits_alone_in_few_and_in_many(isa, rng, format_name):
+    n, k, rows = 203, fit(format_name, 200), 141
+    weight = ref.random_weight(format_name, n, k, rng)
+    activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
+    step = plain_step(rows)
+    together = multiply(isa, format_name, weight, activation, step)
+    for n_rows in (1, 2, 3, 16, 64):
+        for first_row in (0, 1, 77):
+            part = multiply(
+                isa, format_name, weight, activation, step, first_row=first_row, n_rows=n_rows
+            )
+            own = slice(first_row, first_row + n_rows)
+            assert_same_bits(part[own], together[own])
+            outside = np.delete(part, np.arange(rows)[own], axis=0)
+            assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+@pytest.mark.parametrize("threads", [2, 3])
+def test_threads_change_no_bit(isa, rng, format_name, threads):
+    n, k, rows = 500, 256, 67
+    weight = ref.random_weight(format_name, n, k, rng)
+    activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
+    step = plain_step(rows)
+    alone = multiply(isa, format_name, weight, activation, step)
+    assert_same_bits(
+        multiply(isa, format_name, weight, activation, step, threads=threads), alone
+    )
+
+
+@pytest.mark.parametrize("format_name", FORMATS)
+def test_weights_need_no_alignment(isa, rng, format_name):
+    """A mapped file aligns a tensor to what its numbers need, not to what a register needs."""
+    n, k = 10, 96
+    weight = ref.random_weight(format_name, n, k, rng)
+    activation = ref.make_activation(KIND[format_name], rng.standard_normal((1, k)))
+    step = plain_step(1)
+    expected = multiply(isa, format_name, weight, activation, step)
+    offset = 4 if format_name == "f32" else 2
+    room = np.zeros(weight.data.size + offset, np.uint8)
+    room[offset:] = weight.data.ravel()
+    weight.data = room[offset:]
+    assert_same_bits(multiply(isa, format_name, weight, activation, step), expected)
+
+
+def test_head_rows_are_indexed_by_themselves(isa, rng):
+    """The head's matmul covers head rows 2 and 3 of a step of five rows."""
+    weight = ref.random_weight("f32", 4, 8, rng)
+    activation = ref.make_activation("f32", rng.standard_normal((5, 8)))
+    step = make_step([Run(0, 0, 5)])
+    expected, bound = ref.matmul(weight, activation)
+    out = multiply(isa, "f32", weight, activation, step, first_row=2, n_rows=2)
+    assert_within(out[2:4], expected[2:4], bound[2:4])
