@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from akunu._text_models import byte_alphabet
+from akunu.tokenizer import Tokenizer
 
 FAMILIES = ("bert-bge", "gpt-2", "llama-bpe", "llama-spm", "qwen2")
 
@@ -70,6 +72,12 @@ def read_metadata(path: Path) -> Mapping[str, object]:
         return metadata_from_gguf_package(path)
 
 
+@cache
+def real_tokenizer(family: str) -> Tokenizer:
+    """Return the tokenizer of a real model, or skip."""
+    return Tokenizer.from_metadata(read_metadata(vocabulary_file(family)))
+
+
 def byte_level(*tokens: str, merges: tuple[str, ...] = (), **keys: object) -> dict[str, object]:
     """Return a byte-level vocabulary: the 256 bytes (ids 0 to 255 are the bytes), then these.
 
@@ -91,7 +99,7 @@ def byte_level(*tokens: str, merges: tuple[str, ...] = (), **keys: object) -> di
 def sentencepiece(
     *pieces: tuple[str, float], user_defined: tuple[str, ...] = (), **keys: object
 ) -> dict[str, object]:
-    """Return a SentencePiece vocabulary: <unk> 0, <s> 1, </s> 2, bytes 3 to 258, then the pieces."""
+    """Return a SentencePiece vocabulary: <unk> 0, <s> 1, </s> 2, bytes from 3, pieces from 259."""
     texts = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256))]
     scores = [0.0] * len(texts)
     types = [2, 3, 3] + [6] * 256
