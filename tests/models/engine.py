@@ -1,0 +1,81 @@
+"""How these tests drive the engine, and how they measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from golden_values import N_TOKENS
+from numpy.typing import ArrayLike, NDArray
+
+import akunu
+
+# Largest error beside the largest logit, against Hugging Face in float32.
+BOUND_F32_CACHE = 2e-4
+BOUND_F16_CACHE = 5e-3
+# A deliberate mistake must move the result by this many bounds, or the bound would hide it.
+MUTATION_FACTOR = 20
+
+
+@contextmanager
+def opened(path: Path, *, kv_type: str = "f32", threads: int = 2) -> Iterator[Any]:
+    """The model at `path`, closed at the end."""
+    model = akunu.load(path, device="cpu", context=512, threads=threads, kv_type=kv_type)
+    try:
+        yield model
+    finally:
+        model.close()
+
+
+def chunked(
+    model: Any, tokens: Sequence[int], chunks: Sequence[int], roles: str
+) -> NDArray[np.float32]:
+    """Logits `[n, vocab_size]`, the tokens taken through the cache in `chunks`."""
+    assert sum(chunks) == len(tokens)
+    result: NDArray[np.float32] = model._native.logits_chunked(
+        list(tokens), chunks=list(chunks), roles=roles
+    )
+    return result
+
+
+def random_chunks(n: int, largest: int, *, seed: int) -> list[int]:
+    """Sizes from 1 to `largest` that sum to `n`."""
+    stream = np.random.RandomState(seed)
+    chunks: list[int] = []
+    while sum(chunks) < n:
+        chunks.append(min(int(stream.randint(1, largest + 1)), n - sum(chunks)))
+    return chunks
+
+
+# The ways for tokens to reach the cache: prompt rows in one piece and in several, generated rows
+# one by one (`single` kernels) and up to 16 at a time (`few`).
+PATHS: dict[str, tuple[list[int], str]] = {
+    "prefill": ([N_TOKENS], "prompt"),
+    "prefill-pages": ([256, N_TOKENS - 256], "prompt"),
+    "prefill-chunks": (random_chunks(N_TOKENS, 60, seed=1), "prompt"),
+    "prompt-singles": ([1] * N_TOKENS, "prompt"),
+    "single": ([1] * N_TOKENS, "generated"),
+    "few": (random_chunks(N_TOKENS, 16, seed=2), "generated"),
+    "few-16": ([16] * (N_TOKENS // 16) + [N_TOKENS % 16], "generated"),
+}
+
+
+def relative_error(actual: ArrayLike, expected: ArrayLike) -> float:
+    """`max |actual - expected| / max |expected|`; both finite and of one shape."""
+    a = np.asarray(actual, np.float64)
+    b = np.asarray(expected, np.float64)
+    assert a.shape == b.shape
+    assert np.isfinite(a).all()
+    assert np.isfinite(b).all()
+    return float(np.abs(a - b).max() / np.abs(b).max())
+
+
+def relative_rms(actual: ArrayLike, expected: ArrayLike) -> float:
+    """`rms(actual - expected) / rms(expected)`."""
+    a = np.asarray(actual, np.float64)
+    b = np.asarray(expected, np.float64)
+    assert a.shape == b.shape
+    return float(np.sqrt(np.mean((a - b) ** 2) / np.mean(b**2)))

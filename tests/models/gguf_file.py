@@ -1,0 +1,167 @@
+"""Writes a `ModelSpec` and its weights as GGUF, the way llama.cpp's converter does.
+
+Names, metadata keys and their presence follow `convert_hf_to_gguf.py`: the rows of llama's Q and K
+are permuted so that neighbouring dimensions rotate together, qwen's are not; Llama 3.1's scaling
+becomes the tensor `rope_freqs.weight`; vectors stay float32.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import gguf
+import numpy as np
+from gguf.quants import dequantize, quantize
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from random_models import ModelSpec, Weights
+
+_TYPES = {
+    "f32": gguf.GGMLQuantizationType.F32,
+    "f16": gguf.GGMLQuantizationType.F16,
+    "q8_0": gguf.GGMLQuantizationType.Q8_0,
+    "q4_0": gguf.GGMLQuantizationType.Q4_0,
+}
+_FILE_TYPES = {
+    "f32": gguf.LlamaFileType.ALL_F32,
+    "f16": gguf.LlamaFileType.MOSTLY_F16,
+    "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0,
+}
+
+_GLOBAL_NAMES = {
+    "model.embed_tokens.weight": "token_embd.weight",
+    "model.norm.weight": "output_norm.weight",
+    "lm_head.weight": "output.weight",
+}
+_LAYER_NAMES = {
+    "input_layernorm": "attn_norm",
+    "self_attn.q_proj": "attn_q",
+    "self_attn.k_proj": "attn_k",
+    "self_attn.v_proj": "attn_v",
+    "self_attn.o_proj": "attn_output",
+    "self_attn.q_norm": "attn_q_norm",
+    "self_attn.k_norm": "attn_k_norm",
+    "post_attention_layernorm": "ffn_norm",
+    "mlp.gate_proj": "ffn_gate",
+    "mlp.up_proj": "ffn_up",
+    "mlp.down_proj": "ffn_down",
+}
+
+
+def gguf_name(name: str) -> str:
+    """llama.cpp's name of a tensor that Hugging Face calls `name`."""
+    if name in _GLOBAL_NAMES:
+        return _GLOBAL_NAMES[name]
+    _, _, layer, rest = name.split(".", 3)
+    module, _, suffix = rest.rpartition(".")
+    return f"blk.{layer}.{_LAYER_NAMES[module]}.{suffix}"
+
+
+def interleave(data: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]:
+    """Reorder each head's rows from halves (i with i + d/2) to neighbours (2i with 2i + 1)."""
+    split = data.reshape(n_heads, 2, data.shape[0] // n_heads // 2, *data.shape[1:])
+    return np.ascontiguousarray(split.swapaxes(1, 2).reshape(data.shape))
+
+
+def deinterleave(data: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]:
+    """Undo `interleave`."""
+    split = data.reshape(n_heads, data.shape[0] // n_heads // 2, 2, *data.shape[1:])
+    return np.ascontiguousarray(split.swapaxes(1, 2).reshape(data.shape))
+
+
+def rounded(data: NDArray[np.float32], weight_format: str) -> NDArray[np.float32]:
+    """The float32 values of `data` after a trip through `weight_format`."""
+    if data.ndim == 1:
+        return data
+    kind = _TYPES[weight_format]
+    values: NDArray[np.float32] = dequantize(quantize(data, kind), kind).astype(np.float32)
+    return values.reshape(data.shape)
+
+
+def write(path: Path, spec: ModelSpec, weights: Weights, weight_format: str) -> Weights:
+    """Write the file; the weights as the format has rounded them are returned."""
+    kind = _TYPES[weight_format]
+    block = gguf.GGML_QUANT_SIZES[kind][0]
+    for name, data in weights.items():
+        if data.ndim == 2 and data.shape[1] % block != 0:
+            raise ValueError(
+                f"{name} has rows of {data.shape[1]} weights; {weight_format} needs a multiple "
+                f"of {block}"
+            )
+    writer = gguf.GGUFWriter(path, spec.architecture)
+    _write_numbers(writer, spec, weight_format)
+    _write_tokenizer(writer, spec.vocab_size)
+
+    divisors = spec.rope_divisors()
+    if divisors is not None:
+        writer.add_tensor("rope_freqs.weight", divisors.astype(np.float32))
+    for name, data in weights.items():
+        stored = data
+        if spec.architecture == "llama" and ".q_proj." in name:
+            stored = interleave(data, spec.n_heads)
+        elif spec.architecture == "llama" and ".k_proj." in name:
+            stored = interleave(data, spec.n_kv_heads)
+        if data.ndim == 1:
+            writer.add_tensor(gguf_name(name), stored)
+        else:
+            writer.add_tensor(gguf_name(name), quantize(stored, kind), raw_dtype=kind)
+
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return {name: rounded(data, weight_format) for name, data in weights.items()}
+
+
+def _write_numbers(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str) -> None:
+    writer.add_name(f"random {spec.architecture}")
+    writer.add_block_count(spec.n_layers)
+    writer.add_context_length(spec.context_length)
+    writer.add_embedding_length(spec.dim)
+    writer.add_feed_forward_length(spec.ffn_dim)
+    writer.add_head_count(spec.n_heads)
+    writer.add_head_count_kv(spec.n_kv_heads)
+    writer.add_rope_freq_base(spec.rope_theta)
+    writer.add_layer_norm_rms_eps(spec.norm_epsilon)
+    if spec.head_dim * spec.n_heads != spec.dim:
+        writer.add_key_length(spec.head_dim)
+        writer.add_value_length(spec.head_dim)
+    writer.add_file_type(_FILE_TYPES[weight_format])
+    # The converter writes these two for llama and leaves them to be found for qwen.
+    if spec.architecture == "llama":
+        writer.add_vocab_size(spec.vocab_size)
+        writer.add_rope_dimension_count(spec.head_dim)
+    if spec.rope_linear_factor != 1.0:
+        writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
+        writer.add_rope_scaling_factor(spec.rope_linear_factor)
+
+
+def _byte_characters() -> list[str]:
+    """The character that stands for each byte in GPT-2's vocabulary."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    characters = {byte: chr(byte) for byte in printable}
+    characters |= {byte: chr(256 + i) for i, byte in enumerate(others)}
+    return [characters[byte] for byte in range(256)]
+
+
+def _write_tokenizer(writer: gguf.GGUFWriter, vocab_size: int) -> None:
+    """Byte-level BPE: 256 bytes, pairs of letters, and a last token that ends the text."""
+    characters = _byte_characters()
+    letters = "etaoinshrdlu"
+    pairs = [(a, b) for a in letters for b in letters][: vocab_size - 257]
+    tokens = [*characters, *(a + b for a, b in pairs), "<|end|>"]
+    if len(tokens) != vocab_size:
+        raise ValueError(f"vocab_size must lie in 257..{257 + len(letters) ** 2}, got {vocab_size}")
+    types = [gguf.TokenType.NORMAL] * (vocab_size - 1) + [gguf.TokenType.CONTROL]
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2")
+    writer.add_token_list(tokens)
+    writer.add_token_types(types)
+    writer.add_token_merges([f"{a} {b}" for a, b in pairs])
+    writer.add_bos_token_id(vocab_size - 1)
+    writer.add_eos_token_id(vocab_size - 1)
+    writer.add_add_bos_token(False)

@@ -1,0 +1,148 @@
+"""An independent forward pass in NumPy, in double, over what a GGUF file says.
+
+    model = NumpyModel(path)
+    model.logits([1, 2, 3]).shape  # (3, vocab_size)
+
+Written from the papers: Touvron et al. 2023 (llama), Ainslie et al. 2023 (grouped queries), Su et
+al. 2021 (rotary positions), Zhang & Sennrich 2019 (RMS norm), Shazeer 2020 (gated feed-forward).
+It shares no code with the engine, and reads the file itself. `Variant` holds what the engine may
+round on purpose, and mistakes that tests make on purpose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import gguf
+import numpy as np
+from gguf.quants import dequantize
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Variant:
+    """How a pass departs from the papers."""
+
+    int8_activations: bool = False  # round the inputs of matmuls with quantised weights, per 32
+    f16_cache: bool = False  # round keys and values to half precision
+    # Mistakes:
+    mask_offset: int = 0  # 1: a row also sees the next position; -1: it does not see itself
+    swap_rope_style: bool = False
+    modulo_heads: bool = False  # query head h reads kv head h % n_kv_heads
+
+
+class NumpyModel:
+    """A llama, qwen2 or qwen3 model read from a GGUF file."""
+
+    def __init__(self, path: Path) -> None:
+        reader = gguf.GGUFReader(path)
+        self.tensors: dict[str, Array] = {}
+        self.quantised: set[str] = set()
+        for tensor in reader.tensors:
+            shape = tuple(int(n) for n in reversed(tensor.shape))
+            values = dequantize(tensor.data, tensor.tensor_type).reshape(shape)
+            self.tensors[tensor.name] = values.astype(np.float64)
+            if tensor.tensor_type in (
+                gguf.GGMLQuantizationType.Q8_0,
+                gguf.GGMLQuantizationType.Q4_0,
+            ):
+                self.quantised.add(tensor.name)
+        meta = {name: field.contents() for name, field in reader.fields.items()}
+        self.architecture: str = meta["general.architecture"]
+        prefix = self.architecture + "."
+        self.n_layers: int = meta[prefix + "block_count"]
+        self.dim: int = meta[prefix + "embedding_length"]
+        self.n_heads: int = meta[prefix + "attention.head_count"]
+        self.n_kv_heads: int = meta.get(prefix + "attention.head_count_kv", self.n_heads)
+        self.head_dim: int = meta.get(prefix + "attention.key_length", self.dim // self.n_heads)
+        self.epsilon: float = meta[prefix + "attention.layer_norm_rms_epsilon"]
+        theta: float = meta.get(prefix + "rope.freq_base", 10000.0)
+        rope_dim: int = meta.get(prefix + "rope.dimension_count", self.head_dim)
+        factor = 1.0
+        if meta.get(prefix + "rope.scaling.type") == "linear":
+            factor = meta[prefix + "rope.scaling.factor"]
+        frequencies = theta ** -(np.arange(0, rope_dim, 2) / rope_dim)
+        divisors = self.tensors.get("rope_freqs.weight", np.ones(rope_dim // 2))
+        self.frequencies: Array = frequencies / divisors / factor
+
+    def logits(self, tokens: Sequence[int], variant: Variant | None = None) -> Array:
+        """Logits `[n, vocab_size]` after each of the `n` tokens, read from position 0 on."""
+        variant = variant or Variant()
+        x = self.tensors["token_embd.weight"][np.asarray(tokens)]
+        for layer in range(self.n_layers):
+            prefix = f"blk.{layer}."
+            x = x + self._attention(self._norm(x, prefix + "attn_norm.weight"), prefix, variant)
+            x = x + self._feed_forward(self._norm(x, prefix + "ffn_norm.weight"), prefix, variant)
+        x = self._norm(x, "output_norm.weight")
+        name = "output" if "output.weight" in self.tensors else "token_embd"
+        return self._project(x, name, variant)
+
+    def _norm(self, x: Array, name: str) -> Array:
+        root = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
+        normed: Array = x / root * self.tensors[name]
+        return normed
+
+    def _project(self, x: Array, name: str, variant: Variant) -> Array:
+        weight = self.tensors[name + ".weight"]
+        if variant.int8_activations and name + ".weight" in self.quantised:
+            x = int8_per_32(x)
+        product: Array = x @ weight.T
+        bias = self.tensors.get(name + ".bias")
+        return product if bias is None else product + bias
+
+    def _rotate(self, x: Array, variant: Variant) -> Array:
+        """Rotate pairs of `x[position, head, head_dim]` by position times frequency."""
+        angles = np.arange(x.shape[0])[:, None, None] * self.frequencies
+        n_pairs = len(self.frequencies)
+        if (self.architecture == "llama") != variant.swap_rope_style:
+            first, second = slice(0, 2 * n_pairs, 2), slice(1, 2 * n_pairs, 2)
+        else:
+            first, second = slice(0, n_pairs), slice(n_pairs, 2 * n_pairs)
+        turned = x.copy()
+        turned[..., first] = x[..., first] * np.cos(angles) - x[..., second] * np.sin(angles)
+        turned[..., second] = x[..., second] * np.cos(angles) + x[..., first] * np.sin(angles)
+        return turned
+
+    def _attention(self, x: Array, prefix: str, variant: Variant) -> Array:
+        n = x.shape[0]
+        query = self._project(x, prefix + "attn_q", variant).reshape(n, self.n_heads, -1)
+        key = self._project(x, prefix + "attn_k", variant).reshape(n, self.n_kv_heads, -1)
+        value = self._project(x, prefix + "attn_v", variant).reshape(n, self.n_kv_heads, -1)
+        if prefix + "attn_q_norm.weight" in self.tensors:
+            query = self._norm(query, prefix + "attn_q_norm.weight")
+            key = self._norm(key, prefix + "attn_k_norm.weight")
+        query, key = self._rotate(query, variant), self._rotate(key, variant)
+        if variant.f16_cache:
+            key, value = key.astype(np.float16), value.astype(np.float16)
+
+        seen = np.arange(n)[None, :] <= np.arange(n)[:, None] + variant.mask_offset
+        seen[0, 0] = True  # with mask_offset -1 the first row has nothing else to see
+        out = np.empty((n, self.n_heads, self.head_dim))
+        for head in range(self.n_heads):
+            group = self.n_heads // self.n_kv_heads
+            kv_head = head % self.n_kv_heads if variant.modulo_heads else head // group
+            scores = query[:, head] @ key[:, kv_head].T.astype(np.float64)
+            scores = np.where(seen, scores / np.sqrt(self.head_dim), -np.inf)
+            weights = np.exp(scores - scores.max(axis=1, keepdims=True))
+            weights /= weights.sum(axis=1, keepdims=True)
+            out[:, head] = weights @ value[:, kv_head]
+        return self._project(out.reshape(n, -1), prefix + "attn_output", variant)
+
+    def _feed_forward(self, x: Array, prefix: str, variant: Variant) -> Array:
+        gate = self._project(x, prefix + "ffn_gate", variant)
+        up = self._project(x, prefix + "ffn_up", variant)
+        hidden = gate / (1 + np.exp(-gate)) * up
+        return self._project(hidden, prefix + "ffn_down", variant)
+
+
+def int8_per_32(x: Array) -> Array:
+    """`x` rounded to int8 in groups of 32, as docs/kernels.md defines the kind q8_32."""
+    groups = x.astype(np.float32).reshape(*x.shape[:-1], -1, 32)
+    scale = np.abs(groups).max(axis=-1, keepdims=True) / np.float32(127)
+    inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
+    rounded: Array = (np.rint(groups * inverse) * scale).astype(np.float64)
+    return rounded.reshape(x.shape)

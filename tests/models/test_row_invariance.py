@@ -1,0 +1,67 @@
+"""A row's logits depend, bit for bit, on its own history only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from engine import PATHS, chunked, opened, random_chunks
+from golden_values import N_TOKENS
+from random_models import ModelCase, random_tokens
+
+Cases = Callable[..., ModelCase]
+
+MODELS = [
+    ("llama-gqa", "f32"),
+    ("llama-factors", "f32"),
+    ("llama-linear", "f16"),
+    ("qwen2", "f32"),
+    ("qwen3", "f16"),
+    ("llama-32", "q8_0"),
+    ("llama-32", "q4_0"),
+    ("qwen2-32", "q4_0"),
+    ("qwen3-32", "q8_0"),
+]
+
+
+@pytest.mark.parametrize("kv_type", ["f32", "f16"])
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_logits_do_not_depend_on_how_the_tokens_are_cut(
+    model_case: Cases, kind: str, weight_format: str, kv_type: str
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    with opened(case.path, kv_type=kv_type) as model:
+        whole = model.logits(tokens)
+        for chunks, roles in PATHS.values():
+            np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_logits_do_not_depend_on_the_number_of_threads(
+    model_case: Cases, kind: str, weight_format: str, threads: int
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    few = random_chunks(N_TOKENS, 16, seed=3)
+    with opened(case.path, threads=2) as model:
+        prompt = model.logits(tokens)
+        generated = chunked(model, tokens, few, "generated")
+    with opened(case.path, threads=threads) as model:
+        np.testing.assert_array_equal(model.logits(tokens), prompt)
+        np.testing.assert_array_equal(chunked(model, tokens, few, "generated"), generated)
+
+
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_later_tokens_change_nothing_before_them(
+    model_case: Cases, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    others = tokens[:260] + random_tokens(case.spec, N_TOKENS - 260, seed=6)
+    with opened(case.path) as model:
+        first, second = model.logits(tokens), model.logits(others)
+    np.testing.assert_array_equal(first[:260], second[:260])
+    assert not np.array_equal(first[260:], second[260:])

@@ -1,0 +1,52 @@
+"""Everything here compares with Hugging Face transformers on PyTorch: `pytest -m oracle`.
+
+PyTorch is imported when the first test runs, not when tests are collected, so that everyday runs
+need neither it nor the seconds that it takes. Without it, `-m oracle` fails instead of skipping.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
+
+from golden_values import SEED
+from random_models import ModelCase, case_cache
+
+
+@pytest.fixture(scope="session")
+def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelCase]:
+    """`model_case(kind, weight_format="f32")`: the random model, as a file."""
+    return case_cache(tmp_path_factory.mktemp("models"), seed=SEED)
+
+
+@pytest.fixture(scope="session")
+def oracle() -> Any:
+    """The module `hf_model`."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # what other packages warn about on import is theirs
+        import hf_model
+        import torch
+
+        torch.set_num_threads(1)
+    return hf_model
+
+
+@pytest.fixture(scope="session")
+def oracle_logits(oracle: Any) -> Callable[..., Any]:
+    """`oracle_logits(case, tokens)`: float32 logits `[n, vocab_size]`, computed once."""
+    known: dict[tuple[Path, tuple[int, ...]], Any] = {}
+
+    def logits(case: ModelCase, tokens: list[int]) -> Any:
+        key = (case.path, tuple(tokens))
+        if key not in known:
+            known[key] = oracle.logits(oracle.load(case.spec, case.weights), tokens)
+        return known[key]
+
+    return logits

@@ -1,0 +1,89 @@
+"""The oracle: Hugging Face transformers on PyTorch, float32, with the weights of a `ModelCase`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from numpy.typing import NDArray
+from random_models import ModelSpec, Weights
+
+_CLASSES: dict[str, tuple[Any, Any]] = {
+    "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
+    "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
+    "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+}
+
+
+def _rope_parameters(spec: ModelSpec) -> dict[str, Any]:
+    if spec.rope_factors is not None:
+        return {
+            "rope_type": "llama3",
+            "rope_theta": spec.rope_theta,
+            "factor": spec.rope_factors.factor,
+            "low_freq_factor": spec.rope_factors.low_freq_factor,
+            "high_freq_factor": spec.rope_factors.high_freq_factor,
+            "original_max_position_embeddings": spec.rope_factors.original_context,
+        }
+    if spec.rope_linear_factor != 1.0:
+        return {
+            "rope_type": "linear",
+            "rope_theta": spec.rope_theta,
+            "factor": spec.rope_linear_factor,
+        }
+    return {"rope_type": "default", "rope_theta": spec.rope_theta}
+
+
+def load(spec: ModelSpec, weights: Weights) -> Any:
+    """A causal language model in evaluation mode; every weight is ours or this raises."""
+    config_class, model_class = _CLASSES[spec.architecture]
+    config = config_class(
+        vocab_size=spec.vocab_size,
+        hidden_size=spec.dim,
+        intermediate_size=spec.ffn_dim,
+        num_hidden_layers=spec.n_layers,
+        num_attention_heads=spec.n_heads,
+        num_key_value_heads=spec.n_kv_heads,
+        head_dim=spec.head_dim,
+        max_position_embeddings=spec.context_length,
+        rms_norm_eps=spec.norm_epsilon,
+        rope_parameters=_rope_parameters(spec),
+        tie_word_embeddings=spec.tied,
+        hidden_act="silu",
+        bos_token_id=None,
+        eos_token_id=None,
+        pad_token_id=None,
+        attn_implementation="eager",
+        dtype=torch.float32,
+        # llama has one switch for the biases of all four projections; qwen2 always has three.
+        **({"attention_bias": spec.output_bias} if spec.architecture == "llama" else {}),
+    )
+    model = model_class(config).eval()
+    state = {name: torch.from_numpy(data) for name, data in weights.items()}
+    if spec.tied:
+        state["lm_head.weight"] = state["model.embed_tokens.weight"]
+    model.load_state_dict(state, strict=True)
+    return model
+
+
+def logits(model: Any, tokens: Sequence[int], *, mask_offset: int = 0) -> NDArray[np.float32]:
+    """Teacher-forced logits `[n, vocab_size]`; `mask_offset` shifts the causal mask, a mistake."""
+    n = len(tokens)
+    seen = torch.arange(n)[None, :] <= torch.arange(n)[:, None] + mask_offset
+    seen[0, 0] = True
+    mask = torch.zeros(n, n).masked_fill(~seen, float("-inf"))
+    with torch.inference_mode():
+        if mask_offset == 0:
+            out = model(input_ids=torch.tensor([list(tokens)]), use_cache=False)
+        else:
+            out = model(
+                input_ids=torch.tensor([list(tokens)]),
+                attention_mask=mask[None, None],
+                use_cache=False,
+            )
+    assert out.logits.dtype == torch.float32
+    result: NDArray[np.float32] = out.logits[0].numpy()
+    return result
