@@ -1,0 +1,79 @@
+"""Ember, the model inside the package, through the whole engine.
+
+Its greedy answers are followed token by token by the forward pass in double on the dequantised
+weights. Activations are rounded to int8 in the engine, so a token may differ from the reference's
+where two logits are closer than that noise; the reference says how large the noise is, by running
+with and without that rounding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from engine import chunked, finished, opened, random_chunks, relative_rms, start
+from numpy_forward import NumpyModel, Variant
+
+import akunu
+from akunu.chat import ChatTemplate
+
+EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+
+QUESTIONS = [
+    "Hello! Who are you?",
+    "What is 12 + 7?",
+    "Spell the word 'apple'.",
+    "Which day comes after Monday?",
+]
+
+
+@pytest.fixture(scope="module")
+def reference() -> NumpyModel:
+    return NumpyModel(EMBER)
+
+
+@pytest.fixture(scope="module")
+def ember() -> Iterator[Any]:
+    with opened(EMBER, kv_type="f16") as model:
+        yield model
+
+
+def prompt_of(ember: Any, question: str) -> list[int]:
+    text = ChatTemplate.of(ember.tokenizer).render([{"role": "user", "content": question}])
+    ids: list[int] = ember.tokenizer.encode(text, add_special=False, parse_special=True)
+    return ids
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_every_token_of_an_answer_is_the_most_likely_one(
+    ember: Any, reference: NumpyModel, question: str
+) -> None:
+    prompt = prompt_of(ember, question)
+    answer = finished(start(ember, prompt, 60, stop_ids=sorted(ember.tokenizer.stop_ids)))
+    assert answer, "the first token ended the answer"
+    read = prompt + answer[:-1]
+    exact = reference.logits(read)[len(prompt) - 1 :]
+    rounded = reference.logits(read, Variant(int8_activations=True, f16_cache=True))
+    noise = np.sqrt(np.mean((rounded[len(prompt) - 1 :] - exact) ** 2))
+    # A difference of two logits carries twice the variance; five sigma.
+    allowed = 5 * np.sqrt(2) * noise
+    chosen = np.take_along_axis(exact, np.array(answer)[:, None], axis=1)[:, 0]
+    behind = exact.max(axis=1) - chosen
+    assert (behind <= allowed).all()
+    # The comparison has something to say: most tokens have no rival that close.
+    second, first = np.sort(exact, axis=1)[:, -2:].T
+    assert np.mean(first - second > allowed) >= 0.5
+
+
+def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: NumpyModel) -> None:
+    tokens = [token for question in QUESTIONS for token in prompt_of(ember, question)]
+    exact = reference.logits(tokens)
+    rounded = reference.logits(tokens, Variant(int8_activations=True, f16_cache=True))
+    noise = relative_rms(rounded, exact)
+    logits = ember.logits(tokens)
+    assert relative_rms(logits, exact) <= 1.25 * noise
+    few = random_chunks(len(tokens), 16, seed=1)
+    np.testing.assert_array_equal(chunked(ember, tokens, few, "generated"), logits)

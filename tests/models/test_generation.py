@@ -1,0 +1,101 @@
+"""What is generated follows from the logits, whatever else runs beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import golden_values
+import numpy as np
+import pytest
+from engine import chunked, finished, opened, start
+from golden_values import N_TOKENS
+from random_models import ALIGNED_KINDS, ODD_KINDS, ModelCase, random_tokens
+
+Cases = Callable[..., ModelCase]
+
+MODELS = [(kind, "f32") for kind in ODD_KINDS] + [
+    ("llama-32", "q8_0"),
+    ("qwen2-32", "q4_0"),
+    ("qwen3-32", "q8_0"),
+    ("qwen3", "f16"),
+]
+
+
+@pytest.mark.parametrize("kind", ODD_KINDS)
+def test_the_token_after_a_prompt_is_that_of_hugging_face(model_case: Cases, kind: str) -> None:
+    """Whole prompts in one step of up to 307 rows, ending at each golden position."""
+    golden = golden_values.load(kind)
+    compared = 0
+    with opened(model_case(kind).path) as model:
+        for position, logits in zip(golden.positions, golden.logits, strict=True):
+            second, first = np.sort(logits)[-2:]
+            if first - second <= 2 * 2e-4 * np.abs(logits).max():
+                continue
+            (token,) = finished(start(model, golden.tokens[: position + 1], 1))
+            assert token == logits.argmax()
+            compared += 1
+    assert compared >= 0.9 * len(golden.positions)
+
+
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_greedy_text_is_the_argmax_of_the_logits(
+    model_case: Cases, kind: str, weight_format: str
+) -> None:
+    """The prompt in one step, the text token by token; the logits in chunks of another size."""
+    case = model_case(kind, weight_format)
+    with opened(case.path) as model:
+        for n_prompt in (1, 31, 250, 256, 300):
+            prompt = random_tokens(case.spec, n_prompt, seed=n_prompt)
+            text = finished(start(model, prompt, 40))
+            assert len(text) == 40
+            logits = model.logits(prompt + text[:-1])
+            assert text == logits[n_prompt - 1 :].argmax(axis=1).tolist()
+
+
+def room_for_four(case: ModelCase) -> int:
+    """Bytes of a float32 cache that holds four full contexts, two pages of 256 each."""
+    page = 2 * case.spec.n_layers * case.spec.kv_dim * 256 * 4
+    return 4 * 2 * page
+
+
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_texts_generated_side_by_side_are_those_generated_alone(
+    model_case: Cases, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
+    prompts = [random_tokens(case.spec, n, seed=n) for n in (3, 200, 255)]
+    sampling = [{"temperature": 1.5, "seed": 7 + i, "choice": i} for i in range(3)]
+    with opened(case.path, kv_memory=room_for_four(case)) as model:
+        alone = [
+            finished(start(model, prompt, 120, **settings))
+            for prompt, settings in zip(prompts, sampling, strict=True)
+        ]
+        assert len({tuple(text) for text in alone}) == 3
+        together = [
+            start(model, prompt, 120, **settings)
+            for prompt, settings in zip(prompts, sampling, strict=True)
+        ]
+        assert [finished(generation) for generation in together] == alone
+
+
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_logits_beside_other_texts_are_those_alone(
+    model_case: Cases, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    prompts = [random_tokens(case.spec, n, seed=n) for n in (2, 17)]
+    with opened(case.path, kv_memory=room_for_four(case)) as model:
+        alone = model.logits(tokens)
+        texts = [finished(start(model, prompt, 450)) for prompt in prompts]
+        generations = [start(model, prompt, 450) for prompt in prompts]
+        # A step of the logits and a step of the texts take turns.
+        beside = chunked(model, tokens, [1] * N_TOKENS, "generated")
+        progress = [generation.completion_tokens for generation in generations]
+        assert [finished(generation) for generation in generations] == texts
+    assert all(n > 0 for n in progress)
+    np.testing.assert_array_equal(beside, alone)
+
+
+def test_the_kinds_of_this_file_exist() -> None:
+    assert {kind for kind, _ in MODELS} == {*ODD_KINDS, *ALIGNED_KINDS}
