@@ -151,7 +151,7 @@ class NativeModel {
     py::dict result;
     uint64_t total = 0;
     for (const MemoryUse& use : engine()->model->device().memory_use()) {
-      result[py::str(use.label)] = use.bytes;
+      result[py::str(use.mapped ? use.label + " (mapped)" : use.label)] = use.bytes;
       total += use.bytes;
     }
     result["total"] = total;
