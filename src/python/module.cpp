@@ -7,5 +7,6 @@
 PYBIND11_MODULE(_core, m) {
   akunu::python::register_errors(m);
   akunu::python::register_gguf(m);
+  akunu::python::register_kernels(m);
   akunu::python::register_model(m);
 }
