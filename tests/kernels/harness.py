@@ -209,8 +209,9 @@ def assert_within(actual: np.ndarray, expected: np.ndarray, bound: np.ndarray) -
     error = np.abs(actual.astype(np.float64) - expected)
     bad = ~(error <= bound)
     if bad.any():
+        bound = np.broadcast_to(bound, error.shape)
         worst = np.unravel_index(np.argmax(np.where(bad, error / (bound + 1e-300), 0)), error.shape)
         raise AssertionError(
             f"{np.count_nonzero(bad)} of {bad.size} outside the bound; at {worst}: got "
-            f"{actual[worst]}, expected {expected[worst]} within {np.broadcast_to(bound, error.shape)[worst]}"
+            f"{actual[worst]}, expected {expected[worst]} within {bound[worst]}"
         )

@@ -31,7 +31,7 @@ class Weight:
 
     data: Array  # uint8 [n, row_bytes]
     values: Array  # float64 [n, k]
-    # The magnitude of each product before anything cancels: q4_0 is summed as nibble * q - 8 * sum q.
+    # What a product adds before anything cancels: q4_0 is summed as nibble * q - 8 * sum q.
     magnitude: Array  # float64 [n, k]
     block: int  # weights that take one float addition together
 
@@ -63,7 +63,7 @@ def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
 
 
 def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) -> Weight:
-    """Weights of the usual size, with blocks that are zero, subnormal, negative or huge in scale."""
+    """Weights of the usual size, with scales that are zero, subnormal or negative in between."""
     if format_name in ("f32", "f16"):
         values = rng.standard_normal((n, k)) / np.sqrt(k)
         values[rng.random((n, k)) < 0.02] = 0
@@ -133,7 +133,7 @@ def make_activation(kind: str, x: Array) -> Activation:
 
 
 def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -> None:
-    """`actual` holds kind(expected), `expected` known to `bound` before it is rounded to the kind."""
+    """`actual` is kind(expected), where `expected` is known to `bound` before that rounding."""
     if kind == "f32":
         error = np.abs(actual.astype(np.float64) - expected)
         assert (error <= bound).all(), f"worst error / bound: {np.nanmax(error / bound)}"
@@ -163,7 +163,7 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
-    """float64 [rows, n]. Eight lanes take k in order, one addition per block, then the lanes meet."""
+    """float64 [rows, n]. Eight lanes take k in order, an addition per block, then they meet."""
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
     step = LANES if weight.block == 1 else weight.block
@@ -204,7 +204,7 @@ def rope(data: Array, angles: Array, n_pairs: int, style: int) -> tuple[Array, A
 
 
 def gated_activation(gate: Array, up: Array, activation: int) -> tuple[Array, Array]:
-    """0: silu, 1: gelu_tanh. Relative errors: exp 2 ulp = 4 units, weighted by its share of 1 + e."""
+    """0: silu, 1: gelu_tanh. Relative errors: exp 2 ulp = 4 units, times its share of 1 + e."""
     x, other = gate.astype(np.float64), up.astype(np.float64)
     with np.errstate(over="ignore"):
         if activation == 0:
@@ -242,7 +242,7 @@ class AttentionShape:
 def attention(
     shape: AttentionShape, query: Array, keys: Array, values: Array, step
 ) -> tuple[Array, Array]:
-    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim] in their own dtype."""
+    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim]."""
     out = np.zeros(query.shape)
     bound = np.zeros(query.shape)
     group = shape.n_heads // shape.n_kv_heads

@@ -5,8 +5,17 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference as ref
-from harness import On, Run, assert_same_bits, assert_within, make_step, pack_params, plain_step
-from harness import poisoned, run
+from harness import (
+    On,
+    Run,
+    assert_same_bits,
+    assert_within,
+    make_step,
+    pack_params,
+    plain_step,
+    poisoned,
+    run,
+)
 
 KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
 FORMATS = list(KIND)
@@ -118,9 +127,7 @@ def test_threads_change_no_bit(isa, rng, format_name, threads):
     activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
     step = plain_step(rows)
     alone = multiply(isa, format_name, weight, activation, step)
-    assert_same_bits(
-        multiply(isa, format_name, weight, activation, step, threads=threads), alone
-    )
+    assert_same_bits(multiply(isa, format_name, weight, activation, step, threads=threads), alone)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)

@@ -31,7 +31,8 @@ def operands(rng, rows, n_heads, head_dim, n_pairs):
 
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize(
-    ("n_heads", "head_dim", "n_pairs"), [(1, 2, 1), (7, 40, 20), (3, 64, 32), (2, 80, 16), (5, 128, 64)]
+    ("n_heads", "head_dim", "n_pairs"),
+    [(1, 2, 1), (7, 40, 20), (3, 64, 32), (2, 80, 16), (5, 128, 64)],
 )
 def test_agrees_with_float64(isa, rng, style, n_heads, head_dim, n_pairs):
     rows = 5

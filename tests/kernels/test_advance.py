@@ -1,0 +1,77 @@
+"""advance: chained rows move on in place or stop; the others stay as they are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from harness import ACTIVE, CHAINED, NONE, PROMPT, On, Run, make_step, pack_params, run
+
+STOP_IDS = [7, 2]
+
+
+def advanced(isa, flags, picked, *, last_position=100, n_rows=1):
+    step = make_step([Run(0, 10 * i, 1) for i in range(n_rows)])
+    step.rows["draw"] = 5
+    step.rows["flags"] = flags
+    step.rows["last_position"] = last_position
+    step.sequences["n_stop_ids"] = len(STOP_IDS)
+    step.sequences["stop_ids"] = 9  # past n_stop_ids: not one of them
+    step.sequences["stop_ids"][:, : len(STOP_IDS)] = STOP_IDS
+    before = step.rows.copy()
+    tokens = np.zeros((1, 1024), np.uint32)
+    run(
+        "advance",
+        [np.array(picked, np.uint32), tokens],
+        pack_params("advance", 1024),
+        step,
+        On(isa),
+    )
+    assert (tokens == 0).all()
+    return before, step.rows
+
+
+def test_a_chained_row_moves_on(isa):
+    before, after = advanced(isa, ACTIVE | CHAINED, [9])
+    expected = before.copy()
+    for field in ("position", "kv_length", "draw"):
+        expected[field] += 1
+    assert after.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("token", [7, 2, NONE])
+def test_a_stop_token_or_none_clears_the_active_flag_only(isa, token):
+    before, after = advanced(isa, ACTIVE | CHAINED | PROMPT, [token])
+    expected = before.copy()
+    expected["flags"] = CHAINED | PROMPT
+    assert after.tobytes() == expected.tobytes()
+
+
+def test_the_last_position_stops_the_row(isa):
+    before, after = advanced(isa, ACTIVE | CHAINED, [9, 9, 9], last_position=[0, 10, 21], n_rows=3)
+    assert (after["flags"] == [CHAINED, CHAINED, ACTIVE | CHAINED]).all()
+    assert (after["position"] - before["position"]).tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("flags", [0, ACTIVE, CHAINED, ACTIVE | PROMPT])
+@pytest.mark.parametrize("token", [9, 7, NONE])
+def test_other_rows_stay_as_they_are(isa, flags, token):
+    before, after = advanced(isa, flags, [token])
+    assert after.tobytes() == before.tobytes()
+
+
+def test_all_32_stop_ids_count(isa):
+    step = make_step([Run(0, 0, 1)])
+    step.rows["flags"] = ACTIVE | CHAINED
+    step.sequences["n_stop_ids"] = 32
+    step.sequences["stop_ids"] = np.arange(32) + 100
+    operands = [np.array([131], np.uint32), np.zeros((1, 8), np.uint32)]
+    run("advance", operands, pack_params("advance", 8), step, On(isa))
+    assert step.rows["flags"][0] == CHAINED
+
+
+def test_rows_outside_the_call_stay_as_they_are(isa):
+    step = make_step([Run(0, 0, 4)])
+    step.rows["flags"] = ACTIVE | CHAINED
+    operands = [np.full(4, 9, np.uint32), np.zeros((1, 8), np.uint32)]
+    run("advance", operands, pack_params("advance", 8), step, On(isa), first_row=1, n_rows=2)
+    assert step.rows["position"].tolist() == [0, 2, 3, 3]

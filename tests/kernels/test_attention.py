@@ -1,0 +1,179 @@
+"""attention: against float64 over pages in shuffled order, and bit for bit however it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import PAGE, On, Run, Step, assert_same_bits, make_step, pack_params, run
+from reference import AttentionShape
+
+DTYPE = {"f32": np.float32, "f16": np.float16}
+
+
+class Setting:
+    """A query per row, and caches full of numbers; what no row may see is NaN."""
+
+    def __init__(self, rng, shape: AttentionShape, runs: list[Run], cache: str, scale: float = 1.0):
+        self.shape, self.cache = shape, cache
+        self.step = make_step(runs)
+        heads = (self.step.n_pages, shape.n_kv_heads, PAGE, shape.head_dim)
+        self.keys = (rng.standard_normal(heads) * scale).astype(DTYPE[cache])
+        self.values = (rng.standard_normal(heads) * scale).astype(DTYPE[cache])
+        width = shape.n_heads * shape.head_dim
+        self.query = rng.standard_normal((len(self.step.rows), width)).astype(np.float32)
+        self.poison_unseen()
+
+    def poison_unseen(self) -> None:
+        rows, window = self.step.rows, self.shape.window
+        seen = np.zeros((self.step.n_pages, PAGE), bool)
+        for row in rows:
+            end = int(row["kv_length"])
+            positions = np.arange(max(0, end - window) if window else 0, end)
+            seen[ref.page_offsets(self.step, int(row["sequence"]), positions)] = True
+        for cache in (self.keys, self.values):
+            np.moveaxis(cache, 2, 1)[~seen] = np.nan
+
+    def expected(self):
+        return ref.attention(self.shape, self.query, self.keys, self.values, self.step)
+
+    def run(self, isa, kind, step: Step | None = None, *, threads=1, **part):
+        step = step or self.step
+        shape = self.shape
+        out = ref.activation_array(kind, len(step.rows), shape.n_heads * shape.head_dim)
+        run(
+            "attention",
+            [self.query, self.keys, self.values, out],
+            pack_params(
+                "attention",
+                shape.n_heads,
+                shape.n_kv_heads,
+                shape.head_dim,
+                shape.window,
+                shape.scale,
+                shape.soft_cap,
+                step.page_stride,
+                step.page_base,
+            ),
+            step,
+            On(isa, threads, kind, cache=self.cache),
+            **part,
+        )
+        return out
+
+
+HEADS = [
+    pytest.param(AttentionShape(1, 1, 1), id="1x1"),
+    pytest.param(AttentionShape(7, 1, 40), id="gqa-7:1-40"),
+    pytest.param(AttentionShape(4, 4, 64), id="4x64"),
+    pytest.param(AttentionShape(6, 2, 80), id="gqa-3:1-80"),
+    pytest.param(AttentionShape(4, 2, 128), id="gqa-2:1-128"),
+    pytest.param(AttentionShape(40, 1, 20), id="gqa-40:1-20"),
+]
+RUNS = [
+    pytest.param([Run(0, 0, 1)], id="first"),
+    pytest.param([Run(1, 254, 1), Run(0, 255, 1), Run(2, 256, 1)], id="page-edges"),
+    pytest.param([Run(0, 600, 2), Run(1, 3, 17)], id="two-sequences"),
+    pytest.param([Run(0, 200, 70)], id="70-rows-over-an-edge"),
+]
+
+
+@pytest.mark.parametrize("cache", ["f32", "f16"])
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("shape", HEADS)
+def test_agrees_with_float64(isa, rng, shape, runs, cache):
+    setting = Setting(rng, shape, runs, cache)
+    expected, bound = setting.expected()
+    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+
+
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        AttentionShape(4, 4, 64),
+        AttentionShape(8, 8, 20),  # eight heads make five groups of 32: no head's own
+        AttentionShape(16, 2, 80),
+        AttentionShape(6, 3, 16),  # units of two kv heads, where the last has one left
+    ],
+)
+def test_rounds_to_q8_32(isa, rng, shape, runs):
+    setting = Setting(rng, shape, runs, "f16")
+    expected, bound = setting.expected()
+    ref.assert_activation("q8_32", setting.run(isa, "q8_32"), expected, bound)
+
+
+@pytest.mark.parametrize("window", [1, 2, 7, 255, 256, 257, 400])
+def test_a_window_starts_at_the_right_position(isa, rng, window):
+    """What lies outside any row's window is NaN, so a step too far shows at once."""
+    shape = AttentionShape(6, 2, 40, window=window)
+    setting = Setting(rng, shape, [Run(0, 250, 20), Run(1, 600, 1)], "f16")
+    expected, bound = setting.expected()
+    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+
+
+@pytest.mark.parametrize("soft_cap", [0.5, 30.0])
+def test_soft_cap_bends_the_scores(isa, rng, soft_cap):
+    shape = AttentionShape(4, 2, 64, soft_cap=soft_cap)
+    setting = Setting(rng, shape, [Run(0, 290, 5)], "f16", scale=5.0)
+    expected, bound = setting.expected()
+    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+
+
+def test_large_scores_do_not_overflow(isa, rng):
+    shape = AttentionShape(2, 2, 64)
+    setting = Setting(rng, shape, [Run(0, 300, 3)], "f16", scale=1000.0)
+    expected, bound = setting.expected()
+    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+
+
+def test_zeros_average_the_values(isa, rng):
+    shape = AttentionShape(2, 1, 8)
+    setting = Setting(rng, shape, [Run(0, 299, 1)], "f32")
+    setting.query[:] = 0
+    expected, bound = setting.expected()
+    out = setting.run(isa, "f32")
+    ref.assert_activation("f32", out, expected, bound)
+    pages, places = ref.page_offsets(setting.step, 0, np.arange(300))
+    mean = setting.values[pages, 0, places].astype(np.float64).mean(axis=0)
+    np.testing.assert_allclose(out[0, :8], mean, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["f32", "q8_32"])
+@pytest.mark.parametrize("window", [0, 100])
+def test_however_it_is_cut_the_bits_are_the_same(isa, rng, kind, window):
+    shape = AttentionShape(8, 4, 40, window=window)
+    setting = Setting(rng, shape, [Run(0, 220, 75), Run(1, 40, 3)], "f16")
+    step = setting.step
+    together = setting.run(isa, kind)
+    assert_same_bits(setting.run(isa, kind, threads=2), together)
+    assert_same_bits(setting.run(isa, kind, threads=3), together)
+
+    # The same rows as one span each, as spans of 16, and as spans that differ.
+    for cuts in ([1] * 78, [16, 16, 16, 16, 11, 3], [2, 33, 40, 1, 2]):
+        starts = np.cumsum([0, *cuts[:-1]])
+        runs = [
+            Run(int(step.rows["sequence"][s]), int(step.rows["position"][s]), n)
+            for s, n in zip(starts, cuts, strict=True)
+        ]
+        other = make_step(runs)
+        assert_same_bits(other.pages, step.pages)
+        assert_same_bits(setting.run(isa, kind, other), together, f"spans of {cuts}")
+
+    # One span of several alone: a pass over part of the step's rows.
+    part = setting.run(isa, kind, first_row=75, n_rows=3, first_span=1, n_spans=1)
+    assert_same_bits(part[75:], together[75:])
+    assert (part[:75].view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
+
+
+def test_a_later_row_s_infinity_is_not_seen(isa, rng):
+    """Rows computed together share loads; an infinite value of the last row must stay its own."""
+    shape = AttentionShape(2, 1, 16)
+    setting = Setting(rng, shape, [Run(0, 10, 12)], "f32")
+    clean = setting.run(isa, "f32")
+    page, place = ref.page_offsets(setting.step, 0, 21)
+    setting.values[page, :, place] = np.inf
+    setting.keys[page, :, place] = np.nan
+    out = setting.run(isa, "f32")
+    assert_same_bits(out[:-1], clean[:-1])
+    assert not np.isfinite(out[-1]).any()

@@ -1,0 +1,160 @@
+"""Every fused kernel against its own sequence, on the same random operands.
+
+The sequence runs as unfused operations on the same device. All of them are stated to be equal bit
+for bit: a fused kernel calls what the unfused ones call, on the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import (
+    On,
+    Run,
+    Step,
+    assert_same_bits,
+    make_step,
+    pack_params,
+    plain_step,
+    poisoned,
+    run,
+)
+
+KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+DTYPE = {"f32": np.float32, "f16": np.float16}
+Outputs = list[np.ndarray]
+
+
+def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+    formats, with_bias, rows = case
+    kind, k = KIND[formats[0]], 96
+    sizes = [70, 13, 24][: len(formats)]
+    step = plain_step(rows)
+    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
+    weights = [ref.random_weight(f, n, k, rng).data for f, n in zip(formats, sizes, strict=True)]
+    biases = [
+        rng.standard_normal(n).astype(np.float32) if bound else None
+        for n, bound in zip(sizes, with_bias, strict=False)
+    ]
+    outs = [poisoned((rows, n)) for n in sizes]
+
+    def three(items: list) -> list:
+        return items + [None] * (3 - len(items))
+
+    operands = [x.data, *three(weights), *three(biases), *three(outs)]
+    params = pack_params("matmul_group", k, *sizes, *[0] * (3 - len(sizes)))
+    run("matmul_group", operands, params, step, On(isa, 2, kind, formats))
+
+    expected = [poisoned((rows, n)) for n in sizes]
+    for format_name, n, weight, bias, out in zip(
+        formats, sizes, weights, biases, expected, strict=True
+    ):
+        on = On(isa, 1, kind, (format_name,))
+        run("matmul", [x.data, weight, out], pack_params("matmul", n, k), step, on)
+        if bias is not None:
+            run("add_bias", [out, bias], pack_params("add_bias", n), step, On(isa))
+    return outs, expected
+
+
+def matmul_add(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+    format_name, rows = case
+    kind, n, k = KIND[format_name], 77, 64
+    step = plain_step(rows)
+    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
+    weight = ref.random_weight(format_name, n, k, rng).data
+    data = rng.standard_normal((rows, n)).astype(np.float32)
+    expected, product = data.copy(), poisoned((rows, n))
+    on = On(isa, 2, kind, (format_name,))
+    run("matmul_add", [x.data, weight, data], pack_params("matmul_add", n, k), step, on)
+    run("matmul", [x.data, weight, product], pack_params("matmul", n, k), step, on)
+    run("add", [expected, product], pack_params("add", n), step, On(isa))
+    return [data], [expected]
+
+
+def rope_kv_write(
+    isa: str, case: tuple, rng: np.random.Generator, *, norm: bool = False
+) -> tuple[Outputs, Outputs]:
+    cache, style, (n_heads, n_kv_heads, head_dim, n_pairs) = case
+    step = make_step([Run(1, 250, 9), Run(0, 3, 1)])
+    step.rows["flags"][4] = 0  # writes no cache, fused or not
+    rows = len(step.rows)
+    query = rng.standard_normal((rows, n_heads * head_dim)).astype(np.float32)
+    key, value = rng.standard_normal((2, rows, n_kv_heads * head_dim)).astype(np.float32)
+    angles = rng.uniform(-1, 1, (rows, 2 * n_pairs)).astype(np.float32)
+    norms = list(rng.uniform(0.5, 1.5, (2, head_dim)).astype(np.float32))
+    key_before = key.copy()
+
+    def caches(like: Step) -> Outputs:
+        shape = (like.n_pages, n_kv_heads, 256, head_dim)
+        return [poisoned(shape, DTYPE[cache]) for _ in range(2)]
+
+    fused, sequence = caches(step), caches(step)
+    sequence_query, sequence_key = query.copy(), key.copy()
+    tables = (step.page_stride, step.page_base)
+
+    name = "norm_rope_kv_write" if norm else "rope_kv_write"
+    params = pack_params(name, n_heads, n_kv_heads, head_dim, n_pairs, style, *tables, 1e-6)
+    operands = [query, key, value, angles, *fused, *(norms if norm else [])]
+    run(name, operands, params, step, On(isa, 2, cache=cache))
+    assert_same_bits(key, key_before, "the fused kernel must leave key as it was")
+
+    for data, heads, weight in (
+        (sequence_query, n_heads, norms[0]),
+        (sequence_key, n_kv_heads, norms[1]),
+    ):
+        if norm:
+            norm_params = pack_params("head_norm", heads, head_dim, 1e-6)
+            run("head_norm", [data, weight], norm_params, step, On(isa))
+        rope_params = pack_params("rope", heads, head_dim, n_pairs, style)
+        run("rope", [data, angles], rope_params, step, On(isa))
+    run(
+        "kv_write",
+        [sequence_key, value, *sequence],
+        pack_params("kv_write", n_kv_heads, head_dim, *tables),
+        step,
+        On(isa, cache=cache),
+    )
+    return [query, *fused], [sequence_query, *sequence]
+
+
+def norm_rope_kv_write(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+    return rope_kv_write(isa, case, rng, norm=True)
+
+
+GROUPS = [
+    (("f32",), (False,)),
+    (("f16", "f32"), (True, False)),
+    (("f16", "f16", "f16"), (True, True, True)),
+    (("f32", "f16", "f32"), (False, True, False)),
+    (("q8_0",), (True,)),
+    (("q4_0", "q8_0"), (False, False)),
+    (("q4_0", "q4_0", "q8_0"), (True, True, True)),
+    (("q8_0", "q4_0", "q4_0"), (False, False, True)),
+]
+HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
+CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads in HEADS]
+
+# Each fused operation, its generator of (fused, sequence) results, and the cases.
+FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
+    "matmul_group": (matmul_group, [(*group, rows) for group in GROUPS for rows in (1, 5, 70)]),
+    "matmul_add": (matmul_add, [(f, rows) for f in KIND for rows in (1, 16, 70)]),
+    "rope_kv_write": (rope_kv_write, CACHES),
+    "norm_rope_kv_write": (norm_rope_kv_write, CACHES),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "case"),
+    [
+        pytest.param(name, case, id=f"{name}-{i}")
+        for name in FUSED
+        for i, case in enumerate(FUSED[name][1])
+    ],
+)
+def test_a_fused_kernel_is_its_sequence_bit_for_bit(isa, rng, name, case):
+    results, expected = FUSED[name][0](isa, case, rng)
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        assert_same_bits(result, wanted, f"{name}, result {index}")
