@@ -3,18 +3,21 @@
 `compile_template` gives a template with `trim_blocks`, `lstrip_blocks`, loop controls, the
 `generation` block, `tojson` without HTML escapes, `raise_exception` and `strftime_now`. A template
 comes out of a model file, so it is a stranger: it runs in Jinja's immutable sandbox, and a `Budget`
-ends one that loops, recurses or writes without end. (What it may hold in memory for a moment is not
-limited in every way; `"x" * 10**12` and `2 ** 10**9` are.)
+ends one that loops, recurses or writes without end. Numbers that say how long a value shall be
+(`'x' * n`, `center(n)`, `'%99d' % x` ...) have a limit as well.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
+from functools import wraps
 from typing import Any, Final
 
 import jinja2
+import jinja2.filters
 import jinja2.nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
@@ -27,6 +30,11 @@ MAX_CHARACTERS: Final = 64 * 1024 * 1024  # of one rendering, and of one product
 
 # Not an identifier, so no template can read or overwrite it.
 _BUDGET: Final = "budget of this rendering"
+
+
+MAX_WIDTH: Final = 1_000_000  # of a column, an indent, a number of slices and the like
+
+_LONG_NUMBER: Final = re.compile("[0-9]{7}")
 
 
 class Budget:
@@ -56,10 +64,16 @@ class _Generation(Extension):
 
 
 class _Environment(ImmutableSandboxedEnvironment):
-    intercepted_binops = frozenset({"*", "**"})
+    intercepted_binops = frozenset({"*", "**", "%"})
 
     def call(self, context: Context, function: Any, *args: Any, **kwargs: Any) -> Any:
         context[_BUDGET].spend(STEPS_PER_CALL)
+        method = getattr(function, "__wrapped__", function)  # Jinja wraps str.format
+        owner = getattr(method, "__self__", None)
+        if isinstance(owner, (str, bytes, int)):  # a method such as center, zfill or to_bytes
+            _limit_widths(args, kwargs)
+            if isinstance(owner, str) and method.__name__ in ("format", "format_map"):
+                _limit_format(owner)
         return super().call(context, function, *args, **kwargs)
 
     def call_binop(self, context: Context, operator: str, left: Any, right: Any) -> Any:
@@ -67,6 +81,10 @@ class _Environment(ImmutableSandboxedEnvironment):
             for count, value in ((left, right), (right, left)):
                 if isinstance(count, int) and isinstance(value, (str, list, tuple)):
                     self._limit(len(value) * count)
+        elif operator == "%":
+            if isinstance(left, str):
+                _limit_format(left)
+                _limit_widths(right if isinstance(right, tuple) and "*" in left else (), {})
         elif isinstance(left, int) and isinstance(right, int):
             self._limit(left.bit_length() * max(right, 0) // 8)
         return super().call_binop(context, operator, left, right)
@@ -75,6 +93,36 @@ class _Environment(ImmutableSandboxedEnvironment):
     def _limit(size: int) -> None:
         if size > MAX_CHARACTERS:
             raise jinja2.TemplateError(f"the template makes a value of {size} characters")
+
+
+def _limit_widths(args: Iterable[Any], kwargs: Mapping[str, Any]) -> None:
+    for value in (*args, *kwargs.values()):
+        if isinstance(value, int) and abs(value) > MAX_WIDTH:
+            raise jinja2.TemplateError(f"the template asks for a width or count of {value}")
+
+
+def _limit_format(form: str) -> None:
+    if _LONG_NUMBER.search(form):
+        raise jinja2.TemplateError("the template formats with a width of seven digits or more")
+
+
+def _limited(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Limit the numbers that a filter takes beside its value."""
+    first = 2 if hasattr(function, "jinja_pass_arg") else 1  # after context and value
+
+    @wraps(function)
+    def limited(*args: Any, **kwargs: Any) -> Any:
+        _limit_widths(args[first:], kwargs)
+        return function(*args, **kwargs)
+
+    return limited
+
+
+def _format(form: Any, *args: Any, **kwargs: Any) -> str:
+    _limit_format(str(form))
+    _limit_widths(args, {})
+    result: str = jinja2.filters.do_format(form, *args, **kwargs)
+    return result
 
 
 class _Dict:
@@ -153,6 +201,8 @@ def _environment() -> _Environment:
     environment = _Environment(
         trim_blocks=True, lstrip_blocks=True, extensions=[_Generation, loopcontrols]
     )
+    environment.filters["format"] = _format
+    environment.filters = {name: _limited(f) for name, f in environment.filters.items()}
     environment.filters["tojson"] = _tojson
     environment.filters[_COUNTED] = _counted
     environment.globals["raise_exception"] = _raise_exception
@@ -183,7 +233,9 @@ def compile_template(source: str, literals: Literals | None = None) -> jinja2.Te
         tree = environment.parse(source)
         _rewrite(tree, literals)
         code = environment.compile(tree, filename="<chat template>")
-    except RecursionError:
+    except jinja2.TemplateSyntaxError:
+        raise
+    except (RecursionError, SyntaxError, MemoryError):  # of Python, for what Jinja makes of it
         raise jinja2.TemplateSyntaxError("nested too deeply", 1) from None
     return jinja2.Template.from_code(environment, code, environment.make_globals(None))
 

@@ -214,6 +214,13 @@ def test_a_template_can_ask_for_the_date() -> None:
         ),
         ("{{ 'x' * 10**12 }}", "a value of 1000000000000 characters"),
         ("{{ 2 ** 10000000000 }}", "a value of"),
+        ("{{ 'x' | center(10000000000) }}", "count of 10000000000"),
+        ("{{ 'x'.ljust(10000000000) }}", "count of 10000000000"),
+        ("{{ [1] | slice(10000000000) | list }}", "count of 10000000000"),
+        ("{{ '%10000000000d' % 1 }}", "seven digits"),
+        ("{{ '%*d' % (10000000000, 1) }}", "count of 10000000000"),
+        ("{{ '%10000000000d' | format(1) }}", "seven digits"),
+        ("{{ '{:10000000000}'.format(1) }}", "seven digits"),
         (
             "{% set x = 'x' * 10**7 %}{% for i in range(10) %}{{ x }}{% endfor %}",
             "writes more than",
@@ -226,9 +233,17 @@ def test_what_a_template_does_wrong_is_one_line(source: str, message: str) -> No
     assert "\n" not in str(error.value)
 
 
-def test_a_template_that_is_not_jinja_is_a_broken_file() -> None:
-    with pytest.raises(ModelFormatError, match="the chat template, line 2: "):
-        ChatTemplate("x\n{% if %}")
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("x\n{% if %}", "the chat template, line 2: "),
+        ("{{" + "(" * 5_000, "the chat template, line 1: nested too deeply"),
+        ("{% for i in x %}" * 40 + "{% endfor %}" * 40, "nested too deeply"),
+    ],
+)
+def test_a_template_that_is_not_jinja_is_a_broken_file(source: str, message: str) -> None:
+    with pytest.raises(ModelFormatError, match=message):
+        ChatTemplate(source)
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from tokenizer_support import (
     real_tokenizer,
     vocabulary_file,
 )
+
+from akunu.errors import ModelFormatError
+from akunu.tokenizer import Tokenizer
 
 # Those that give every text back; WordPiece keeps neither case nor spacing.
 LOSSLESS = ("gpt-2", "llama-bpe", "llama-spm", "qwen2")
@@ -143,7 +147,9 @@ def test_special_tokens_are_the_model_s_own(
 
 
 def test_bert_puts_its_two_tokens_around_a_text() -> None:
-    assert real_tokenizer("bert-bge").encode("Hello World!") == [101, 7592, 2088, 999, 102]
+    tokenizer = real_tokenizer("bert-bge")
+    ids = [101, 7592, 2088, 999, 102]
+    assert tokenizer.encode("Hello World!") == ids
     assert (
         real_tokenizer("bert-bge").decode([101, 7592, 2088, 999, 102]) == "[CLS]hello world ![SEP]"
     )
@@ -160,3 +166,19 @@ def test_a_long_text_takes_time_in_proportion() -> None:
     tokenizer = real_tokenizer("llama-spm")
     text = "Hello, world! 日本語 <|im_end|> " * 2_000
     assert tokenizer.decode(tokenizer.encode(text, add_special=False)) == text
+
+
+def test_a_file_is_read_and_errors_name_it(tmp_path: Path) -> None:
+    pytest.importorskip("akunu._core")
+    tokenizer = Tokenizer.from_gguf(vocabulary_file("gpt-2"))
+    assert tokenizer.encode("Hello world") == [15496, 995]
+    broken = tmp_path / "broken.gguf"
+    broken.write_bytes(vocabulary_file("gpt-2").read_bytes()[:1000])
+    with pytest.raises(ModelFormatError, match=r"broken\.gguf"):
+        Tokenizer.from_gguf(broken)
+    writer = pytest.importorskip("gguf").GGUFWriter(tmp_path / "none.gguf", "llama")
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+    with pytest.raises(ModelFormatError, match=r"none.gguf.*tokenizer.ggml.model is missing"):
+        Tokenizer.from_gguf(tmp_path / "none.gguf")
