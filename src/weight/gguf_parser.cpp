@@ -93,9 +93,12 @@ void GgufParser::read_values() {
   for (uint64_t i = 0; i < n_values_; ++i) file_.values_.push_back(read_value());
   const GgufValue* twice = sort_by_name(
       file_.values_, [](const GgufValue& value) { return value.key; }, file_.values_by_key_);
-  if (twice != nullptr)
-    throw ModelFormatError(at(twice->offset) + "key " + printable(twice->key) +
-                           " appears for the second time");
+  if (twice != nullptr) {
+    const char* start = twice->key.data() - sizeof(uint64_t);  // where its length lies
+    throw ModelFormatError(
+        at(static_cast<uint64_t>(start - reinterpret_cast<const char*>(bytes_.data()))) + "key " +
+        printable(twice->key) + " appears for the second time");
+  }
 }
 
 GgufValue GgufParser::read_value() {

@@ -47,7 +47,8 @@ std::string printable(std::string_view text, size_t limit) {
       at += length;
     }
   }
-  if (at < text.size()) result += "... (" + std::to_string(text.size() - at) + " bytes more)";
+  if (const size_t left = text.size() - at; left > 0)
+    result += "... (" + std::to_string(left) + (left == 1 ? " byte more)" : " bytes more)");
   return result;
 }
 

@@ -1,0 +1,42 @@
+#!/bin/sh
+# Line coverage of the GGUF parser by its unit driver, the fuzz corpus and 20,000 mutations of it
+# (the same in every run; what is refused with which words, tests/unit/test_gguf.py holds):
+#   tests/fuzz/coverage.sh [LEAST_PERCENT]
+# Prints what each file reaches and fails below LEAST_PERCENT (90). Needs g++ and gcov.
+set -eu
+
+least=${1:-90}
+root=$(cd "$(dirname "$0")/../.." && pwd)
+build=$(mktemp -d)
+trap 'rm -rf "$build"' EXIT
+cd "$build"
+
+sources=$(ls "$root"/src/weight/gguf.cpp "$root"/src/weight/gguf_parser.cpp \
+  "$root"/src/weight/gguf_types.cpp "$root"/src/weight/mapped_file.cpp \
+  "$root"/src/weight/printable.cpp)
+flags="-std=c++20 -O0 --coverage -I$root/src -I$root/tests"
+for source in $sources "$root/tests/unit/gguf_parser.cpp" "$root/tests/fuzz/fuzz_gguf.cpp" \
+  "$root/tests/fuzz/smoke_main.cpp"; do
+  ${CXX:-g++} $flags -c "$source" -o "$(basename "$(dirname "$source")")_$(basename "$source" .cpp).o"
+done
+${CXX:-g++} --coverage weight_*.o unit_gguf_parser.o -o unit_gguf_parser
+${CXX:-g++} --coverage weight_*.o fuzz_fuzz_gguf.o fuzz_smoke_main.o -o fuzz_gguf_smoke
+./unit_gguf_parser
+./fuzz_gguf_smoke "$root/tests/fuzz/corpus/gguf" 20000
+
+# gcov -n prints "File '...'" and then "Lines executed:97.30% of 148" for each file it saw.
+${GCOV:-gcov} -n -r -s "$root/src" weight_*.gcda | awk -v least="$least" '
+  /^File/ { file = $2; gsub("\047", "", file) }
+  /^Lines executed:/ && file != "" {
+    split($0, part, /[:%]| of /)
+    lines[file] = part[4]; covered[file] = part[2] / 100 * part[4]; file = ""
+  }
+  END {
+    for (name in lines) {
+      printf "%5.1f %% of %3d lines  %s\n", 100 * covered[name] / lines[name], lines[name], name
+      all_lines += lines[name]; all_covered += covered[name]
+    }
+    percent = all_lines ? 100 * all_covered / all_lines : 0
+    printf "%5.1f %% of %3d lines  together, %s %% are needed\n", percent, all_lines, least
+    exit percent < least
+  }'
