@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
+from reference import Weight
 
 from akunu import _core
 
@@ -108,7 +109,6 @@ class On:
     isa: str
     threads: int = 1
     activation: str = "f32"
-    weights: Sequence[str] = field(default_factory=tuple)
     cache: str = "f16"
 
 
@@ -156,7 +156,7 @@ def plain_step(n_rows: int) -> Step:
 
 def run(
     operation: str,
-    operands: Sequence[np.ndarray | None],
+    operands: Sequence[np.ndarray | Weight | None],
     params: bytes,
     step: Step,
     on: On,
@@ -165,28 +165,45 @@ def run(
     n_rows: int | None = None,
     first_span: int = 0,
     n_spans: int | None = None,
+    extent: str = "rows",
 ) -> tuple[int, int, int]:
-    """Runs the operation over some rows of the step; returns the status (code, row, detail)."""
-    for operand in operands:
-        assert operand is None or operand.flags.c_contiguous
-    return _core.run_operation(
+    """Runs the operation over some rows of the step; returns the status (code, row, detail).
+
+    Operands stand in order of their slots; those that the operation writes, and the step's rows,
+    change in place. With the extent "head_rows", `first_row` and `n_rows` count head rows.
+    """
+    bound: dict[int, object] = {}
+    for slot, operand in enumerate(operands):
+        if isinstance(operand, Weight):
+            bound[slot] = (operand.format, *operand.values.shape, operand.data)
+        elif operand is not None:
+            bound[slot] = operand
+    first, count = (
+        ("first_row", "n_rows") if extent == "rows" else ("first_head_row", "n_head_rows")
+    )
+    result = _core.run_operation(
         operation,
-        list(operands),
-        params,
-        rows=step.rows,
-        spans=step.spans,
+        operands=bound,
+        params=params,
+        rows=step.rows.tobytes(),
+        spans=step.spans.tobytes(),
         pages=step.pages,
-        sequences=step.sequences,
+        sequences=step.sequences.tobytes(),
         isa=on.isa,
         threads=on.threads,
         activation=on.activation,
-        weights=list(on.weights),
         cache=on.cache,
-        first_row=first_row,
-        n_rows=len(step.rows) - first_row if n_rows is None else n_rows,
+        extent=extent,
         first_span=first_span,
         n_spans=len(step.spans) - first_span if n_spans is None else n_spans,
+        **{first: first_row, count: len(step.rows) - first_row if n_rows is None else n_rows},
     )
+    for slot, operand in enumerate(operands):
+        if isinstance(operand, np.ndarray) and slot in result:
+            operand.view(np.uint8).reshape(-1)[:] = result[slot]
+    step.rows.view(np.uint8)[:] = result["rows"]
+    status = result["status"]
+    return status["code"], status["row"], status["detail"]
 
 
 def poisoned(shape: tuple[int, ...] | int, dtype: type = np.float32) -> np.ndarray:

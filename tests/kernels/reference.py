@@ -29,6 +29,7 @@ def growth(roundings: float) -> float:
 class Weight:
     """A weight as the file has it (`data`), and its values."""
 
+    format: str
     data: Array  # uint8 [n, row_bytes]
     values: Array  # float64 [n, k]
     # What a product adds before anything cancels: q4_0 is summed as nibble * q - 8 * sum q.
@@ -43,7 +44,7 @@ def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
         stored = parts.astype(np.float32 if format_name == "f32" else np.float16)
         values = stored.astype(np.float64)
         data = np.ascontiguousarray(stored).view(np.uint8)
-        return Weight(data.reshape(len(parts), -1), values, np.abs(values), 1)
+        return Weight(format_name, data.reshape(len(parts), -1), values, np.abs(values), 1)
     scales, codes = parts
     n, k = codes.shape
     half = scales.astype(np.float16)
@@ -59,7 +60,7 @@ def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
         magnitude = np.abs(values)
     head = half.reshape(n, k // 32, 1).view(np.uint8)
     data = np.concatenate([head.reshape(n, k // 32, 2), body], axis=2)
-    return Weight(np.ascontiguousarray(data.reshape(n, -1)), values, magnitude, 32)
+    return Weight(format_name, np.ascontiguousarray(data.reshape(n, -1)), values, magnitude, 32)
 
 
 def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) -> Weight:

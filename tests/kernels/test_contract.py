@@ -6,14 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from harness import PARAMS
+from harness import PARAMS, pack_params
 from test_fused import FUSED
 
 from akunu import _core
 
 HERE = Path(__file__).parent
 DOCS = HERE.parents[1] / "docs" / "kernels.md"
-OPERATIONS = _core.operations()
+OPERATIONS = {operation["name"]: operation for operation in _core.operations()}
 
 
 def documented() -> dict[str, str]:
@@ -46,11 +46,11 @@ def test_every_operation_has_its_row_in_the_contract():
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_the_contract_s_slots_are_the_table_s(name):
     operands = OPERATIONS[name]["operands"]
-    expected = {slot: operand[0] for slot, operand in enumerate(operands)}
+    expected = {slot: operand["name"] for slot, operand in enumerate(operands)}
     assert slots(name, documented()) == expected
 
 
 @pytest.mark.parametrize("name", list(OPERATIONS))
 def test_every_operation_has_a_test(name):
-    assert name in PARAMS
+    assert len(pack_params(name, *[0] * len(PARAMS[name]))) == OPERATIONS[name]["params_size"]
     assert name in FUSED or (HERE / f"test_{name}.py").is_file()

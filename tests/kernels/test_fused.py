@@ -34,7 +34,7 @@ def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outpu
     sizes = [70, 13, 24][: len(formats)]
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
-    weights = [ref.random_weight(f, n, k, rng).data for f, n in zip(formats, sizes, strict=True)]
+    weights = [ref.random_weight(f, n, k, rng) for f, n in zip(formats, sizes, strict=True)]
     biases = [
         rng.standard_normal(n).astype(np.float32) if bound else None
         for n, bound in zip(sizes, with_bias, strict=False)
@@ -46,13 +46,11 @@ def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outpu
 
     operands = [x.data, *three(weights), *three(biases), *three(outs)]
     params = pack_params("matmul_group", k, *sizes, *[0] * (3 - len(sizes)))
-    run("matmul_group", operands, params, step, On(isa, 2, kind, formats))
+    run("matmul_group", operands, params, step, On(isa, 2, kind))
 
     expected = [poisoned((rows, n)) for n in sizes]
-    for format_name, n, weight, bias, out in zip(
-        formats, sizes, weights, biases, expected, strict=True
-    ):
-        on = On(isa, 1, kind, (format_name,))
+    for n, weight, bias, out in zip(sizes, weights, biases, expected, strict=True):
+        on = On(isa, 1, kind)
         run("matmul", [x.data, weight, out], pack_params("matmul", n, k), step, on)
         if bias is not None:
             run("add_bias", [out, bias], pack_params("add_bias", n), step, On(isa))
@@ -64,10 +62,10 @@ def matmul_add(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs
     kind, n, k = KIND[format_name], 77, 64
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
-    weight = ref.random_weight(format_name, n, k, rng).data
+    weight = ref.random_weight(format_name, n, k, rng)
     data = rng.standard_normal((rows, n)).astype(np.float32)
     expected, product = data.copy(), poisoned((rows, n))
-    on = On(isa, 2, kind, (format_name,))
+    on = On(isa, 2, kind)
     run("matmul_add", [x.data, weight, data], pack_params("matmul_add", n, k), step, on)
     run("matmul", [x.data, weight, product], pack_params("matmul", n, k), step, on)
     run("add", [expected, product], pack_params("add", n), step, On(isa))

@@ -27,18 +27,17 @@ def fit(format_name: str, k: int) -> int:
     return k if KIND[format_name] == "f32" else -(-k // 32) * 32
 
 
-def multiply(isa, format_name, weight, activation, step, *, threads=1, first_row=0, n_rows=None):
+def multiply(isa, weight, activation, step, *, threads=1, **part):
     n, k = weight.values.shape
     out = poisoned((len(activation.data), n))
-    on = On(isa, threads, KIND[format_name], (format_name,))
+    on = On(isa, threads, KIND[weight.format])
     status = run(
         "matmul",
-        [activation.data, weight.data, out],
+        [activation.data, weight, out],
         pack_params("matmul", n, k),
         step,
         on,
-        first_row=first_row,
-        n_rows=n_rows,
+        **part,
     )
     assert status[0] == 0
     return out
@@ -55,7 +54,7 @@ def test_agrees_with_float64(isa, rng, format_name, n, k, rows):
     x[0] *= 1e-30  # a row of its own scale
     activation = ref.make_activation(KIND[format_name], x)
     expected, bound = ref.matmul(weight, activation)
-    out = multiply(isa, format_name, weight, activation, plain_step(rows))
+    out = multiply(isa, weight, activation, plain_step(rows))
     assert_within(out, expected, bound)
 
 
@@ -75,7 +74,7 @@ def test_the_largest_weights(isa, rng, format_name):
     activation.data[0] = ref.make_activation(KIND[format_name], np.full((1, k), 2.0)).data
     activation.values[0] = 2.0
     expected, bound = ref.matmul(weight, activation)
-    assert_within(multiply(isa, format_name, weight, activation, plain_step(rows)), expected, bound)
+    assert_within(multiply(isa, weight, activation, plain_step(rows)), expected, bound)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -86,9 +85,9 @@ def test_zeros_give_zeros(isa, format_name):
     plain = format_name in ("f32", "f16")
     weight = ref.pack_weight(format_name, zeros if plain else (np.ones((n, k // 32)), codes))
     activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
-    assert (multiply(isa, format_name, weight, activation, plain_step(rows)) == 0).all()
+    assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
     activation = ref.make_activation(KIND[format_name], np.zeros((rows, k)))
-    assert (multiply(isa, format_name, weight, activation, plain_step(rows)) == 0).all()
+    assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
 
 
 @pytest.mark.parametrize("format_name", ["q8_0", "q4_0"])
@@ -96,7 +95,7 @@ def test_a_row_that_is_not_a_number_stays_one(isa, rng, format_name):
     weight = ref.random_weight(format_name, 6, 64, rng)
     activation = ref.make_activation("q8_32", rng.standard_normal((2, 64)))
     activation.data[1, 64:68] = np.float32(np.nan).reshape(1).view(np.uint8)
-    out = multiply(isa, format_name, weight, activation, plain_step(2))
+    out = multiply(isa, weight, activation, plain_step(2))
     assert np.isfinite(out[0]).all()
     assert np.isnan(out[1]).all()
 
@@ -107,12 +106,10 @@ def test_rows_have_the_same_bits_alone_in_few_and_in_many(isa, rng, format_name)
     weight = ref.random_weight(format_name, n, k, rng)
     activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
     step = plain_step(rows)
-    together = multiply(isa, format_name, weight, activation, step)
+    together = multiply(isa, weight, activation, step)
     for n_rows in (1, 2, 3, 16, 64):
         for first_row in (0, 1, 77):
-            part = multiply(
-                isa, format_name, weight, activation, step, first_row=first_row, n_rows=n_rows
-            )
+            part = multiply(isa, weight, activation, step, first_row=first_row, n_rows=n_rows)
             own = slice(first_row, first_row + n_rows)
             assert_same_bits(part[own], together[own])
             outside = np.delete(part, np.arange(rows)[own], axis=0)
@@ -126,8 +123,8 @@ def test_threads_change_no_bit(isa, rng, format_name, threads):
     weight = ref.random_weight(format_name, n, k, rng)
     activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
     step = plain_step(rows)
-    alone = multiply(isa, format_name, weight, activation, step)
-    assert_same_bits(multiply(isa, format_name, weight, activation, step, threads=threads), alone)
+    alone = multiply(isa, weight, activation, step)
+    assert_same_bits(multiply(isa, weight, activation, step, threads=threads), alone)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
@@ -137,12 +134,12 @@ def test_weights_need_no_alignment(isa, rng, format_name):
     weight = ref.random_weight(format_name, n, k, rng)
     activation = ref.make_activation(KIND[format_name], rng.standard_normal((1, k)))
     step = plain_step(1)
-    expected = multiply(isa, format_name, weight, activation, step)
+    expected = multiply(isa, weight, activation, step)
     offset = 4 if format_name == "f32" else 2
     room = np.zeros(weight.data.size + offset, np.uint8)
     room[offset:] = weight.data.ravel()
     weight.data = room[offset:]
-    assert_same_bits(multiply(isa, format_name, weight, activation, step), expected)
+    assert_same_bits(multiply(isa, weight, activation, step), expected)
 
 
 def test_head_rows_are_indexed_by_themselves(isa, rng):
@@ -151,5 +148,5 @@ def test_head_rows_are_indexed_by_themselves(isa, rng):
     activation = ref.make_activation("f32", rng.standard_normal((5, 8)))
     step = make_step([Run(0, 0, 5)])
     expected, bound = ref.matmul(weight, activation)
-    out = multiply(isa, "f32", weight, activation, step, first_row=2, n_rows=2)
+    out = multiply(isa, weight, activation, step, first_row=2, n_rows=2, extent="head_rows")
     assert_within(out[2:4], expected[2:4], bound[2:4])
