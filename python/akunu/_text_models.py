@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable
-from itertools import chain
+from contextlib import suppress
 from typing import Final
 
 import numpy as np
@@ -244,10 +244,16 @@ def _bpe(vocabulary: Vocabulary, *, ignore_merges: bool, byte_fallback: bool = F
         "fuse_unk": byte_fallback,
         "unk_token": _unknown(vocabulary) if byte_fallback else None,
     }
-    # Checked here, all in C, because the library panics; only a bad file pays for the loop.
-    if not all(map(ids.__contains__, chain(map("".join, pairs), chain.from_iterable(pairs)))):
-        pairs = _usable(vocabulary, pairs, ids)
-    return models.BPE({**ids, **extra}, pairs, **options)
+    # The library refuses a merge of unknown tokens, but panics on one into an unknown token: that
+    # is checked here, in C. Only a bad file pays for the loop that says which.
+    if all(map(ids.__contains__, map("".join, pairs))):
+        with suppress(Exception):
+            return models.BPE({**ids, **extra}, pairs, **options)
+    usable = _usable(vocabulary, pairs, ids)
+    try:
+        return models.BPE({**ids, **extra}, usable, **options)
+    except Exception as error:
+        raise ModelFormatError(f"{MERGES} cannot be used: {error}") from None
 
 
 def _usable(
@@ -275,7 +281,7 @@ def _pairs(merges: list[str]) -> list[tuple[str, str]]:
     parts = " ".join(merges).split(" ")
     if len(parts) == 2 * len(merges):  # one pass in C for 280,000 merges
         pairs = list(zip(parts[::2], parts[1::2], strict=True))
-        if all(map(all, pairs)):
+        if "" not in parts:
             return pairs
     for index, merge in enumerate(merges):
         space = merge.find(" ", 1)
