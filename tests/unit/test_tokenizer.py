@@ -124,6 +124,35 @@ def test_sentencepiece_joins_the_best_score_first(spm_tokenizer: Tokenizer) -> N
     assert spm_tokenizer.encode("ab", add_special=True) == [1, 264]
 
 
+@pytest.mark.parametrize(("scores", "pieces"), [((-1, -2), ["▁a", "b"]), ((-2, -1), ["▁", "ab"])])
+def test_of_two_joints_that_exclude_each_other_the_better_score_wins(
+    scores: tuple[float, float], pieces: list[str]
+) -> None:
+    tokenizer = Tokenizer.from_metadata(
+        sentencepiece(("▁", -9), ("a", -9), ("b", -9), ("▁a", scores[0]), ("ab", scores[1]))
+    )
+    ids = tokenizer.encode("ab", add_special=False)
+    assert [tokenizer.token_text(token) for token in ids] == pieces
+
+
+def test_sentencepiece_without_bytes_makes_one_unknown_of_a_run() -> None:
+    tokenizer = Tokenizer.from_metadata(
+        {
+            "tokenizer.ggml.model": "llama",
+            "tokenizer.ggml.tokens": ["<unk>", "<s>", "</s>", "▁", "a"],
+            "tokenizer.ggml.scores": [0.0, 0.0, 0.0, -1.0, -2.0],
+            "tokenizer.ggml.token_type": [2, 3, 3, 1, 1],
+        }
+    )
+    assert tokenizer.encode("éüaé") == [1, 3, 0, 4, 0]
+
+
+def test_of_two_added_tokens_the_longer_is_found() -> None:
+    tokenizer = Tokenizer.from_metadata(byte_level("{a}", "{a}{b}", "{b}", "{a}{b"))
+    assert tokenizer.encode("{a}{b}{a}{b{b}") == [257, 259, 258]
+    assert tokenizer.encode("{b}{a}{a}{b") == [258, 256, 259]
+
+
 def test_sentencepiece_spells_unknown_characters_in_bytes(spm_tokenizer: Tokenizer) -> None:
     assert spm_tokenizer.encode("é", add_special=False) == [259, 3 + 0xC3, 3 + 0xA9]
     assert spm_tokenizer.decode([259, 3 + 0xC3, 3 + 0xA9]) == "é"
