@@ -1,0 +1,59 @@
+"""What a generator returns, and the line between training and held-out data.
+
+A generator takes a `Draw` and returns a `Dialogue`. The draw knows on which side of the line it
+stands: operands and words fall on one side by a hash of their text, phrasings by their place.
+"""
+
+import random
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+Message = dict[str, Any]  # {"role": ..., "content": ...}
+HELD_OUT_SHARE = 16  # one key in so many is never seen in training
+
+
+@dataclass(slots=True)
+class Dialogue:
+    family: str
+    task: str
+    messages: list[Message]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+
+
+def is_held_out(*key: object) -> bool:
+    text = "|".join(map(str, key))
+    return zlib.crc32(text.encode()) % HELD_OUT_SHARE == 0
+
+
+class Draw:
+    """A seeded source of choices that stays on one side of the held-out line."""
+
+    def __init__(self, seed: int | str, *, held_out: bool = False) -> None:
+        self.rng = random.Random(seed)
+        self.held_out = held_out
+
+    def operands(self, make: Callable[[random.Random], T], key: Callable[[T], object]) -> T:
+        """Draw with `make` until the key lies on this side of the line."""
+        while True:
+            value = make(self.rng)
+            if is_held_out(key(value)) == self.held_out:
+                return value
+
+    def member(self, items: Sequence[str]) -> str:
+        """One of the words that lie on this side of the line."""
+        return self.operands(lambda rng: rng.choice(items), lambda word: word)
+
+    def phrasing(self, phrasings: Sequence[str]) -> str:
+        """The last fifth of every list of phrasings is held out."""
+        n_held_out = max(1, len(phrasings) // 5)
+        if self.held_out:
+            return self.rng.choice(phrasings[-n_held_out:])
+        return self.rng.choice(phrasings[:-n_held_out])
+
+
+def question_and_answer(family: str, task: str, question: str, answer: str) -> Dialogue:
+    messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
+    return Dialogue(family, task, messages)
