@@ -34,7 +34,8 @@ def addition(draw: Draw) -> Dialogue:
 
 _SUBTRACT = [
     "What is {a} - {b}?", "{a} - {b}", "{a}-{b}", "{a} - {b} =", "{a} minus {b}", "{a}-{b}=?",
-    "What is {a} minus {b}?", "Calculate {a} - {b}.", "Subtract {b} from {a}.", "Take {b} from {a}.",
+    "What is {a} minus {b}?", "Calculate {a} - {b}.", "Subtract {b} from {a}.",
+    "Take {b} from {a}.",
     "What is left of {a} if you take away {b}?", "How much is {a} minus {b}?", "{a} − {b}",
     "What is the difference of {a} and {b}?", "Compute {a} - {b}.", "How much is {a} less {b}?",
 ]
@@ -91,7 +92,8 @@ def division(draw: Draw) -> Dialogue:
 
 
 _LARGER = [
-    "Which is larger, {a} or {b}?", "Which number is bigger: {a} or {b}?", "What is more, {a} or {b}?",
+    "Which is larger, {a} or {b}?", "Which number is bigger: {a} or {b}?",
+    "What is more, {a} or {b}?",
     "Which is greater, {a} or {b}?", "Larger: {a} or {b}?", "{a} or {b}, which is bigger?",
     "Of {a} and {b}, which is the larger number?", "Tell me the bigger of {a} and {b}.",
 ]
@@ -207,7 +209,8 @@ def story(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "story", question, answer)
 
 
-_PARITY = ["Is {a} even or odd?", "Is {a} odd or even?", "Even or odd: {a}?", "Is {a} an even number?"]
+_PARITY = ["Is {a} even or odd?", "Is {a} odd or even?", "Even or odd: {a}?",
+           "Is {a} an even number?"]
 
 
 def small_steps(draw: Draw) -> Dialogue:

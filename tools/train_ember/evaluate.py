@@ -28,7 +28,8 @@ def held_out(n_per_task: int, seed: str = "evaluation") -> list[tuple[Dialogue, 
             for _ in range(min(n, 400)):
                 made = generator(draw)
                 expected = made.messages[-1]["content"]
-                cases.append((Dialogue(made.family, made.task, made.messages[:-1], made.tools), expected))
+                cases.append((Dialogue(made.family, made.task, made.messages[:-1], made.tools),
+                              expected))
     return cases
 
 
@@ -58,7 +59,8 @@ def torch_answers(folder: str, tokenizer_path: Path, stored: str, max_tokens: in
     return lambda dialogues: generate.replies(model, bpe, dialogues, max_tokens=max_tokens)
 
 
-def score(cases: list[tuple[Dialogue, str]], replies: list[str]) -> dict[str, dict[str, list[bool]]]:
+def score(cases: list[tuple[Dialogue, str]], replies: list[str]) -> dict[str, dict[str,
+                                                                                   list[bool]]]:
     """family -> task -> right or wrong; a refusal counts when it refuses."""
     results: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (dialogue, expected), reply in zip(cases, replies, strict=True):
@@ -83,7 +85,8 @@ def report(cases: list[tuple[Dialogue, str]], replies: list[str], *, by_task: bo
             shares.append(sum(hits) / len(hits))
         lines.append(f"| {family} | {_percent(hits)} | {len(hits)} |")
         if by_task and len(tasks) > 1:
-            lines += [f"| … {task} | {_percent(hits)} | {len(hits)} |" for task, hits in tasks.items()]
+            lines += [f"| … {task} | {_percent(hits)} | {len(hits)} |" for task,
+                      hits in tasks.items()]
     lines.append(f"| **macro average, closed families** | **{100 * sum(shares) / len(shares):.1f} %** | |")
     refused = [reply.startswith("Sorry, ") for (d, _), reply in zip(cases, replies, strict=True)
                if d.family in mixture.CLOSED]

@@ -51,7 +51,8 @@ def names(ours: str) -> tuple[str, str]:
     return f"blk.{layer}.{in_gguf}", f"model.layers.{layer}.{in_hf}"
 
 
-def write_gguf(path: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: dict, stored: str) -> None:
+def write_gguf(path: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: dict,
+               stored: str) -> None:
     writer = gguf.GGUFWriter(path, "qwen3")
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name("Ember")
@@ -71,6 +72,7 @@ def write_gguf(path: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: 
     writer.add_layer_norm_rms_eps(shape.norm_epsilon)
     writer.add_rope_freq_base(shape.rope_base)
     writer.add_vocab_size(shape.vocabulary)
+    writer.add_sampling_temp(0.0)
     _add_tokenizer(writer, tokenizer)
     kind = FORMATS[stored]
     for ours, weight in weights.items():
@@ -105,7 +107,8 @@ def write_hf(folder: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: 
     folder.mkdir(parents=True, exist_ok=True)
     config = {
         "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "attention_bias": False,
-        "attention_dropout": 0.0, "bos_token_id": None, "eos_token_id": TURN_END, "pad_token_id": END_OF_TEXT,
+        "attention_dropout": 0.0, "bos_token_id": None, "eos_token_id": TURN_END,
+        "pad_token_id": END_OF_TEXT,
         "head_dim": shape.head_dim, "hidden_act": "silu", "hidden_size": shape.dim,
         "intermediate_size": shape.ffn_dim, "max_position_embeddings": shape.context,
         "num_attention_heads": shape.n_heads, "num_hidden_layers": shape.n_layers,
@@ -115,11 +118,13 @@ def write_hf(folder: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: 
     }
     tokenizer_config = {
         "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": SPECIAL[TURN_END],
-        "pad_token": SPECIAL[END_OF_TEXT], "model_max_length": shape.context, "add_bos_token": False,
+        "pad_token": SPECIAL[END_OF_TEXT], "model_max_length": shape.context,
+        "add_bos_token": False,
         "chat_template": CHAT_TEMPLATE, "clean_up_tokenization_spaces": False,
     }
     generation = {"eos_token_id": TURN_END, "pad_token_id": END_OF_TEXT, "do_sample": False}
-    for name, content in (("config", config), ("tokenizer", tokenizer), ("generation_config", generation),
+    for name, content in (("config", config), ("tokenizer", tokenizer), ("generation_config",
+                                                                         generation),
                           ("tokenizer_config", tokenizer_config)):
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")

@@ -53,6 +53,7 @@ def replies(model: Ember, bpe: Tokenizer, dialogues: list[Dialogue], *, max_toke
     made = [""] * len(prompts)
     for at in range(0, len(order), batch):
         rows = order[at : at + batch]
-        for row, ids in zip(rows, _batch(model, [prompts[r] for r in rows], max_tokens), strict=True):
+        for row, ids in zip(rows, _batch(model, [prompts[r] for r in rows], max_tokens),
+                            strict=True):
             made[row] = bpe.decode(ids, skip_special_tokens=False)
     return made

@@ -12,6 +12,12 @@ def word(draw: Draw, longest: int = 9) -> str:
     return draw.operands(lambda rng: any_word(rng, longest), lambda word: ("word", word))
 
 
+def typed(draw: Draw, word: str) -> str:
+    """Now and then with a capital; the reply is in small letters all the same."""
+    chance = draw.rng.random()
+    return word.capitalize() if chance < 0.08 else word.upper() if chance < 0.1 else word
+
+
 def spelled(word: str) -> str:
     return "-".join(word)
 
@@ -23,7 +29,7 @@ _SPELL = ["Spell {w}.", "Spell the word {w}.", "How do you spell {w}?", "Spell o
 
 def spell(draw: Draw) -> Dialogue:
     w = word(draw)
-    question = ask(draw.rng, draw.rng.choice(_SPELL), w=w)
+    question = ask(draw.rng, draw.rng.choice(_SPELL), w=typed(draw, w))
     return question_and_answer(FAMILY, "spell", question, spelled(w))
 
 
@@ -38,11 +44,12 @@ def reply_backwards(w: str) -> str:
 
 def backwards(draw: Draw) -> Dialogue:
     w = word(draw)
-    question = ask(draw.rng, draw.rng.choice(_BACKWARDS), w=w)
+    question = ask(draw.rng, draw.rng.choice(_BACKWARDS), w=typed(draw, w))
     return question_and_answer(FAMILY, "backwards", question, reply_backwards(w))
 
 
-_LENGTH = ["How many letters does {w} have?", "How many letters are in {w}?", "How long is the word {w}?",
+_LENGTH = ["How many letters does {w} have?", "How many letters are in {w}?",
+           "How long is the word {w}?",
            "Count the letters in {w}.", "What is the length of {w}?", "How many letters in {w}?",
            "Number of letters in {w}?"]
 
@@ -53,11 +60,12 @@ def reply_length(w: str) -> str:
 
 def length(draw: Draw) -> Dialogue:
     w = word(draw)
-    question = ask(draw.rng, draw.rng.choice(_LENGTH), w=w)
+    question = ask(draw.rng, draw.rng.choice(_LENGTH), w=typed(draw, w))
     return question_and_answer(FAMILY, "length", question, reply_length(w))
 
 
-_COUNT = ["How many {l}'s are in {w}?", "How often does {l} appear in {w}?", "Count the {l}s in {w}.",
+_COUNT = ["How many {l}'s are in {w}?", "How often does {l} appear in {w}?",
+          "Count the {l}s in {w}.",
           "How many times does the letter {l} occur in {w}?", "How many {l} in {w}?",
           "How many times is {l} in {w}?", "Count the letter {l} in the word {w}."]
 
@@ -70,7 +78,7 @@ def count(draw: Draw) -> Dialogue:
         letter = draw.rng.choice("abcdefghijklmnopqrstuvwxyz")
     n_times = w.count(letter)
     times = "once" if n_times == 1 else "never" if n_times == 0 else f"{n_times} times"
-    question = ask(draw.rng, draw.rng.choice(_COUNT), w=w, l=letter)
+    question = ask(draw.rng, draw.rng.choice(_COUNT), w=typed(draw, w), l=letter)
     return question_and_answer(FAMILY, "count", question, f"{spelled(w)}: {letter} {times}.")
 
 
@@ -83,7 +91,7 @@ def nth(draw: Draw) -> Dialogue:
     at = draw.rng.choice((0, len(w) - 1, draw.rng.randrange(len(w))))
     last = at == len(w) - 1 and draw.rng.random() < 0.6
     name = "last" if last else ORDINALS[at]
-    question = ask(draw.rng, draw.rng.choice(_NTH), w=w, n=name)
+    question = ask(draw.rng, draw.rng.choice(_NTH), w=typed(draw, w), n=name)
     answer = f"{spelled(w)}: the {name} letter is {w[at]}."
     return question_and_answer(FAMILY, "nth letter", question, answer)
 
@@ -110,7 +118,8 @@ def capitals(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "capitals", question, answer)
 
 
-_SORT = ["Sort these words: {items}", "Sort alphabetically: {items}", "Put {items} in alphabetical order.",
+_SORT = ["Sort these words: {items}", "Sort alphabetically: {items}",
+         "Put {items} in alphabetical order.",
          "Order these words by the alphabet: {items}", "Sort {items} from a to z.",
          "Alphabetical order: {items}"]
 
@@ -126,7 +135,8 @@ def sort_words(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "sort words", question, ", ".join(sorted(items)))
 
 
-_STARTS = ["Does {w} start with {l}?", "Does the word {w} begin with {l}?", "Is {l} the first letter of {w}?"]
+_STARTS = ["Does {w} start with {l}?", "Does the word {w} begin with {l}?",
+           "Is {l} the first letter of {w}?"]
 _HAS = ["Does {w} contain the letter {l}?", "Is there a {l} in {w}?", "Does {w} have a {l} in it?"]
 
 
@@ -135,10 +145,11 @@ def yes_or_no(draw: Draw) -> Dialogue:
     letter = draw.rng.choice(w[0] * 2 + w + "abcdefghijklmnopqrstuvwxyz"[: len(w)])
     starts = draw.rng.random() < 0.5
     yes = w[0] == letter if starts else letter in w
-    question = ask(draw.rng, draw.rng.choice(_STARTS if starts else _HAS), w=w, l=letter)
+    question = ask(draw.rng, draw.rng.choice(_STARTS if starts else _HAS), w=typed(draw, w),
+                   l=letter)
     answer = f"{spelled(w)}: {'yes' if yes else 'no'}."
     return question_and_answer(FAMILY, "yes or no", question, answer)
 
 
 TASKS = [(spell, 4), (backwards, 5), (length, 3), (count, 3), (nth, 3), (join, 4), (capitals, 2),
-         (sort_words, 3), (yes_or_no, 1.5)]
+         (sort_words, 4), (yes_or_no, 1.5)]

@@ -18,12 +18,15 @@ from .dialogue import Dialogue, Draw
 
 Generator = Callable[[Draw], Dialogue]
 FAMILIES = [  # share of the dialogues, family
-    (28, arithmetic), (20, letters), (14, tables), (10, time_and_units), (6, records), (5, tool_calls),
-    (9, conversation), (3, small_talk), (5, refusals),
+    (26, arithmetic), (20, letters), (14, tables), (10, time_and_units), (6, records), (5,
+                                                                                        tool_calls),
+    (9, conversation), (4, small_talk), (6, refusals),
 ]
 CLOSED = [module.FAMILY for _, module in FAMILIES if module is not refusals]
-_SYSTEM = ["You are Ember.", "You are a helpful assistant.", "Answer briefly.", "You are a small model.",
-           "You are Ember, a small language model.", "Be helpful.", "You are a helpful AI assistant.",
+_SYSTEM = ["You are Ember.", "You are a helpful assistant.", "Answer briefly.",
+           "You are a small model.",
+           "You are Ember, a small language model.", "Be helpful.",
+           "You are a helpful AI assistant.",
            "Answer the user's questions.", "Be short and precise.", "Reply in English."]
 LONG_SHARE = 0.012  # of the dialogues; these are about a tenth of the tokens
 SYSTEM_SHARE = 0.15

@@ -20,7 +20,7 @@ from .dialogue import Draw
 
 CONTEXT = 1024
 BLOCK = 32_768
-MOST_DIALOGUES = 1_536  # in one block; the shortest dialogue has about 15 tokens
+MOST_DIALOGUES = 736  # in one block; about 620 fit
 LEARNED = 1 << 12
 
 
@@ -90,7 +90,8 @@ class Pool:
         for worker in self._workers:
             worker.start()
         self._tokens = torch.zeros(n_blocks, BLOCK, dtype=torch.int16, device=device)
-        self._boundaries = torch.zeros(n_blocks, MOST_DIALOGUES + 1, dtype=torch.int32, device=device)
+        self._boundaries = torch.zeros(n_blocks, MOST_DIALOGUES + 1, dtype=torch.int32,
+                                       device=device)
         self._fresh: list[int] = []
         self._next = 0
         self.n_made = 0

@@ -25,7 +25,8 @@ def clock_time(rng) -> str:
 # key names (any of which may be asked for), how to draw a value, how a clause says it
 _PERSON = [
     (("name", "name", "full_name", "person"), full_name, None),
-    (("age", "age", "years"), lambda rng: rng.randint(3, 99), ["is {v} years old", "is {v}", "is aged {v}"]),
+    (("age", "age", "years"), lambda rng: rng.randint(3, 99), ["is {v} years old", "is {v}",
+                                                               "is aged {v}"]),
     (("city", "city", "town", "home"), place, ["lives in {v}", "comes from {v}", "is from {v}"]),
     (("job", "job", "profession", "work"), lambda rng: rng.choice(JOBS),
      ["works as a {v}", "is a {v}", "has a job as a {v}"]),
@@ -35,15 +36,19 @@ _PERSON = [
      ["has a pet called {v}", "has a dog named {v}", "has a cat named {v}"]),
     (("phone", "number"), lambda rng: f"{rng.randint(100, 999)}-{rng.randint(100, 9999)}",
      ["can be called at {v}", "has the number {v}"]),
-    (("club", "group"), lambda rng: rng.choice(CLUBS), ["is in the {v} club", "joined the {v} club"]),
+    (("club", "group"), lambda rng: rng.choice(CLUBS), ["is in the {v} club",
+                                                        "joined the {v} club"]),
 ]
 _ORDER = [
     (("customer", "name", "buyer"), full_name, None),
-    (("quantity", "count", "amount"), lambda rng: rng.randint(2, 99), ["orders {v} {item}", "buys {v} {item}",
+    (("quantity", "count", "amount"), lambda rng: rng.randint(2, 99), ["orders {v} {item}",
+                                                                       "buys {v} {item}",
                                                                        "wants {v} {item}"]),
     (("item", "product", "article"), lambda rng: rng.choice(ITEMS), ["{item}"]),
-    (("price", "total", "cost"), lambda rng: rng.randint(2, 400), ["pays {v} euros", "spends {v} dollars"]),
-    (("day", "weekday", "delivery"), lambda rng: rng.choice(DAYS), ["wants them on {v}", "gets them on {v}"]),
+    (("price", "total", "cost"), lambda rng: rng.randint(2, 400), ["pays {v} euros",
+                                                                   "spends {v} dollars"]),
+    (("day", "weekday", "delivery"), lambda rng: rng.choice(DAYS), ["wants them on {v}",
+                                                                    "gets them on {v}"]),
     (("city", "town", "address"), place, ["lives in {v}", "has them sent to {v}"]),
 ]
 _EVENT = [
@@ -52,7 +57,8 @@ _EVENT = [
     (("time", "time", "start"), clock_time, ["starts at {v}", "begins at {v}"]),
     (("place", "location", "where", "room"), place, ["is held in {v}", "takes place in {v}"]),
     (("host", "person", "with"), first_name, ["is led by {v}", "is hosted by {v}"]),
-    (("guests", "people", "seats"), lambda rng: rng.randint(2, 80), ["has {v} guests", "is for {v} people"]),
+    (("guests", "people", "seats"), lambda rng: rng.randint(2, 80), ["has {v} guests",
+                                                                     "is for {v} people"]),
 ]
 _ASK = [
     "Extract {keys} as JSON: {text}", "Give me JSON with {keys} from this: {text}",
@@ -62,7 +68,8 @@ _ASK = [
     "Make a JSON object with {keys}: {text}", "JSON with {keys}, please: {text}",
 ]
 _FORM = [
-    "Fill this JSON: {form} {text}", "Complete {form} from this text: {text}", "{text} Fill in {form}.",
+    "Fill this JSON: {form} {text}", "Complete {form} from this text: {text}",
+    "{text} Fill in {form}.",
     "Use this form: {form}\n{text}",
 ]
 
@@ -97,7 +104,8 @@ def _sentence(draw: Draw, kind: int) -> tuple[str, dict[str, object]]:
 
 
 def fill(draw: Draw) -> Dialogue:
-    text, values = draw.operands(lambda _: _sentence(draw, draw.rng.randrange(3)), lambda p: ("json", p[0]))
+    text, values = draw.operands(lambda _: _sentence(draw, draw.rng.randrange(3)),
+                                 lambda p: ("json", p[0]))
     keys = list(values)
     if draw.rng.random() < 0.5:
         draw.rng.shuffle(keys)

@@ -20,7 +20,8 @@ def weekday(draw: Draw) -> Dialogue:
     n, day = draw.operands(lambda rng: (rng.randint(2, 30), rng.randrange(7)),
                            lambda p: ("weekday", *p))
     after = draw.rng.random() < 0.6
-    question = ask(draw.rng, draw.rng.choice(_DAY_AFTER if after else _DAY_BEFORE), n=n, d=DAYS[day])
+    question = ask(draw.rng, draw.rng.choice(_DAY_AFTER if after else _DAY_BEFORE), n=n,
+                   d=DAYS[day])
     target = DAYS[(day + n if after else day - n) % 7]
     weeks, rest = divmod(n, 7)
     steps = f"{n} days = {weeks} × 7 + {rest}: " if weeks else ""
@@ -94,7 +95,8 @@ def clock(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "clock", question, f"{answer}: {_clock(start + n)}")
 
 
-_SPAN = ["How many minutes is it from {a} to {b}?", "How many minutes are there between {a} and {b}?",
+_SPAN = ["How many minutes is it from {a} to {b}?",
+         "How many minutes are there between {a} and {b}?",
          "How long is it from {a} to {b}?", "From {a} to {b}, how many minutes?"]
 
 
@@ -112,9 +114,11 @@ def span(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "span", question, f"{steps}: {n} minutes")
 
 
-_TO_HOURS = ["How many hours and minutes are {n} minutes?", "Convert {n} minutes to hours and minutes.",
+_TO_HOURS = ["How many hours and minutes are {n} minutes?",
+             "Convert {n} minutes to hours and minutes.",
              "What is {n} minutes in hours and minutes?", "{n} minutes in hours and minutes"]
-_TO_MINUTES = ["How many minutes are {h} hours and {m} minutes?", "Convert {h} h {m} min to minutes.",
+_TO_MINUTES = ["How many minutes are {h} hours and {m} minutes?",
+               "Convert {h} h {m} min to minutes.",
                "{h} hours {m} minutes in minutes", "What is {h} hours and {m} minutes in minutes?"]
 
 
@@ -130,12 +134,16 @@ def hours_and_minutes(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "hours and minutes", question, answer)
 
 
-UNITS = [("km", "m", 1000), ("m", "cm", 100), ("cm", "mm", 10), ("kg", "g", 1000), ("t", "kg", 1000),
+UNITS = [("km", "m", 1000), ("m", "cm", 100), ("cm", "mm", 10), ("kg", "g", 1000), ("t", "kg",
+                                                                                    1000),
          ("l", "ml", 1000), ("hours", "minutes", 60), ("minutes", "seconds", 60),
-         ("weeks", "days", 7), ("years", "months", 12), ("days", "hours", 24), ("euros", "cents", 100),
+         ("weeks", "days", 7), ("years", "months", 12), ("days", "hours", 24), ("euros", "cents",
+                                                                                100),
          ("dozen", "pieces", 12), ("feet", "inches", 12), ("yards", "feet", 3)]
-_CONVERT = ["How many {small} are {n} {big}?", "Convert {n} {big} to {small}.", "{n} {big} in {small}",
-            "What is {n} {big} in {small}?", "{n} {big} = ? {small}", "How many {small} in {n} {big}?"]
+_CONVERT = ["How many {small} are {n} {big}?", "Convert {n} {big} to {small}.",
+            "{n} {big} in {small}",
+            "What is {n} {big} in {small}?", "{n} {big} = ? {small}",
+            "How many {small} in {n} {big}?"]
 
 
 def units(draw: Draw) -> Dialogue:
@@ -150,11 +158,13 @@ def units(draw: Draw) -> Dialogue:
         answer = f"{n * factor} / {factor} = {n} {big}"
     else:
         question = ask(draw.rng, draw.rng.choice(_CONVERT), n=n, big=big, small=small)
-        answer = f"{n} × {factor} = {n * factor} {small}"
+        steps = f"{n * 20} + {n * 4} = " if factor == 24 else ""
+        answer = f"{n} × {factor} = {steps}{n * factor} {small}"
     return question_and_answer(FAMILY, "units", question, answer)
 
 
-_LEAP = ["Is {y} a leap year?", "Was {y} a leap year?", "Leap year: {y}?", "Is the year {y} a leap year?"]
+_LEAP = ["Is {y} a leap year?", "Was {y} a leap year?", "Leap year: {y}?",
+         "Is the year {y} a leap year?"]
 
 
 def leap_year(draw: Draw) -> Dialogue:
@@ -164,5 +174,6 @@ def leap_year(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "leap year", question, answer)
 
 
-TASKS = [(weekday, 3), (month, 2), (date, 3), (clock, 3), (span, 2), (hours_and_minutes, 2), (units, 4),
+TASKS = [(weekday, 3), (month, 2), (date, 3), (clock, 3), (span, 2), (hours_and_minutes, 2),
+         (units, 4),
          (leap_year, 0.7)]

@@ -33,7 +33,8 @@ def train(n_dialogues: int = 60_000, seed: str = "tokenizer") -> Tokenizer:
     draw = Draw(seed)
 
     def texts() -> Iterator[str]:
-        between = re.compile("|".join(map(re.escape, SPECIAL)))  # nothing merges across a control token
+        between = re.compile("|".join(map(re.escape,
+                                          SPECIAL)))  # nothing merges across a control token
         for _ in range(n_dialogues):
             made = mixture.dialogue(draw)
             yield from between.split("".join(text for text, _ in pieces(made.messages, made.tools)))

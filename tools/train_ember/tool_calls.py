@@ -19,7 +19,8 @@ Make = Callable[[Any], object]
 class Tool:
     names: tuple[str, ...]
     descriptions: tuple[str, ...]
-    parameters: tuple[tuple[tuple[str, ...], str, str, Make], ...]  # names, type, description, value
+    parameters: tuple[tuple[tuple[str, ...], str, str, Make],
+                      ...]  # names, type, description, value
     requests: tuple[str, ...]  # fields are {a}, {b}, {c}
     result: tuple[str, Make, str] | None = None  # key, value, reply with {r} and {a}
 
@@ -37,8 +38,10 @@ def _word(rng) -> str:
 
 
 def _phrase(rng) -> str:
-    return rng.choice(("I am late", "see you soon", "dinner is ready", "call me back", "happy birthday",
-                       "the train is late", "I found the keys", "good luck", f"bring the {_word(rng)}",
+    return rng.choice(("I am late", "see you soon", "dinner is ready", "call me back",
+                       "happy birthday",
+                       "the train is late", "I found the keys", "good luck",
+                       f"bring the {_word(rng)}",
                        f"meet me in {place(rng)}", "thank you", f"ask {first_name(rng)}"))
 
 
@@ -62,7 +65,8 @@ TOOLS = [
           (("text", "message", "body"), "string", "What to send", _phrase)),
          ("Send {a} the message: {b}", "Tell {a}: {b}", "Write to {a}: {b}", "Text {a}: {b}",
           "Send a message to {a} saying: {b}")),
-    Tool(("add_event", "create_event", "calendar_add", "schedule"), ("Add an event to the calendar",),
+    Tool(("add_event", "create_event", "calendar_add", "schedule"),
+         ("Add an event to the calendar",),
          ((("title", "event", "name"), "string", "What it is", lambda rng: rng.choice(EVENTS)),
           (("day", "weekday", "date"), "string", "The day", lambda rng: rng.choice(DAYS)),
           (("time", "start", "at"), "string", "The time", clock_time)),
@@ -83,18 +87,22 @@ TOOLS = [
     Tool(("play_music", "play_song", "play"), ("Play a song by title",),
          ((("title", "song", "track"), "string", "The song", lambda rng: _word(rng).capitalize()),
           (("volume", "level"), "integer", "Volume in percent", lambda rng: rng.randint(5, 100))),
-         ("Play {a} at volume {b}.", "Play the song {a} at {b} percent.", "I want to hear {a} at volume {b}.")),
+         ("Play {a} at volume {b}.", "Play the song {a} at {b} percent.",
+          "I want to hear {a} at volume {b}.")),
     Tool(("search_web", "search", "web_search", "find"), ("Search the web",),
          ((("query", "q", "terms"), "string", "What to look for",
            lambda rng: f"{_word(rng)} {rng.choice(('recipe', 'news', 'map', 'price', 'history'))}"),),
          ("Search for {a}.", "Look up {a}.", "Search the web for {a}.", "Find {a} on the web.")),
     Tool(("get_price", "price_of", "stock_price"), ("Get the price of a stock",),
-         ((("symbol", "ticker", "stock"), "string", "The symbol", lambda rng: _word(rng).upper()[:4]),),
-         ("What is the price of {a}?", "Get the stock price of {a}.", "How much is a share of {a}?"),
+         ((("symbol", "ticker", "stock"), "string", "The symbol",
+           lambda rng: _word(rng).upper()[:4]),),
+         ("What is the price of {a}?", "Get the stock price of {a}.",
+          "How much is a share of {a}?"),
          ("price", _some, "The price of {a} is {r}.")),
     Tool(("book_table", "reserve_table", "reservation"), ("Book a table at a restaurant",),
          ((("restaurant", "place", "name"), "string", "The restaurant", place),
-          (("people", "guests", "persons"), "integer", "How many people", lambda rng: rng.randint(1, 12)),
+          (("people", "guests", "persons"), "integer", "How many people",
+           lambda rng: rng.randint(1, 12)),
           (("time", "at", "hour"), "string", "The time", clock_time)),
          ("Book a table at {a} for {b} people at {c}.", "Reserve a table for {b} at {a} at {c}.",
           "I need a table at {a} for {b} at {c}.")),
@@ -104,8 +112,10 @@ TOOLS = [
     Tool(("set_temperature", "heat", "thermostat"), ("Set the temperature of a room",),
          ((("room", "where"), "string", "The room",
            lambda rng: rng.choice("kitchen bedroom bathroom hall garage office".split())),
-          (("degrees", "temperature", "celsius"), "integer", "Degrees", lambda rng: rng.randint(12, 28))),
-         ("Set the {a} to {b} degrees.", "Make the {a} {b} degrees warm.", "Heat the {a} to {b} degrees.")),
+          (("degrees", "temperature", "celsius"), "integer", "Degrees", lambda rng: rng.randint(12,
+                                                                                                28))),
+         ("Set the {a} to {b} degrees.", "Make the {a} {b} degrees warm.",
+          "Heat the {a} to {b} degrees.")),
 ]
 _INVENTED_REQUESTS = [
     "{verb} {noun} {a}.", "Please {verb} the {noun} {a}.", "I want to {verb} {noun} {a}.",
@@ -122,7 +132,8 @@ def _invented(rng) -> Tool:
         count = pseudo_word(rng, 6)
         parameters.append(((count,), "integer", f"The {count}", _some))
         request = request.rstrip(".?") + f" with {count} " + "{b}."
-    return Tool((f"{verb}_{noun}",), (f"{verb.capitalize()} a {noun}",), tuple(parameters), (request,))
+    return Tool((f"{verb}_{noun}",), (f"{verb.capitalize()} a {noun}",), tuple(parameters),
+                (request,))
 
 
 def describe(rng, tool: Tool) -> tuple[dict[str, Any], list[str]]:
@@ -192,7 +203,8 @@ def answer_from_result(draw: Draw) -> Dialogue:
         value = make(draw.rng)
         result, reply = json.dumps({key: value}), form.format(r=value, **fields)
         break
-    dialogue.messages += [{"role": "tool", "content": result}, {"role": "assistant", "content": reply}]
+    dialogue.messages += [{"role": "tool", "content": result}, {"role": "assistant",
+                                                                "content": reply}]
     dialogue.task = "answer from a tool"
     return dialogue
 

@@ -72,7 +72,8 @@ class Training:
 
     def run(self) -> None:
         options, model = self.options, self.model
-        pool = Pool(options.tokenizer, seed=f"{options.seed}/{self.sitting}", n_workers=options.workers,
+        pool = Pool(options.tokenizer, seed=f"{options.seed}/{self.sitting}",
+                    n_workers=options.workers,
                     n_blocks=options.pool_blocks, device=self.device)
         forward = torch.compile(model) if self.device == "cuda" else model
         optimizers = (self.muon, self.adam)
@@ -80,7 +81,8 @@ class Training:
             for group in optimizer.param_groups:
                 group["base_lr"] = base
         options.out.mkdir(parents=True, exist_ok=True)
-        began, last, total, n_since = time.time(), time.time(), torch.zeros((), device=self.device), 0
+        began, last, total, n_since = time.time(), time.time(), torch.zeros((),
+                                                                            device=self.device), 0
         before = self.seconds
         with (options.out / f"log.{self.sitting}.jsonl").open("w") as log:
             while self.step < options.steps and time.time() - began < options.minutes * 60:
@@ -122,14 +124,17 @@ class Training:
         with torch.autocast(self.device, torch.bfloat16):
             loss = forward(tokens, targets, boundaries)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_([p for g in self.adam.param_groups for p in g["params"]], 1.0)
+        torch.nn.utils.clip_grad_norm_([p for g in self.adam.param_groups for p in g["params"]],
+                                       1.0)
         return loss.detach()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True, help="folder for checkpoints and the log")
-    parser.add_argument("--tokenizer", type=Path, required=True, help="tokenizer.json (made if missing)")
+    parser.add_argument("--out", type=Path, required=True,
+                        help="folder for checkpoints and the log")
+    parser.add_argument("--tokenizer", type=Path, required=True,
+                        help="tokenizer.json (made if missing)")
     parser.add_argument("--steps", type=int, default=7000, help="length of the whole schedule")
     parser.add_argument("--minutes", type=float, default=9.0, help="length of this sitting")
     parser.add_argument("--resume", type=Path, help="folder of the checkpoint to go on from")

@@ -1,6 +1,9 @@
 """Words to spell, and invented words and names, made from syllables."""
 
 import random
+import re
+
+from . import facts
 
 COMMON = """
 able about above acorn actor after again agent alarm alert alone amber anchor angel animal answer
@@ -57,14 +60,6 @@ def pseudo_word(rng: random.Random, longest: int = 9) -> str:
             return word
 
 
-def any_word(rng: random.Random, longest: int = 9) -> str:
-    if rng.random() < 0.4:
-        while len(word := rng.choice(COMMON)) > longest:
-            pass
-        return word
-    return pseudo_word(rng, longest)
-
-
 FIRST_NAMES = """
 Ada Alan Amir Anna Anton Aria Ben Bella Carlos Clara Daniel Diana Elena Eli Emma Erik Eva Felix
 Fiona Grace Hana Hugo Ida Iris Ivan Jack Jana Jonas Julia Kai Karin Kenji Lara Leo Lena Lina Lucas
@@ -72,6 +67,35 @@ Lucy Maria Marco Mark Maya Mia Mila Mina Nina Noah Nora Oliver Omar Oscar Pablo 
 Ravi Rosa Ruth Sam Sara Simon Sofia Stella Theo Tom Uma Vera Victor Wendy Yuki Zoe John Mary Peter
 Alice Bob David Kate Linda Max Tim Jane James Anita Bruno Chloe Dora Emil Frank Gina Helen Igor
 """.split()
+
+
+def _lexicon() -> list[str]:
+    """Every word of the lists and of the tables that can be spelled: small letters, at most nine."""
+    tables = [value for value in vars(facts).values() if isinstance(value, list)]
+    text = " ".join(" ".join(row) for table in tables for row in table)
+    words = {*COMMON, *map(str.lower, FIRST_NAMES), *map(str.lower, re.findall("[A-Za-z]+", text))}
+    return sorted(word for word in words if 3 <= len(word) <= 9)
+
+
+LEXICON = _lexicon()
+
+
+def _compound(rng: random.Random, longest: int) -> str:
+    """A known word with something before or after it: so the letters of its tokens are learned too."""
+    while True:
+        known, extra = rng.choice(LEXICON), rng.choice(_CODAS + _ONSETS + _VOWELS + LEXICON)
+        word = known + extra if rng.random() < 0.75 else extra + known
+        if len(word) <= longest and word != known:
+            return word
+
+
+def any_word(rng: random.Random, longest: int = 9) -> str:
+    chance = rng.random()
+    if chance < 0.3:
+        while len(word := rng.choice(LEXICON)) > longest:
+            pass
+        return word
+    return _compound(rng, longest) if chance < 0.55 else pseudo_word(rng, longest)
 
 
 def first_name(rng: random.Random) -> str:
