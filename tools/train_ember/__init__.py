@@ -1,1 +1,1 @@
-"""How Ember, the small model inside the akunu package, is made: data, training, export, evaluation."""
+"""How Ember, the small model inside the akunu package, is made: data, training, export, tests."""

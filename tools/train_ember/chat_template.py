@@ -17,14 +17,16 @@ CHAT_TEMPLATE = """\
         {{- '\\n' }}
         {{- tool | tojson }}
     {%- endfor %}
-    {{- '\\n</tools>\\nTo call a tool: <tool_call>{"name": ..., "arguments": {...}}</tool_call><|im_end|>\\n' }}
+    {{- '\\n</tools>\\nTo call a tool: <tool_call>{"name": ..., "arguments": {...}}</tool_call>' }}
+    {{- '<|im_end|>\\n' }}
 {%- elif messages[0].role == 'system' %}
     {{- '<|im_start|>system\\n' + messages[0].content + '<|im_end|>\\n' }}
 {%- endif %}
 {%- for message in messages %}
     {%- if message.role == 'system' and loop.first %}
     {%- elif message.role == 'tool' %}
-        {{- '<|im_start|>user\\n<tool_response>\\n' + message.content + '\\n</tool_response><|im_end|>\\n' }}
+        {{- '<|im_start|>user\\n<tool_response>\\n' + message.content }}
+        {{- '\\n</tool_response><|im_end|>\\n' }}
     {%- elif message.role == 'assistant' and message.tool_calls %}
         {{- '<|im_start|>assistant\\n' }}
         {%- if message.content %}
@@ -72,7 +74,8 @@ def pieces(messages: list[Message], tools: list[dict[str, Any]]) -> Iterator[tup
             yield f"{content}<|im_end|>", True
             yield "\n", False
         elif role == "tool":
-            yield f"<|im_start|>user\n<tool_response>\n{content}\n</tool_response><|im_end|>\n", False
+            response = f"<tool_response>\n{content}\n</tool_response>"
+            yield f"<|im_start|>user\n{response}<|im_end|>\n", False
         else:
             yield f"<|im_start|>{role}\n{content}<|im_end|>\n", False
 

@@ -19,7 +19,7 @@ REFUSES = "Sorry, "
 
 
 def held_out(n_per_task: int, seed: str = "evaluation") -> list[tuple[Dialogue, str]]:
-    """(dialogue up to the question, the expected reply): the last reply of each held-out dialogue."""
+    """(dialogue up to its last question, the expected reply), all from the held-out side."""
     cases = []
     for _, module in mixture.FAMILIES:
         for generator, _ in module.TASKS:
@@ -87,8 +87,9 @@ def report(cases: list[tuple[Dialogue, str]], replies: list[str], *, by_task: bo
         if by_task and len(tasks) > 1:
             lines += [f"| … {task} | {_percent(hits)} | {len(hits)} |" for task,
                       hits in tasks.items()]
-    lines.append(f"| **macro average, closed families** | **{100 * sum(shares) / len(shares):.1f} %** | |")
-    refused = [reply.startswith("Sorry, ") for (d, _), reply in zip(cases, replies, strict=True)
+    macro = 100 * sum(shares) / len(shares)
+    lines.append(f"| **macro average, closed families** | **{macro:.1f} %** | |")
+    refused = [reply.startswith(REFUSES) for (d, _), reply in zip(cases, replies, strict=True)
                if d.family in mixture.CLOSED]
     lines.append(f"| closed questions refused | {_percent(refused)} | {len(refused)} |")
     return "\n".join(lines)

@@ -145,7 +145,7 @@ class Ember(nn.Module):
         return F.cross_entropy(logits, targets)
 
     def step(self, tokens: Tensor, first: Tensor, cache: Cache) -> Tensor:
-        """Logits of the last column. tokens: [batch, n]; first: [batch], where each prompt begins."""
+        """Logits of the last column. tokens: [batch, n]; first: [batch], where prompts begin."""
         n, past = tokens.shape[1], cache.length
         place = torch.arange(past, past + n, device=tokens.device)
         cos, sin = self.cos[place][:, None], self.sin[place][:, None]

@@ -5,7 +5,7 @@ from torch import Tensor, nn
 
 
 def orthogonal(matrices: Tensor) -> Tensor:
-    """Five Newton-Schulz steps towards the nearest orthogonal matrix. matrices: [n, rows, columns]."""
+    """Five Newton-Schulz steps to the nearest orthogonal matrix. matrices: [n, rows, columns]."""
     a, b, c = 3.4445, -4.7750, 2.0315
     x = matrices.bfloat16()
     tall = x.shape[1] > x.shape[2]

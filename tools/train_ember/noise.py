@@ -24,7 +24,7 @@ _AFTER = (" please", " pls", " thanks", " plz", ", please", ", thanks", " thx")
 
 
 def _typo(text: str, rng: random.Random) -> str:
-    words = [match for match in _WORD.finditer(text)]
+    words = list(_WORD.finditer(text))
     if not words:
         return text
     word = rng.choice(words)

@@ -76,7 +76,7 @@ def _work(path: str, seed: str, made: multiprocessing.Queue) -> None:
 
 
 class Pool:
-    """Blocks on the GPU. Fresh ones are used first; old ones serve again when workers fall behind."""
+    """Blocks on the GPU. Fresh ones go first; old ones serve again when workers fall behind."""
 
     def __init__(self, tokenizer_path: Path, *, seed: str, n_workers: int, n_blocks: int,
                  device: str) -> None:

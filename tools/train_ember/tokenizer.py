@@ -41,7 +41,8 @@ def train(n_dialogues: int = 60_000, seed: str = "tokenizer") -> Tokenizer:
 
     tokenizer.train_from_iterator(texts(), trainer)
     if tokenizer.get_vocab_size() != VOCABULARY:
-        raise ValueError(f"expected {VOCABULARY} tokens, the text gave {tokenizer.get_vocab_size()}")
+        n_tokens = tokenizer.get_vocab_size()
+        raise ValueError(f"expected {VOCABULARY} tokens, the text gave {n_tokens}")
     return tokenizer
 
 

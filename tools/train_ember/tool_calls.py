@@ -140,7 +140,8 @@ def describe(rng, tool: Tool) -> tuple[dict[str, Any], list[str]]:
     """The tool as an OpenAI function, with names chosen for this dialogue."""
     names = []
     for choices, *_ in tool.parameters:
-        names.append(rng.choice([name for name in choices if name not in names]))
+        left = [name for name in choices if name not in names]
+        names.append(rng.choice(left or [f"{choices[0]}_2"]))
     properties = {}
     for name, (_, kind, description, _) in zip(names, tool.parameters, strict=True):
         properties[name] = {"type": kind}

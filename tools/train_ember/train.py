@@ -1,4 +1,4 @@
-"""Train Ember: `python -m tools.train_ember.train --out OUT --steps 7000 --minutes 9 [--resume FOLDER]`.
+"""Train Ember: `python -m tools.train_ember.train --out OUT --tokenizer FILE [--resume FOLDER]`.
 
 The schedule is `--steps` long; one sitting ends after `--minutes` and the next one resumes.
 """

@@ -70,7 +70,7 @@ Alice Bob David Kate Linda Max Tim Jane James Anita Bruno Chloe Dora Emil Frank 
 
 
 def _lexicon() -> list[str]:
-    """Every word of the lists and of the tables that can be spelled: small letters, at most nine."""
+    """Every word of the lists and the tables that can be spelled: three to nine small letters."""
     tables = [value for value in vars(facts).values() if isinstance(value, list)]
     text = " ".join(" ".join(row) for table in tables for row in table)
     words = {*COMMON, *map(str.lower, FIRST_NAMES), *map(str.lower, re.findall("[A-Za-z]+", text))}
@@ -81,7 +81,7 @@ LEXICON = _lexicon()
 
 
 def _compound(rng: random.Random, longest: int) -> str:
-    """A known word with something before or after it: so the letters of its tokens are learned too."""
+    """A known word with something before or after it: the letters of its tokens are learned."""
     while True:
         known, extra = rng.choice(LEXICON), rng.choice(_CODAS + _ONSETS + _VOWELS + LEXICON)
         word = known + extra if rng.random() < 0.75 else extra + known
