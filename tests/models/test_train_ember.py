@@ -97,8 +97,8 @@ def test_a_call_in_openai_shape_renders_like_the_call_in_the_training_text():
         {"role": "user", "content": "Dim the hall."},
         {"role": "assistant", "content": "", "tool_calls": [call]},
     ])
-    expected = '<tool_call>\n{"name": "dim", "arguments": {"room": "hall"}}\n</tool_call><|im_end|>\n'
-    assert text.endswith(expected)
+    expected = '<tool_call>\n{"name": "dim", "arguments": {"room": "hall"}}\n</tool_call>'
+    assert text.endswith(expected + "<|im_end|>\n")
 
 
 def test_the_tokenizer_knows_every_byte_and_keeps_digits_apart():

@@ -178,7 +178,7 @@ def which_of_two(draw: Draw) -> Dialogue:
     asked_more = rng.random() < 0.5
     who, word = (larger, more) if asked_more else (smaller, less)
     question = ask(rng, rng.choice(_WHO), more=word)
-    answer = f"{one}: {a}, {two}: {b}. {who} is {word}."
+    answer = f"{max(a, b)} is larger than {min(a, b)}: {who} is {word}."
     if rng.random() < 0.5:
         return _turns("which of two", f"{told} {question}", answer)
     return _turns("which of two", told, "I will remember that.", question, answer)

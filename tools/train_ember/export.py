@@ -20,8 +20,8 @@ FORMATS = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationTyp
            "q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}
 FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
               "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0, "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0}
-DESCRIPTION = ("A very small model that ships with akunu: small sums, spelling, tables, dates, JSON "
-               "and tool calls. A demonstration and an instrument, not a capable assistant.")
+DESCRIPTION = ("A very small model that ships with akunu: small sums, spelling, tables, dates, "
+               "JSON and tool calls. A demonstration and an instrument, not a capable assistant.")
 # ours: (the name in GGUF, the name in Hugging Face), inside a layer
 LAYER_NAMES = {
     "attention_norm.weight": ("attn_norm.weight", "input_layernorm.weight"),

@@ -32,9 +32,11 @@ _CONTINENTS = {
     "Europe": "France Germany Italy Spain Portugal Austria Switzerland Belgium Netherlands Denmark "
     "Norway Sweden Finland Iceland Ireland Poland Hungary Romania Bulgaria Greece Ukraine Estonia "
     "Latvia Lithuania Croatia Serbia Slovenia Slovakia Albania Malta",
-    "Africa": "Egypt Morocco Algeria Tunisia Libya Kenya Ethiopia Ghana Nigeria Senegal Mali Uganda "
+    "Africa": "Egypt Morocco Algeria Tunisia Libya Kenya Ethiopia Ghana Nigeria Senegal "
+    "Mali Uganda "
     "Rwanda Zambia Zimbabwe Angola Namibia Madagascar Somalia Sudan",
-    "Asia": "Japan China India Pakistan Nepal Thailand Vietnam Laos Indonesia Malaysia Mongolia Iran "
+    "Asia": "Japan China India Pakistan Nepal Thailand Vietnam Laos Indonesia Malaysia "
+    "Mongolia Iran "
     "Iraq Jordan Lebanon Syria Qatar Oman Afghanistan Bangladesh Philippines Uzbekistan",
     "North America": "Canada Mexico Cuba Jamaica Panama Guatemala",
     "South America": "Brazil Argentina Chile Peru Colombia Venezuela Ecuador Uruguay Paraguay",
@@ -82,11 +84,13 @@ speak: spoke; take: took; give: gave; come: came; make: made; buy: bought; bring
 think: thought; catch: caught; teach: taught; sing: sang; begin: began; break: broke; drive: drove
 fly: flew; know: knew; grow: grew; fall: fell; find: found; sit: sat; stand: stood; win: won
 lose: lost; sleep: slept; feel: felt; keep: kept; leave: left; meet: met; pay: paid; say: said
-sell: sold; send: sent; tell: told; wear: wore; build: built; choose: chose; draw: drew; forget: forgot
+sell: sold; send: sent; tell: told; wear: wore; build: built; choose: chose; draw: drew
+forget: forgot
 hide: hid; ride: rode; walk: walked; play: played; jump: jumped; look: looked; cook: cooked
 """)
 COLOURS = _pairs("""
-grass: green; snow: white; blood: red; coal: black; a lemon: yellow; a carrot: orange; a banana: yellow
+grass: green; snow: white; blood: red; coal: black; a lemon: yellow; a carrot: orange
+a banana: yellow
 a tomato: red; a strawberry: red; the clear sky: blue; milk: white; chocolate: brown; a crow: black
 a flamingo: pink; a ruby: red; an emerald: green; a sapphire: blue; a sunflower: yellow
 a frog: green; a fire engine: red; charcoal: black; an aubergine: purple; a cucumber: green
@@ -103,7 +107,8 @@ kangaroo: joey; owl: owlet; seal: pup; elephant: calf; rabbit: kit
 """)
 SOUNDS = _pairs("""
 dog: woof; cat: meow; cow: moo; sheep: baa; duck: quack; pig: oink; horse: neigh; lion: roar
-bee: buzz; snake: hiss; frog: ribbit; owl: hoot; mouse: squeak; wolf: howl; rooster: cock-a-doodle-doo
+bee: buzz; snake: hiss; frog: ribbit; owl: hoot; mouse: squeak; wolf: howl
+rooster: cock-a-doodle-doo
 """)
 LEGS = _pairs("""
 dog: 4; cat: 4; spider: 8; ant: 6; bee: 6; bird: 2; snake: 0; horse: 4; fish: 0; human: 2; cow: 4

@@ -13,7 +13,8 @@ TOO_HARD = "Sorry, that is too hard for me."
 NO_WRITING = "Sorry, I can't write longer texts."
 NO_TRANSLATION = "Sorry, I can't translate."
 NO_ADVICE = "Sorry, I can't give advice on that."
-_LANGUAGES = "French German Spanish Italian Latin Dutch Chinese Japanese Russian Greek Arabic".split()
+_LANGUAGES = ("French German Spanish Italian Latin Dutch Chinese Japanese "
+              "Russian Greek Arabic").split()
 _WORLD = [
     "Why is the {w} {j}?", "Why do {w}s {v}?", "How do {w}s {v}?", "When did the {w} {v}?",
     "Who {v}s the {w}?",
@@ -25,10 +26,12 @@ _WORLD = [
     "What is the most {j} {w} in the world?",
     "Why does a {w} {v}?", "Who made the first {j} {w}?", "How often does a {w} {v}?",
 ]
-_VERBS = "fly sing grow burn move shine melt sleep break sink work eat fall fight swim die travel jump".split()
-_KINDS = "blue strong old famous rare big heavy fast beautiful expensive warm dangerous round cold sad".split()
-_TOPICS = ("love war history physics politics cooking music football art philosophy economics biology "
-           "gravity time dinosaurs religion computers the moon the sea friendship climate").split()
+_VERBS = ("fly sing grow burn move shine melt sleep break sink work eat fall "
+          "fight swim die travel jump").split()
+_KINDS = ("blue strong old famous rare big heavy fast beautiful expensive warm "
+          "dangerous round cold sad").split()
+_TOPICS = ("love war history physics politics cooking music football art philosophy economics "
+           "biology gravity time dinosaurs religion computers the moon the sea friendship climate").split()
 
 _PEOPLE = ["Have you heard of {n}?", "What does {n} do?", "What did {n} invent?",
            "Where was {n} born?", "When did {n} die?", "Why is {n} famous?", "How tall is {n}?",

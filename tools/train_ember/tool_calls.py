@@ -49,6 +49,14 @@ def _currency(rng) -> str:
     return rng.choice("USD EUR GBP JPY CHF SEK".split())
 
 
+def _room(rng) -> str:
+    return rng.choice("kitchen bedroom bathroom hall garage office cellar attic".split())
+
+
+def _search(rng) -> str:
+    return f"{_word(rng)} {rng.choice(('recipe', 'news', 'map', 'price', 'history'))}"
+
+
 _CITY = (("city", "location", "place"), "string", "The name of the city", place)
 TOOLS = [
     Tool(("get_weather", "weather", "getWeather", "current_weather"),
@@ -81,7 +89,7 @@ TOOLS = [
          ("result", _some, "That is {r} {c}.")),
     Tool(("turn_on_light", "light_on", "lights_on", "switch_on"), ("Turn on the light in a room",),
          ((("room", "where", "place"), "string", "The room",
-           lambda rng: rng.choice("kitchen bedroom bathroom hall garage office cellar attic".split())),),
+           _room),),
          ("Turn on the light in the {a}.", "Lights on in the {a}.", "Switch on the {a} light.",
           "It is dark in the {a}, turn on the light.")),
     Tool(("play_music", "play_song", "play"), ("Play a song by title",),
@@ -91,7 +99,7 @@ TOOLS = [
           "I want to hear {a} at volume {b}.")),
     Tool(("search_web", "search", "web_search", "find"), ("Search the web",),
          ((("query", "q", "terms"), "string", "What to look for",
-           lambda rng: f"{_word(rng)} {rng.choice(('recipe', 'news', 'map', 'price', 'history'))}"),),
+           _search),),
          ("Search for {a}.", "Look up {a}.", "Search the web for {a}.", "Find {a} on the web.")),
     Tool(("get_price", "price_of", "stock_price"), ("Get the price of a stock",),
          ((("symbol", "ticker", "stock"), "string", "The symbol",
@@ -111,7 +119,7 @@ TOOLS = [
          ("Call {a}.", "Phone {a}.", "Give {a} a call.", "I want to talk to {a}, call them.")),
     Tool(("set_temperature", "heat", "thermostat"), ("Set the temperature of a room",),
          ((("room", "where"), "string", "The room",
-           lambda rng: rng.choice("kitchen bedroom bathroom hall garage office".split())),
+           _room),
           (("degrees", "temperature", "celsius"), "integer", "Degrees", lambda rng: rng.randint(12,
                                                                                                 28))),
          ("Set the {a} to {b} degrees.", "Make the {a} {b} degrees warm.",
