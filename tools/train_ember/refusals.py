@@ -31,7 +31,8 @@ _VERBS = ("fly sing grow burn move shine melt sleep break sink work eat fall "
 _KINDS = ("blue strong old famous rare big heavy fast beautiful expensive warm "
           "dangerous round cold sad").split()
 _TOPICS = ("love war history physics politics cooking music football art philosophy economics "
-           "biology gravity time dinosaurs religion computers the moon the sea friendship climate").split()
+           "biology gravity time dinosaurs religion computers the moon the sea friendship "
+           "climate").split()
 
 _PEOPLE = ["Have you heard of {n}?", "What does {n} do?", "What did {n} invent?",
            "Where was {n} born?", "When did {n} die?", "Why is {n} famous?", "How tall is {n}?",
