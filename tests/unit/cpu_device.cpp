@@ -1,0 +1,447 @@
+// The CPU device without its kernels: the order of commands, every slice exactly once, time-outs,
+// status, fork, limits, memory. Runs plain and under ASan, UBSan and TSan.
+#include "cpu/cpu_device.h"
+
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <thread>
+
+#include "core/error.h"
+#include "registry.h"
+#include "unit/allocation_hook.h"
+#include "unit/check.h"
+#include "unit/toy_kernels.h"
+
+namespace akunu::test {
+namespace {
+
+using cpu::Call;
+using cpu::Kernel;
+using std::chrono::milliseconds;
+
+constexpr auto kLong = std::chrono::minutes(1);
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// Counts each slice in a plain integer of its own: a slice that ran twice at once is a race.
+void count_slices(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+  auto* counts = reinterpret_cast<uint32_t*>(call.operands[0]) + toy(call).value;
+  for (uint64_t i = begin; i < end; ++i) ++counts[i];
+}
+constexpr Kernel kCount{toy_slices, count_slices, nullptr};
+
+void test_every_slice_runs_once(uint32_t threads) {
+  ToyMachine machine(threads);
+  constexpr std::array<uint32_t, 4> kSlices{1, 7, 64, 999};
+  // The first two share memory, so the second waits; the others may overlap with them.
+  const Program program = machine.compile({{&kCount, {kSlices[0], 0}, -1},
+                                           {&kCount, {kSlices[1], 0}, 0},
+                                           {&kCount, {kSlices[2], 100}, -1},
+                                           {&kCount, {kSlices[3], 1000}, -1}});
+  constexpr uint32_t kSubmissions = 10'000;
+  for (uint32_t i = 0; i < kSubmissions; ++i) machine.run(program);
+  const uint32_t* counts = machine.contents<uint32_t>();
+  const auto all = [&](uint32_t first, uint32_t n, uint32_t expected) {
+    return std::all_of(counts + first, counts + first + n,
+                       [&](uint32_t count) { return count == expected; });
+  };
+  const std::string with = " with " + std::to_string(threads) + " threads";
+  check(all(0, 1, 2 * kSubmissions), "slice 0 of two commands runs once per command" + with);
+  check(all(1, 6, kSubmissions), "each of 7 slices runs once per submission" + with);
+  check(all(7, 93, 0), "no slice runs beyond the last" + with);
+  check(all(100, 64, kSubmissions), "each of 64 slices runs once per submission" + with);
+  check(all(1000, 999, kSubmissions), "each of 999 slices runs once per submission" + with);
+}
+
+// Slice i adds up what the command before wrote, in plain memory, and stores the sum.
+void fill(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+  auto* values = reinterpret_cast<uint32_t*>(call.operands[0]);
+  for (uint64_t i = begin; i < end; ++i) values[i] += toy(call).value;
+}
+void sum_all(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+  auto* values = reinterpret_cast<uint32_t*>(call.operands[0]);
+  for (uint64_t i = begin; i < end; ++i) {
+    uint32_t sum = 0;
+    for (uint32_t j = 0; j < toy(call).value; ++j) sum += values[j];
+    values[1000 + i] = sum;
+  }
+}
+constexpr Kernel kFill{toy_slices, fill, nullptr};
+constexpr Kernel kSumAll{toy_slices, sum_all, nullptr};
+
+void test_commands_wait_for_what_they_read(uint32_t threads) {
+  ToyMachine machine(threads);
+  const Program program =
+      machine.compile({{&kFill, {300, 1}, -1}, {&kSumAll, {50, 300}, 0}, {&kFill, {300, 2}, 1}});
+  uint32_t wrong = 0;
+  for (uint32_t round = 0; round < 2000; ++round) {
+    machine.run(program);
+    const uint32_t expected = 300 * (3 * round + 1);
+    for (uint32_t i = 0; i < 50; ++i) wrong += machine.contents<uint32_t>()[1000 + i] != expected;
+  }
+  check(
+      wrong == 0,
+      "a command sees all of the command that it waits for, none of those that wait for it, with " +
+          std::to_string(threads) + " threads");
+
+  // Two passes of one program in one submission: the second begins when the first is done.
+  const std::array<Pass, 2> passes{ToyMachine::pass_over(program), ToyMachine::pass_over(program)};
+  machine.device->wait(machine.submit(passes), kLong);
+  check(machine.contents<uint32_t>()[1000] == 300 * (3 * 2001 + 1),
+        "passes run one after the other");
+}
+
+// Command "meet" waits, in its only slice, until the other's only slice has begun.
+void meet(const Call& call, uint64_t, uint64_t, std::byte*) {
+  auto* words = reinterpret_cast<uint32_t*>(call.operands[0]);
+  const std::atomic_ref<uint32_t> mine(words[toy(call).value]), other(words[1 - toy(call).value]);
+  mine.store(1);
+  const auto deadline = std::chrono::steady_clock::now() + milliseconds(toy(call).milliseconds);
+  while (other.load() == 0 && std::chrono::steady_clock::now() < deadline)
+    std::this_thread::yield();
+  words[2 + toy(call).value] = other.load();
+}
+constexpr Kernel kMeet{toy_slices, meet, nullptr};
+
+void test_independent_commands_overlap() {
+  {
+    ToyMachine machine(2);
+    machine.run(
+        machine.compile({{&kMeet, {1, 0, 0, 20'000}, -1}, {&kMeet, {1, 1, 0, 20'000}, -1}}));
+    check(machine.contents<uint32_t>()[2] == 1 && machine.contents<uint32_t>()[3] == 1,
+          "commands that wait for nothing run at the same time");
+  }
+  ToyMachine machine(2);
+  machine.run(machine.compile({{&kMeet, {1, 0, 0, 50}, -1}, {&kMeet, {1, 1, 0, 50}, 0}}));
+  check(machine.contents<uint32_t>()[2] == 0,
+        "a command that waits for another does not begin before it ends");
+}
+
+// Appends the parameter's value and word 0 to a list: [100] holds its length.
+void append(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+  auto* words = reinterpret_cast<uint32_t*>(call.operands[0]);
+  for (uint64_t i = begin; i < end; ++i)
+    words[101 + words[100]++] = words[0] * 100 + call.rows[0].position;
+  call.rows[0].position += toy(call).value;
+}
+constexpr Kernel kAppend{toy_slices, append, nullptr};
+
+void test_submissions_run_in_order() {
+  ToyMachine machine(2);
+  const Program program = machine.compile({{&kAppend, {1, 1}, -1}});
+  const Pass pass = ToyMachine::pass_over(program);
+  Ticket last = 0;
+  for (uint32_t i = 0; i < 3; ++i) {
+    std::array<Row, 1> rows{};
+    rows[0].position = 10 * i;
+    uint32_t value = i + 1;
+    const std::array<Update, 1> updates{
+        {{machine.data.binding(), std::as_bytes(std::span(&value, 1))}}};
+    Replay replay;
+    replay.steps = 2;
+    replay.updates = updates;
+    replay.passes = std::span(&pass, 1);
+    if (i != 1) replay.rows = rows;  // the second goes on with the rows that are there
+    last = machine.device->submit(replay);
+    value = 99;  // what was submitted is a copy
+    rows[0].position = 99;
+  }
+  const uint32_t* words = machine.contents<uint32_t>();
+  check(words[100] == 0, "nothing runs before wait");
+  const Outcome outcome = machine.device->wait(last, kLong);
+  check(outcome.finished && outcome.steps_done == 2 && outcome.label.empty(),
+        "the last submission is done");
+  constexpr std::array<uint32_t, 6> kExpected{100, 101, 202, 203, 320, 321};
+  check(words[100] == 6 && std::equal(kExpected.begin(), kExpected.end(), words + 101),
+        "updates, rows and steps of three submissions take effect in order");
+  check(machine.device->wait(last - 1, kLong).steps_done == 2, "an outcome is kept for a while");
+}
+
+void nap(const Call& call, uint64_t, uint64_t, std::byte*) {
+  std::this_thread::sleep_for(milliseconds(toy(call).milliseconds));
+  ++*reinterpret_cast<uint32_t*>(call.operands[0]);
+}
+constexpr Kernel kNap{toy_slices, nap, nullptr};
+
+void test_time_out() {
+  ToyMachine machine(2);
+  const Pass pass = ToyMachine::pass_over(machine.compile({{&kNap, {1, 0, 0, 10}, -1}}));
+  const Ticket ticket = machine.submit(std::span(&pass, 1), 20);
+  const Ticket next = machine.submit(std::span(&pass, 1), 1);
+  const Outcome none = machine.device->wait(ticket, milliseconds(0));
+  check(!none.finished && none.steps_done == 1, "a time-out of nothing leaves room for one step");
+  const Outcome some = machine.device->wait(ticket, milliseconds(45));
+  check(!some.finished && some.steps_done > 1 && some.steps_done < 20,
+        "a time-out comes between steps");
+  const Outcome later = machine.device->wait(next, milliseconds(0));
+  check(!later.finished && later.steps_done == 0, "a later submission waits for the earlier one");
+  const Outcome all = machine.device->wait(ticket, kLong);
+  check(all.finished && all.steps_done == 20, "another wait goes on where the first stopped");
+  check(*machine.contents<uint32_t>() == 20, "every step ran once");
+  check(machine.device->wait(next, milliseconds::max()).finished, "the longest time-out is one");
+}
+
+void complain(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+  for (uint64_t i = begin; i < end; ++i)
+    if (toy(call).value == reinterpret_cast<uint32_t*>(call.operands[0])[0])
+      cpu::record_status(call.status, kStatusNotANumber, toy(call).scratch_bytes,
+                         static_cast<uint32_t>(i));
+}
+constexpr Kernel kComplain{toy_slices, complain, nullptr};
+constexpr Kernel kBump{toy_slices,
+                       [](const Call& call, uint64_t, uint64_t, std::byte*) {
+                         ++*reinterpret_cast<uint32_t*>(call.operands[0]);
+                       },
+                       nullptr};
+
+void test_status(uint32_t threads) {
+  ToyMachine machine(threads);
+  // In the step that finds a 3, commands 1 and 2 complain, at the same time.
+  const Program program = machine.compile({{&kBump, {1}, -1},
+                                           {&kComplain, {1, 3, 7}, 0},
+                                           {&kComplain, {64, 3, 8}, 0},
+                                           {&kComplain, {1, 9, 9}, 0}});
+  const Outcome outcome = machine.run(program, 10);
+  check(outcome.finished && outcome.steps_done == 3,
+        "the steps after the one that recorded do not run");
+  check(*machine.contents<uint32_t>() == 3, "and leave memory alone");
+  check(outcome.status.code == kStatusNotANumber && outcome.status.row == 7 &&
+            outcome.label == "command 1",
+        "the first command in the order of the table is named");
+  check(reinterpret_cast<const Status*>(machine.status.get().contents)->row == 7,
+        "the status is in its memory");
+  const Outcome next = machine.run(program, 2);
+  check(next.steps_done == 2 && next.status.code == kStatusOk && next.label.empty(),
+        "the next submission is clean");
+  check(reinterpret_cast<const Status*>(machine.status.get().contents)->code == kStatusOk,
+        "and so is the memory");
+}
+
+void note_extent(const Call& call, uint64_t, uint64_t, std::byte*) {
+  auto* words = reinterpret_cast<uint32_t*>(call.operands[0]) + toy(call).value;
+  words[0] = call.first_row;
+  words[1] = call.n_rows;
+  words[2] = call.first_span;
+  words[3] = call.n_spans;
+}
+constexpr Kernel kNoteExtent{toy_slices, note_extent, nullptr};
+
+void test_extents() {
+  ToyMachine machine(1);
+  const Program program = machine.compile(
+      {{&kNoteExtent, {1, 0}, -1, Symbol::rows}, {&kNoteExtent, {1, 4}, -1, Symbol::head_rows}});
+  const Pass pass{program, 2, 5, 1, 3, 4, 6};
+  machine.device->wait(machine.submit(std::span(&pass, 1)), kLong);
+  constexpr std::array<uint32_t, 8> kExpected{2, 5, 4, 6, 1, 3, 4, 6};
+  check(std::equal(kExpected.begin(), kExpected.end(), machine.contents<uint32_t>()),
+        "rows and head rows are told apart, spans are given to both");
+
+  const Pass no_heads{program, 0, 1, 0, 0, 0, 0};
+  std::fill_n(machine.contents<uint32_t>(), 8, 77u);
+  machine.device->wait(machine.submit(std::span(&no_heads, 1)), kLong);
+  check(machine.contents<uint32_t>()[1] == 1 && machine.contents<uint32_t>()[5] == 77,
+        "a command over no rows is not called");
+
+  const Program zero = machine.compile({{&kNoteExtent, {0, 0}, -1}, {&kNoteExtent, {0, 0}, 0}});
+  const Program empty = machine.compile({});
+  check(machine.run(zero).finished && machine.run(empty, 3).steps_done == 3,
+        "no slices, and no commands, are nothing to do");
+  check(machine.device->wait(machine.submit({}, 2), kLong).steps_done == 2,
+        "and neither are no passes");
+}
+
+void use_scratch(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+  auto* counts = reinterpret_cast<uint32_t*>(call.operands[0]);
+  for (uint64_t i = begin; i < end; ++i) {
+    std::memset(scratch, static_cast<int>(i & 0xff), toy(call).scratch_bytes);
+    std::this_thread::yield();
+    const bool mine = std::all_of(scratch, scratch + toy(call).scratch_bytes, [&](std::byte value) {
+      return value == static_cast<std::byte>(i & 0xff);
+    });
+    counts[i] += mine && reinterpret_cast<uintptr_t>(scratch) % 64 == 0;
+  }
+}
+constexpr Kernel kUseScratch{toy_slices, use_scratch, toy_scratch};
+
+void test_scratch() {
+  ToyMachine machine(3);
+  machine.run(machine.compile({{&kUseScratch, {200, 0, 1000}, -1}}));
+  machine.run(machine.compile({{&kUseScratch, {200, 0, 5001}, -1}}));
+  const uint32_t* counts = machine.contents<uint32_t>();
+  check(std::all_of(counts, counts + 200, [](uint32_t count) { return count == 2; }),
+        "every worker has aligned scratch of its own, as much as the largest command asks for");
+}
+
+void test_no_allocation(uint32_t threads) {
+  ToyMachine machine(threads);
+  const std::array<Pass, 3> passes{
+      ToyMachine::pass_over(machine.compile({{&kUseScratch, {20, 0, 64}, -1}, {&kBump, {1}, 0}})),
+      ToyMachine::pass_over(machine.compile({{&kBump, {1}, -1}})),
+      ToyMachine::pass_over(machine.compile({{&kBump, {1}, -1}, {&kComplain, {4, 40}, 0}}))};
+  std::array<Row, ToyMachine::kRows> rows{};
+  std::array<Span, ToyMachine::kRows> spans{};
+  const std::array<std::byte, 16> bytes{};
+  const Update update{machine.data.binding(64), bytes};
+  const std::array<Update, 4> updates{update, update, update, update};
+  const Replay replay{3, rows, spans, updates, passes};
+  const long n = count_allocations([&] {
+    for (int i = 0; i < 100; ++i) {
+      machine.device->submit(replay);
+      machine.device->wait(machine.device->submit(replay), kLong);
+    }
+  });
+  check(n == 0, "submit and wait allocate nothing, with " + std::to_string(threads) + " threads");
+  check(count_allocations([] { std::free(std::malloc(8)); }) == 1 || n == 0, "the hook counts");
+}
+
+double processor_seconds() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  const auto seconds = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+  };
+  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+void test_idle_helpers_sleep() {
+  ToyMachine machine(2);
+  const Program program = machine.compile({{&kBump, {1}, -1}});
+  machine.run(program);
+  std::this_thread::sleep_for(milliseconds(100));
+  const double before = processor_seconds();
+  std::this_thread::sleep_for(milliseconds(500));
+  const double spent = processor_seconds() - before;
+  check(spent < 0.05,
+        "half a second of idleness costs " + std::to_string(spent) + " s of processor time");
+  check(machine.run(program).finished, "and they wake up again");
+}
+
+template <class Run>
+bool refuses(Run&& run) {
+  return contains(message_of<DeviceError>(run),
+                  "forked after the model was loaded; load it again in the child");
+}
+
+void test_fork(bool with_helpers) {
+  auto machine = std::make_unique<ToyMachine>(2);
+  Program program{};
+  Pass pass{};
+  Ticket ticket = 0;
+  if (with_helpers) {
+    program = machine->compile({{&kBump, {1}, -1}});
+    machine->run(program);
+    pass = ToyMachine::pass_over(program);
+    ticket = machine->submit(std::span(&pass, 1));
+  }
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that hangs is a failure
+    Device& device = *machine->device;
+    int failures = !refuses([&] { device.wait(ticket, kLong); });
+    failures += !refuses([&] { device.submit({}); });
+    failures += !refuses([&] { device.allocate(16, "x"); });
+    failures += !refuses([&] { device.compile({}, {}); });
+    failures += !refuses([&] { device.set_limits({}); });
+    machine.reset();  // the buffers, then the device
+    _exit(failures);
+  }
+  int state = 0;
+  waitpid(child, &state, 0);
+  check(WIFEXITED(state) && WEXITSTATUS(state) == 0,
+        std::string("a forked child is refused and ends") +
+            (with_helpers ? "" : ", also without helpers"));
+  if (with_helpers) check(machine->device->wait(ticket, kLong).finished, "the parent goes on");
+}
+
+void test_mistakes_are_named() {
+  ToyMachine machine(1);
+  Device& device = *machine.device;
+  const auto argument_error = [](auto&& run, std::string_view part, std::string_view what) {
+    const std::string message = message_of<ArgumentError>(run);
+    check(contains(message, part), std::string(what) + ": \"" + message + "\"");
+  };
+  const auto device_error = [](auto&& run, std::string_view part, std::string_view what) {
+    const std::string message = message_of<DeviceError>(run);
+    check(contains(message, part), std::string(what) + ": \"" + message + "\"");
+  };
+  const Pass pass = ToyMachine::pass_over(machine.compile({{&kBump, {1}, -1}}));
+  const std::array<Pass, 1> passes{pass};
+  argument_error([&] { machine.submit(std::vector<Pass>(4, pass)); }, "4 passes, the limit is 3",
+                 "passes");
+  std::vector<Row> rows(17);
+  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "17 rows, the limit is 16",
+                 "rows");
+  argument_error([&] { device.submit({1, std::span(rows).first(2), {}, {}, {}}); }, "no pass",
+                 "rows without pass");
+  const std::array<Pass, 1> too_far{ToyMachine::pass_over(pass.program, 17)};
+  argument_error([&] { machine.submit(too_far); }, "17 rows in a pass", "rows of a pass");
+  const std::array<std::byte, 80> bytes{};
+  const Update outside{machine.data.binding(ToyMachine::kDataBytes - 8),
+                       std::span(bytes).first(16)};
+  argument_error([&] { machine.submit(passes, 1, std::span(&outside, 1)); }, "leaves its buffer",
+                 "update");
+  const Update large{machine.data.binding(), bytes};
+  argument_error([&] { machine.submit(passes, 1, std::span(&large, 1)); },
+                 "80 update bytes, the limit is 64", "bytes");
+  argument_error([&] { device.wait(1, kLong); }, "never given out", "ticket");
+  argument_error([&] { machine.compile({{&kBump, {1}, 0}}); }, "not an earlier one",
+                 "a command that waits for itself");
+  argument_error([&] { machine.compile({{nullptr, {1}, -1}}); }, "no pipeline", "pipeline");
+  argument_error(
+      [&] {
+        device.write(machine.data.binding(ToyMachine::kDataBytes - 1), std::span(bytes).first(2));
+      },
+      "leaves the buffer", "write");
+
+  Ticket ticket = 0;
+  for (int i = 0; i < 8; ++i) ticket = machine.submit(passes);
+  device_error([&] { machine.submit(passes); }, "8 submissions are in flight", "a full queue");
+  device_error([&] { device.write(machine.data.binding(), bytes); }, "in flight",
+               "write in flight");
+  std::array<std::byte, 8> out{};
+  device_error([&] { device.read(machine.data.binding(), out); }, "in flight", "read in flight");
+  device.wait(ticket, kLong);
+  device.write(machine.data.binding(), bytes);
+  for (int i = 0; i < 8; ++i) device.wait(machine.submit(passes), kLong);
+  argument_error([&] { device.wait(ticket, kLong); }, "no longer kept", "an old ticket");
+
+  argument_error([] { create_device("abacus"); }, "known are auto, cpu", "unknown device");
+  argument_error([] { create_device("cpu", {.threads = 257}); }, "256 or fewer",
+                 "too many threads");
+  argument_error([] { create_device("cpu", {.isa = "sse9"}); }, "not one of generic",
+                 "unknown level");
+  check(create_device("cpu", {.threads = 3})->chip().workers == 3,
+        "threads asked for are threads given");
+  check(create_device("cpu")->chip().workers >= 1, "there is a number of threads without asking");
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main() {
+  using namespace akunu::test;
+  // First, while there is one thread only: sanitizers want it so.
+  test_fork(false);
+  test_fork(true);
+  for (const uint32_t threads : {1u, 2u, 3u}) {
+    test_every_slice_runs_once(threads);
+    test_commands_wait_for_what_they_read(threads);
+    test_status(threads);
+    test_no_allocation(threads);
+  }
+  test_independent_commands_overlap();
+  test_submissions_run_in_order();
+  test_time_out();
+  test_extents();
+  test_scratch();
+  test_idle_helpers_sleep();
+  test_mistakes_are_named();
+  return summary();
+}

@@ -1,0 +1,247 @@
+// What the CPU device learns from the system: container limits, memory, instruction set levels; and
+// the memory it gives out.
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include "core/error.h"
+#include "cpu/cgroup.h"
+#include "cpu/cpu_device.h"
+#include "cpu/isa_level.h"
+#include "cpu/kernel_table.h"
+#include "cpu/memory.h"
+#include "cpu/thread_pool.h"
+#include "unit/check.h"
+
+namespace akunu::test {
+namespace {
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// A tree of files below a folder of its own.
+class FakeSystem {
+ public:
+  FakeSystem()
+      : root_(std::filesystem::temp_directory_path() / ("akunu-" + std::to_string(getpid()))) {
+    std::filesystem::remove_all(root_);
+  }
+  ~FakeSystem() { std::filesystem::remove_all(root_); }
+  void add(const std::string& path, const std::string& text) {
+    std::filesystem::create_directories((root_ / path).parent_path());
+    std::ofstream(root_ / path) << text;
+  }
+  std::string root() const { return root_.string(); }
+
+ private:
+  std::filesystem::path root_;
+};
+
+constexpr const char* kMeminfo =
+    "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    600 kB\nHugePages_Total:   "
+    "    0\n";
+
+void test_without_groups() {
+  FakeSystem system;
+  system.add("proc/meminfo", kMeminfo);
+  check(!cpu::processor_quota(system.root()) && !cpu::group_memory_left(system.root()),
+        "no group, no limit");
+  check(cpu::available_memory(system.root()) == 600 * 1024, "MemAvailable is what is available");
+  check(cpu::total_memory(system.root()) == 1000 * 1024, "MemTotal is what there is");
+}
+
+void test_version_2() {
+  FakeSystem system;
+  system.add("proc/meminfo", kMeminfo);
+  system.add("proc/self/cgroup", "0::/a/b\n");
+  system.add("proc/self/mountinfo",
+             "29 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw\n");
+  system.add("sys/fs/cgroup/a/b/cpu.max", "max 100000\n");
+  system.add("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+  system.add("sys/fs/cgroup/a/b/memory.max", "max\n");
+  system.add("sys/fs/cgroup/a/b/memory.current", "5\n");
+  system.add("sys/fs/cgroup/a/memory.max", "400000\n");
+  system.add("sys/fs/cgroup/a/memory.current", "300000\n");
+  system.add("sys/fs/cgroup/a/memory.stat", "anon 1\ninactive_file 50000\nactive_file 7\n");
+  check(cpu::processor_quota(system.root()) == 1.5, "a parent's quota holds");
+  check(cpu::group_memory_limit(system.root()) == 400'000, "a parent's memory limit holds");
+  check(cpu::available_memory(system.root()) == 150'000, "cache that can be dropped is not use");
+  check(cpu::total_memory(system.root()) == 400'000, "there is no more memory than the limit");
+}
+
+void test_version_1() {
+  FakeSystem system;
+  system.add("proc/meminfo", kMeminfo);
+  system.add("proc/self/cgroup", "4:memory:/docker/1\n2:cpu,cpuacct:/docker/1\n1:name=systemd:/\n");
+  // A container sees its own group as the root of the mount.
+  system.add("proc/self/mountinfo",
+             "33 31 0:30 /docker/1 /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct\n"
+             "35 31 0:32 /docker/1 /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n");
+  system.add("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "50000\n");
+  system.add("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_period_us", "100000\n");
+  system.add("sys/fs/cgroup/memory/memory.limit_in_bytes", "500000\n");
+  system.add("sys/fs/cgroup/memory/memory.usage_in_bytes", "600000\n");
+  check(cpu::processor_quota(system.root()) == 0.5, "half a processor");
+  check(cpu::group_memory_left(system.root()) == 0, "more use than limit leaves nothing");
+  system.add("sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n");
+  system.add("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
+  check(!cpu::processor_quota(system.root()) && !cpu::group_memory_limit(system.root()),
+        "-1 and 2^63 are no limit");
+}
+
+void test_damaged_system_files() {
+  for (const char* text :
+       {"", "\n", "0", "::::", "29 23 - - -", "0::", "29 23 0:26 / /x rw - cgroup2"}) {
+    FakeSystem system;
+    for (const char* file : {"proc/meminfo", "proc/self/cgroup", "proc/self/mountinfo"})
+      system.add(file, text);
+    check(!cpu::processor_quota(system.root()) && cpu::available_memory(system.root()) > 0,
+          "nonsense is read as nothing known");
+  }
+}
+
+void test_this_machine() {
+  check(cpu::usable_processors() >= 1, "there is a processor");
+  check(cpu::available_memory() > 0 && cpu::available_memory() <= cpu::total_memory(),
+        "there is memory");
+  check(!cpu::cpu_name().empty(), "the CPU has a name");
+}
+
+void test_levels() {
+  unsetenv("AKUNU_CPU_ISA");
+  const cpu::IsaChoice best = cpu::choose_isa_level("");
+  check(contains(best.reason, "best"), "without a wish it is the best");
+  for (const cpu::IsaLevelInfo& info : cpu::isa_levels()) {
+    if (!info.is_available()) {
+      check(contains(message_of<ArgumentError>([&] { cpu::choose_isa_level(info.name); }),
+                     "does not offer"),
+            "a level that is missing is refused");
+      continue;
+    }
+    check(cpu::choose_isa_level(info.name).level == info.level,
+          "an available level can be asked for");
+    setenv("AKUNU_CPU_ISA", std::string(info.name).c_str(), 1);
+    const std::shared_ptr<Device> device = create_cpu_device({});
+    check(device->chip().level == info.name && contains(device->chip().reason, "AKUNU_CPU_ISA"),
+          "the environment forces a level, and the chip says so");
+    unsetenv("AKUNU_CPU_ISA");
+  }
+  setenv("AKUNU_CPU_ISA", "avx9", 1);
+  const std::string message = message_of<ArgumentError>([] { create_cpu_device({}); });
+  check(contains(message, "\"avx9\" (from AKUNU_CPU_ISA)") &&
+            contains(message, "available here: generic"),
+        message);
+  check(create_cpu_device({.threads = 0, .isa = "generic"})->chip().level == "generic",
+        "the caller's wish goes first");
+  unsetenv("AKUNU_CPU_ISA");
+}
+
+// The forced level's kernels are the ones that run: no two levels share one.
+void test_every_level_has_kernels_of_its_own() {
+  std::set<const void*> kernels;
+  size_t n = 0;
+  for (const cpu::IsaLevelInfo& info : cpu::isa_levels()) {
+    if (!info.is_available()) continue;
+    const std::shared_ptr<Device> device =
+        create_cpu_device({.threads = 1, .isa = std::string(info.name)});
+    for (uint32_t i = 0; i < kOperationCount; ++i) {
+      KernelRequest request;
+      request.operation = static_cast<Operation>(i);
+      const OperationInfo& operation = operation_info(request.operation);
+      size_t n_weights = 0;
+      for (const OperandInfo& operand : operation.operands)
+        if (operand.kind == OperandKind::weight && !operand.optional)
+          request.weights[n_weights++] = Format::f32;
+      const Pipeline pipeline = device->find_kernel(request);
+      check(static_cast<bool>(pipeline),
+            std::string(info.name) + " has " + std::string(operation.name));
+      check(pipeline.handle == cpu::find_kernel(info.level, request),
+            "the device has the kernels of its level");
+      kernels.insert(pipeline.handle);
+      ++n;
+    }
+  }
+  check(kernels.size() == n, "no kernel serves two operations or two levels");
+}
+
+void test_memory() {
+  const std::shared_ptr<Device> device = create_cpu_device({.threads = 1, .isa = {}});
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{1}, uint64_t{100'000}, uint64_t{3'000'000}}) {
+    const Buffer buffer = device->allocate(bytes, "blocks");
+    bool zero = true;
+    for (uint64_t i = 0; i < bytes; ++i) zero &= buffer.contents[i] == std::byte{0};
+    check(
+        zero && buffer.handle != nullptr && reinterpret_cast<uintptr_t>(buffer.contents) % 64 == 0,
+        "memory is zeroed and aligned");
+    const std::vector<MemoryUse> uses = device->memory_use();
+    check(bytes == 0 ? uses.empty()
+                     : uses.size() == 1 && uses[0].label == "blocks" && uses[0].bytes == bytes,
+          "and counted by its label");
+    device->release(buffer);
+    check(device->memory_use().empty(), "until it is released");
+  }
+  const std::string message =
+      message_of<OutOfMemoryError>([&] { device->allocate(uint64_t{1} << 50, "the cache"); });
+  check(contains(message, "the cache needs 1125899906842624 bytes, ") &&
+            contains(message, "are available"),
+        message);
+  check(!message_of<OutOfMemoryError>([&] { device->allocate(UINT64_MAX, "all"); }).empty(),
+        "2^64 - 1 bytes are too many");
+  check(device->memory_use().empty(), "what was refused is not counted");
+}
+
+void test_weights() {
+  const std::shared_ptr<Device> device = create_cpu_device({.threads = 1, .isa = {}});
+  const auto file = std::make_shared<std::vector<std::byte>>(4096, std::byte{42});
+  const auto source = [&](uint64_t offset, uint64_t bytes, Format format, uint64_t rows,
+                          uint64_t k) {
+    return WeightSource{"blk.0", std::span(*file).subspan(offset, bytes), format, rows, k, file};
+  };
+  const Weight mapped = device->import_weight(source(2, 3 * 18, Format::q4_0, 3, 32));
+  check(mapped.binding.buffer.contents == file->data() + 2,
+        "two bytes of alignment do for half scales: no copy");
+  check(file.use_count() == 2, "the file stays open");
+  const Weight copied = device->import_weight(source(2, 4 * 2 * 8, Format::f32, 2, 8));
+  check(copied.binding.buffer.contents != file->data() + 2 &&
+            copied.binding.buffer.contents[63] == std::byte{42},
+        "floats at an odd place are copied");
+  uint64_t n_mapped = 0, n_copied = 0;
+  for (const MemoryUse& use : device->memory_use()) (use.mapped ? n_mapped : n_copied) += use.bytes;
+  check(n_mapped == 54 && n_copied == 64, "mapped and copied bytes are counted apart");
+  const std::array<std::byte, 1> byte{};
+  check(!message_of<ArgumentError>([&] { device->write(mapped.binding, byte); }).empty(),
+        "mapped files are not written");
+  device->release_weight(mapped);
+  device->release_weight(copied);
+  check(file.use_count() == 1 && device->memory_use().empty(), "releasing lets go of the file");
+
+  const auto refused = [&](const WeightSource& wrong, std::string_view part) {
+    const std::string message = message_of<ArgumentError>([&] { device->import_weight(wrong); });
+    check(contains(message, "blk.0") && contains(message, part), message);
+  };
+  refused(source(0, 18, Format::q4_0, 1, 31), "multiple of 32");
+  refused(source(0, 100, Format::f32, 5, 6), "has 100 bytes");
+  refused(source(0, 0, Format::f32, uint64_t{1} << 62, 4), "has 0 bytes");
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main() {
+  using namespace akunu::test;
+  test_without_groups();
+  test_version_2();
+  test_version_1();
+  test_damaged_system_files();
+  test_this_machine();
+  test_levels();
+  test_every_level_has_kernels_of_its_own();
+  test_memory();
+  test_weights();
+  return summary();
+}
