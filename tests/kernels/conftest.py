@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from harness import On, pack_params, plain_step, run
 
-from akunu.errors import DeviceError
+from akunu.errors import ArgumentError, DeviceError
 
 LEVELS = ["generic", "avx2"]
 
@@ -15,7 +15,7 @@ def why_missing(level: str) -> str | None:
     data = np.zeros((1, 1), np.float32)
     try:
         run("add", [data, data.copy()], pack_params("add", 1), plain_step(1), On(level))
-    except DeviceError as error:
+    except (ArgumentError, DeviceError) as error:
         return str(error)
     return None
 
