@@ -57,6 +57,10 @@ struct Avx2 {
     for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
   }
   static float half_to_float(uint16_t h) { return _cvtsh_ss(h); }
+  // Spread before it is converted: one instruction less on the port that shuffles.
+  static Vector broadcast_half(uint16_t h) {
+    return _mm256_cvtph_ps(_mm_set1_epi16(static_cast<int16_t>(h)));
+  }
 
   static Vector add(Vector a, Vector b) { return _mm256_add_ps(a, b); }
   static Vector subtract(Vector a, Vector b) { return _mm256_sub_ps(a, b); }

@@ -68,6 +68,7 @@ struct Generic {
     for (uint32_t i = 0; i < n; ++i) p[i] = float_to_half(lane[i]);
   }
   static float half_to_float(uint16_t h) { return half4(Bits4{h, 0, 0, 0})[0]; }
+  static Vector broadcast_half(uint16_t h) { return broadcast(half_to_float(h)); }
 
   static Vector add(Vector a, Vector b) { return {a.low + b.low, a.high + b.high}; }
   static Vector subtract(Vector a, Vector b) { return {a.low - b.low, a.high - b.high}; }
@@ -185,13 +186,15 @@ struct Generic {
   static Floats4 power4(Floats4 v) {
     return (Floats4)((__builtin_convertvector(v, Ints4) + 127) << 23);
   }
-  // Shifted into place, a half's exponent is 112 too small: one exact product puts that right,
-  // subnormals included. Infinity and NaN need their exponent filled.
+  // Shifted into place, a half's exponent is 112 too small. A subnormal half gets an exponent and
+  // loses it again by subtraction: a product would do, but on a slow path of many processors.
   static Floats4 half4(Bits4 h) {
     const Bits4 magnitude = (h & 0x7fffu) << 13;
-    const Floats4 scaled = floats(magnitude) * 0x1p112f;
     const Bits4 special = (Bits4)(magnitude >= (0x7c00u << 13)) & 0x7f800000u;
-    return floats(bits(scaled) | special | (h & 0x8000u) << 16);
+    const Bits4 normal = (magnitude + (112u << 23)) | special;
+    const Floats4 subnormal = floats(magnitude + (113u << 23)) - 0x1p-14f;
+    const Floats4 size = select4((Ints4)(magnitude < (0x0400u << 13)), subnormal, floats(normal));
+    return floats(bits(size) | (h & 0x8000u) << 16);
   }
   static uint16_t float_to_half(float x) {
     uint32_t all;

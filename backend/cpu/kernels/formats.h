@@ -144,7 +144,7 @@ struct Q4_0 {
   static Block unpack(const std::byte* row, uint32_t b) {
     const std::byte* block = row + uint64_t{kBlockBytes} * b;
     return {Isa::unpack_nibbles(reinterpret_cast<const uint8_t*>(block + 2)),
-            Isa::broadcast(Isa::half_to_float(load_unaligned<uint16_t>(block)))};
+            Isa::broadcast_half(load_unaligned<uint16_t>(block))};
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t) { return unpack(row, b); }
   // sum (nibble - 8) q = sum nibble q - 8 sum q, in whole numbers.
@@ -180,7 +180,7 @@ struct Q8_0 {
   static Block unpack(const std::byte* row, uint32_t b) {
     const std::byte* block = row + uint64_t{kBlockBytes} * b;
     return {Isa::load_bytes(reinterpret_cast<const int8_t*>(block + 2)),
-            Isa::broadcast(Isa::half_to_float(load_unaligned<uint16_t>(block)))};
+            Isa::broadcast_half(load_unaligned<uint16_t>(block))};
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t) { return unpack(row, b); }
   static Vector accumulate(Vector sum, const Block& weights, const typename Input::Block& input) {
