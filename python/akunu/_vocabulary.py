@@ -8,15 +8,26 @@ a `Vocabulary` or raises a `ModelFormatError` that names the key and, in arrays,
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from akunu._pretokenizers import BY_NAME, PreTokenizer
 from akunu.errors import ModelFormatError, UnsupportedModelError
+
+
+class Metadata(Protocol):
+    """Keys and values of a GGUF file; a dict has the form, and `akunu._core.GgufFile`."""
+
+    def __contains__(self, key: object, /) -> bool:
+        """Whether the file has `key`."""
+
+    def __getitem__(self, key: str, /) -> object:
+        """Return the value of `key`."""
+
 
 NORMAL: Final = 1
 UNKNOWN: Final = 2
@@ -105,7 +116,7 @@ def byte_of(token: str) -> int | None:
 class _Reader:
     """Typed access to the metadata; a value of another type is a ModelFormatError."""
 
-    def __init__(self, metadata: Mapping[str, object]) -> None:
+    def __init__(self, metadata: Metadata) -> None:
         self._metadata = metadata
 
     def _get(self, key: str) -> object:
@@ -178,7 +189,7 @@ class _Reader:
         return array
 
 
-def read_vocabulary(metadata: Mapping[str, object]) -> Vocabulary:
+def read_vocabulary(metadata: Metadata) -> Vocabulary:
     """Read and check the keys `tokenizer.*`.
 
     Raises ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer

@@ -24,7 +24,7 @@ class DeviceError(AkunuError):
 
 
 class OutOfMemoryError(AkunuError, MemoryError):
-    """A model does not fit; the message says how much is needed, for what, and how much there is."""
+    """A model does not fit; the message says how much is needed, for what, and what there is."""
 
 
 class ContextOverflowError(AkunuError):

@@ -29,6 +29,7 @@ from akunu._vocabulary import (
     SPACE,
     UNKNOWN,
     USER_DEFINED,
+    Metadata,
     Vocabulary,
     byte_of,
     read_vocabulary,
@@ -72,7 +73,7 @@ class Tokenizer:
             raise type(error)(message if name in message else f"{name}: {message}") from None
 
     @classmethod
-    def from_metadata(cls, metadata: Mapping[str, object]) -> Tokenizer:
+    def from_metadata(cls, metadata: Metadata) -> Tokenizer:
         """Build a tokenizer from the keys `tokenizer.*` of a GGUF file.
 
         `metadata` needs `key in metadata` and `metadata[key]` only; arrays of numbers may be NumPy

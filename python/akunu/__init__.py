@@ -1,0 +1,78 @@
+"""akunu runs language models on the machine you own.
+
+>>> import akunu
+>>> with akunu.load() as model:  # the small model inside the package; or a GGUF file's path
+...     text = model.generate("Hello", max_tokens=8)
+
+Importing akunu is cheap and changes nothing: what a name needs is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from akunu.errors import (
+    AkunuError,
+    ArgumentError,
+    ContextOverflowError,
+    DeviceError,
+    ModelFormatError,
+    OutOfMemoryError,
+    UnsupportedModelError,
+)
+
+if TYPE_CHECKING:
+    from akunu.model import MemoryReport, Model, ModelConfig, load
+    from akunu.options import LoadOptions, SamplingOptions
+    from akunu.text_stream import TextStream
+    from akunu.tokenizer import Tokenizer
+
+    __version__: str
+
+__all__ = [
+    "AkunuError",
+    "ArgumentError",
+    "ContextOverflowError",
+    "DeviceError",
+    "LoadOptions",
+    "MemoryReport",
+    "Model",
+    "ModelConfig",
+    "ModelFormatError",
+    "OutOfMemoryError",
+    "SamplingOptions",
+    "TextStream",
+    "Tokenizer",
+    "UnsupportedModelError",
+    "__version__",
+    "load",
+]
+
+_HOMES = {
+    "LoadOptions": "akunu.options",
+    "MemoryReport": "akunu.model",
+    "Model": "akunu.model",
+    "ModelConfig": "akunu.model",
+    "SamplingOptions": "akunu.options",
+    "TextStream": "akunu.text_stream",
+    "Tokenizer": "akunu.tokenizer",
+    "load": "akunu.model",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value: object = version("akunu")
+    elif name in _HOMES:
+        value = getattr(import_module(_HOMES[name]), name)
+    else:
+        raise AttributeError(f"module 'akunu' has no attribute {name!r}")
+    globals()[name] = value  # the next access does not come here
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

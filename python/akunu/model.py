@@ -1,0 +1,527 @@
+"""A loaded model: text in, text out.
+
+>>> import akunu
+>>> with akunu.load() as model:
+...     reply = model.chat([{"role": "user", "content": "Hello!"}], max_tokens=20)
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu import _core
+from akunu.chat import ChatTemplate, encode_chat
+from akunu.errors import AkunuError, ArgumentError
+from akunu.options import LoadOptions, SamplingArguments, SamplingOptions
+from akunu.text_stream import TextStream
+from akunu.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+_DATA = Path(__file__).parent / "data"
+
+# The models inside the package, by the names that `load` knows.
+PACKAGED_MODELS: Mapping[str, Path] = {"ember": _DATA / "ember-q8_0.gguf"}
+
+_NO_LIMIT = 2**32 - 1  # more tokens than any context holds
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """What a model's file says about its shape."""
+
+    architecture: str
+    """The family, as GGUF names it: "llama", "qwen2", "qwen3"."""
+    name: str
+    """The model's own name, "" where the file has none."""
+    dim: int
+    """Numbers per position in the residual stream."""
+    n_layers: int
+    """Number of layers."""
+    n_heads: int
+    """Query heads per layer."""
+    n_kv_heads: int
+    """Key and value heads per layer; fewer than `n_heads` where heads share them."""
+    head_dim: int
+    """Numbers per head."""
+    ffn_dim: int
+    """Width of the feed-forward layers."""
+    vocab_size: int
+    """Rows of the logits; the tokenizer may have fewer tokens."""
+    context_length: int
+    """Positions that the model was trained on; `Model.context` says how many it has here."""
+    rope_theta: float
+    """Base of the rotary position embedding."""
+    rope_dim: int
+    """How many of the `head_dim` numbers are rotated."""
+    norm_epsilon: float
+    """What the norms add to the mean square."""
+
+
+class MemoryReport(Mapping[str, int]):
+    """Bytes of memory by what they are for, "total" included; `print` shows a table.
+
+    >>> print(MemoryReport({"weights": 3 << 20, "cache": 1 << 20, "total": 4 << 20}))
+    weights   3.0 MiB
+    cache     1.0 MiB
+    total     4.0 MiB
+    """
+
+    def __init__(self, bytes_by_label: Mapping[str, int]) -> None:
+        """Keep a copy of `bytes_by_label`."""
+        self._bytes = dict(bytes_by_label)
+
+    def __getitem__(self, label: str) -> int:
+        """Return the bytes of one label."""
+        return self._bytes[label]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the labels, "total" last."""
+        return iter(self._bytes)
+
+    def __len__(self) -> int:
+        """Return the number of labels."""
+        return len(self._bytes)
+
+    def __repr__(self) -> str:
+        """Show the numbers themselves."""
+        return f"MemoryReport({self._bytes})"
+
+    def __str__(self) -> str:
+        """Show one line per label."""
+        shown = {label: f"{size / 2**20:.1f} MiB" for label, size in self._bytes.items()}
+        left = max(map(len, shown), default=0)
+        right = max(map(len, shown.values()), default=0)
+        return "\n".join(f"{label:<{left}}  {size:>{right}}" for label, size in shown.items())
+
+
+class Model:
+    """A model that is ready to generate; `load` makes it.
+
+    Several threads may use one model: their texts are generated side by side, and none of them
+    changes another. Close it, or use it in a `with` block, to free its memory at once; after that
+    every use raises AkunuError. After `os.fork()` a model works in the parent only.
+    """
+
+    def __init__(self, native: _core.NativeModel, tokenizer: Tokenizer, path: Path) -> None:
+        """Use `akunu.load`."""
+        self._native: _core.NativeModel | None = native
+        self._tokenizer = tokenizer
+        self._config = ModelConfig(**native.config)
+        self._context = native.context
+        self._notes = tuple(native.notes)
+        self._path = path
+
+    @property
+    def path(self) -> Path:
+        """The file that the model came from."""
+        return self._path
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer; it outlives the model."""
+        return self._tokenizer
+
+    @property
+    def config(self) -> ModelConfig:
+        """What the file says about the model's shape."""
+        return self._config
+
+    @property
+    def context(self) -> int:
+        """Positions that one text can have, prompt and reply together."""
+        return self._context
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the load decided that you might not expect, a line each.
+
+        An example: "context reduced from 131072 to 40960 positions: ...".
+        """
+        return self._notes
+
+    @property
+    def memory(self) -> MemoryReport:
+        """Bytes that the model takes, by what they are for."""
+        return MemoryReport(self._open().memory)
+
+    @overload
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        *,
+        stream: Literal[False] = False,
+        **sampling: Unpack[SamplingArguments],
+    ) -> str: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        *,
+        stream: Literal[True],
+        **sampling: Unpack[SamplingArguments],
+    ) -> TextStream: ...
+
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        frequency_penalty: float = 0.0,
+        presence_penalty: float = 0.0,
+        penalty_window: int = 64,
+        seed: int | None = None,
+        stream: bool = False,
+    ) -> str | TextStream:
+        """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
+
+        `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
+        model's BOS token. Names of control tokens inside a text are text. The others are explained
+        at `SamplingOptions`; the defaults always take the most likely token. The text ends where
+        the model ends it, after `max_tokens`, or when the context is full; a stream's
+        `finish_reason` says which.
+
+        Raises ArgumentError for arguments that make no sense and ContextOverflowError for a prompt
+        that does not fit, both before any work. Ctrl-C ends it and leaves the model usable.
+
+        >>> import akunu
+        >>> with akunu.load() as model:
+        ...     model.generate("Hello", max_tokens=0)
+        ''
+        """
+        options = SamplingOptions(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            frequency_penalty=frequency_penalty,
+            presence_penalty=presence_penalty,
+            penalty_window=penalty_window,
+            seed=seed,
+        )
+        native = self._open()
+        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        tokens = self._checked_tokens(ids, "prompt")
+        if not tokens.size:
+            if self._tokenizer.bos_id is None:
+                raise ArgumentError(
+                    "the prompt is empty, and this model has no BOS token to start from; "
+                    "give it at least one token"
+                )
+            tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
+        return self._start(native, tokens, options, stream)
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        stream: Literal[False] = False,
+        **sampling: Unpack[SamplingArguments],
+    ) -> str: ...
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        stream: Literal[True],
+        **sampling: Unpack[SamplingArguments],
+    ) -> TextStream: ...
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        max_tokens: int | None = None,
+        temperature: float = 0.0,
+        top_k: int = 0,
+        top_p: float = 1.0,
+        min_p: float = 0.0,
+        repetition_penalty: float = 1.0,
+        frequency_penalty: float = 0.0,
+        presence_penalty: float = 0.0,
+        penalty_window: int = 64,
+        seed: int | None = None,
+        stream: bool = False,
+    ) -> str | TextStream:
+        """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
+
+        `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
+        They are rendered with the model's own chat template. The others are as for `generate`.
+
+        Raises what `generate` raises; ArgumentError where the template refuses the messages, and
+        UnsupportedModelError for a model that was not made for conversations.
+
+        >>> import akunu
+        >>> with akunu.load() as model:
+        ...     model.chat([{"role": "user", "content": "Hello!"}], max_tokens=0)
+        ''
+        """
+        options = SamplingOptions(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            frequency_penalty=frequency_penalty,
+            presence_penalty=presence_penalty,
+            penalty_window=penalty_window,
+            seed=seed,
+        )
+        native = self._open()
+        ids = encode_chat(self._tokenizer, self._chat_template, messages)
+        return self._start(native, self._checked_tokens(ids, "messages"), options, stream)
+
+    def logits(self, tokens: Sequence[SupportsIndex]) -> NDArray[np.float32]:
+        """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
+
+        Nothing is added in front. Raises ArgumentError for ids outside the vocabulary and
+        ContextOverflowError for more tokens than the context holds.
+
+        >>> import akunu
+        >>> with akunu.load() as model:
+        ...     model.logits([1, 2, 3]).shape == (3, model.config.vocab_size)
+        True
+        """
+        native = self._open()
+        return native.logits(self._checked_tokens(tokens, "tokens"))
+
+    def close(self) -> None:
+        """Free the model; texts under way end with an AkunuError. Closing twice is fine."""
+        native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+    def __enter__(self) -> Model:
+        """Return the model itself."""
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close the model."""
+        self.close()
+
+    def __repr__(self) -> str:
+        """Name the model and say whether it is open."""
+        name = self._config.name or self._path.name
+        state = "closed" if self._native is None else f"context {self._context}"
+        return f"<akunu.Model {name!r}, {self._config.architecture}, {state}>"
+
+    def _open(self) -> _core.NativeModel:
+        native = self._native
+        if native is None:
+            raise AkunuError("the model is closed; load it again to go on")
+        return native
+
+    @cached_property
+    def _chat_template(self) -> ChatTemplate:
+        return ChatTemplate.of(self._tokenizer)
+
+    def _checked_tokens(self, tokens: Sequence[SupportsIndex], argument: str) -> NDArray[np.uint32]:
+        """Return ids as the engine takes them; ArgumentError names the first bad one."""
+        if isinstance(tokens, (str, bytes)):
+            raise ArgumentError(
+                f"{argument} is {type(tokens).__name__}; it must be token ids, "
+                "which model.tokenizer.encode(text) gives"
+            )
+        try:
+            ids = np.asarray(tokens)
+        except (ValueError, OverflowError):  # lists of different lengths
+            ids = np.empty(0, dtype=object)
+        if ids.ndim == 1 and not len(tokens):
+            return np.empty(0, dtype=np.uint32)
+        if ids.ndim != 1 or ids.dtype.kind not in "iu":
+            raise ArgumentError(
+                f"{argument} must be a flat sequence of token ids (int), got {_shorten(tokens)}"
+            )
+        vocab_size = self._config.vocab_size
+        bad = np.flatnonzero((ids < 0) | (ids >= vocab_size))
+        if bad.size:
+            raise ArgumentError(
+                f"{argument}[{bad[0]}] is {ids[bad[0]]}; token ids of this model go from 0 to "
+                f"{vocab_size - 1}"
+            )
+        return ids.astype(np.uint32)
+
+    def _start(
+        self,
+        native: _core.NativeModel,
+        tokens: NDArray[np.uint32],
+        options: SamplingOptions,
+        stream: bool,
+    ) -> str | TextStream:
+        limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
+        generation = native.start(
+            tokens,
+            max_tokens=limit,
+            stop_ids=sorted(self._tokenizer.stop_ids),
+            temperature=options.temperature,
+            top_k=options.top_k,
+            top_p=options.top_p,
+            min_p=options.min_p,
+            repetition_penalty=options.repetition_penalty,
+            frequency_penalty=options.frequency_penalty,
+            presence_penalty=options.presence_penalty,
+            penalty_window=options.penalty_window,
+            seed=secrets.randbits(64) if options.seed is None else options.seed,
+            choice=0,
+        )
+        pieces = TextStream(generation, self._tokenizer, tokens.tolist(), self._open)
+        if stream:
+            return pieces
+        with pieces:
+            return "".join(pieces)
+
+
+def load(
+    path_or_name: str | os.PathLike[str] = "ember",
+    /,
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    kv_type: str = "f16",
+    kv_memory: int | None = None,
+) -> Model:
+    """Load a model from a GGUF file, or by the name of a model inside the package.
+
+    `path_or_name`: a file's path, or "ember", the small demonstration model (a file of that name is
+    "./ember"). The others are explained at `LoadOptions`. `Model.notes` says what was decided that
+    you might not expect.
+
+    Raises ArgumentError (no such file or name, or an option that makes no sense), ModelFormatError
+    (the file contradicts its format), UnsupportedModelError (it asks for something that akunu does
+    not have), OutOfMemoryError (it does not fit; nothing was allocated) or DeviceError.
+
+    >>> import akunu
+    >>> with akunu.load("ember", context=512) as model:
+    ...     model.context
+    512
+    """
+    options = LoadOptions(
+        device=device, context=context, threads=threads, kv_type=kv_type, kv_memory=kv_memory
+    )
+    path = _find(path_or_name)
+    # The engine maps the weights in a thread of its own while this one builds the tokenizer (a
+    # large vocabulary takes as long as the weights) and stays open for Ctrl-C.
+    loading = _NativeLoad(path, options)
+    loading.start()
+    try:
+        tokenizer = Tokenizer.from_gguf(path)
+    except (AkunuError, OSError):
+        loading.result().close()  # or raises what is wrong with the model, which says more
+        raise
+    except BaseException:
+        loading.abandon()
+        raise
+    return Model(loading.result(), tokenizer, path)
+
+
+class _NativeLoad(threading.Thread):
+    """Loads the engine's part of a model; nobody has to wait for it."""
+
+    def __init__(self, path: Path, options: LoadOptions) -> None:
+        super().__init__(name="akunu-load")
+        self._path = path
+        self._options = options
+        self._native: _core.NativeModel | None = None
+        self._error: BaseException | None = None
+        self._lock = threading.Lock()
+        self._abandoned = False
+
+    def run(self) -> None:
+        options = self._options
+        native = None
+        try:
+            native = _core.NativeModel(
+                os.fspath(self._path),
+                device=options.device,
+                context=options.context,
+                threads=options.threads or 0,
+                kv_type=options.kv_type,
+                kv_memory=options.kv_memory,
+            )
+        except BaseException as error:  # raised again by `result`
+            self._error = error
+        with self._lock:
+            if not self._abandoned:
+                self._native = native
+                return
+        if native is not None:
+            native.close()
+
+    def result(self) -> _core.NativeModel:
+        """Wait for the model; raise what its load raised."""
+        try:
+            while self.is_alive():
+                self.join(0.05)  # without a limit, Ctrl-C would wait as well
+        except BaseException:
+            self.abandon()
+            raise
+        if self._native is None:
+            assert self._error is not None
+            raise self._error
+        return self._native
+
+    def abandon(self) -> None:
+        """Have the model closed as soon as it is loaded."""
+        with self._lock:
+            self._abandoned = True
+            native, self._native = self._native, None
+        if native is not None:
+            native.close()
+
+
+def _find(path_or_name: str | os.PathLike[str]) -> Path:
+    """Return the file of a path or name; ArgumentError where there is none."""
+    if isinstance(path_or_name, str) and path_or_name in PACKAGED_MODELS:
+        return PACKAGED_MODELS[path_or_name]
+    if not isinstance(path_or_name, (str, os.PathLike)):
+        raise ArgumentError(
+            f"path_or_name must be a str or a path, got {type(path_or_name).__name__}"
+        )
+    shown = os.fspath(path_or_name)
+    names = ", ".join(PACKAGED_MODELS)
+    path = Path(path_or_name)
+    try:
+        is_directory, exists = path.is_dir(), path.exists()
+    except (ValueError, OSError):  # a null character, a name too long
+        is_directory = exists = False
+    if shown and is_directory:
+        raise ArgumentError(f"{shown!r} is a directory; akunu loads GGUF files")
+    if shown and exists:
+        return path
+    raise ArgumentError(
+        f"{_shorten(shown)} is neither a file nor the name of a model inside akunu ({names})"
+    )
+
+
+def _shorten(value: object) -> str:
+    shown = repr(value)
+    return shown if len(shown) <= 80 else shown[:77] + "..."

@@ -1,0 +1,183 @@
+"""What a caller may choose: frozen, and refused with a sentence when it makes no sense.
+
+>>> from akunu import SamplingOptions
+>>> SamplingOptions(temperature=0.7, top_p=0.9).top_p
+0.9
+>>> SamplingOptions(top_p=2)
+Traceback (most recent call last):
+...
+akunu.errors.ArgumentError: top_p is 2; it must be a number from 0 (excluded) to 1
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+from dataclasses import dataclass
+from typing import TypedDict
+
+from akunu.errors import ArgumentError
+
+KV_TYPES = ("f16", "f32")
+
+_MAX_UINT32 = 2**32 - 1
+_MAX_UINT64 = 2**64 - 1
+
+# Beyond these, dividing float32 logits by the temperature says nothing but rounding errors.
+_LOWEST_TEMPERATURE = 1e-4
+_HIGHEST_TEMPERATURE = 1e4
+
+
+class SamplingArguments(TypedDict, total=False):
+    """The keyword arguments that `SamplingOptions` takes, for type checkers."""
+
+    max_tokens: int | None
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repetition_penalty: float
+    frequency_penalty: float
+    presence_penalty: float
+    penalty_window: int
+    seed: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplingOptions:
+    """How the next token is chosen. The defaults always take the most likely one.
+
+    The order is: penalties, temperature, top_k, top_p, min_p. Raises ArgumentError for values that
+    make no sense, NaN and infinity among them.
+
+    >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
+    7
+    """
+
+    max_tokens: int | None = None
+    """The most tokens to generate; None: until the model stops or the context is full."""
+    temperature: float = 0.0
+    """0: the most likely token. Otherwise 0.0001 to 10000; higher is more surprising."""
+    top_k: int = 0
+    """Choose among this many most likely tokens; 0: among all."""
+    top_p: float = 1.0
+    """Choose among the fewest tokens whose probabilities reach this sum; 1: among all."""
+    min_p: float = 0.0
+    """Drop tokens less likely than this share of the most likely one's probability; 0: none."""
+    repetition_penalty: float = 1.0
+    """Makes tokens seen in the window less likely (above 1) or more likely (below 1)."""
+    frequency_penalty: float = 0.0
+    """Subtracted from a token's logit once for every time it occurs in the window."""
+    presence_penalty: float = 0.0
+    """Subtracted from a token's logit if it occurs in the window."""
+    penalty_window: int = 64
+    """How many of the latest tokens, the prompt's included, the penalties look at."""
+    seed: int | None = None
+    """Same seed, same text. None: another one each time. Without temperature it has no effect."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, and make plain numbers of NumPy's."""
+        if self.max_tokens is not None:
+            self._store("max_tokens", integer("max_tokens", self.max_tokens, 0, None, "or None"))
+        temperature = number("temperature", self.temperature, 0.0, _HIGHEST_TEMPERATURE)
+        if 0 < temperature < _LOWEST_TEMPERATURE:
+            raise ArgumentError(
+                f"temperature is {self.temperature!r}; it must be 0 (the most likely token) or "
+                f"{_LOWEST_TEMPERATURE:g} to {_HIGHEST_TEMPERATURE:g}"
+            )
+        self._store("temperature", temperature)
+        self._store("top_k", integer("top_k", self.top_k, 0, _MAX_UINT32))
+        self._store("top_p", number("top_p", self.top_p, 0.0, 1.0, above=True))
+        self._store("min_p", number("min_p", self.min_p, 0.0, 1.0))
+        for name, lowest, highest in (
+            ("repetition_penalty", 0.01, 100.0),
+            ("frequency_penalty", -100.0, 100.0),
+            ("presence_penalty", -100.0, 100.0),
+        ):
+            self._store(name, number(name, getattr(self, name), lowest, highest))
+        self._store("penalty_window", integer("penalty_window", self.penalty_window, 0, 2**31 - 1))
+        if self.seed is not None:
+            self._store("seed", integer("seed", self.seed, 0, _MAX_UINT64, "or None"))
+
+    def _store(self, name: str, value: float | int) -> None:
+        object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How a model is loaded. Raises ArgumentError for values that make no sense.
+
+    >>> LoadOptions(context=2048, threads=2).kv_type
+    'f16'
+    """
+
+    device: str = "auto"
+    """"auto", or the name of a device as `akunu devices` lists them, for example "cpu"."""
+    context: int | None = None
+    """Positions per conversation, prompt and reply together; None: as many as the model was
+    trained on, or as many as memory allows."""
+    threads: int | None = None
+    """Threads of the CPU device; None: one per core that this process may use."""
+    kv_type: str = "f16"
+    """Number format of the cache: "f16" or "f32"."""
+    kv_memory: int | None = None
+    """Bytes for the cache; None: one full context, or what fits."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if not isinstance(self.device, str) or not self.device:
+            raise ArgumentError(f'device is {self.device!r}; it must be a name, "auto" or "cpu"')
+        if self.kv_type not in KV_TYPES:
+            raise ArgumentError(f"kv_type is {self.kv_type!r}; it must be one of {KV_TYPES}")
+        for name, highest in (
+            ("context", 2**31 - 1),
+            ("threads", 4096),
+            ("kv_memory", _MAX_UINT64),
+        ):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
+
+
+def integer(
+    name: str, value: object, lowest: int, highest: int | None = None, besides: str = ""
+) -> int:
+    """Return `value` as an int; ArgumentError if it is none or outside lowest..highest."""
+    allowed = f"an integer from {lowest}" + (f" to {highest}" if highest is not None else " up")
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        result = operator.index(value)  # type: ignore[arg-type]  # the TypeError is what we want
+    except TypeError:
+        raise _refusal(name, value, allowed, besides) from None
+    if result < lowest or (highest is not None and result > highest):
+        raise _refusal(name, value, allowed, besides)
+    return result
+
+
+def number(
+    name: str, value: object, lowest: float, highest: float, *, above: bool = False
+) -> float:
+    """Return `value` as a float; ArgumentError if it is none, NaN or outside lowest..highest.
+
+    `above`: lowest itself is refused as well.
+    """
+    allowed = f"a number from {lowest:g}{' (excluded)' if above else ''} to {highest:g}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise _refusal(name, value, allowed, "")
+    try:
+        result = float(value)
+    except OverflowError:  # an int beyond every float
+        result = math.inf
+    if not lowest <= result <= highest or (above and result == lowest):  # NaN is in no range
+        raise _refusal(name, value, allowed, "")
+    return result
+
+
+def _refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentError:
+    shown = repr(value)
+    if len(shown) > 60:
+        shown = shown[:57] + "..."
+    allowed += f" {besides}" if besides else ""
+    return ArgumentError(f"{name} is {shown}; it must be {allowed}")

@@ -1,0 +1,46 @@
+"""The installed package and its command line, as a person would use them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import akunu
+
+CHECKOUT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "akunu"]
+
+
+@pytest.fixture(scope="module")
+def ember() -> Iterator[akunu.Model]:
+    with akunu.load() as model:
+        yield model
+
+
+@pytest.fixture
+def run_akunu(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """`run_akunu("chat", "--prompt", "Hi", stdin="text", LANG="C")`: the finished process."""
+
+    def run(
+        *arguments: str, stdin: str | bytes = "", **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        data = stdin.encode() if isinstance(stdin, str) else stdin
+        done = subprocess.run(
+            [*COMMAND, *arguments],
+            input=data,
+            capture_output=True,
+            cwd=tmp_path,  # not the checkout: what is imported is what is installed
+            env={**os.environ, **environment},
+            timeout=120,
+        )
+        # Not text=True: that would take the test's word for the encoding.
+        return subprocess.CompletedProcess(
+            done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
+        )
+
+    return run

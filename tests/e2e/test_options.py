@@ -1,0 +1,139 @@
+"""Options refuse what makes no sense when they are made, and say what is allowed."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import ArgumentError, LoadOptions, SamplingOptions
+from akunu.options import SamplingArguments
+
+NAN = math.nan
+INF = math.inf
+
+BAD_SAMPLING: list[tuple[str, Any]] = [
+    ("max_tokens", -1),
+    ("max_tokens", 1.5),
+    ("max_tokens", True),
+    ("max_tokens", "8"),
+    ("temperature", -0.1),
+    ("temperature", NAN),
+    ("temperature", INF),
+    ("temperature", -INF),
+    ("temperature", 1e-9),
+    ("temperature", 1e9),
+    ("temperature", 10**400),
+    ("temperature", "hot"),
+    ("temperature", None),
+    ("temperature", 1j),
+    ("top_k", -1),
+    ("top_k", 2.0),
+    ("top_k", 2**32),
+    ("top_p", 0),
+    ("top_p", 1.01),
+    ("top_p", NAN),
+    ("min_p", -0.01),
+    ("min_p", 1.01),
+    ("min_p", NAN),
+    ("repetition_penalty", 0),
+    ("repetition_penalty", NAN),
+    ("repetition_penalty", INF),
+    ("frequency_penalty", NAN),
+    ("frequency_penalty", 1e6),
+    ("presence_penalty", INF),
+    ("presence_penalty", False),
+    ("penalty_window", -1),
+    ("penalty_window", 2**31),
+    ("seed", -1),
+    ("seed", 2**64),
+    ("seed", 0.5),
+]
+
+BAD_LOADING: list[tuple[str, Any]] = [
+    ("device", ""),
+    ("device", None),
+    ("context", 0),
+    ("context", -1),
+    ("context", 2**31),
+    ("context", "4k"),
+    ("threads", 0),
+    ("threads", True),
+    ("threads", 10**6),
+    ("kv_type", "q8_0"),
+    ("kv_type", None),
+    ("kv_memory", 0),
+    ("kv_memory", 1e9),
+    ("kv_memory", 2**64),
+]
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_SAMPLING, ids=str)
+def test_sampling_refuses_and_names_the_argument_and_the_value(name: str, value: Any) -> None:
+    with pytest.raises(ArgumentError) as caught:
+        SamplingOptions(**{name: value})
+    message = str(caught.value)
+    assert message.startswith(f"{name} is ")
+    assert repr(value)[:20] in message
+    assert "must be" in message
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_LOADING, ids=str)
+def test_loading_refuses_and_names_the_argument_and_the_value(name: str, value: Any) -> None:
+    for make in (LoadOptions, akunu.load):
+        with pytest.raises(ArgumentError, match=f"^{name} is .*must be"):
+            make(**{name: value})
+
+
+def test_the_error_is_a_value_error_as_well() -> None:
+    with pytest.raises(ValueError, match="top_p"):
+        SamplingOptions(top_p=2)
+
+
+def test_every_limit_itself_is_allowed() -> None:
+    SamplingOptions(
+        max_tokens=0, temperature=0, top_k=0, top_p=1, min_p=1, penalty_window=0, seed=2**64 - 1
+    )
+    SamplingOptions(temperature=1e-4, top_p=1e-9, min_p=0, seed=0, max_tokens=10**30)
+    LoadOptions(context=1, threads=1, kv_memory=1)
+
+
+def test_numpy_numbers_become_plain_ones() -> None:
+    options = SamplingOptions(top_k=np.int64(5), temperature=np.float32(0.5), seed=np.uint64(7))
+    assert (type(options.top_k), options.top_k) == (int, 5)
+    assert (type(options.temperature), options.temperature) == (float, 0.5)
+    assert (type(options.seed), options.seed) == (int, 7)
+
+
+def test_options_are_frozen_and_refuse_typos() -> None:
+    options = SamplingOptions()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.top_k = 3  # type: ignore[misc]
+    with pytest.raises(TypeError, match="temprature"):
+        SamplingOptions(temprature=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("method", [akunu.Model.generate, akunu.Model.chat])
+def test_the_methods_take_exactly_the_options_with_their_defaults(method: Any) -> None:
+    parameters = inspect.signature(method).parameters
+    given = {
+        name: parameter.default
+        for name, parameter in parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY and name != "stream"
+    }
+    fields = {field.name: field.default for field in dataclasses.fields(SamplingOptions)}
+    assert given == fields
+    assert set(SamplingArguments.__annotations__) == set(fields)
+
+
+def test_load_takes_exactly_the_options_with_their_defaults() -> None:
+    parameters = dict(inspect.signature(akunu.load).parameters)
+    assert parameters.pop("path_or_name").kind is inspect.Parameter.POSITIONAL_ONLY
+    fields = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
+    assert {name: parameter.default for name, parameter in parameters.items()} == fields
