@@ -45,7 +45,7 @@ def test_what_is_no_file_and_no_name_is_refused_naming_both() -> None:
         akunu.load("embers")
 
 
-@pytest.mark.parametrize("wrong", ["", "\0", "x" * 5000, 7, None, b"ember"], ids=lambda x: repr(x)[:9])
+@pytest.mark.parametrize("wrong", ["", "\0", "x" * 5000, 7, None, b"em"], ids=lambda x: repr(x)[:9])
 def test_paths_that_cannot_be_are_refused(wrong: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         akunu.load(wrong)

@@ -1,0 +1,110 @@
+"""The code in the documents runs: every Python block, command line and docstring example."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import os
+import pkgutil
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import CHECKOUT
+
+import akunu
+
+PAGES = ["README.md", "docs/guide.md"]
+BIN = Path(sys.executable).parent
+
+
+def blocks(page: str, language: str) -> list[str]:
+    text = (CHECKOUT / page).read_text()
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
+
+
+def command_lines(page: str) -> list[str]:
+    """Every line of the `sh` blocks but the two that install, which `.ci/run` runs."""
+    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
+    return [line for line in lines if not line.startswith("python3 -m venv")]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
+    code = "\n".join(blocks(page, "python"))
+    assert "akunu.load" in code
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    "line", [line for page in PAGES for line in command_lines(page)], ids=lambda line: line
+)
+def test_command_lines_run(line: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        ["sh", "-c", line],
+        cwd=tmp_path,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_readme_has_the_two_commands_and_only_them() -> None:
+    lines = [line for block in blocks("README.md", "sh") for line in block.splitlines()]
+    installing = [line for line in lines if line.startswith("python3 -m venv")]
+    assert len(installing) == 2
+    assert installing[0].endswith("akunu chat")
+    assert installing[1].endswith("pytest")
+
+
+def all_pages() -> list[str]:
+    paths = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *CHECKOUT.glob("docs/**/*.md")]
+    return sorted(str(path.relative_to(CHECKOUT)) for path in paths)
+
+
+@pytest.mark.parametrize("page", all_pages())
+def test_links_between_pages_lead_somewhere(page: str) -> None:
+    path = CHECKOUT / page
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+        assert (path.parent / target).exists(), target
+
+
+MODULES = [
+    "akunu",
+    *(
+        module.name
+        for module in pkgutil.walk_packages(akunu.__path__, "akunu.")
+        if module.name not in ("akunu._core", "akunu.__main__")
+    ),
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_in_docstrings_are_true(name: str) -> None:
+    result = doctest.testmod(
+        importlib.import_module(name), optionflags=doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+    )
+    assert result.failed == 0
+
+
+def test_every_dependency_has_its_reason() -> None:
+    project = (CHECKOUT / "pyproject.toml").read_text()
+    page = (CHECKOUT / "docs/dependencies.md").read_text()
+    listed = re.findall(r'"([a-z0-9_-]+)[><=]=', project)
+    assert len(listed) >= 10
+    for name in listed:
+        assert re.search(rf"\b{name}\b", page), f"{name} is missing in docs/dependencies.md"
