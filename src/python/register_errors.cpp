@@ -1,5 +1,7 @@
 #include <pybind11/pybind11.h>
 
+#include <cstring>
+
 #include "core/error.h"
 #include "register.h"
 
@@ -9,7 +11,11 @@ namespace {
 // The exception classes live in Python (akunu/errors.py), where users read them.
 void raise(const char* class_name, const std::exception& error) {
   pybind11::object type = pybind11::module_::import("akunu.errors").attr(class_name);
-  PyErr_SetString(type.ptr(), error.what());
+  // A message may quote a file, whose strings need not be UTF-8.
+  const auto length = static_cast<pybind11::ssize_t>(std::strlen(error.what()));
+  const auto message = pybind11::reinterpret_steal<pybind11::object>(
+      PyUnicode_DecodeUTF8(error.what(), length, "backslashreplace"));
+  if (message) PyErr_SetObject(type.ptr(), message.ptr());
 }
 
 }  // namespace

@@ -239,6 +239,15 @@ def test_what_is_refused_is_named_with_its_place(
     assert len(message) < len(str(tmp_path)) + 600
 
 
+def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "model.gguf"
+    path.write_bytes(file_of([value("general.architecture", 8, string(b"\xff\xfe"))]))
+    with pytest.raises(UnsupportedModelError, match=r"\\xff\\xfe"):
+        _core.NativeModel(
+            str(path), device="cpu", context=None, threads=1, kv_type="f16", kv_memory=None
+        )
+
+
 def test_a_hostile_count_takes_no_memory(open_bytes: Callable[[bytes], _core.GgufFile]) -> None:
     resource = pytest.importorskip("resource")
     unit = 1024 if sys.platform == "linux" else 1
