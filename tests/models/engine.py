@@ -22,7 +22,7 @@ MUTATION_FACTOR = 20
 
 @contextmanager
 def opened(
-    path: Path, *, kv_type: str = "f32", threads: int = 2, kv_memory: int | None = None
+    path: Path, *, kv_type: str = "f32", threads: int = 1, kv_memory: int | None = None
 ) -> Iterator[Any]:
     """The model at `path`, closed at the end."""
     model = akunu.load(

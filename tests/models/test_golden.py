@@ -33,7 +33,7 @@ def test_the_model_is_the_one_that_the_golden_values_are_of(model_case: Cases, k
 @pytest.mark.parametrize(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face(
-    model_case: Cases, kind: str, kv_type: str, bound: float
+    model_case: Cases, isa: str, kind: str, kv_type: str, bound: float
 ) -> None:
     golden = golden_values.load(kind)
     with opened(model_case(kind).path, kv_type=kv_type) as model:
@@ -46,7 +46,7 @@ def test_logits_are_those_of_hugging_face(
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face_in_chunks_and_steps(
-    model_case: Cases, kind: str, path: str
+    model_case: Cases, isa: str, kind: str, path: str
 ) -> None:
     golden = golden_values.load(kind)
     with opened(model_case(kind).path) as model:

@@ -40,7 +40,7 @@ BLOCK_FORMATS = ("q8_0", "q4_0")
 
 
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-def test_f16_weights_are_as_exact_as_f32(model_case: Cases, kind: str) -> None:
+def test_f16_weights_are_as_exact_as_f32(model_case: Cases, isa: str, kind: str) -> None:
     case = model_case(kind, "f16")
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
     expected = NumpyModel(case.path).logits(tokens)
@@ -61,7 +61,7 @@ def expected_error(path: Path, tokens: tuple[int, ...]) -> tuple[NDArray[np.floa
 @pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
 @pytest.mark.parametrize("kind", ALIGNED_KINDS)
 def test_block_formats_err_by_the_noise_of_int8_activations(
-    model_case: Cases, kind: str, weight_format: str
+    model_case: Cases, isa: str, kind: str, weight_format: str
 ) -> None:
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)

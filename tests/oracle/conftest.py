@@ -26,6 +26,36 @@ def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelC
     return case_cache(tmp_path_factory.mktemp("models"), seed=SEED)
 
 
+_MEASURED = pytest.StashKey[dict[str, dict[str, float]]]()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Make room for what is measured."""
+    config.stash[_MEASURED] = {}
+
+
+@pytest.fixture
+def measured(request: pytest.FixtureRequest) -> Callable[[str, str, float], None]:
+    """`measured(what, case, error)`: the run ends with a table of these."""
+
+    def note(what: str, case: str, error: float) -> None:
+        request.config.stash[_MEASURED].setdefault(what, {})[case] = error
+
+    return note
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the range of every kind of error that was measured, and where its ends are."""
+    table = terminalreporter.config.stash[_MEASURED]
+    if table:
+        terminalreporter.section("max |difference| / max |logit|")
+    for what, errors in sorted(table.items()):
+        low, high = min(errors, key=errors.__getitem__), max(errors, key=errors.__getitem__)
+        terminalreporter.write_line(
+            f"{what}: {len(errors)} cases, {errors[low]:.1e} ({low}) to {errors[high]:.1e} ({high})"
+        )
+
+
 @pytest.fixture(scope="session")
 def oracle() -> Any:
     """The module `hf_model`."""

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.oracle
 
 Cases = Callable[..., ModelCase]
 Logits = Callable[..., Any]
-Record = Callable[[str, object], None]
+Measured = Callable[[str, str, float], None]
 
 
 def tokens_of(case: ModelCase) -> list[int]:
@@ -35,13 +35,13 @@ def tokens_of(case: ModelCase) -> list[int]:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_forward_pass_in_double_is_that_of_hugging_face(
-    model_case: Cases, oracle_logits: Logits, record_property: Record, kind: str
+    model_case: Cases, oracle_logits: Logits, measured: Measured, kind: str
 ) -> None:
     case = model_case(kind)
     error = relative_error(
         NumpyModel(case.path).logits(tokens_of(case)), oracle_logits(case, tokens_of(case))
     )
-    record_property("error", error)
+    measured("NumPy in double", kind, error)
     assert error <= 1e-5  # float32 against double: about 1e-6 was measured
 
 
@@ -51,7 +51,7 @@ def test_the_forward_pass_in_double_is_that_of_hugging_face(
 def test_logits_are_those_of_hugging_face(
     model_case: Cases,
     oracle_logits: Logits,
-    record_property: Record,
+    measured: Measured,
     kind: str,
     path: str,
     kv_type: str,
@@ -61,7 +61,7 @@ def test_logits_are_those_of_hugging_face(
     with opened(case.path, kv_type=kv_type) as model:
         logits = chunked(model, tokens_of(case), *PATHS[path])
     error = relative_error(logits, oracle_logits(case, tokens_of(case)))
-    record_property("error", error)
+    measured(f"engine, {kv_type} cache", f"{kind} {path}", error)
     assert error <= bound
 
 
@@ -69,7 +69,7 @@ def test_logits_are_those_of_hugging_face(
 def test_a_mistake_in_the_file_moves_the_logits_far_beyond_the_bound(
     model_case: Cases,
     oracle_logits: Logits,
-    record_property: Record,
+    measured: Measured,
     tmp_path: Path,
     kind: str,
     name: str,
@@ -80,14 +80,14 @@ def test_a_mistake_in_the_file_moves_the_logits_far_beyond_the_bound(
     with opened(mutated.path) as model:
         logits = model.logits(tokens_of(case))
     error = relative_error(logits, oracle_logits(case, tokens_of(case)))
-    record_property("error", error)
+    measured(f"mistake in the file: {name}", kind, error)
     assert error >= MUTATION_FACTOR * BOUND_F32_CACHE
 
 
 @pytest.mark.parametrize("offset", [-1, 1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_mask_off_by_one_is_far_beyond_the_bound(
-    model_case: Cases, oracle: Any, record_property: Record, kind: str, offset: int
+    model_case: Cases, oracle: Any, measured: Measured, kind: str, offset: int
 ) -> None:
     """The oracle makes the mistake; the engine is right."""
     case = model_case(kind)
@@ -98,5 +98,5 @@ def test_a_mask_off_by_one_is_far_beyond_the_bound(
     with opened(case.path) as model:
         logits = model.logits(tokens_of(case))
     error = relative_error(logits, mistaken)
-    record_property("error", error)
+    measured(f"mistake in the oracle: mask {offset:+d}", kind, error)
     assert error >= MUTATION_FACTOR * BOUND_F32_CACHE
