@@ -13,7 +13,7 @@ constexpr std::array kFormats{
 };
 
 // ggml's tensor type numbers; an empty name was never used or has been withdrawn.
-constexpr std::array<std::string_view, 40> kGgufTypeNames{
+constexpr std::array<std::string_view, 42> kGgufTypeNames{
     "F32",   "F16",      "Q4_0",     "Q4_1",     "",       "",         "Q5_0",    "Q5_1",
     "Q8_0",  "Q8_1",     "Q2_K",     "Q3_K",     "Q4_K",   "Q5_K",     "Q6_K",    "Q8_K",
     "IQ2_XXS", "IQ2_XS", "IQ3_XXS",  "IQ1_S",    "IQ4_NL", "IQ3_S",    "IQ2_S",   "IQ4_XS",

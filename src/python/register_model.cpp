@@ -3,9 +3,11 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -82,12 +84,12 @@ class NativeGeneration {
 
 class NativeModel {
  public:
-  NativeModel(const std::string& path, const std::string& device, std::optional<uint32_t> context, uint32_t threads,
+  NativeModel(const std::filesystem::path& path, const std::string& device, std::optional<uint32_t> context, uint32_t threads,
               const std::string& kv_type, std::optional<uint64_t> kv_memory)
       : engine_(std::make_shared<Engine>()) {
     const LoadOptions options{.context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     const py::gil_scoped_release release;
-    engine_->model = Model::load(path, create_device(device, {.threads = threads}), options);
+    engine_->model = Model::load(path.string(), create_device(device, {.threads = threads}), options);
     engine_->scheduler = std::make_unique<Scheduler>(*engine_->model);
   }
 
@@ -181,7 +183,7 @@ void register_model(py::module_& m) {
                              [](const NativeGeneration& g) { return g.get().completion_seconds(); });
 
   py::class_<NativeModel>(m, "NativeModel")
-      .def(py::init<const std::string&, const std::string&, std::optional<uint32_t>, uint32_t, const std::string&,
+      .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>, uint32_t, const std::string&,
                     std::optional<uint64_t>>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"), py::arg("threads"),
            py::arg("kv_type"), py::arg("kv_memory"))
