@@ -18,11 +18,11 @@ namespace akunu::cpu {
 
 // A command as its kernel sees it during one step.
 struct Call {
-  std::byte* operands[24];  // by slot; null where an optional operand is absent
-  const void* params;       // the operation's struct of core/kernel_params.h
-  Row* rows;                // slot 26, from row 0 on; only `advance` writes
-  const Span* spans;        // slot 30
-  const uint32_t* pages;    // slot 27
+  std::byte* operands[24];          // by slot; null where an optional operand is absent
+  const void* params;               // the operation's struct of core/kernel_params.h
+  Row* rows;                        // slot 26, from row 0 on; only `advance` writes
+  const Span* spans;                // slot 30
+  const uint32_t* pages;            // slot 27
   const SequenceRecord* sequences;  // slot 28
   Status* status;                   // slot 29; written with record_status only
   uint32_t first_row;  // the rows to work on: first_row .. first_row + n_rows; head rows where the

@@ -7,7 +7,8 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
     : n_sequences_(n_sequences),
       context_(context),
       tokens_(device, uint64_t{n_sequences} * log_stride() * sizeof(uint32_t), "sequences"),
-      pages_(device, uint64_t{n_groups} * n_sequences * page_table_stride() * sizeof(uint32_t), "sequences"),
+      pages_(device, uint64_t{n_groups} * n_sequences * page_table_stride() * sizeof(uint32_t),
+             "sequences"),
       records_(device, uint64_t{n_sequences} * sizeof(SequenceRecord), "sequences"),
       slots_(n_sequences) {
   for (Slot& slot : slots_) {
@@ -17,9 +18,9 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
 }
 
 uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context, uint32_t n_groups) {
-  return uint64_t{n_sequences} * ((uint64_t{context} + 1) * sizeof(uint32_t) +
-                                  uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t) +
-                                  sizeof(SequenceRecord));
+  return uint64_t{n_sequences} *
+         ((uint64_t{context} + 1) * sizeof(uint32_t) +
+          uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t) + sizeof(SequenceRecord));
 }
 
 std::optional<uint32_t> SequenceStore::take(std::vector<CacheGroup>& groups, uint32_t positions) {
@@ -43,7 +44,8 @@ void SequenceStore::release(std::vector<CacheGroup>& groups, uint32_t slot) {
   for (size_t group = 0; group < groups.size(); ++group) {
     // Last page first: the free list is a stack, so the next taker finds them in order.
     std::vector<uint32_t>& pages = slots_[slot].pages[group];
-    for (auto page = pages.rbegin(); page != pages.rend(); ++page) groups[group].pages.release(*page);
+    for (auto page = pages.rbegin(); page != pages.rend(); ++page)
+      groups[group].pages.release(*page);
     pages.clear();
   }
   slots_[slot].used = false;

@@ -24,7 +24,9 @@ class SequenceStore {
   uint32_t context() const { return context_; }
   uint32_t log_stride() const { return context_ + 1; }  // room for the token picked last
   uint32_t page_table_stride() const { return pages_for(context_); }
-  uint32_t page_table_base(uint32_t group) const { return group * n_sequences_ * page_table_stride(); }
+  uint32_t page_table_base(uint32_t group) const {
+    return group * n_sequences_ * page_table_stride();
+  }
 
   const Buffer& tokens() const { return tokens_.get(); }
   const Buffer& pages() const { return pages_.get(); }

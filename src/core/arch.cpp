@@ -39,7 +39,8 @@ ArchDescriptor llama(const ModelConfig& config) {
   return arch;
 }
 
-// qwen2 adds biases to Q, K and V, qwen3 a norm per head of Q and K: both are seen from the tensors.
+// qwen2 adds biases to Q, K and V, qwen3 a norm per head of Q and K: both are seen from the
+// tensors.
 ArchDescriptor qwen(const ModelConfig& config) {
   ArchDescriptor arch = llama(config);
   for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
@@ -71,9 +72,10 @@ ArchDescriptor describe(const ModelConfig& config) {
   const Family* family = find_family(config.architecture);
   if (family == nullptr) {
     std::string known;
-    for (const Family& each : kFamilies) known += (known.empty() ? "" : ", ") + std::string(each.architecture);
-    throw UnsupportedModelError("architecture '" + config.architecture + "' is not supported; akunu has " +
-                                known);
+    for (const Family& each : kFamilies)
+      known += (known.empty() ? "" : ", ") + std::string(each.architecture);
+    throw UnsupportedModelError("architecture '" + config.architecture +
+                                "' is not supported; akunu has " + known);
   }
   require(config.dim, "embedding length", config);
   require(config.n_layers, "number of layers", config);
@@ -97,7 +99,8 @@ ArchDescriptor describe(const ModelConfig& config) {
     throw ModelFormatError("the rotary base is " + std::to_string(config.rope_theta) +
                            "; it must be a positive number");
   if (!(config.rope_linear_factor > 0) || !std::isfinite(config.rope_linear_factor))
-    throw ModelFormatError("the rotary scaling factor is " + std::to_string(config.rope_linear_factor) +
+    throw ModelFormatError("the rotary scaling factor is " +
+                           std::to_string(config.rope_linear_factor) +
                            "; it must be a positive number");
   return family->describe(config);
 }

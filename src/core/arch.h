@@ -1,5 +1,6 @@
-// ArchDescriptor: everything that a model's architecture says and its tensors don't. A family is one
-// function that fills it from what the file says; nobody below it asks for an architecture's name.
+// ArchDescriptor: everything that a model's architecture says and its tensors don't. A family is
+// one function that fills it from what the file says; nobody below it asks for an architecture's
+// name.
 #pragma once
 
 #include <cstdint>

@@ -4,19 +4,26 @@ namespace akunu {
 
 std::string_view name_of(ActivationKind kind) {
   switch (kind) {
-    case ActivationKind::f32: return "f32";
-    case ActivationKind::f16: return "f16";
-    case ActivationKind::bf16: return "bf16";
-    case ActivationKind::q8_32: return "q8_32";
+    case ActivationKind::f32:
+      return "f32";
+    case ActivationKind::f16:
+      return "f16";
+    case ActivationKind::bf16:
+      return "bf16";
+    case ActivationKind::q8_32:
+      return "q8_32";
   }
   __builtin_unreachable();
 }
 
 std::string_view name_of(RowClass row_class) {
   switch (row_class) {
-    case RowClass::single: return "single";
-    case RowClass::few: return "few";
-    case RowClass::many: return "many";
+    case RowClass::single:
+      return "single";
+    case RowClass::few:
+      return "few";
+    case RowClass::many:
+      return "many";
   }
   __builtin_unreachable();
 }

@@ -1,8 +1,8 @@
 // Device: the one virtual class. It owns memory, knows kernels, and runs programs in order.
 //
-// Threads: every method may be called from one thread at a time only, except `info`. Submissions run
-// in the order they were made. A buffer lives until it is released or the device dies; releasing
-// memory that a submission in flight may touch is the caller's mistake.
+// Threads: every method may be called from one thread at a time only, except `info`. Submissions
+// run in the order they were made. A buffer lives until it is released or the device dies;
+// releasing memory that a submission in flight may touch is the caller's mistake.
 #pragma once
 
 #include <array>
@@ -18,16 +18,16 @@
 
 #include "core/chip.h"
 #include "core/format.h"
-#include "core/operation.h"
 #include "core/kernel_params.h"
+#include "core/operation.h"
 #include "core/rows.h"
 
 namespace akunu {
 
 struct Buffer {
   void* handle = nullptr;
-  uint64_t size = 0;               // bytes
-  std::byte* contents = nullptr;   // null where the host cannot see the memory
+  uint64_t size = 0;              // bytes
+  std::byte* contents = nullptr;  // null where the host cannot see the memory
 };
 
 struct Binding {
@@ -58,9 +58,10 @@ struct Weight {
 struct KernelRequest {
   Operation operation = Operation::add;
   RowClass row_class = RowClass::single;
-  ActivationKind activation = ActivationKind::f32;             // of the activation operand, if any
-  std::array<std::optional<Format>, kMaxGroup> weights = {};   // of the weight operands, in slot order
-  Format cache = Format::f16;                                  // of the cache operands, if any
+  ActivationKind activation = ActivationKind::f32;  // of the activation operand, if any
+  std::array<std::optional<Format>, kMaxGroup> weights =
+      {};                      // of the weight operands, in slot order
+  Format cache = Format::f16;  // of the cache operands, if any
 };
 
 struct Pipeline {
@@ -79,8 +80,8 @@ struct Command {
 // A flat program: commands with every pipeline and operand bound, labels beside them.
 struct DispatchTable {
   std::vector<Command> commands;
-  std::vector<std::string> labels;     // "layer 3 attention"; as many as commands
-  std::vector<int32_t> waits_for;      // the last earlier command that must be complete, or -1
+  std::vector<std::string> labels;  // "layer 3 attention"; as many as commands
+  std::vector<int32_t> waits_for;   // the last earlier command that must be complete, or -1
 };
 
 // Memory that every kernel sees besides its operands (slots 26 to 30).
@@ -126,10 +127,10 @@ struct Replay {
 using Ticket = uint64_t;
 
 struct Outcome {
-  bool finished = false;     // false: the time-out came first
+  bool finished = false;  // false: the time-out came first
   uint32_t steps_done = 0;
-  Status status = {};        // of the first step that recorded one
-  std::string_view label;    // of the command that recorded it; empty when all is well
+  Status status = {};      // of the first step that recorded one
+  std::string_view label;  // of the command that recorded it; empty when all is well
 };
 
 struct MemoryUse {

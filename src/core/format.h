@@ -19,9 +19,9 @@ enum class Format : uint32_t {
 
 struct FormatInfo {
   Format format;
-  std::string_view name;   // "q4_0"
-  uint32_t block_size;     // weights per block
-  uint32_t block_bytes;    // bytes per block
+  std::string_view name;  // "q4_0"
+  uint32_t block_size;    // weights per block
+  uint32_t block_bytes;   // bytes per block
 };
 
 // Every format that the engine knows, by increasing number.

@@ -40,7 +40,8 @@ class Builder {
 
   ValueId add_value(Value value) {
     if (const auto found = ids_.find(value.name); found != ids_.end()) return found->second;
-    if (forward_.values.size() >= kNoValue) throw UnsupportedModelError("the model has too many tensors");
+    if (forward_.values.size() >= kNoValue)
+      throw UnsupportedModelError("the model has too many tensors");
     const auto id = static_cast<ValueId>(forward_.values.size());
     ids_.emplace(value.name, id);
     forward_.values.push_back(std::move(value));
@@ -62,8 +63,10 @@ class Builder {
   ValueId rows(const std::string& name, uint64_t n, Symbol per = Symbol::rows) {
     return scratch(name, n * sizeof(float), per, ActivationKind::f32);
   }
-  ValueId activation(const std::string& name, ActivationKind kind, uint64_t k, Symbol per = Symbol::rows) {
-    return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k), per, kind);
+  ValueId activation(const std::string& name, ActivationKind kind, uint64_t k,
+                     Symbol per = Symbol::rows) {
+    return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k),
+                   per, kind);
   }
 
   const Weight* find(const std::string& name) const {
@@ -85,7 +88,9 @@ class Builder {
     const Weight& weight = tensor(name, n, k);
     return bound(name, weight.binding, weight.format);
   }
-  ValueId vector(const std::string& name, uint64_t n) { return bound(name, tensor(name, 1, n).binding); }
+  ValueId vector(const std::string& name, uint64_t n) {
+    return bound(name, tensor(name, 1, n).binding);
+  }
 
   ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
     return device_.activation_kind(tensor(weight_name, n, k).format);
@@ -113,10 +118,12 @@ class Builder {
 
   void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
               uint32_t k, ValueId out, Symbol symbol = Symbol::rows) {
-    emit(Operation::matmul, label, {input, weight(weight_name, n, k), out}, MatmulParams{n, k, {}}, symbol);
+    emit(Operation::matmul, label, {input, weight(weight_name, n, k), out}, MatmulParams{n, k, {}},
+         symbol);
   }
 
-  void bias_if_present(const std::string& label, ValueId data, const std::string& name, uint32_t n) {
+  void bias_if_present(const std::string& label, ValueId data, const std::string& name,
+                       uint32_t n) {
     if (find(name) == nullptr) return;
     emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}});
   }
@@ -153,8 +160,10 @@ class Builder {
   }
 
   void layer(uint32_t index) {
-    attention(index, "layers." + std::to_string(index) + ".", "layer " + std::to_string(index) + " ");
-    feed_forward(index, "layers." + std::to_string(index) + ".", "layer " + std::to_string(index) + " ");
+    attention(index, "layers." + std::to_string(index) + ".",
+              "layer " + std::to_string(index) + " ");
+    feed_forward(index, "layers." + std::to_string(index) + ".",
+                 "layer " + std::to_string(index) + " ");
   }
 
   void attention(uint32_t index, const std::string& prefix, const std::string& label) {
@@ -186,16 +195,20 @@ class Builder {
       norm(label + "attention norm", residual_, prefix + "attention_norm.weight", normed[kind]);
     }
     for (const Projection& each : projections)
-      matmul(label + each.letter, normed.at(kind_for(name + each.letter + ".weight", each.n, arch_.dim)),
+      matmul(label + each.letter,
+             normed.at(kind_for(name + each.letter + ".weight", each.n, arch_.dim)),
              name + each.letter + ".weight", each.n, arch_.dim, each.out);
     for (const Projection& each : projections)
-      bias_if_present(label + each.letter + " bias", each.out, name + each.letter + ".bias", each.n);
+      bias_if_present(label + each.letter + " bias", each.out, name + each.letter + ".bias",
+                      each.n);
 
     if (find(name + "q_norm.weight") != nullptr)
-      emit(Operation::head_norm, label + "q norm", {query, vector(name + "q_norm.weight", layer.head_dim)},
+      emit(Operation::head_norm, label + "q norm",
+           {query, vector(name + "q_norm.weight", layer.head_dim)},
            HeadNormParams{layer.n_heads, layer.head_dim, arch_.norm_epsilon, 0});
     if (find(name + "k_norm.weight") != nullptr)
-      emit(Operation::head_norm, label + "k norm", {key, vector(name + "k_norm.weight", layer.head_dim)},
+      emit(Operation::head_norm, label + "k norm",
+           {key, vector(name + "k_norm.weight", layer.head_dim)},
            HeadNormParams{layer.n_kv_heads, layer.head_dim, arch_.norm_epsilon, 0});
 
     if (layer.rope_style != RopeStyle::none) {
@@ -209,7 +222,8 @@ class Builder {
 
     const std::string cache = "layer " + std::to_string(index) + " ";
     const ValueId keys = bound(cache + "keys", memory_.layers[index].keys, memory_.cache_format);
-    const ValueId values = bound(cache + "values", memory_.layers[index].values, memory_.cache_format);
+    const ValueId values =
+        bound(cache + "values", memory_.layers[index].values, memory_.cache_format);
     const uint32_t table_base = memory_.page_table_bases[layer.cache_group];
     emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
          KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
@@ -237,9 +251,10 @@ class Builder {
       matmul(label + part, normed.at(kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim)),
              name + part + ".weight", layer.ffn_dim, arch_.dim, rows(part, layer.ffn_dim));
 
-    const ValueId hidden =
-        activation("hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);
-    const uint32_t act = layer.activation == Activation::silu ? kActivationSilu : kActivationGeluTanh;
+    const ValueId hidden = activation(
+        "hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);
+    const uint32_t act =
+        layer.activation == Activation::silu ? kActivationSilu : kActivationGeluTanh;
     emit(Operation::gated_activation, label + "activation",
          {rows("gate", layer.ffn_dim), rows("up", layer.ffn_dim), hidden},
          GatedActivationParams{layer.ffn_dim, act, {}});
@@ -247,7 +262,8 @@ class Builder {
   }
 
   // residual += weight * input (+ bias)
-  void add_projection(const std::string& label, ValueId input, const std::string& name, uint32_t k) {
+  void add_projection(const std::string& label, ValueId input, const std::string& name,
+                      uint32_t k) {
     const ValueId projected = rows("projected", arch_.dim);
     matmul(label, input, name + ".weight", arch_.dim, k, projected);
     bias_if_present(label + " bias", projected, name + ".bias", arch_.dim);
@@ -263,7 +279,8 @@ class Builder {
     forward_.logits_value = rows("logits", arch_.vocab_size, Symbol::head_rows);
     emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
     norm("head norm", gathered, "output_norm.weight", normed, Symbol::head_rows);
-    matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value, Symbol::head_rows);
+    matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
+           Symbol::head_rows);
   }
 
   void choose() {

@@ -1,6 +1,7 @@
-// The forward pass, written once: unfused operations over named values, made from the architecture's
-// description, the tensors that are there, and what the device says about activations. It knows no
-// architecture's and no backend's name. `fuse` rewrites it; `table` binds it.
+// The forward pass, written once: unfused operations over named values, made from the
+// architecture's description, the tensors that are there, and what the device says about
+// activations. It knows no architecture's and no backend's name. `fuse` rewrites it; `table` binds
+// it.
 #pragma once
 
 #include <cstring>
@@ -30,9 +31,9 @@ struct LayerCache {
 struct ForwardMemory {
   std::vector<LayerCache> layers;
   Format cache_format = Format::f16;
-  Binding tokens;               // uint32 [max_sequences, log_stride]
+  Binding tokens;  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
-  Binding picked;               // uint32 [max_rows]
+  Binding picked;                          // uint32 [max_rows]
   uint32_t page_table_stride = 0;          // entries per sequence
   std::vector<uint32_t> page_table_bases;  // per cache group: its first entry
 };
@@ -40,12 +41,13 @@ struct ForwardMemory {
 using ValueId = uint16_t;
 constexpr ValueId kNoValue = 0xffff;
 
-// A thing that operations read and write. Scratch values get memory from `table`, the others have it.
+// A thing that operations read and write. Scratch values get memory from `table`, the others have
+// it.
 struct Value {
   std::string name;
-  Binding binding;                 // empty for scratch
-  uint64_t bytes_per_row = 0;      // scratch only
-  Symbol per = Symbol::rows;       // scratch only: rows or head_rows
+  Binding binding;                                  // empty for scratch
+  uint64_t bytes_per_row = 0;                       // scratch only
+  Symbol per = Symbol::rows;                        // scratch only: rows or head_rows
   ActivationKind activation = ActivationKind::f32;  // kind `activation` only
   Format format = Format::f32;                      // weights and caches
 };
@@ -72,8 +74,8 @@ struct Node {
   }
 };
 
-// The pass is cut into three programs, so that logits may be wanted without a choice, and a mask may
-// be computed on the host between the two.
+// The pass is cut into three programs, so that logits may be wanted without a choice, and a mask
+// may be computed on the host between the two.
 struct Forward {
   std::vector<Value> values;
   std::vector<Node> body;    // tokens to residual rows

@@ -59,7 +59,8 @@ bool merge_matmul_add(std::span<const Node> sequence, Node& fused, std::vector<V
 }
 
 // rope of query, rope of key, kv_write of that key -> rope_kv_write
-bool merge_rope_kv_write(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+bool merge_rope_kv_write(std::span<const Node> sequence, Node& fused,
+                         std::vector<ValueId>& dropped) {
   const Node& query = sequence[0];
   const Node& key = sequence[1];
   const Node& write = sequence[2];
@@ -78,8 +79,8 @@ bool merge_rope_kv_write(std::span<const Node> sequence, Node& fused, std::vecto
   fused.operands[4] = write.operands[2];
   fused.operands[5] = write.operands[3];
   fused.set(RopeKvWriteParams{query_params.n_heads, key_params.n_heads, query_params.head_dim,
-                              query_params.n_pairs, query_params.style, write_params.page_table_stride,
-                              write_params.page_table_base, 0.0f});
+                              query_params.n_pairs, query_params.style,
+                              write_params.page_table_stride, write_params.page_table_base, 0.0f});
   dropped.push_back(key.operands[0]);
   return true;
 }
@@ -105,7 +106,8 @@ bool merge_norm_rope_kv_write(std::span<const Node> sequence, Node& fused,
   return true;
 }
 
-// Whether `value` is read at or after nodes[from], or in a later program, before it is written anew.
+// Whether `value` is read at or after nodes[from], or in a later program, before it is written
+// anew.
 bool is_read(ValueId value, const std::vector<const std::vector<Node>*>& programs, size_t program,
              size_t from) {
   for (; program < programs.size(); ++program, from = 0) {
@@ -126,7 +128,8 @@ bool is_read(ValueId value, const std::vector<const std::vector<Node>*>& program
 
 bool same_extent(std::span<const Node> nodes) {
   return std::all_of(nodes.begin(), nodes.end(), [&](const Node& node) {
-    return node.extent.symbol == nodes[0].extent.symbol && node.extent.factor == nodes[0].extent.factor;
+    return node.extent.symbol == nodes[0].extent.symbol &&
+           node.extent.factor == nodes[0].extent.factor;
   });
 }
 
@@ -159,7 +162,8 @@ std::span<const FusionRule> fusion_rules() {
   return rules;
 }
 
-KernelRequest kernel_request(const Node& node, const std::vector<Value>& values, RowClass row_class) {
+KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
+                             RowClass row_class) {
   KernelRequest request;
   request.operation = node.operation;
   request.row_class = row_class;
@@ -173,39 +177,42 @@ KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
       ++n_weights;
     }
     if (!present) continue;
-    if (kind == OperandKind::activation) request.activation = values[node.operands[slot]].activation;
+    if (kind == OperandKind::activation)
+      request.activation = values[node.operands[slot]].activation;
     if (kind == OperandKind::cache) request.cache = values[node.operands[slot]].format;
   }
   return request;
 }
 
 void fuse(Forward& forward, const Device& device, RowClass row_class) {
-  const std::vector<const std::vector<Node>*> programs{&forward.body, &forward.logits, &forward.choose};
+  const std::vector<const std::vector<Node>*> programs{&forward.body, &forward.logits,
+                                                       &forward.choose};
   std::vector<Node>* const mutable_programs[] = {&forward.body, &forward.logits, &forward.choose};
   for (size_t program = 0; program < programs.size(); ++program) {
     std::vector<Node>& nodes = *mutable_programs[program];
     for (size_t at = 0; at < nodes.size();) {
-      const bool taken = std::any_of(fusion_rules().begin(), fusion_rules().end(), [&](const FusionRule& rule) {
-        const size_t length = rule.sequence.size();
-        if (at + length > nodes.size()) return false;
-        const std::span<const Node> sequence(&nodes[at], length);
-        for (size_t i = 0; i < length; ++i)
-          if (sequence[i].operation != rule.sequence[i]) return false;
-        if (!same_extent(sequence)) return false;
-        Node fused;
-        fused.operation = rule.fused;
-        fused.extent = sequence[0].extent;
-        std::vector<ValueId> dropped;
-        if (!rule.merge(sequence, fused, dropped)) return false;
-        for (const ValueId value : dropped)
-          if (is_read(value, programs, program, at + length)) return false;
-        if (!device.find_kernel(kernel_request(fused, forward.values, row_class))) return false;
-        fused.label = joined_label(sequence);
-        nodes[at] = std::move(fused);
-        nodes.erase(nodes.begin() + static_cast<ptrdiff_t>(at) + 1,
-                    nodes.begin() + static_cast<ptrdiff_t>(at + length));
-        return true;
-      });
+      const bool taken =
+          std::any_of(fusion_rules().begin(), fusion_rules().end(), [&](const FusionRule& rule) {
+            const size_t length = rule.sequence.size();
+            if (at + length > nodes.size()) return false;
+            const std::span<const Node> sequence(&nodes[at], length);
+            for (size_t i = 0; i < length; ++i)
+              if (sequence[i].operation != rule.sequence[i]) return false;
+            if (!same_extent(sequence)) return false;
+            Node fused;
+            fused.operation = rule.fused;
+            fused.extent = sequence[0].extent;
+            std::vector<ValueId> dropped;
+            if (!rule.merge(sequence, fused, dropped)) return false;
+            for (const ValueId value : dropped)
+              if (is_read(value, programs, program, at + length)) return false;
+            if (!device.find_kernel(kernel_request(fused, forward.values, row_class))) return false;
+            fused.label = joined_label(sequence);
+            nodes[at] = std::move(fused);
+            nodes.erase(nodes.begin() + static_cast<ptrdiff_t>(at) + 1,
+                        nodes.begin() + static_cast<ptrdiff_t>(at + length));
+            return true;
+          });
       if (!taken) ++at;  // a fused node may begin another sequence: look at the same place again
     }
   }

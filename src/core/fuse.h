@@ -25,6 +25,7 @@ std::span<const FusionRule> fusion_rules();
 void fuse(Forward& forward, const Device& device, RowClass row_class);
 
 // The kernel that a node needs; see KernelRequest.
-KernelRequest kernel_request(const Node& node, const std::vector<Value>& values, RowClass row_class);
+KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
+                             RowClass row_class);
 
 }  // namespace akunu

@@ -15,19 +15,27 @@ using Operands = std::array<OperandInfo, N>;
 
 constexpr Operands<3> kEmbed{{{"tokens", log, in}, {"table", weight, in}, {"out", rows, out}}};
 constexpr Operands<2> kRopeAngles{{{"inverse_frequencies", vector, in}, {"angles", rows, out}}};
-constexpr Operands<3> kRmsNorm{{{"input", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
-constexpr Operands<3> kMatmul{{{"input", activation, in}, {"weight", weight, in}, {"out", rows, out}}};
+constexpr Operands<3> kRmsNorm{
+    {{"input", rows, in}, {"weight", vector, in}, {"out", activation, out}}};
+constexpr Operands<3> kMatmul{
+    {{"input", activation, in}, {"weight", weight, in}, {"out", rows, out}}};
 constexpr Operands<2> kAddBias{{{"data", rows, inout}, {"bias", vector, in}}};
 constexpr Operands<2> kHeadNorm{{{"data", rows, inout}, {"weight", vector, in}}};
 constexpr Operands<2> kRope{{{"data", rows, inout}, {"angles", rows, in}}};
-constexpr Operands<4> kKvWrite{
-    {{"key", rows, in}, {"value", rows, in}, {"key_cache", cache, inout}, {"value_cache", cache, inout}}};
-constexpr Operands<4> kAttention{
-    {{"query", rows, in}, {"key_cache", cache, in}, {"value_cache", cache, in}, {"out", activation, out}}};
+constexpr Operands<4> kKvWrite{{{"key", rows, in},
+                                {"value", rows, in},
+                                {"key_cache", cache, inout},
+                                {"value_cache", cache, inout}}};
+constexpr Operands<4> kAttention{{{"query", rows, in},
+                                  {"key_cache", cache, in},
+                                  {"value_cache", cache, in},
+                                  {"out", activation, out}}};
 constexpr Operands<2> kAdd{{{"data", rows, inout}, {"other", rows, in}}};
-constexpr Operands<3> kGatedActivation{{{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
+constexpr Operands<3> kGatedActivation{
+    {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
 constexpr Operands<2> kGatherHead{{{"input", rows, in}, {"out", head_rows, out}}};
-constexpr Operands<3> kSample{{{"logits", head_rows, inout}, {"tokens", log, inout}, {"picked", picked, out}}};
+constexpr Operands<3> kSample{
+    {{"logits", head_rows, inout}, {"tokens", log, inout}, {"picked", picked, out}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
 constexpr Operands<10> kMatmulGroup{{{"input", activation, in},
                                      {"weight_0", weight, in},
@@ -39,7 +47,8 @@ constexpr Operands<10> kMatmulGroup{{{"input", activation, in},
                                      {"out_0", rows, out},
                                      {"out_1", rows, out, true},
                                      {"out_2", rows, out, true}}};
-constexpr Operands<3> kMatmulAdd{{{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
+constexpr Operands<3> kMatmulAdd{
+    {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 constexpr Operands<6> kRopeKvWrite{{{"query", rows, inout},
                                     {"key", rows, in},
                                     {"value", rows, in},

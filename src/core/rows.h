@@ -16,20 +16,20 @@ namespace akunu {
 constexpr uint32_t kNone = 0xffffffffu;
 
 // Flags of a row.
-constexpr uint32_t kRowActive = 1u << 0;       // cleared: the row writes nothing that outlives the step
-constexpr uint32_t kRowChained = 1u << 1;      // the picked token is logged and the row moves on
-constexpr uint32_t kRowPrompt = 1u << 2;       // runs the `many` kernels
+constexpr uint32_t kRowActive = 1u << 0;   // cleared: the row writes nothing that outlives the step
+constexpr uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
+constexpr uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
 constexpr uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)
 
 struct Row {
-  uint32_t sequence;       // index of the sequence record, the token log and the page tables
-  uint32_t position;       // of this row's token in its sequence
-  uint32_t kv_length;      // positions that it attends to, its own included
-  uint32_t draw;           // index in the text of the token its logits choose; the sampler's counter
-  uint32_t flags;          // kRow...
-  uint32_t head_row;       // row of the head's buffers that its logits go to, or kNone
-  uint32_t span;           // index of its span
-  uint32_t adapter;        // kNone (reserved)
+  uint32_t sequence;   // index of the sequence record, the token log and the page tables
+  uint32_t position;   // of this row's token in its sequence
+  uint32_t kv_length;  // positions that it attends to, its own included
+  uint32_t draw;       // index in the text of the token its logits choose; the sampler's counter
+  uint32_t flags;      // kRow...
+  uint32_t head_row;   // row of the head's buffers that its logits go to, or kNone
+  uint32_t span;       // index of its span
+  uint32_t adapter;    // kNone (reserved)
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
   uint32_t reserved[7];
 };

@@ -15,8 +15,8 @@ std::string describe(const KernelRequest& request, const Device& device) {
     if (format) text += " " + std::string(format_info(*format).name);
   text += ", activation " + std::string(name_of(request.activation));
   text += ", cache " + std::string(format_info(request.cache).name);
-  text += ", " + std::string(name_of(request.row_class)) + " rows, on " + std::string(device.backend()) +
-          " (" + device.chip().level + ")";
+  text += ", " + std::string(name_of(request.row_class)) + " rows, on " +
+          std::string(device.backend()) + " (" + device.chip().level + ")";
   return text;
 }
 
@@ -24,7 +24,8 @@ std::string describe(const KernelRequest& request, const Device& device) {
 // don't overlap are rare and an unneeded wait is never wrong.
 class Dependencies {
  public:
-  int32_t add(int32_t command, const OperationInfo& info, const std::array<Binding, kMaxOperands>& operands) {
+  int32_t add(int32_t command, const OperationInfo& info,
+              const std::array<Binding, kMaxOperands>& operands) {
     int32_t waits_for = info.writes_rows ? command - 1 : last_rows_write_;
     for (size_t slot = 0; slot < info.operands.size(); ++slot) {
       if (!operands[slot]) continue;
@@ -54,7 +55,8 @@ class Dependencies {
 }  // namespace
 
 DispatchTable build_table(const std::vector<Node>& nodes, const std::vector<Value>& values,
-                          const ScratchBindings& scratch, const Device& device, RowClass row_class) {
+                          const ScratchBindings& scratch, const Device& device,
+                          RowClass row_class) {
   DispatchTable table;
   Dependencies dependencies;
   for (const Node& node : nodes) {
@@ -66,7 +68,8 @@ DispatchTable build_table(const std::vector<Node>& nodes, const std::vector<Valu
     const KernelRequest request = kernel_request(node, values, row_class);
     command.pipeline = device.find_kernel(request);
     if (!command.pipeline)
-      throw UnsupportedModelError("no kernel " + describe(request, device) + " (for " + node.label + ")");
+      throw UnsupportedModelError("no kernel " + describe(request, device) + " (for " + node.label +
+                                  ")");
     for (size_t slot = 0; slot < info.operands.size(); ++slot) {
       const ValueId id = node.operands[slot];
       if (id == kNoValue) continue;

@@ -94,7 +94,8 @@ class Generation : public Task {
 // Logits of every token of a text, run through the cache in chunks.
 class LogitsTask : public Task {
  public:
-  LogitsTask(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated, uint32_t vocab_size);
+  LogitsTask(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated,
+             uint32_t vocab_size);
 
   // False when the time is up. Throws the error that ended the task.
   bool wait(std::chrono::milliseconds timeout);

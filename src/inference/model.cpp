@@ -71,8 +71,9 @@ void Model::read(const std::string& path) {
   const std::string beyond = "blk." + std::to_string(arch_.layers.size()) + ".";
   for (const GgufTensor& tensor : file_->tensors())
     if (tensor.name.starts_with(beyond))
-      throw ModelFormatError(path + ": the file has tensors of layer " + std::to_string(arch_.layers.size()) +
-                             ", but says it has " + std::to_string(arch_.layers.size()) + " layers");
+      throw ModelFormatError(path + ": the file has tensors of layer " +
+                             std::to_string(arch_.layers.size()) + ", but says it has " +
+                             std::to_string(arch_.layers.size()) + " layers");
   weights_ = std::make_unique<Weights>(device_, *file_);
   layer_frequencies_ = upload_frequencies();
 }
@@ -81,7 +82,8 @@ void Model::read(const std::string& path) {
 // factors are Llama 3.1's, computed by whoever made the file).
 std::vector<Binding> Model::upload_frequencies() {
   std::vector<float> factors;
-  if (const auto found = weights_->tensors().find("rope_factors.weight"); found != weights_->tensors().end()) {
+  if (const auto found = weights_->tensors().find("rope_factors.weight");
+      found != weights_->tensors().end()) {
     factors.resize(found->second.k);
     device_->read(found->second.binding, std::as_writable_bytes(std::span(factors)));
   }
@@ -93,16 +95,17 @@ std::vector<Binding> Model::upload_frequencies() {
       const uint32_t n_pairs = layer.rope_dim / 2;
       if (!factors.empty() && factors.size() != n_pairs)
         throw ModelFormatError("tensor rope_freqs.weight has " + std::to_string(factors.size()) +
-                               " factors; the rotary dimension " + std::to_string(layer.rope_dim) + " asks for " +
-                               std::to_string(n_pairs));
+                               " factors; the rotary dimension " + std::to_string(layer.rope_dim) +
+                               " asks for " + std::to_string(n_pairs));
       std::vector<float> inverse(n_pairs);
       for (uint32_t i = 0; i < n_pairs; ++i) {
         const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
         if (!(factor > 0) || !std::isfinite(factor))
-          throw ModelFormatError("tensor rope_freqs.weight holds " + std::to_string(factor) + " at " +
-                                 std::to_string(i) + "; factors must be positive");
-        inverse[i] = static_cast<float>(std::pow(static_cast<double>(layer.rope_theta), -2.0 * i / layer.rope_dim) /
-                                        factor / static_cast<double>(layer.rope_linear_factor));
+          throw ModelFormatError("tensor rope_freqs.weight holds " + std::to_string(factor) +
+                                 " at " + std::to_string(i) + "; factors must be positive");
+        inverse[i] = static_cast<float>(
+            std::pow(static_cast<double>(layer.rope_theta), -2.0 * i / layer.rope_dim) / factor /
+            static_cast<double>(layer.rope_linear_factor));
       }
       frequencies_.emplace_back(device_, inverse.size() * sizeof(float), "constants");
       binding = frequencies_.back().binding();
@@ -124,7 +127,8 @@ uint64_t Model::bytes_besides_cache(uint32_t context) const {
 
 // Decides context_ and n_pages_ from what was asked for and what there is, before taking any of it.
 void Model::plan_context(const LoadOptions& options) {
-  if (options.context && *options.context == 0) throw ArgumentError("context is 0; it must be at least 1 position");
+  if (options.context && *options.context == 0)
+    throw ArgumentError("context is 0; it must be at least 1 position");
   const uint32_t wanted = options.context.value_or(arch_.context_length);
   if (wanted > arch_.context_length)
     notes_.push_back("a context of " + std::to_string(wanted) + " positions is longer than the " +
@@ -145,30 +149,34 @@ void Model::plan_context(const LoadOptions& options) {
            " for weights and scratch; " + mebibytes(available) + " of memory are available";
   };
   if (options.kv_memory && *options.kv_memory > for_cache)
-    throw OutOfMemoryError("kv_memory is " + mebibytes(*options.kv_memory) + "; " + mebibytes(for_cache) +
-                           " are available for the cache");
+    throw OutOfMemoryError("kv_memory is " + mebibytes(*options.kv_memory) + "; " +
+                           mebibytes(for_cache) + " are available for the cache");
   const uint64_t fitting_pages = std::min<uint64_t>(budget / page, pages_for(wanted));
   if (fitting_pages == 0)
-    throw OutOfMemoryError("no memory for a cache: one page of " + std::to_string(kPagePositions) + " positions needs " +
-                           mebibytes(page) + ", besides " + mebibytes(fixed) + " for weights and scratch; " +
-                           mebibytes(available) + " are available" +
-                           (options.kv_memory ? ", kv_memory allows " + mebibytes(*options.kv_memory) : ""));
+    throw OutOfMemoryError(
+        "no memory for a cache: one page of " + std::to_string(kPagePositions) +
+        " positions needs " + mebibytes(page) + ", besides " + mebibytes(fixed) +
+        " for weights and scratch; " + mebibytes(available) + " are available" +
+        (options.kv_memory ? ", kv_memory allows " + mebibytes(*options.kv_memory) : ""));
   if (fitting_pages < pages_for(wanted)) {
     if (options.context)
-      throw OutOfMemoryError(describe_need(wanted) +
-                             (options.kv_memory ? ", and kv_memory allows " + mebibytes(*options.kv_memory) : "") +
-                             "; ask for a shorter context");
+      throw OutOfMemoryError(
+          describe_need(wanted) +
+          (options.kv_memory ? ", and kv_memory allows " + mebibytes(*options.kv_memory) : "") +
+          "; ask for a shorter context");
     context_ = static_cast<uint32_t>(fitting_pages) * kPagePositions;
-    notes_.push_back("context reduced from " + std::to_string(wanted) + " to " + std::to_string(context_) +
-                     " positions: " +
-                     (options.kv_memory ? "kv_memory allows no more" : describe_need(wanted)));
+    notes_.push_back(
+        "context reduced from " + std::to_string(wanted) + " to " + std::to_string(context_) +
+        " positions: " + (options.kv_memory ? "kv_memory allows no more" : describe_need(wanted)));
   } else {
     context_ = wanted;
   }
-  // The pool holds one full context, or all that kv_memory pays for (several shorter conversations).
+  // The pool holds one full context, or all that kv_memory pays for (several shorter
+  // conversations).
   n_pages_ = pages_for(context_);
   if (options.kv_memory)
-    n_pages_ = static_cast<uint32_t>(std::clamp<uint64_t>(budget / page, n_pages_, uint64_t{n_pages_} * kMaxSequences));
+    n_pages_ = static_cast<uint32_t>(
+        std::clamp<uint64_t>(budget / page, n_pages_, uint64_t{n_pages_} * kMaxSequences));
 }
 
 void Model::allocate(const LoadOptions& options) {
@@ -182,7 +190,8 @@ void Model::allocate(const LoadOptions& options) {
 }
 
 void Model::compile() {
-  // Per submission at most: one conversation's log, page tables and record, and a few single tokens.
+  // Per submission at most: one conversation's log, page tables and record, and a few single
+  // tokens.
   const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
   device_->set_limits({.max_rows = max_rows(),
                        .max_updates = n_groups + 2 + kMaxFewRows,
@@ -200,14 +209,19 @@ void Model::compile() {
   for (uint32_t group = 0; group < n_groups; ++group)
     memory.page_table_bases.push_back(sequences_->page_table_base(group));
 
-  const Forward forward = build_forward(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
+  const Forward forward =
+      build_forward(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
   const FusedForwards fused(forward, *device_);
-  scratch_ = std::make_unique<Scratch>(device_, forward.values, fused.used, max_rows(), max_head_rows());
+  scratch_ =
+      std::make_unique<Scratch>(device_, forward.values, fused.used, max_rows(), max_head_rows());
   logits_ = scratch_->bindings()[forward.logits_value];
 
-  const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(), status_.get()};
-  const auto compile_nodes = [&](const std::vector<Node>& nodes, const Forward& from, RowClass row_class) {
-    DispatchTable table = build_table(nodes, from.values, scratch_->bindings(), *device_, row_class);
+  const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),
+                        status_.get()};
+  const auto compile_nodes = [&](const std::vector<Node>& nodes, const Forward& from,
+                                 RowClass row_class) {
+    DispatchTable table =
+        build_table(nodes, from.values, scratch_->bindings(), *device_, row_class);
     std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
     labels.insert(labels.end(), table.labels.begin(), table.labels.end());
     compiled_.push_back(device_->compile(std::move(table), step));

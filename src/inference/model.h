@@ -18,7 +18,7 @@
 namespace akunu {
 
 struct LoadOptions {
-  std::optional<uint32_t> context;    // positions per sequence; else the trained context or what fits
+  std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
   std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
   Format kv_format = Format::f16;     // f16 or f32
 };

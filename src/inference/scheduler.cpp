@@ -15,12 +15,17 @@ constexpr auto kForever = std::chrono::hours(24);
 std::string describe(const Outcome& outcome) {
   std::string what;
   switch (outcome.status.code) {
-    case kStatusNotANumber: what = "the logits are not numbers (NaN): the weights are damaged"; break;
+    case kStatusNotANumber:
+      what = "the logits are not numbers (NaN): the weights are damaged";
+      break;
     case kStatusBadToken:
       what = "token " + std::to_string(outcome.status.detail) + " is outside the vocabulary";
       break;
-    case kStatusNoCandidate: what = "every logit is -inf: there is no token to choose"; break;
-    default: what = "status " + std::to_string(outcome.status.code);
+    case kStatusNoCandidate:
+      what = "every logit is -inf: there is no token to choose";
+      break;
+    default:
+      what = "status " + std::to_string(outcome.status.code);
   }
   return std::string(outcome.label) + ", row " + std::to_string(outcome.status.row) + ": " + what;
 }
@@ -47,19 +52,22 @@ SequenceRecord make_record(const GenerateRequest& request) {
 }
 
 bool is_stop(const GenerateRequest& request, uint32_t token) {
-  return std::find(request.stop_ids.begin(), request.stop_ids.end(), token) != request.stop_ids.end();
+  return std::find(request.stop_ids.begin(), request.stop_ids.end(), token) !=
+         request.stop_ids.end();
 }
 
 }  // namespace
 
-Scheduler::Scheduler(Model& model) : model_(model), process_(getpid()), step_(model), logits_step_(model) {
+Scheduler::Scheduler(Model& model)
+    : model_(model), process_(getpid()), step_(model), logits_step_(model) {
   active_.reserve(kMaxSequences);
   thread_ = std::thread([this] { run(); });
 }
 
 void Scheduler::stop() {
   std::call_once(stopped_, [&] {
-    if (getpid() != process_) {  // after a fork there is no such thread here, and mutex_ may be locked
+    if (getpid() !=
+        process_) {  // after a fork there is no such thread here, and mutex_ may be locked
       thread_.detach();
       return;
     }
@@ -74,7 +82,8 @@ void Scheduler::stop() {
 
 void Scheduler::check_process() const {
   if (getpid() != process_)
-    throw DeviceError("the process was forked after the model was loaded; load the model in the child");
+    throw DeviceError(
+        "the process was forked after the model was loaded; load the model in the child");
 }
 
 void Scheduler::check(const std::vector<uint32_t>& tokens) const {
@@ -86,8 +95,8 @@ void Scheduler::check(const std::vector<uint32_t>& tokens) const {
       throw ArgumentError("token " + std::to_string(tokens[i]) + " at index " + std::to_string(i) +
                           " is outside the vocabulary of " + std::to_string(vocab_size));
   if (tokens.size() > model_.context())
-    throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) + " tokens, the context holds " +
-                               std::to_string(model_.context()));
+    throw ContextOverflowError("the prompt has " + std::to_string(tokens.size()) +
+                               " tokens, the context holds " + std::to_string(model_.context()));
 }
 
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
@@ -95,7 +104,8 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 }
 
 template <class Kind>
-void Scheduler::enqueue(std::deque<std::shared_ptr<Kind>>& queue, const std::shared_ptr<Kind>& task) {
+void Scheduler::enqueue(std::deque<std::shared_ptr<Kind>>& queue,
+                        const std::shared_ptr<Kind>& task) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) throw Error("the model is closed");
@@ -118,23 +128,27 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
   return generation;
 }
 
-std::shared_ptr<LogitsTask> Scheduler::logits(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks,
-                                              bool generated) {
+std::shared_ptr<LogitsTask> Scheduler::logits(std::vector<uint32_t> tokens,
+                                              std::vector<uint32_t> chunks, bool generated) {
   check(tokens);
-  const uint32_t most = generated ? kMaxFewRows : std::min(model_.max_head_rows(), model_.device().chip().max_prompt_rows);
+  const uint32_t most =
+      generated ? kMaxFewRows
+                : std::min(model_.max_head_rows(), model_.device().chip().max_prompt_rows);
   if (chunks.empty())
     for (size_t done = 0; done < tokens.size(); done += chunks.back())
       chunks.push_back(static_cast<uint32_t>(std::min<size_t>(most, tokens.size() - done)));
   size_t sum = 0;
   for (const uint32_t chunk : chunks) {
     if (chunk == 0 || chunk > most)
-      throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " + std::to_string(most));
+      throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " +
+                          std::to_string(most));
     sum += chunk;
   }
   if (sum != tokens.size())
-    throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " + std::to_string(tokens.size()) +
-                        " tokens");
-  auto task = std::make_shared<LogitsTask>(std::move(tokens), std::move(chunks), generated, model_.arch().vocab_size);
+    throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " +
+                        std::to_string(tokens.size()) + " tokens");
+  auto task = std::make_shared<LogitsTask>(std::move(tokens), std::move(chunks), generated,
+                                           model_.arch().vocab_size);
   enqueue(logits_queue_, task);
   return task;
 }
@@ -156,7 +170,8 @@ void Scheduler::run() {
 bool Scheduler::wait_for_work() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] {
-    return stopping_ || !queue_.empty() || !logits_queue_.empty() || !active_.empty() || active_logits_;
+    return stopping_ || !queue_.empty() || !logits_queue_.empty() || !active_.empty() ||
+           active_logits_;
   });
   return !stopping_;
 }
@@ -214,22 +229,25 @@ void Scheduler::admit() {
   std::erase_if(queue_, drop_if_cancelled);
   std::erase_if(logits_queue_, drop_if_cancelled);
   while (!queue_.empty() && admit(queue_.front())) queue_.pop_front();
-  if (!active_logits_ && !logits_queue_.empty() && admit(logits_queue_.front())) logits_queue_.pop_front();
+  if (!active_logits_ && !logits_queue_.empty() && admit(logits_queue_.front()))
+    logits_queue_.pop_front();
 }
 
 bool Scheduler::admit(const std::shared_ptr<Generation>& generation) {
   const GenerateRequest& request = generation->request();
   const auto positions = static_cast<uint32_t>(request.prompt.size()) + request.max_tokens - 1;
-  const std::optional<uint32_t> sequence = model_.sequences().take(model_.cache().groups(), positions);
+  const std::optional<uint32_t> sequence =
+      model_.sequences().take(model_.cache().groups(), positions);
   if (!sequence) return false;
-  active_.push_back({.generation = generation, .sequence = *sequence, .record = make_record(request)});
+  active_.push_back(
+      {.generation = generation, .sequence = *sequence, .record = make_record(request)});
   recompose_ = true;
   return true;
 }
 
 bool Scheduler::admit(const std::shared_ptr<LogitsTask>& task) {
-  const std::optional<uint32_t> sequence =
-      model_.sequences().take(model_.cache().groups(), static_cast<uint32_t>(task->tokens().size()));
+  const std::optional<uint32_t> sequence = model_.sequences().take(
+      model_.cache().groups(), static_cast<uint32_t>(task->tokens().size()));
   if (!sequence) return false;
   active_logits_ = std::make_unique<ActiveLogits>(
       ActiveLogits{.task = task, .sequence = *sequence, .record = make_record({})});
@@ -243,7 +261,8 @@ void Scheduler::send_sequence(Step& step, uint32_t sequence, const SequenceRecor
   step.update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
   step.update(store.log(sequence, 0), std::as_bytes(tokens));
   for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
-    step.update(store.page_table(group, sequence), std::as_bytes(store.page_numbers(group, sequence)));
+    step.update(store.page_table(group, sequence),
+                std::as_bytes(store.page_numbers(group, sequence)));
 }
 
 void Scheduler::compose() {
@@ -261,8 +280,8 @@ void Scheduler::compose() {
     row.last_position = generation.prompt_tokens() + generation.request().max_tokens - 2;
     active.row = step_.add_generated(row);
   }
-  uint32_t budget =
-      step_.empty() ? model_.device().chip().max_prompt_rows : model_.device().chip().max_mixed_rows;
+  uint32_t budget = step_.empty() ? model_.device().chip().max_prompt_rows
+                                  : model_.device().chip().max_mixed_rows;
   for (Active& active : active_) {
     if (is_generating(active) || budget == 0) continue;
     const Generation& generation = *active.generation;
@@ -328,7 +347,8 @@ void Scheduler::logits_step() {
   LogitsTask& task = *active.task;
   const uint32_t n_rows = task.chunks()[active.chunk];
   logits_step_.clear();
-  if (active.n_done == 0) send_sequence(logits_step_, active.sequence, active.record, task.tokens());
+  if (active.n_done == 0)
+    send_sequence(logits_step_, active.sequence, active.record, task.tokens());
   Row row{};
   row.sequence = active.sequence;
   row.position = active.n_done;

@@ -29,12 +29,13 @@ class Scheduler {
   // Ends everything that is under way with an error, and the thread. May be called again.
   void stop();
 
-  // Both throw ArgumentError, ContextOverflowError or DeviceError before any work. max_tokens is cut
-  // at what the context holds: a caller who wants to know compares it with `most_tokens`.
+  // Both throw ArgumentError, ContextOverflowError or DeviceError before any work. max_tokens is
+  // cut at what the context holds: a caller who wants to know compares it with `most_tokens`.
   std::shared_ptr<Generation> generate(GenerateRequest request);
-  // `chunks` empty: as large as the device likes. `generated`: the rows run the kernels of generated
-  // tokens, at most kMaxFewRows of them in a chunk.
-  std::shared_ptr<LogitsTask> logits(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated);
+  // `chunks` empty: as large as the device likes. `generated`: the rows run the kernels of
+  // generated tokens, at most kMaxFewRows of them in a chunk.
+  std::shared_ptr<LogitsTask> logits(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks,
+                                     bool generated);
 
   // Tokens that can follow a prompt of this length: one more than there are positions left, since
   // the last one is chosen but never read.

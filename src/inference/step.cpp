@@ -59,7 +59,8 @@ uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool
     row.kv_length = row.position + 1;
     row.flags = kRowActive | kRowPrompt | (last && chain_last ? kRowChained : 0);
     row.span = span;
-    row.head_row = logits == Logits::all || (last && logits == Logits::last) ? n_head_rows_++ : kNone;
+    row.head_row =
+        logits == Logits::all || (last && logits == Logits::last) ? n_head_rows_++ : kNone;
     rows_.push_back(row);
   }
   return first_index;
@@ -71,16 +72,24 @@ Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
   const uint32_t n_prompt = n_rows - n_generated_;
   const uint32_t n_prompt_head_rows = n_head_rows_ - n_generated_head_rows_;
   uint32_t n_generated_spans = 0;
-  while (n_generated_spans < n_spans && spans_[n_generated_spans].first_row < n_generated_) ++n_generated_spans;
+  while (n_generated_spans < n_spans && spans_[n_generated_spans].first_row < n_generated_)
+    ++n_generated_spans;
 
-  const ClassPrograms& generated = model_.programs(n_generated_ == 1 ? RowClass::single : RowClass::few);
+  const ClassPrograms& generated =
+      model_.programs(n_generated_ == 1 ? RowClass::single : RowClass::few);
   const ClassPrograms& prompt = model_.programs(RowClass::many);
   std::array<Pass, 5> passes;
   size_t n_passes = 0;
   const auto add_pass = [&](Program program, bool prompts) {
-    passes[n_passes++] = prompts ? Pass{program, n_generated_, n_prompt, n_generated_head_rows_,
-                                        n_prompt_head_rows, n_generated_spans, n_spans - n_generated_spans}
-                                 : Pass{program, 0, n_generated_, 0, n_generated_head_rows_, 0, n_generated_spans};
+    passes[n_passes++] =
+        prompts ? Pass{program,
+                       n_generated_,
+                       n_prompt,
+                       n_generated_head_rows_,
+                       n_prompt_head_rows,
+                       n_generated_spans,
+                       n_spans - n_generated_spans}
+                : Pass{program, 0, n_generated_, 0, n_generated_head_rows_, 0, n_generated_spans};
   };
   if (n_generated_ > 0) add_pass(generated.body, false);
   if (n_prompt > 0) add_pass(prompt.body, true);

@@ -21,8 +21,8 @@ class Step {
   // A row that generates: runs the `single` or `few` kernels. All of them before any prompt rows.
   // Returns its index.
   uint32_t add_generated(const Row& row);
-  // A run of prompt rows of one sequence from `first.position` on. Logits for the last row, for all,
-  // or for none; `chain_last`: the last row's token is chosen and logged.
+  // A run of prompt rows of one sequence from `first.position` on. Logits for the last row, for
+  // all, or for none; `chain_last`: the last row's token is chosen and logged.
   enum class Logits : uint8_t { none, last, all };
   uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last);
 

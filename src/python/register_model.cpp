@@ -1,10 +1,10 @@
-// _core.NativeModel and _core.Generation: a loaded model with its scheduler, and a request under way.
-// Everything slower than a lookup releases the GIL; waiting callers wake often enough for Ctrl-C.
+// _core.NativeModel and _core.Generation: a loaded model with its scheduler, and a request under
+// way. Everything slower than a lookup releases the GIL; waiting callers wake often enough for
+// Ctrl-C.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
-
 #include <unistd.h>
 
 #include <filesystem>
@@ -44,17 +44,22 @@ Format kv_format(const std::string& name) {
 
 const char* name_of(FinishReason reason) {
   switch (reason) {
-    case FinishReason::none: return "";
-    case FinishReason::stop: return "stop";
-    case FinishReason::length: return "length";
-    case FinishReason::cancelled: return "cancelled";
+    case FinishReason::none:
+      return "";
+    case FinishReason::stop:
+      return "stop";
+    case FinishReason::length:
+      return "length";
+    case FinishReason::cancelled:
+      return "cancelled";
   }
   __builtin_unreachable();
 }
 
 class NativeGeneration {
  public:
-  explicit NativeGeneration(std::shared_ptr<Generation> generation) : generation_(std::move(generation)) {}
+  explicit NativeGeneration(std::shared_ptr<Generation> generation)
+      : generation_(std::move(generation)) {}
   ~NativeGeneration() { generation_->cancel(); }  // nobody will take what is left
   NativeGeneration(const NativeGeneration&) = delete;
   NativeGeneration& operator=(const NativeGeneration&) = delete;
@@ -62,7 +67,8 @@ class NativeGeneration {
   // New tokens; [] when the time is up; None when it is over.
   py::object next(int timeout_ms) {
     if (getpid() != process_)
-      throw DeviceError("the process was forked after the generation began; it goes on in the parent only");
+      throw DeviceError(
+          "the process was forked after the generation began; it goes on in the parent only");
     std::array<uint32_t, 64> tokens;
     size_t n = 0;
     {
@@ -84,29 +90,36 @@ class NativeGeneration {
 
 class NativeModel {
  public:
-  NativeModel(const std::filesystem::path& path, const std::string& device, std::optional<uint32_t> context, uint32_t threads,
-              const std::string& kv_type, std::optional<uint64_t> kv_memory)
+  NativeModel(const std::filesystem::path& path, const std::string& device,
+              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
+              std::optional<uint64_t> kv_memory)
       : engine_(std::make_shared<Engine>()) {
-    const LoadOptions options{.context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    const LoadOptions options{
+        .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     const py::gil_scoped_release release;
-    engine_->model = Model::load(path.string(), create_device(device, {.threads = threads}), options);
+    engine_->model =
+        Model::load(path.string(), create_device(device, {.threads = threads}), options);
     engine_->scheduler = std::make_unique<Scheduler>(*engine_->model);
   }
 
-  std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
-                         const SamplingSettings& sampling) {
-    return std::make_unique<NativeGeneration>(engine()->scheduler->generate({.prompt = to_vector(tokens),
-                                                                             .max_tokens = max_tokens,
-                                                                             .stop_ids = std::move(stop_ids),
-                                                                             .sampling = sampling}));
+  std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
+                                          std::vector<uint32_t> stop_ids,
+                                          const SamplingSettings& sampling) {
+    return std::make_unique<NativeGeneration>(
+        engine()->scheduler->generate({.prompt = to_vector(tokens),
+                                       .max_tokens = max_tokens,
+                                       .stop_ids = std::move(stop_ids),
+                                       .sampling = sampling}));
   }
 
-  py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks, const std::string& roles) {
+  py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks,
+                            const std::string& roles) {
     if (roles != "prompt" && roles != "generated")
       throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
     const std::shared_ptr<Engine> engine = this->engine();
     const auto vocab_size = static_cast<py::ssize_t>(engine->model->arch().vocab_size);
-    if (tokens.size() == 0) return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
+    if (tokens.size() == 0)
+      return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
     const std::shared_ptr<LogitsTask> task =
         engine->scheduler->logits(to_vector(tokens), std::move(chunks), roles == "generated");
     for (bool done = false; !done;) {
@@ -118,8 +131,10 @@ class NativeModel {
       done = task->wait(kPollInterval);
     }
     auto* values = new std::vector<float>(task->take());
-    const py::capsule owner(values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
-    return py::array_t<float>(py::array::ShapeContainer{tokens.size(), vocab_size}, values->data(), owner);
+    const py::capsule owner(
+        values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
+    return py::array_t<float>(py::array::ShapeContainer{tokens.size(), vocab_size}, values->data(),
+                              owner);
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.
@@ -175,24 +190,29 @@ void register_model(py::module_& m) {
   py::class_<NativeGeneration>(m, "Generation")
       .def("next", &NativeGeneration::next, py::arg("timeout_ms"))
       .def("cancel", &NativeGeneration::cancel)
-      .def_property_readonly("finish_reason", [](const NativeGeneration& g) { return name_of(g.get().reason()); })
-      .def_property_readonly("prompt_tokens", [](const NativeGeneration& g) { return g.get().prompt_tokens(); })
-      .def_property_readonly("completion_tokens", [](const NativeGeneration& g) { return g.get().completion_tokens(); })
-      .def_property_readonly("prompt_seconds", [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
-      .def_property_readonly("completion_seconds",
-                             [](const NativeGeneration& g) { return g.get().completion_seconds(); });
+      .def_property_readonly("finish_reason",
+                             [](const NativeGeneration& g) { return name_of(g.get().reason()); })
+      .def_property_readonly("prompt_tokens",
+                             [](const NativeGeneration& g) { return g.get().prompt_tokens(); })
+      .def_property_readonly("completion_tokens",
+                             [](const NativeGeneration& g) { return g.get().completion_tokens(); })
+      .def_property_readonly("prompt_seconds",
+                             [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
+      .def_property_readonly("completion_seconds", [](const NativeGeneration& g) {
+        return g.get().completion_seconds();
+      });
 
   py::class_<NativeModel>(m, "NativeModel")
-      .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>, uint32_t, const std::string&,
-                    std::optional<uint64_t>>(),
-           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"), py::arg("threads"),
-           py::arg("kv_type"), py::arg("kv_memory"))
+      .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
+                    uint32_t, const std::string&, std::optional<uint64_t>>(),
+           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
+           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"))
       .def(
           "start",
-          [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
-             float temperature, uint32_t top_k, float top_p, float min_p, float repetition_penalty,
-             float frequency_penalty, float presence_penalty, uint32_t penalty_window, uint64_t seed,
-             uint32_t choice) {
+          [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
+             std::vector<uint32_t> stop_ids, float temperature, uint32_t top_k, float top_p,
+             float min_p, float repetition_penalty, float frequency_penalty, float presence_penalty,
+             uint32_t penalty_window, uint64_t seed, uint32_t choice) {
             return model.start(tokens, max_tokens, std::move(stop_ids),
                                {.temperature = temperature,
                                 .top_k = top_k,
@@ -205,25 +225,34 @@ void register_model(py::module_& m) {
                                 .seed = seed,
                                 .choice = choice});
           },
-          py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"), py::arg("temperature"),
-          py::arg("top_k"), py::arg("top_p"), py::arg("min_p"), py::arg("repetition_penalty"),
-          py::arg("frequency_penalty"), py::arg("presence_penalty"), py::arg("penalty_window"), py::arg("seed"),
-          py::arg("choice"))
-      .def("logits", [](NativeModel& model, const Tokens& tokens) { return model.logits(tokens, {}, "prompt"); },
-           py::arg("tokens"))
-      .def("logits_chunked", &NativeModel::logits, py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt")
+          py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
+          py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("min_p"),
+          py::arg("repetition_penalty"), py::arg("frequency_penalty"), py::arg("presence_penalty"),
+          py::arg("penalty_window"), py::arg("seed"), py::arg("choice"))
+      .def(
+          "logits",
+          [](NativeModel& model, const Tokens& tokens) {
+            return model.logits(tokens, {}, "prompt");
+          },
+          py::arg("tokens"))
+      .def("logits_chunked", &NativeModel::logits, py::arg("tokens"), py::arg("chunks"),
+           py::arg("roles") = "prompt")
       .def("close", &NativeModel::close)
-      .def("labels",
-           [](const NativeModel& model, const std::string& row_class) {
-             for (const RowClass each : {RowClass::single, RowClass::few, RowClass::many})
-               if (akunu::name_of(each) == row_class) return model.engine()->model->labels(each);
-             throw ArgumentError("row_class is '" + row_class + "'; possible are single, few and many");
-           },
-           py::arg("row_class") = "single")
+      .def(
+          "labels",
+          [](const NativeModel& model, const std::string& row_class) {
+            for (const RowClass each : {RowClass::single, RowClass::few, RowClass::many})
+              if (akunu::name_of(each) == row_class) return model.engine()->model->labels(each);
+            throw ArgumentError("row_class is '" + row_class +
+                                "'; possible are single, few and many");
+          },
+          py::arg("row_class") = "single")
       .def_property_readonly("config", &NativeModel::config)
       .def_property_readonly("memory", &NativeModel::memory)
-      .def_property_readonly("context", [](const NativeModel& model) { return model.engine()->model->context(); })
-      .def_property_readonly("notes", [](const NativeModel& model) { return model.engine()->model->notes(); });
+      .def_property_readonly(
+          "context", [](const NativeModel& model) { return model.engine()->model->context(); })
+      .def_property_readonly(
+          "notes", [](const NativeModel& model) { return model.engine()->model->notes(); });
 }
 
 }  // namespace akunu::python

@@ -33,7 +33,8 @@ class Reader {
     config.n_kv_heads = optional("attention.head_count_kv").value_or(config.n_heads);
     config.ffn_dim = required("feed_forward_length");
     config.context_length = required("context_length");
-    if (config.n_heads == 0) throw ModelFormatError(path() + ": " + key("attention.head_count") + " is 0");
+    if (config.n_heads == 0)
+      throw ModelFormatError(path() + ": " + key("attention.head_count") + " is 0");
     config.head_dim = optional("attention.key_length").value_or(config.dim / config.n_heads);
     if (const auto value_length = optional("attention.value_length");
         value_length && *value_length != config.head_dim)
@@ -45,21 +46,24 @@ class Reader {
     config.rope_linear_factor = rope_linear_factor();
     const std::optional<float> epsilon = number("attention.layer_norm_rms_epsilon");
     if (!epsilon)
-      throw ModelFormatError(path() + ": the key " + key("attention.layer_norm_rms_epsilon") + " is missing");
+      throw ModelFormatError(path() + ": the key " + key("attention.layer_norm_rms_epsilon") +
+                             " is missing");
     config.norm_epsilon = *epsilon;
 
     const GgufTensor* embedding = file_.find_tensor("token_embd.weight");
     if (embedding == nullptr)
-      throw ModelFormatError(path() + ": tensor token_embd.weight is missing" +
-                             (file_.tensors().empty() ? "; this file holds a vocabulary only" : ""));
+      throw ModelFormatError(
+          path() + ": tensor token_embd.weight is missing" +
+          (file_.tensors().empty() ? "; this file holds a vocabulary only" : ""));
     if (embedding->n_dims != 2 || embedding->dims[1] > std::numeric_limits<uint32_t>::max())
-      throw ModelFormatError(path() + ": tensor token_embd.weight is not [vocabulary, embedding length]");
+      throw ModelFormatError(path() +
+                             ": tensor token_embd.weight is not [vocabulary, embedding length]");
     config.vocab_size = static_cast<uint32_t>(embedding->dims[1]);
     if (const auto tokens = file_.array_length("tokenizer.ggml.tokens");
         tokens && *tokens != config.vocab_size)
       throw ModelFormatError(path() + ": the vocabulary has " + std::to_string(*tokens) +
-                             " tokens, tensor token_embd.weight has " + std::to_string(config.vocab_size) +
-                             " rows");
+                             " tokens, tensor token_embd.weight has " +
+                             std::to_string(config.vocab_size) + " rows");
     return config;
   }
 
@@ -106,7 +110,8 @@ class Reader {
     if (const auto count = file_.get_uint("split.count"); count && *count > 1)
       refuse("the model is split over " + std::to_string(*count) + " files; join them first");
     if (const auto experts = optional("expert_count"); experts && *experts > 0)
-      refuse(key("expert_count") + " is " + std::to_string(*experts) + "; mixtures of experts are not supported");
+      refuse(key("expert_count") + " is " + std::to_string(*experts) +
+             "; mixtures of experts are not supported");
     if (const auto causal = file_.get_bool(key("attention.causal")); causal && !*causal)
       refuse(key("attention.causal") + " is false; encoders are not supported");
     const auto window = optional("attention.sliding_window");
@@ -114,10 +119,11 @@ class Reader {
       refuse(key("attention.sliding_window") + " is " + std::to_string(*window) +
              "; sliding windows are not supported for " + architecture_);
     for (const char* name : {"logit_scale", "residual_scale", "embedding_scale", "attention.scale",
-                             "attn_logit_softcapping", "final_logit_softcapping", "attention.clamp_kqv",
-                             "attention.max_alibi_bias"})
+                             "attn_logit_softcapping", "final_logit_softcapping",
+                             "attention.clamp_kqv", "attention.max_alibi_bias"})
       if (const auto value = number(name); value && *value != 0.0f && *value != 1.0f)
-        refuse(key(name) + " is " + std::to_string(*value) + "; it is not supported for " + architecture_);
+        refuse(key(name) + " is " + std::to_string(*value) + "; it is not supported for " +
+               architecture_);
   }
 
   const GgufFile& file_;
@@ -133,12 +139,14 @@ WeightSource weight_source(const GgufFile& file, const GgufTensor& tensor) {
   if (!format) {
     std::string name(gguf_type_name(tensor.type));
     if (name.empty()) name = "type " + std::to_string(tensor.type);
-    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) + " has the number format " +
-                                name + "; akunu has F32, F16, Q8_0 and Q4_0");
+    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
+                                " has the number format " + name +
+                                "; akunu has F32, F16, Q8_0 and Q4_0");
   }
   if (tensor.n_dims == 0 || tensor.n_dims > 2)
-    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) + " has " +
-                                std::to_string(tensor.n_dims) + " dimensions; akunu has one and two");
+    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
+                                " has " + std::to_string(tensor.n_dims) +
+                                " dimensions; akunu has one and two");
   return {.name = tensor.name,
           .bytes = file.tensor_bytes(tensor),
           .format = *format,

@@ -61,7 +61,8 @@ std::optional<std::string> canonical_from_gguf(std::string_view name) {
   if (error != std::errc{} || after == end || *after != '.') return std::nullopt;
   std::optional<std::string> canonical =
       translate(kLayerRules, std::string_view(after + 1, static_cast<size_t>(end - after - 1)));
-  if (canonical) *canonical = "layers." + std::to_string(layer) + "." + *canonical + std::string(suffix);
+  if (canonical)
+    *canonical = "layers." + std::to_string(layer) + "." + *canonical + std::string(suffix);
   return canonical;
 }
 

@@ -16,7 +16,8 @@ float half_to_float(uint16_t half) {
   const uint32_t exponent = (half >> 10) & 0x1fu;
   const uint32_t mantissa = half & 0x3ffu;
   if (exponent == 0x1f) return std::bit_cast<float>(sign | 0x7f800000u | (mantissa << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112) << 23) | (mantissa << 13));
   const float subnormal = static_cast<float>(mantissa) * 0x1p-24f;
   return sign != 0 ? -subnormal : subnormal;
 }
@@ -37,11 +38,13 @@ bool needs_conversion(const GgufTensor& tensor) {
 
 }  // namespace
 
-Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file) : device_(std::move(device)) {
+Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
+    : device_(std::move(device)) {
   for (const GgufTensor& tensor : file.tensors()) {
     const std::optional<std::string> name = canonical_from_gguf(tensor.name);
     if (!name)
-      throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
+      throw UnsupportedModelError(std::string(file.path()) + ": tensor " +
+                                  std::string(tensor.name) +
                                   " is not one that akunu knows what to do with");
     const WeightSource source = weight_source(file, tensor);
     if (!needs_conversion(tensor)) {
@@ -50,7 +53,8 @@ Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file) : device_
       continue;
     }
     if (source.format != Format::f16)
-      throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
+      throw UnsupportedModelError(std::string(file.path()) + ": tensor " +
+                                  std::string(tensor.name) +
                                   " is one-dimensional and quantised; akunu has F32 and F16 there");
     const std::vector<float> values = as_floats(source);
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");

@@ -13,8 +13,8 @@ namespace akunu {
 
 class Weights {
  public:
-  // Imports every tensor of the file. Throws UnsupportedModelError for a tensor whose name or number
-  // format akunu does not know: a model that would be computed wrongly is not loaded.
+  // Imports every tensor of the file. Throws UnsupportedModelError for a tensor whose name or
+  // number format akunu does not know: a model that would be computed wrongly is not loaded.
   Weights(std::shared_ptr<Device> device, const GgufFile& file);
   ~Weights();
   Weights(const Weights&) = delete;
@@ -22,8 +22,8 @@ class Weights {
 
   const TensorMap& tensors() const { return tensors_; }
 
-  // Bytes that importing the file will copy, as far as the file tells: what is not float32 among the
-  // one-dimensional tensors.
+  // Bytes that importing the file will copy, as far as the file tells: what is not float32 among
+  // the one-dimensional tensors.
   static uint64_t converted_bytes(const GgufFile& file);
 
  private:

@@ -1,6 +1,8 @@
-// Counts every allocation of the process while `run` runs, on all threads. The linker puts it between
+// Counts every allocation of the process while `run` runs, on all threads. The linker puts it
+// between
 // (--wrap, with libstdc++ linked statically, so that operator new is seen too; under a sanitizer,
-// which brings its own operator new, only the malloc family is). Include it in one translation unit.
+// which brings its own operator new, only the malloc family is). Include it in one translation
+// unit.
 #pragma once
 
 #include <atomic>
@@ -12,7 +14,8 @@ inline std::atomic<bool> counting{false};
 inline std::atomic<long> n_allocations{0};
 
 inline void note_allocation() {
-  if (counting.load(std::memory_order_relaxed)) n_allocations.fetch_add(1, std::memory_order_relaxed);
+  if (counting.load(std::memory_order_relaxed))
+    n_allocations.fetch_add(1, std::memory_order_relaxed);
 }
 
 template <class Run>

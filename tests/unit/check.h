@@ -16,8 +16,8 @@ inline void check(bool holds, std::string_view what,
                   const std::source_location& where = std::source_location::current()) {
   (holds ? n_passed : n_failed).fetch_add(1);
   if (!holds)
-    std::fprintf(stderr, "%s:%u: failed: %.*s\n", where.file_name(), where.line(), static_cast<int>(what.size()),
-                 what.data());
+    std::fprintf(stderr, "%s:%u: failed: %.*s\n", where.file_name(), where.line(),
+                 static_cast<int>(what.size()), what.data());
 }
 
 // The message of the exception that `run` throws, or "" when it throws none of that type.

@@ -24,7 +24,8 @@ struct Engine {
   Engine(const std::string& path, uint32_t threads, uint32_t context = 1024)
       : Engine(path, create_device("cpu", {.threads = threads}), context) {}
   Engine(const std::string& path, std::shared_ptr<Device> device, uint32_t context = 1024)
-      : model(Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
+      : model(
+            Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
         scheduler(*model) {}
   std::unique_ptr<Model> model;
   Scheduler scheduler;
@@ -64,7 +65,8 @@ bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
 std::vector<uint32_t> split(size_t n, std::initializer_list<uint32_t> pattern) {
   std::vector<uint32_t> chunks;
   for (size_t done = 0, i = 0; done < n; done += chunks.back(), ++i)
-    chunks.push_back(static_cast<uint32_t>(std::min<size_t>(pattern.begin()[i % pattern.size()], n - done)));
+    chunks.push_back(
+        static_cast<uint32_t>(std::min<size_t>(pattern.begin()[i % pattern.size()], n - done)));
   return chunks;
 }
 
@@ -79,7 +81,8 @@ void test_row_invariance(const std::string& path) {
       prompt = logits_of(engine, tokens, {}, false);
       generated = logits_of(engine, tokens, split(tokens.size(), {1}), true);
     }
-    check(same_bits(prompt, logits_of(engine, tokens, {}, false)), "prompt rows do not depend on threads");
+    check(same_bits(prompt, logits_of(engine, tokens, {}, false)),
+          "prompt rows do not depend on threads");
     check(same_bits(prompt, logits_of(engine, tokens, split(tokens.size(), {7, 1, 32, 3}), false)),
           "prompt rows do not depend on chunks");
     check(same_bits(generated, logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true)),
@@ -102,7 +105,8 @@ void test_fusion(const std::string& path) {
   const size_t n_layers = fused.model->arch().layers.size();
   check(fused.model->labels(RowClass::single).size() == 9 * n_layers + 5,
         "a layer is 9 commands, and 5 stand around them");
-  check(unfused.model->labels(RowClass::single).size() >= 17 * n_layers, "unfused it is 17 or more");
+  check(unfused.model->labels(RowClass::single).size() >= 17 * n_layers,
+        "unfused it is 17 or more");
 }
 
 // Text does not depend on what else is under way.
@@ -110,49 +114,57 @@ void test_batches(const std::string& path) {
   Engine engine(path, 2);
   std::vector<std::vector<uint32_t>> alone;
   const auto request = [&](uint32_t i) {
-    return GenerateRequest{.prompt = make_tokens(20 + 70 * i, engine.model->arch().vocab_size, i + 1),
-                           .max_tokens = 24,
-                           .stop_ids = {},
-                           .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed = 7}};
+    return GenerateRequest{
+        .prompt = make_tokens(20 + 70 * i, engine.model->arch().vocab_size, i + 1),
+        .max_tokens = 24,
+        .stop_ids = {},
+        .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed = 7}};
   };
   for (uint32_t i = 0; i < 3; ++i) alone.push_back(collect(*engine.scheduler.generate(request(i))));
   std::vector<std::shared_ptr<Generation>> together;
   for (uint32_t i = 0; i < 3; ++i) together.push_back(engine.scheduler.generate(request(i)));
   for (uint32_t i = 0; i < 3; ++i) {
     check(collect(*together[i]) == alone[i], "a conversation among others is the one alone");
-    check(alone[i].size() == 24 && together[i]->reason() == FinishReason::length, "max_tokens are generated");
+    check(alone[i].size() == 24 && together[i]->reason() == FinishReason::length,
+          "max_tokens are generated");
   }
 }
 
 void test_stop_and_limits(const std::string& path) {
   Engine engine(path, 1, 300);
   const std::vector<uint32_t> prompt = make_tokens(40, engine.model->arch().vocab_size);
-  const std::vector<uint32_t> free_run =
-      collect(*engine.scheduler.generate({.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}}));
+  const std::vector<uint32_t> free_run = collect(*engine.scheduler.generate(
+      {.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}}));
   const auto stopped = engine.scheduler.generate(
       {.prompt = prompt, .max_tokens = 12, .stop_ids = {free_run[5]}, .sampling = {}});
-  const size_t first = static_cast<size_t>(std::find(free_run.begin(), free_run.end(), free_run[5]) - free_run.begin());
+  const size_t first = static_cast<size_t>(
+      std::find(free_run.begin(), free_run.end(), free_run[5]) - free_run.begin());
   check(collect(*stopped).size() == first && stopped->reason() == FinishReason::stop,
         "a stop token ends the text and is not part of it");
 
-  const auto full = engine.scheduler.generate({.prompt = make_tokens(300, 100), .max_tokens = 50, .stop_ids = {}, .sampling = {}});
+  const auto full = engine.scheduler.generate(
+      {.prompt = make_tokens(300, 100), .max_tokens = 50, .stop_ids = {}, .sampling = {}});
   check(collect(*full).size() == 1 && full->reason() == FinishReason::length,
         "a prompt that fills the context leaves room for one token");
   check(message_of<ContextOverflowError>([&] {
-          engine.scheduler.generate({.prompt = make_tokens(301, 100), .max_tokens = 1, .stop_ids = {}, .sampling = {}});
+          engine.scheduler.generate(
+              {.prompt = make_tokens(301, 100), .max_tokens = 1, .stop_ids = {}, .sampling = {}});
         }).find("301 tokens, the context holds 300") != std::string::npos,
         "a prompt that does not fit is refused with both numbers");
   check(message_of<ArgumentError>([&] {
-          engine.scheduler.generate({.prompt = {1u << 30}, .max_tokens = 1, .stop_ids = {}, .sampling = {}});
+          engine.scheduler.generate(
+              {.prompt = {1u << 30}, .max_tokens = 1, .stop_ids = {}, .sampling = {}});
         }).find("outside the vocabulary") != std::string::npos,
         "a token outside the vocabulary is refused");
 
-  const auto cancelled = engine.scheduler.generate({.prompt = prompt, .max_tokens = 200, .stop_ids = {}, .sampling = {}});
+  const auto cancelled = engine.scheduler.generate(
+      {.prompt = prompt, .max_tokens = 200, .stop_ids = {}, .sampling = {}});
   cancelled->cancel();
   collect(*cancelled);
   check(cancelled->reason() == FinishReason::cancelled || cancelled->completion_tokens() == 200,
         "a cancelled generation ends");
-  check(collect(*engine.scheduler.generate({.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}})) == free_run,
+  check(collect(*engine.scheduler.generate(
+            {.prompt = prompt, .max_tokens = 12, .stop_ids = {}, .sampling = {}})) == free_run,
         "and leaves the model as it was");
 }
 
@@ -212,14 +224,19 @@ void test_no_allocation(const std::string& path) {
       status |= device.wait(step.submit(device, 1, true, false), kWait).status.code;
     }
   };
-  check(count_allocations([&] { steps(1, false); }) == 0, "256 steps of single rows allocate nothing");
+  check(count_allocations([&] { steps(1, false); }) == 0,
+        "256 steps of single rows allocate nothing");
   check(count_allocations([&] { steps(4, false); }) == 0, "256 steps of few rows allocate nothing");
-  check(count_allocations([&] { steps(20, true); }) == 0, "256 steps of many rows allocate nothing");
+  check(count_allocations([&] { steps(20, true); }) == 0,
+        "256 steps of many rows allocate nothing");
   check(status == kStatusOk, "and report nothing");
   store.release(engine.model->cache().groups(), *sequence);
 
-  const auto generation = engine.scheduler.generate(
-      {.prompt = make_tokens(10, 1000), .max_tokens = 257, .stop_ids = {}, .sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f}});
+  const auto generation =
+      engine.scheduler.generate({.prompt = make_tokens(10, 1000),
+                                 .max_tokens = 257,
+                                 .stop_ids = {},
+                                 .sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f}});
   std::array<uint32_t, 16> some;
   size_t n = generation->next(some, kWait);
   check(count_allocations([&] {
