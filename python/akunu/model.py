@@ -175,6 +175,15 @@ class Model:
         **sampling: Unpack[SamplingArguments],
     ) -> TextStream: ...
 
+    @overload
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        *,
+        stream: bool,
+        **sampling: Unpack[SamplingArguments],
+    ) -> str | TextStream: ...
+
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex],
@@ -248,6 +257,15 @@ class Model:
         stream: Literal[True],
         **sampling: Unpack[SamplingArguments],
     ) -> TextStream: ...
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        *,
+        stream: bool,
+        **sampling: Unpack[SamplingArguments],
+    ) -> str | TextStream: ...
 
     def chat(
         self,

@@ -17,7 +17,8 @@ import pytest
 from gguf import GGUFReader
 
 import akunu
-from akunu import AkunuError, ArgumentError, ContextOverflowError
+from akunu import AkunuError, ArgumentError, ContextOverflowError, LoadOptions
+from akunu.model import _NativeLoad
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 HELLO = [{"role": "user", "content": "Hello! Who are you?"}]
@@ -78,6 +79,17 @@ def test_a_failed_load_leaves_no_thread(tmp_path: Path) -> None:
         with pytest.raises(AkunuError):
             akunu.load(path)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("wait_first", [False, True], ids=["while loading", "when loaded"])
+def test_a_load_that_nobody_waits_for_frees_its_model(wait_first: bool) -> None:
+    loading = _NativeLoad(EMBER, LoadOptions())
+    loading.start()
+    if wait_first:
+        loading.join()
+    loading.abandon()
+    loading.join()
+    assert loading._native is None
 
 
 # --- what a model says about itself --------------------------------------------------------------

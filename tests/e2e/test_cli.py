@@ -74,6 +74,7 @@ def test_devices_names_the_cpu_and_its_kernels(run_akunu: Run) -> None:
     facts = dict(line.split("  ", 1) for line in done.stdout.splitlines() if "  " in line)
     facts = {name: value.strip() for name, value in facts.items()}
     assert (facts["backend"], facts["level"]) == ("cpu", "generic")
+    assert facts["memory"].endswith(" GiB")
 
 
 def test_the_reply_is_the_models_and_alone_on_stdout(run_akunu: Run, ember: akunu.Model) -> None:

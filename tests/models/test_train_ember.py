@@ -81,8 +81,9 @@ def test_the_template_in_the_file_writes_what_training_showed():
         made = mixture.dialogue(draw)
         text = "".join(text for text, _ in pieces(made.messages, made.tools))
         assert template.render(messages=made.messages, tools=made.tools) == text
-        asked = template.render(messages=made.messages[:-1], tools=made.tools,
-                                add_generation_prompt=True)
+        asked = template.render(
+            messages=made.messages[:-1], tools=made.tools, add_generation_prompt=True
+        )
         assert asked == prompt(made.messages[:-1], made.tools)
 
 
@@ -93,10 +94,12 @@ def test_a_call_in_openai_shape_renders_like_the_call_in_the_training_text():
     environment = sandbox.ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True)
     environment.filters["tojson"] = json.dumps
     call = {"type": "function", "function": {"name": "dim", "arguments": {"room": "hall"}}}
-    text = environment.from_string(CHAT_TEMPLATE).render(messages=[
-        {"role": "user", "content": "Dim the hall."},
-        {"role": "assistant", "content": "", "tool_calls": [call]},
-    ])
+    text = environment.from_string(CHAT_TEMPLATE).render(
+        messages=[
+            {"role": "user", "content": "Dim the hall."},
+            {"role": "assistant", "content": "", "tool_calls": [call]},
+        ]
+    )
     expected = '<tool_call>\n{"name": "dim", "arguments": {"room": "hall"}}\n</tool_call>'
     assert text.endswith(expected + "<|im_end|>\n")
 
@@ -136,8 +139,11 @@ def test_a_step_with_a_cache_gives_the_loss_of_the_packed_pass():
     targets[-1] = 7
     other = torch.full((4,), 99)
     with torch.inference_mode():
-        loss = model(torch.cat([other, tokens]), torch.cat([other * 0 - 100, targets]),
-                     torch.tensor([0, 4, 14]))
+        loss = model(
+            torch.cat([other, tokens]),
+            torch.cat([other * 0 - 100, targets]),
+            torch.tensor([0, 4, 14]),
+        )
         cache = Cache(model.shape, 1, 16, tokens.device, torch.float32)
         padded = torch.cat([torch.zeros(2, dtype=torch.long), tokens])[None]
         first = torch.tensor([2])

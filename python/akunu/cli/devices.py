@@ -11,17 +11,15 @@ from akunu.cli import console
 def show_devices() -> int:
     """Write one table per device to stdout; return the exit code."""
     for device in _core.devices():
-        facts = {key.replace("_", " "): _shown(value) for key, value in device.items()}
-        _write_table(facts)
+        _write_table(dict(_shown(key, value) for key, value in device.items()))
     return 0
 
 
-def _shown(value: object) -> str:
-    if isinstance(value, (list, tuple)):
-        return ", ".join(map(str, value))
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    return str(value)
+def _shown(key: str, value: object) -> tuple[str, str]:
+    """Return a fact's name and value as a person reads them."""
+    if key.endswith("_bytes") and isinstance(value, int):
+        return key.removesuffix("_bytes").replace("_", " "), f"{value / 2**30:.1f} GiB"
+    return key.replace("_", " "), str(value)
 
 
 def _write_table(facts: dict[str, str]) -> None:
