@@ -25,8 +25,8 @@ EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 QUESTIONS = [
     "Hello! Who are you?",
     "What is 12 + 7?",
-    "Spell the word 'apple'.",
-    "Which day comes after Monday?",
+    "Spell the word apple.",
+    "What is the capital of Italy?",
 ]
 
 
@@ -74,6 +74,7 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
     rounded = reference.logits(tokens, Variant(int8_activations=True, f16_cache=True))
     noise = relative_rms(rounded, exact)
     logits = ember.logits(tokens)
-    assert relative_rms(logits, exact) <= 1.25 * noise
+    # 1.003 of it was measured. Fewer logits than in test_quantised.py: the estimate is coarser.
+    assert relative_rms(logits, exact) <= 1.15 * noise
     few = random_chunks(len(tokens), 16, seed=1)
     np.testing.assert_array_equal(chunked(ember, tokens, few, "generated"), logits)
