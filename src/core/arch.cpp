@@ -68,15 +68,18 @@ const Family* find_family(std::string_view name) {
 
 bool is_known_architecture(std::string_view name) { return find_family(name) != nullptr; }
 
+std::string known_architectures() {
+  std::string names;
+  for (const Family& family : kFamilies)
+    names += (names.empty() ? "" : ", ") + std::string(family.architecture);
+  return names;
+}
+
 ArchDescriptor describe(const ModelConfig& config) {
   const Family* family = find_family(config.architecture);
-  if (family == nullptr) {
-    std::string known;
-    for (const Family& each : kFamilies)
-      known += (known.empty() ? "" : ", ") + std::string(each.architecture);
-    throw UnsupportedModelError("architecture '" + config.architecture +
-                                "' is not supported; akunu has " + known);
-  }
+  if (family == nullptr)
+    throw UnsupportedModelError("the architecture is '" + config.architecture + "'; akunu has " +
+                                known_architectures());
   require(config.dim, "embedding length", config);
   require(config.n_layers, "number of layers", config);
   require(config.n_heads, "number of heads", config);

@@ -70,5 +70,6 @@ struct ArchDescriptor {
 ArchDescriptor describe(const ModelConfig& config);
 
 bool is_known_architecture(std::string_view name);
+std::string known_architectures();  // "llama, qwen2, qwen3"
 
 }  // namespace akunu

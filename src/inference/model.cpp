@@ -19,6 +19,18 @@ std::string mebibytes(uint64_t bytes) {
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
 }
 
+// What `run` finds wrong with a model, said of its file.
+template <class Run>
+void blaming(const std::string& path, Run&& run) {
+  try {
+    run();
+  } catch (const ModelFormatError& error) {
+    throw ModelFormatError(path + ": " + error.what());
+  } catch (const UnsupportedModelError& error) {
+    throw UnsupportedModelError(path + ": " + error.what());
+  }
+}
+
 // One forward pass per row class: what fuses depends on the kernels that a device has for it.
 struct FusedForwards {
   std::array<Forward, 3> by_class;
@@ -52,9 +64,12 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
                                    const LoadOptions& options) {
   std::unique_ptr<Model> model(new Model(std::move(device)));
   model->read(path);
-  model->plan_context(options);
-  model->allocate(options);
-  model->compile();
+  blaming(path, [&] {
+    model->describe_layers();
+    model->plan_context(options);
+    model->allocate(options);
+    model->compile();
+  });
   model->file_.reset();  // the weights keep the mapping
   return model;
 }
@@ -66,15 +81,16 @@ Model::~Model() {
 void Model::read(const std::string& path) {
   file_ = GgufFile::open(path);
   config_ = read_config(*file_);
-  arch_ = describe(config_);
-  // The tensors of layers beyond block_count would be ignored silently: refuse them.
-  const std::string beyond = "blk." + std::to_string(arch_.layers.size()) + ".";
-  for (const GgufTensor& tensor : file_->tensors())
-    if (tensor.name.starts_with(beyond))
-      throw ModelFormatError(path + ": the file has tensors of layer " +
-                             std::to_string(arch_.layers.size()) + ", but says it has " +
-                             std::to_string(arch_.layers.size()) + " layers");
   weights_ = std::make_unique<Weights>(device_, *file_);
+}
+
+void Model::describe_layers() {
+  arch_ = describe(config_);
+  // The tensors of layers beyond the last would be ignored silently: refuse them.
+  const std::string n_layers = std::to_string(arch_.layers.size());
+  if (weights_->tensors().contains("layers." + n_layers + ".attention_norm.weight"))
+    throw ModelFormatError("there are tensors of layer " + n_layers + ", but only " + n_layers +
+                           " layers");
   layer_frequencies_ = upload_frequencies();
 }
 

@@ -68,6 +68,7 @@ class Model {
   explicit Model(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   void read(const std::string& path);
+  void describe_layers();
   void plan_context(const LoadOptions& options);
   void allocate(const LoadOptions& options);
   void compile();

@@ -17,11 +17,8 @@ class Reader {
   }
 
   ModelConfig read() const {
-    if (!is_known_architecture(architecture_)) {
-      ModelConfig config;
-      config.architecture = architecture_;
-      describe(config);  // throws, naming those that are known
-    }
+    if (!is_known_architecture(architecture_))
+      refuse("general.architecture is '" + architecture_ + "'; akunu has " + known_architectures());
     refuse_what_is_not_here();
 
     ModelConfig config;
