@@ -25,7 +25,7 @@ uint64_t last_cache_bytes() {
 ChipConfig describe_chip(const IsaChoice& isa, uint32_t workers) {
   ChipConfig chip;
   chip.name = cpu_name();
-  chip.level = isa.name;
+  chip.level = isa.level->name;
   chip.reason = isa.reason;
   chip.workers = workers;
   chip.memory_bytes = total_memory();

@@ -13,7 +13,6 @@
 #include "core/error.h"
 #include "cpu/chip.h"
 #include "cpu/isa_level.h"
-#include "cpu/kernel_table.h"
 #include "cpu/memory.h"
 #include "cpu/program.h"
 #include "cpu/submissions.h"
@@ -155,7 +154,7 @@ class CpuDevice final : public Device {
   }
 
   Pipeline find_kernel(const KernelRequest& request) const override {
-    return {cpu::find_kernel(isa_.level, request)};
+    return {cpu::find_kernel(*isa_.level, request)};
   }
 
   void set_limits(const SubmissionLimits& limits) override {

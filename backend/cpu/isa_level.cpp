@@ -11,6 +11,11 @@
 #include "core/error.h"
 
 namespace akunu::cpu {
+
+// The levels' types, each defined by its header in isa/.
+struct Generic;
+struct Avx2;
+
 namespace {
 
 bool always() { return true; }
@@ -46,15 +51,15 @@ bool has_avx2() {
 #endif
 
 constexpr std::array kLevels{
-    IsaLevelInfo{IsaLevel::generic, "generic", "nothing special", always},
+    IsaLevel{"generic", "nothing special", always, find_kernel<Generic>},
 #if defined(__x86_64__)
-    IsaLevelInfo{IsaLevel::avx2, "avx2", "AVX2, FMA and F16C", has_avx2},
+    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>},
 #endif
 };
 
 std::string names(bool only_available) {
   std::string text;
-  for (const IsaLevelInfo& info : kLevels) {
+  for (const IsaLevel& info : kLevels) {
     if (only_available && !info.is_available()) continue;
     text += (text.empty() ? "" : ", ") + std::string(info.name);
   }
@@ -63,7 +68,7 @@ std::string names(bool only_available) {
 
 }  // namespace
 
-std::span<const IsaLevelInfo> isa_levels() { return kLevels; }
+std::span<const IsaLevel> isa_levels() { return kLevels; }
 
 IsaChoice choose_isa_level(std::string_view forced) {
   std::string source = "the caller";
@@ -73,16 +78,15 @@ IsaChoice choose_isa_level(std::string_view forced) {
     source = "AKUNU_CPU_ISA";
   }
   if (forced.empty()) {
-    const IsaLevelInfo* best = &kLevels.front();
-    for (const IsaLevelInfo& info : kLevels)
+    const IsaLevel* best = &kLevels.front();
+    for (const IsaLevel& info : kLevels)
       if (info.is_available()) best = &info;
-    return {best->level, best->name,
-            "the best of this build that CPU and operating system allow; it needs " +
-                std::string(best->needs)};
+    return {best, "the best of this build that CPU and operating system allow; it needs " +
+                      std::string(best->needs)};
   }
-  for (const IsaLevelInfo& info : kLevels) {
+  for (const IsaLevel& info : kLevels) {
     if (info.name != forced) continue;
-    if (info.is_available()) return {info.level, info.name, "asked for by " + source};
+    if (info.is_available()) return {&info, "asked for by " + source};
     throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
                         ") needs " + std::string(info.needs) +
                         ", which this CPU or its operating system does not offer; " +
@@ -90,6 +94,15 @@ IsaChoice choose_isa_level(std::string_view forced) {
   }
   throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
                       ") is not one of " + names(false) + "; available here: " + names(true));
+}
+
+const Kernel* find_kernel(const IsaLevel& level, const KernelRequest& request) {
+  KernelKey key{request.operation};
+  key.activation = static_cast<int32_t>(request.activation);
+  for (size_t i = 0; i < request.weights.size(); ++i)
+    if (request.weights[i]) key.weights[i] = static_cast<int32_t>(*request.weights[i]);
+  key.cache = static_cast<int32_t>(request.cache);
+  return level.find(key);
 }
 
 std::string cpu_name() {

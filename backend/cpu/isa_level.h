@@ -7,29 +7,32 @@
 #include <string>
 #include <string_view>
 
+#include "core/device.h"
+#include "cpu/kernels/table.h"
+
 namespace akunu::cpu {
 
-enum class IsaLevel : uint8_t { generic, avx2 };
-
-struct IsaLevelInfo {
-  IsaLevel level;
+struct IsaLevel {
   std::string_view name;
   std::string_view needs;  // "AVX2, FMA and F16C"
   bool (*is_available)();  // asks CPU and operating system
+  const Kernel* (*find)(const KernelKey& key);
 };
 
 // Every level of this build, the best last.
-std::span<const IsaLevelInfo> isa_levels();
+std::span<const IsaLevel> isa_levels();
 
 struct IsaChoice {
-  IsaLevel level;
-  std::string_view name;
-  std::string reason;  // one sentence
+  const IsaLevel* level;  // lives as long as the program
+  std::string reason;     // one sentence
 };
 
 // `forced` empty: the environment variable AKUNU_CPU_ISA, and without it the best that is
 // available. Throws ArgumentError for a level that is unknown or that this CPU does not have.
 IsaChoice choose_isa_level(std::string_view forced);
+
+// The level's kernel for a request, null where it has none. Kernels live as long as the program.
+const Kernel* find_kernel(const IsaLevel& level, const KernelRequest& request);
 
 // "Intel(R) Xeon(R) Processor", or the architecture where the CPU doesn't say.
 std::string cpu_name();

@@ -12,7 +12,6 @@
 #include "cpu/cgroup.h"
 #include "cpu/cpu_device.h"
 #include "cpu/isa_level.h"
-#include "cpu/kernel_table.h"
 #include "cpu/memory.h"
 #include "cpu/thread_pool.h"
 #include "unit/check.h"
@@ -116,15 +115,14 @@ void test_levels() {
   unsetenv("AKUNU_CPU_ISA");
   const cpu::IsaChoice best = cpu::choose_isa_level("");
   check(contains(best.reason, "best"), "without a wish it is the best");
-  for (const cpu::IsaLevelInfo& info : cpu::isa_levels()) {
+  for (const cpu::IsaLevel& info : cpu::isa_levels()) {
     if (!info.is_available()) {
       check(contains(message_of<ArgumentError>([&] { cpu::choose_isa_level(info.name); }),
                      "does not offer"),
             "a level that is missing is refused");
       continue;
     }
-    check(cpu::choose_isa_level(info.name).level == info.level,
-          "an available level can be asked for");
+    check(cpu::choose_isa_level(info.name).level == &info, "an available level can be asked for");
     setenv("AKUNU_CPU_ISA", std::string(info.name).c_str(), 1);
     const std::shared_ptr<Device> device = create_cpu_device({});
     check(device->chip().level == info.name && contains(device->chip().reason, "AKUNU_CPU_ISA"),
@@ -145,7 +143,7 @@ void test_levels() {
 void test_every_level_has_kernels_of_its_own() {
   std::set<const void*> kernels;
   size_t n = 0;
-  for (const cpu::IsaLevelInfo& info : cpu::isa_levels()) {
+  for (const cpu::IsaLevel& info : cpu::isa_levels()) {
     if (!info.is_available()) continue;
     const std::shared_ptr<Device> device =
         create_cpu_device({.threads = 1, .isa = std::string(info.name)});
@@ -160,7 +158,7 @@ void test_every_level_has_kernels_of_its_own() {
       const Pipeline pipeline = device->find_kernel(request);
       check(static_cast<bool>(pipeline),
             std::string(info.name) + " has " + std::string(operation.name));
-      check(pipeline.handle == cpu::find_kernel(info.level, request),
+      check(pipeline.handle == cpu::find_kernel(info, request),
             "the device has the kernels of its level");
       kernels.insert(pipeline.handle);
       ++n;

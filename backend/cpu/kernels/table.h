@@ -6,10 +6,6 @@
 
 namespace akunu::cpu {
 
-// The ISA levels; each is defined by its header in isa/.
-struct Generic;
-struct Avx2;
-
 constexpr int32_t kAny = -1;     // the kernel doesn't depend on it
 constexpr int32_t kAbsent = -1;  // there is no such operand
 
