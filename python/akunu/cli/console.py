@@ -59,14 +59,14 @@ def complain(text: str) -> None:
 
 
 def _write_line(text: str, style: str) -> None:
-    text = for_terminal(text) if is_terminal(sys.stderr) else text
     if not is_terminal(sys.stderr):
         print(text, file=sys.stderr, flush=True)
         return
     from rich.console import Console
 
     # soft_wrap: the terminal breaks lines, so that a copied path stays whole.
-    Console(stderr=True).print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
+    console.print(for_terminal(text), style=style)
 
 
 def reported(run: Callable[[], int]) -> int:
@@ -77,8 +77,7 @@ def reported(run: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        # Python flushes stdout once more when it ends; let it do so where nothing breaks.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()
         return EXIT_BROKEN_PIPE
     except UsageError as error:
         complain(str(error))
@@ -87,7 +86,16 @@ def reported(run: Callable[[], int]) -> int:
         complain(str(error))
         return EXIT_ERROR
     except OSError as error:
+        _drop_output()
         what = error.strerror or str(error) or type(error).__name__
         complain(f"{error.filename}: {what}" if error.filename else what)
         return EXIT_ERROR
     return code
+
+
+def _drop_output() -> None:
+    """Drop what stdout does not take: Python would try again, and complain, when it ends."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
