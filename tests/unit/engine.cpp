@@ -168,7 +168,7 @@ void test_stop_and_limits(const std::string& path) {
         "and leaves the model as it was");
 }
 
-// Requests wait for pages rather than fail: eight times half a context each.
+// Requests wait for pages rather than fail: each takes both pages of the pool.
 void test_queue_and_close(const std::string& path) {
   auto engine = std::make_unique<Engine>(path, 2, 512);
   std::vector<std::thread> callers;
@@ -176,8 +176,8 @@ void test_queue_and_close(const std::string& path) {
   for (uint32_t i = 0; i < 6; ++i)
     callers.emplace_back([&, i] {
       const auto generation = engine->scheduler.generate(
-          {.prompt = make_tokens(30, 1000, i), .max_tokens = 230, .stop_ids = {}, .sampling = {}});
-      if (collect(*generation).size() == 230) ++complete;
+          {.prompt = make_tokens(230, 1000, i), .max_tokens = 40, .stop_ids = {}, .sampling = {}});
+      if (collect(*generation).size() == 40) ++complete;
     });
   for (std::thread& caller : callers) caller.join();
   check(complete == 6, "requests that find no pages wait for them");
