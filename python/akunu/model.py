@@ -410,7 +410,7 @@ class Model:
             seed=secrets.randbits(64) if options.seed is None else options.seed,
             choice=0,
         )
-        pieces = TextStream(generation, self._tokenizer, tokens.tolist(), self._open)
+        pieces = TextStream(native, generation, self._tokenizer, tokens.tolist())
         if stream:
             return pieces
         with pieces:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ class TextStream(Iterator[str]):
 
     Each piece is a non-empty str of whole characters. Leaving the loop early, an exception in it,
     `close()` and losing the last reference all cancel the generation; the model goes on to be
-    usable. Pieces may be taken by one thread at a time.
+    usable. Closing the model ends it with an AkunuError. One thread at a time may take pieces.
 
     >>> import akunu
     >>> with akunu.load() as model:
@@ -29,17 +29,17 @@ class TextStream(Iterator[str]):
 
     def __init__(
         self,
+        model: _core.NativeModel,
         generation: _core.Generation,
         tokenizer: Tokenizer,
         prompt: Sequence[int],
-        check_open: Callable[[], object],
     ) -> None:
         """Use `Model.generate(..., stream=True)`."""
+        self._model = model  # without it, the engine would end the generation
         self._generation = generation
         self._vocab_size = tokenizer.vocab_size
         before = [token for token in prompt[-1:] if token < self._vocab_size]
         self._decoder = tokenizer.stream(skip_special=True, prompt=before)
-        self._check_open = check_open
         self._finished = False
         self._cancelled = False
 
@@ -82,7 +82,6 @@ class TextStream(Iterator[str]):
         """Wait for the next piece of text."""
         try:
             while not self._finished:
-                self._check_open()
                 tokens = self._generation.next(_POLL_MS)
                 if tokens is None:
                     self._finished = True

@@ -14,6 +14,8 @@ import akunu
 
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
+# What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def run_akunu(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
             input=data,
             capture_output=True,
             cwd=tmp_path,  # not the checkout: what is imported is what is installed
-            env={**os.environ, **environment},
+            env={**ENVIRONMENT, **environment},
             timeout=120,
         )
         # Not text=True: that would take the test's word for the encoding.

@@ -328,6 +328,12 @@ def test_closing_ends_what_is_under_way() -> None:
     assert next(stream, None) is None
 
 
+def test_a_stream_outlives_the_last_reference_to_its_model(ember: akunu.Model) -> None:
+    stream = akunu.load().generate("The", temperature=2.0, seed=1, max_tokens=30, stream=True)
+    gc.collect()
+    assert "".join(stream) == ember.generate("The", temperature=2.0, seed=1, max_tokens=30)
+
+
 def wait_for_end(generation: Any) -> str:
     deadline = time.monotonic() + 10
     while generation.next(50) is not None:

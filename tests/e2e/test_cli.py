@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
 import sys
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND
+from conftest import COMMAND, ENVIRONMENT
 
 import akunu
 
@@ -175,6 +174,20 @@ def test_emoji_survive_every_locale(run_akunu: Run) -> None:
         assert done.stdout == plain.stdout.encode("ascii", "backslashreplace").decode()
 
 
+def test_a_reply_that_the_locale_cannot_show_is_escaped(run_akunu: Run, ember: akunu.Model) -> None:
+    # Nearly random tokens; half of the single bytes among them are no ASCII.
+    reply = ember.chat(
+        [{"role": "user", "content": "Hello"}], temperature=50, seed=4, max_tokens=60
+    )
+    assert not reply.isascii()
+    done = run_akunu(
+        *("chat", "--prompt", "Hello", "--temperature", "50", "--seed", "4", "--max-tokens", "60"),
+        **ASCII_ONLY,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.rstrip("\n") == reply.encode("ascii", "backslashreplace").decode()
+
+
 def test_an_error_with_emoji_survives_every_locale(run_akunu: Run) -> None:
     done = run_akunu("chat", "\N{FIRE}.gguf", "--prompt", "x", **ASCII_ONLY)
     assert "gguf" in assert_one_error_line(done, 1)
@@ -192,6 +205,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
     )
     assert process.stdout is not None
     assert process.stderr is not None
@@ -210,6 +224,7 @@ def test_a_disk_that_is_full_is_one_line() -> None:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
+            env=ENVIRONMENT,
             timeout=60,
         )
     assert done.returncode == 1
@@ -232,7 +247,7 @@ def test_ctrl_c_during_a_reply_exits_with_130() -> None:
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "AKUNU_CPU_ISA": "generic"},  # slow enough to be caught at it
+        env={**ENVIRONMENT, "AKUNU_CPU_ISA": "generic"},  # slow enough to be caught at it
     )
     assert process.stdout is not None
     assert process.stdout.read(1)

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import COMMAND
+from conftest import COMMAND, ENVIRONMENT
 
 SLOW_AND_LONG = ["--temperature", "2", "--seed", "1"]
 
@@ -39,7 +39,7 @@ class Terminal:
             stdin=slave,
             stdout=slave if stdout is None else stdout,
             stderr=slave,
-            env={**os.environ, "TERM": "dumb", **environment},
+            env={**ENVIRONMENT, "TERM": "dumb", **environment},
         )
         os.close(slave)
 
