@@ -21,6 +21,8 @@ from akunu import AkunuError, ArgumentError, ContextOverflowError, LoadOptions
 from akunu.model import _NativeLoad
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+# So hot that the next token is nearly any: such a text goes on until the context is full.
+LONG: dict[str, Any] = {"temperature": 50, "seed": 3}
 HELLO = [{"role": "user", "content": "Hello! Who are you?"}]
 
 
@@ -320,7 +322,7 @@ def test_a_closed_model_says_so_whatever_is_asked() -> None:
 
 def test_closing_ends_what_is_under_way() -> None:
     model = akunu.load()
-    stream = model.generate("The", temperature=2.0, seed=1, stream=True)
+    stream = model.generate("The", **LONG, stream=True)
     next(stream)
     model.close()
     with pytest.raises(AkunuError, match="closed"):
@@ -329,9 +331,9 @@ def test_closing_ends_what_is_under_way() -> None:
 
 
 def test_a_stream_outlives_the_last_reference_to_its_model(ember: akunu.Model) -> None:
-    stream = akunu.load().generate("The", temperature=2.0, seed=1, max_tokens=30, stream=True)
+    stream = akunu.load().generate("The", **LONG, max_tokens=30, stream=True)
     gc.collect()
-    assert "".join(stream) == ember.generate("The", temperature=2.0, seed=1, max_tokens=30)
+    assert "".join(stream) == ember.generate("The", **LONG, max_tokens=30)
 
 
 def wait_for_end(generation: Any) -> str:
@@ -343,7 +345,7 @@ def wait_for_end(generation: Any) -> str:
 
 def test_an_abandoned_stream_is_cancelled(ember: akunu.Model) -> None:
     for take in (0, 1):
-        stream = ember.generate("The", temperature=2.0, seed=1, stream=True)
+        stream = ember.generate("The", **LONG, stream=True)
         for _ in range(take):
             next(stream)
         generation = stream._generation
@@ -353,7 +355,7 @@ def test_an_abandoned_stream_is_cancelled(ember: akunu.Model) -> None:
 
 
 def test_a_closed_stream_has_no_more_pieces(ember: akunu.Model) -> None:
-    with ember.generate("The", temperature=2.0, seed=1, stream=True) as stream:
+    with ember.generate("The", **LONG, stream=True) as stream:
         next(stream)
     assert stream.finish_reason == "cancelled"
     assert list(stream) == []
@@ -377,9 +379,9 @@ def test_ctrl_c_ends_a_generation_and_leaves_the_model(ember: akunu.Model, strea
         with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - one text may end before the signal
             while True:
                 if stream:
-                    list(ember.generate("The", temperature=2.0, seed=1, stream=True))
+                    list(ember.generate("The", **LONG, stream=True))
                 else:
-                    ember.generate("The", temperature=2.0, seed=1)
+                    ember.generate("The", **LONG)
         assert time.monotonic() - pressed < 1.0
         timer.join()
     finally:

@@ -18,6 +18,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 BIN = Path(sys.executable).parent
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+# So hot that the next token is nearly any: such a text goes on until the context is full.
+LONG = ["--temperature", "50", "--seed", "3"]
 # Output as in the C locale of old: Python would coerce it to UTF-8 otherwise.
 ASCII_ONLY = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
 
@@ -201,7 +203,7 @@ def test_without_a_terminal_there_are_no_colours(run_akunu: Run) -> None:
 
 def test_a_reader_that_goes_away_is_no_traceback() -> None:
     process = subprocess.Popen(
-        [*COMMAND, "chat", "--prompt", "The", "--temperature", "2", "--seed", "1"],
+        [*COMMAND, "chat", "--prompt", "The", *LONG],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -243,7 +245,7 @@ def test_a_process_without_standard_streams_works(tmp_path: Path) -> None:
 
 def test_ctrl_c_during_a_reply_exits_with_130() -> None:
     process = subprocess.Popen(
-        [*COMMAND, "chat", "--prompt", "The", "--temperature", "2", "--seed", "1"],
+        [*COMMAND, "chat", "--prompt", "The", *LONG],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
