@@ -122,7 +122,7 @@ slow() {
 # The C++ drivers under the sanitizers.
 sanitizers() {
   ensure_clone
-  local build
+  local build sanitizer code=0
   for sanitizer in address,undefined thread; do
     build="$CI_WORK/build-${sanitizer%%,*}"
     cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
@@ -131,13 +131,12 @@ sanitizers() {
     # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
     local run=()
     setarch "$(uname -m)" -R true 2>/dev/null && run=(setarch "$(uname -m)" -R)
-    local code=0
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
       "${run[@]}" ctest --test-dir "$build" --output-on-failure --no-tests=error \
       --output-junit "$build/results.xml" || code=$?
     count "sanitizers-$sanitizer" "$build/results.xml"
-    [ "$code" = 0 ] || return "$code"
   done
+  return "$code"
 }
 
 # The parser of GGUF files: its coverage, and a minute of fuzzing.
