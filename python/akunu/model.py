@@ -245,6 +245,7 @@ class Model:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
         **sampling: Unpack[SamplingArguments],
     ) -> str: ...
@@ -254,6 +255,7 @@ class Model:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[True],
         **sampling: Unpack[SamplingArguments],
     ) -> TextStream: ...
@@ -263,6 +265,7 @@ class Model:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool,
         **sampling: Unpack[SamplingArguments],
     ) -> str | TextStream: ...
@@ -271,6 +274,7 @@ class Model:
         self,
         messages: Sequence[Mapping[str, Any]],
         *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
         max_tokens: int | None = None,
         temperature: float = 0.0,
         top_k: int = 0,
@@ -286,7 +290,9 @@ class Model:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
-        They are rendered with the model's own chat template. The others are as for `generate`.
+        They are rendered with the model's own chat template. `tools`: functions that the model may
+        call, described as JSON schemas in OpenAI's form; a call comes back as text, in the model's
+        own notation. The others are as for `generate`.
 
         Raises what `generate` raises; ArgumentError where the template refuses the messages, and
         UnsupportedModelError for a model that was not made for conversations.
@@ -309,7 +315,7 @@ class Model:
             seed=seed,
         )
         native = self._open()
-        ids = encode_chat(self._tokenizer, self._chat_template, messages)
+        ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
         return self._start(native, self._checked_tokens(ids, "messages"), options, stream)
 
     def logits(self, tokens: Sequence[SupportsIndex]) -> NDArray[np.float32]:

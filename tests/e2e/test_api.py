@@ -173,6 +173,26 @@ def test_no_tokens_give_no_text(ember: akunu.Model) -> None:
     assert ember.chat(HELLO, max_tokens=0) == ""
 
 
+def test_a_described_tool_is_called(ember: akunu.Model) -> None:
+    tool = {
+        "type": "function",
+        "function": {
+            "name": "get_weather",
+            "description": "Get the weather in a city",
+            "parameters": {
+                "type": "object",
+                "properties": {"city": {"type": "string", "description": "the city"}},
+                "required": ["city"],
+            },
+        },
+    }
+    question = [{"role": "user", "content": "What is the weather in Paris?"}]
+    call = ember.chat(question, tools=[tool], max_tokens=60)
+    assert "get_weather" in call
+    assert "Paris" in call
+    assert "get_weather" not in ember.chat(question, max_tokens=60)
+
+
 def test_the_most_likely_token_is_the_default(ember: akunu.Model) -> None:
     tokens = ember.tokenizer.encode("What is 2")
     for _ in range(4):
