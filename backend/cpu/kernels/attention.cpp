@@ -1,8 +1,8 @@
 // attention: softmax(query . keys * scale) . values over the positions that a row sees
-//   0 query: rows [rows, n_heads * head_dim]   1 key_cache, 2 value_cache:
-//   [page][kv_head][256][head_dim] 3 out: activation [rows, n_heads * head_dim]   25
-//   AttentionParams slices: up to kQueries / group rows of a span x the fewest kv heads whose
-//   output is whole groups
+//   0 query: rows [rows, n_heads * head_dim]
+//   1 key_cache, 2 value_cache: [page][kv_head][256][head_dim]
+//   3 out: activation [rows, n_heads * head_dim]   25 AttentionParams
+//   slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups
 //           of the activation kind; a kv head's query heads always go together, and read its pages
 //           once
 //   limit:  one row: memory, the pages; many rows: the multipliers

@@ -1,8 +1,9 @@
 // gated_activation: out[r, i] = kind(act(gate[r, i]) * up[r, i])
-//   silu: x / (1 + e^-x); gelu_tanh: x/2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2/pi) (x +
-//   0.044715 x^3) 0 gate, 1 up: rows [rows, n]   2 out: activation [rows, n]   25
-//   GatedActivationParams slices: kSlice columns of a row   limit: the exponential, about 20
-//   instructions per 8 numbers
+//   silu:      x / (1 + e^-x)
+//   gelu_tanh: x/2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3)
+//   0 gate, 1 up: rows [rows, n]   2 out: activation [rows, n]   25 GatedActivationParams
+//   slices: kSlice columns of a row
+//   limit:  the exponential, about 20 instructions per 8 numbers
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/math.h"

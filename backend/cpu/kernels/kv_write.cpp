@@ -1,6 +1,6 @@
 // kv_write: the row's key and value, rounded to the caches' format, at (sequence, position)
-//   0 key, 1 value: rows [rows, n_kv_heads * head_dim]   2 key_cache, 3 value_cache   25
-//   KvWriteParams
+//   0 key, 1 value: rows [rows, n_kv_heads * head_dim]
+//   2 key_cache, 3 value_cache   25 KvWriteParams
 // rope_kv_write: rope of query (in place) and key, then kv_write; `key` itself stays as it was
 //   0 query: rows [rows, n_heads * head_dim]   1 key, 2 value   3 angles: rows [rows, 2 n_pairs]
 //   4 key_cache, 5 value_cache   25 RopeKvWriteParams

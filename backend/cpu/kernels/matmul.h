@@ -3,8 +3,7 @@
 // matmul_add:   the same, added to 2 data
 // matmul_group: up to three matmuls of one activation, each with its bias where one is bound
 //   0 input   1-3 weights   4-6 biases: vector [n]   7-9 out   25 MatmulGroupParams
-//   slices: kSliceBytes of weight (whole column tiles) x kSliceRows rows; the rows of one part of
-//   the
+//   slices: kSliceBytes of weight (whole column tiles) x kSliceRows rows; the rows of one part of the
 //           weight follow each other, so that a worker finds it in its second cache
 //   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
 //

@@ -1,6 +1,6 @@
 // rms_norm: out[r, i] = kind(input[r, i] * (1 / sqrt(mean(input[r]^2) + epsilon)) * weight[i])
-//   0 input: rows [rows, dim]   1 weight: vector [dim]   2 out: activation [rows, dim]   25
-//   NormParams
+//   0 input: rows [rows, dim]   1 weight: vector [dim]   2 out: activation [rows, dim]
+//   25 NormParams
 // head_norm: the same over each head's slice, in place
 //   0 data: rows [rows, n_heads * head_dim]   1 weight: vector [head_dim]   25 HeadNormParams
 //   slices: one row   limit: latency; the row is in the second cache

@@ -1,7 +1,7 @@
-// rope_angles: a = float(position) * inverse_frequencies[i]; angles[r, 2i] = cos a, [r, 2i + 1] =
-// sin a
-//   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]   25
-//   RopeAnglesParams
+// rope_angles: angles[r, 2i] = cos a, angles[r, 2i + 1] = sin a of
+//   a = float(position) * inverse_frequencies[i]
+//   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]
+//   25 RopeAnglesParams
 // rope: rotates each head's pairs (a, b): a cos - b sin, b cos + a sin
 //   0 data: rows [rows, n_heads * head_dim]   1 angles   25 RopeParams
 //   slices: one row   limit: latency
