@@ -231,6 +231,7 @@ void Scheduler::admit() {
   while (!queue_.empty() && admit(queue_.front())) queue_.pop_front();
   if (!active_logits_ && !logits_queue_.empty() && admit(logits_queue_.front()))
     logits_queue_.pop_front();
+  someone_waits_ = active_logits_ || !queue_.empty() || !logits_queue_.empty();
 }
 
 bool Scheduler::admit(const std::shared_ptr<Generation>& generation) {
@@ -312,17 +313,21 @@ void Scheduler::await(Ticket ticket) {
 
 void Scheduler::generate_step() {
   if (recompose_) compose();
+  // Prompt rows move on by more than one position, and whoever waits to come in waits for this.
   const bool pure = step_.n_generated() > 0 && step_.n_generated() == step_.n_head_rows();
-  const uint32_t steps = 1;
+  const uint32_t steps = pure && !someone_waits_ ? model_.device().chip().chain_steps : 1;
   await(step_.submit(model_.device(), steps, true, !recompose_));
-  step_.advance_generated(steps);
   // The same rows go on unless a prompt was among them or somebody came or left.
   recompose_ = !pure;
   std::erase_if(active_, [&](Active& active) {
-    if (active.row == kNone || take_token(active)) return false;
-    release(active.sequence);
-    recompose_ = true;
-    return true;
+    if (active.row == kNone) return false;
+    for (uint32_t step = 0; step < steps; ++step) {
+      if (take_token(active)) continue;
+      release(active.sequence);
+      recompose_ = true;
+      return true;
+    }
+    return false;
   });
 }
 

@@ -102,7 +102,8 @@ class Scheduler {
   std::unique_ptr<ActiveLogits> active_logits_;
   Step step_;
   Step logits_step_;
-  bool recompose_ = true;  // the rows of the last step are not those of the next
+  bool someone_waits_ = false;  // so a submission should be short
+  bool recompose_ = true;       // the rows of the last step are not those of the next
 
   std::thread thread_;
 };

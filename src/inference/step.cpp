@@ -108,12 +108,4 @@ Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
   return device.submit(replay);
 }
 
-void Step::advance_generated(uint32_t steps) {
-  for (uint32_t i = 0; i < n_generated_; ++i) {
-    rows_[i].position += steps;
-    rows_[i].kv_length += steps;
-    rows_[i].draw += steps;
-  }
-}
-
 }  // namespace akunu

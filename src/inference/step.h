@@ -28,14 +28,10 @@ class Step {
 
   uint32_t n_head_rows() const { return n_head_rows_; }
   uint32_t n_generated() const { return n_generated_; }
-  const Row& row(uint32_t index) const { return rows_[index]; }
 
   // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has
   // from the step before are used again: they must be the same ones, moved on.
   Ticket submit(Device& device, uint32_t steps, bool choose, bool go_on);
-
-  // The host's copy of what `advance` does to the generated rows that go on.
-  void advance_generated(uint32_t steps);
 
  private:
   void add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows);

@@ -13,7 +13,7 @@
 #include "registry.h"
 #include "unit/allocation_hook.h"
 #include "unit/check.h"
-#include "unit/unfused_device.h"
+#include "unit/device_variant.h"
 
 namespace akunu::test {
 namespace {
@@ -95,7 +95,8 @@ void test_row_invariance(const std::string& path) {
 // What `fuse` makes of the forward pass computes the same, bit for bit, in fewer commands.
 void test_fusion(const std::string& path) {
   Engine fused(path, 2);
-  Engine unfused(path, std::make_shared<UnfusedDevice>(create_device("cpu", {.threads = 2})));
+  Engine unfused(path,
+                 std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), false, 1));
   const std::vector<uint32_t> tokens = make_tokens(40, fused.model->arch().vocab_size);
   check(same_bits(logits_of(fused, tokens, {}, false), logits_of(unfused, tokens, {}, false)),
         "fused and unfused prompt rows agree");
@@ -127,6 +128,33 @@ void test_batches(const std::string& path) {
     check(collect(*together[i]) == alone[i], "a conversation among others is the one alone");
     check(alone[i].size() == 24 && together[i]->reason() == FinishReason::length,
           "max_tokens are generated");
+  }
+}
+
+// A chain of steps is single steps, also where rows stop within it.
+void test_chains(const std::string& path) {
+  Engine single(path, 2);
+  Engine chained(path,
+                 std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, 8));
+  std::vector<std::shared_ptr<Generation>> generations;
+  for (Engine* engine : {&single, &chained})
+    for (uint32_t i = 0; i < 3; ++i)
+      generations.push_back(engine->scheduler.generate(
+          {.prompt = make_tokens(20, engine->model->arch().vocab_size, i + 1),
+           .max_tokens = 20 + 7 * i,
+           .stop_ids = {},
+           .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed = i}}));
+  for (uint32_t i = 0; i < 3; ++i) {
+    const std::vector<uint32_t> text = collect(*generations[i]);
+    check(text == collect(*generations[3 + i]), "a chain of 8 steps is 8 steps");
+    const GenerateRequest stopping{.prompt = generations[i]->request().prompt,
+                                   .max_tokens = 40,
+                                   .stop_ids = {text[10]},
+                                   .sampling = generations[i]->request().sampling};
+    const auto once = single.scheduler.generate(stopping);
+    const auto chain = chained.scheduler.generate(stopping);
+    check(collect(*once) == collect(*chain) && chain->reason() == FinishReason::stop,
+          "a row stops within a chain");
   }
 }
 
@@ -264,6 +292,7 @@ int main(int argc, char** argv) {
   test_row_invariance(path);
   test_fusion(path);
   test_batches(path);
+  test_chains(path);
   test_stop_and_limits(path);
   test_queue_and_close(path);
   test_no_allocation(path);

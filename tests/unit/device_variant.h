@@ -1,22 +1,25 @@
-// A device that has no fused kernels, for comparing a forward pass with its fused self. Everything
-// else is the real device's.
+// The real device, but without fused kernels, or with longer chains: for comparing the engine with
+// itself.
 #pragma once
 
 #include "core/device.h"
 
 namespace akunu::test {
 
-class UnfusedDevice : public Device {
+class DeviceVariant : public Device {
  public:
-  explicit UnfusedDevice(std::shared_ptr<Device> device) : device_(std::move(device)) {}
-
-  Pipeline find_kernel(const KernelRequest& request) const override {
-    return request.operation >= Operation::matmul_group ? Pipeline{}
-                                                        : device_->find_kernel(request);
+  DeviceVariant(std::shared_ptr<Device> device, bool fused, uint32_t chain_steps)
+      : device_(std::move(device)), chip_(device_->chip()), fused_(fused) {
+    chip_.chain_steps = chain_steps;
   }
 
+  Pipeline find_kernel(const KernelRequest& request) const override {
+    const bool is_fused = request.operation >= Operation::matmul_group;
+    return is_fused && !fused_ ? Pipeline{} : device_->find_kernel(request);
+  }
+  const ChipConfig& chip() const override { return chip_; }
+
   std::string_view backend() const override { return device_->backend(); }
-  const ChipConfig& chip() const override { return device_->chip(); }
   Buffer allocate(uint64_t bytes, std::string_view label) override {
     return device_->allocate(bytes, label);
   }
@@ -51,6 +54,8 @@ class UnfusedDevice : public Device {
 
  private:
   std::shared_ptr<Device> device_;
+  ChipConfig chip_;
+  bool fused_;
 };
 
 }  // namespace akunu::test
