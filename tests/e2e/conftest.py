@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -16,6 +17,11 @@ CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
 # What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+
+# Nor is a person's Ctrl-C ignored, as it is in what a script has put into the background; programs
+# inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="module")
