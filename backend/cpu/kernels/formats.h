@@ -127,70 +127,82 @@ struct F16 {
   }
 };
 
-// 18 bytes: half d, 16 bytes of nibbles; x = d * (nibble - 8), the low nibbles first.
-template <class Isa>
-struct Q4_0 {
+// What the formats share that have 32 weights in a block of kBytes, a half as scale at its start.
+template <class Isa, uint32_t kBytes>
+struct BlocksOf32 {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = 2;
   using Input = QuantInput<Isa>;
   static constexpr uint32_t kTileColumns = Isa::kQuantTileColumns;
-  static constexpr uint32_t kBlockBytes = 18;
+
+  static uint64_t row_bytes(uint32_t k) { return uint64_t{k / 32} * kBytes; }
+  static const std::byte* block(const std::byte* row, uint64_t b) { return row + b * kBytes; }
+  static Vector broadcast_scale(const std::byte* block) {
+    return Isa::broadcast_half(load_unaligned<uint16_t>(block));
+  }
+  static float scale(const std::byte* block) {
+    return Isa::half_to_float(load_unaligned<uint16_t>(block));
+  }
+};
+
+// 18 bytes: half d, 16 bytes of nibbles; x = d * (nibble - 8), the low nibbles first.
+template <class Isa>
+struct Q4_0 : BlocksOf32<Isa, 18> {
+  using Base = BlocksOf32<Isa, 18>;
+  using Vector = typename Isa::Vector;
+  static constexpr int32_t kFormat = 2;
 
   struct Block {
     typename Isa::Bytes nibbles;
     Vector scale;
   };
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{k / 32} * kBlockBytes; }
   static Block unpack(const std::byte* row, uint32_t b) {
-    const std::byte* block = row + uint64_t{kBlockBytes} * b;
+    const std::byte* block = Base::block(row, b);
     return {Isa::unpack_nibbles(reinterpret_cast<const uint8_t*>(block + 2)),
-            Isa::broadcast_half(load_unaligned<uint16_t>(block))};
+            Base::broadcast_scale(block)};
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t) { return unpack(row, b); }
   // sum (nibble - 8) q = sum nibble q - 8 sum q, in whole numbers.
-  static Vector accumulate(Vector sum, const Block& weights, const typename Input::Block& input) {
+  static Vector accumulate(Vector sum, const Block& weights,
+                           const typename Base::Input::Block& input) {
     const auto dot = Isa::subtract_ints(Isa::dot_nibbles(weights.nibbles, input.q),
                                         Isa::first_lane(8 * input.sum));
     const Vector scale = Isa::multiply(weights.scale, Isa::broadcast(input.scale));
     return Isa::multiply_add(Isa::to_float(dot), scale, sum);
   }
   static float element(const std::byte* row, uint64_t i) {
-    const std::byte* block = row + i / 32 * kBlockBytes;
+    const std::byte* block = Base::block(row, i / 32);
     const uint32_t j = i % 32;
     const uint32_t packed = static_cast<uint32_t>(block[2 + j % 16]);
     const int32_t nibble = static_cast<int32_t>(j < 16 ? packed & 15 : packed >> 4);
-    return Isa::half_to_float(load_unaligned<uint16_t>(block)) * static_cast<float>(nibble - 8);
+    return Base::scale(block) * static_cast<float>(nibble - 8);
   }
 };
 
 // 34 bytes: half d, 32 int8; x = d * q.
 template <class Isa>
-struct Q8_0 {
+struct Q8_0 : BlocksOf32<Isa, 34> {
+  using Base = BlocksOf32<Isa, 34>;
   using Vector = typename Isa::Vector;
   static constexpr int32_t kFormat = 8;
-  using Input = QuantInput<Isa>;
-  static constexpr uint32_t kTileColumns = Isa::kQuantTileColumns;
-  static constexpr uint32_t kBlockBytes = 34;
 
   struct Block {
     typename Isa::Bytes q;
     Vector scale;
   };
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{k / 32} * kBlockBytes; }
   static Block unpack(const std::byte* row, uint32_t b) {
-    const std::byte* block = row + uint64_t{kBlockBytes} * b;
+    const std::byte* block = Base::block(row, b);
     return {Isa::load_bytes(reinterpret_cast<const int8_t*>(block + 2)),
-            Isa::broadcast_half(load_unaligned<uint16_t>(block))};
+            Base::broadcast_scale(block)};
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t) { return unpack(row, b); }
-  static Vector accumulate(Vector sum, const Block& weights, const typename Input::Block& input) {
+  static Vector accumulate(Vector sum, const Block& weights,
+                           const typename Base::Input::Block& input) {
     const Vector scale = Isa::multiply(weights.scale, Isa::broadcast(input.scale));
     return Isa::multiply_add(Isa::to_float(Isa::dot_bytes(weights.q, input.q)), scale, sum);
   }
   static float element(const std::byte* row, uint64_t i) {
-    const std::byte* block = row + i / 32 * kBlockBytes;
-    return Isa::half_to_float(load_unaligned<uint16_t>(block)) *
-           static_cast<float>(static_cast<int8_t>(block[2 + i % 32]));
+    const std::byte* block = Base::block(row, i / 32);
+    return Base::scale(block) * static_cast<float>(static_cast<int8_t>(block[2 + i % 32]));
   }
 };
 
