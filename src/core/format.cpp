@@ -46,4 +46,12 @@ std::string_view gguf_type_name(uint32_t number) {
   return number < kGgufTypeNames.size() ? kGgufTypeNames[number] : std::string_view{};
 }
 
+std::string known_formats() {
+  std::string names;
+  for (const FormatInfo& info : kFormats)
+    names += (names.empty() ? "" : ", ") +
+             std::string(gguf_type_name(static_cast<uint32_t>(info.format)));
+  return names;
+}
+
 }  // namespace akunu

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace akunu {
@@ -32,6 +33,9 @@ std::optional<Format> format_from_gguf(uint32_t number);
 
 // The name that GGUF gives the type number ("Q4_K"); empty when it gives none.
 std::string_view gguf_type_name(uint32_t number);
+
+// "F32, F16, Q4_0, Q8_0": those that the engine has, by their GGUF names.
+std::string known_formats();
 
 // Bytes of a row of `k` weights; `k` must be a multiple of the block size.
 inline uint64_t row_bytes(Format format, uint64_t k) {

@@ -132,9 +132,9 @@ std::vector<Binding> Model::upload_frequencies() {
   return bindings;
 }
 
-uint64_t Model::bytes_besides_cache(uint32_t context) const {
+uint64_t Model::bytes_besides_cache(uint32_t context, Format kv_format) const {
   const Forward forward = build_forward(arch_, weights_->tensors(), layer_frequencies_,
-                                        memory_without_buffers(arch_, Format::f16), *device_);
+                                        memory_without_buffers(arch_, kv_format), *device_);
   const FusedForwards fused(forward, *device_);
   return Scratch::bytes(forward.values, fused.used, max_rows(), max_head_rows()) +
          SequenceStore::bytes(kMaxSequences, context, 1) +
@@ -155,7 +155,7 @@ void Model::plan_context(const LoadOptions& options) {
     if (use.mapped) mapped += use.bytes;
   const uint64_t available = device_->available_memory();
   const uint64_t page = KvCache::page_bytes(arch_, options.kv_format);
-  const uint64_t fixed = bytes_besides_cache(wanted) + mapped;
+  const uint64_t fixed = bytes_besides_cache(wanted, options.kv_format) + mapped;
   const uint64_t for_cache = available > fixed ? available - fixed : 0;
   const uint64_t budget = options.kv_memory.value_or(for_cache);
 
@@ -206,13 +206,11 @@ void Model::allocate(const LoadOptions& options) {
 }
 
 void Model::compile() {
-  // Per submission at most: one conversation's log, page tables and record, and a few single
-  // tokens.
+  // Per submission at most: one conversation's log, page tables and record.
   const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
   device_->set_limits({.max_rows = max_rows(),
-                       .max_updates = n_groups + 2 + kMaxFewRows,
-                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups) +
-                                           uint64_t{kMaxFewRows} * sizeof(uint32_t),
+                       .max_updates = n_groups + 2,
+                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups),
                        .max_passes = 8});
 
   ForwardMemory memory;

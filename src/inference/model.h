@@ -74,7 +74,7 @@ class Model {
   void compile();
 
   std::vector<Binding> upload_frequencies();
-  uint64_t bytes_besides_cache(uint32_t context) const;
+  uint64_t bytes_besides_cache(uint32_t context, Format kv_format) const;
 
   std::shared_ptr<Device> device_;
   std::optional<GgufFile> file_;  // until it is loaded

@@ -266,19 +266,24 @@ void Scheduler::send_sequence(Step& step, uint32_t sequence, const SequenceRecor
                 std::as_bytes(store.page_numbers(group, sequence)));
 }
 
+Row Scheduler::row_of(const Active& active, uint32_t position) {
+  const Generation& generation = *active.generation;
+  Row row{};
+  row.sequence = active.sequence;
+  row.position = position;
+  row.kv_length = position + 1;
+  row.draw = active.n_generated;
+  row.adapter = kNone;
+  row.last_position = generation.prompt_tokens() + generation.request().max_tokens - 2;
+  return row;
+}
+
 void Scheduler::compose() {
   step_.clear();
   for (Active& active : active_) {
     if (!is_generating(active)) continue;
-    const Generation& generation = *active.generation;
-    Row row{};
-    row.sequence = active.sequence;
-    row.position = generation.prompt_tokens() + active.n_generated - 1;
-    row.kv_length = row.position + 1;
-    row.draw = active.n_generated;
+    Row row = row_of(active, active.generation->prompt_tokens() + active.n_generated - 1);
     row.flags = kRowActive | kRowChained;
-    row.adapter = kNone;
-    row.last_position = generation.prompt_tokens() + generation.request().max_tokens - 2;
     active.row = step_.add_generated(row);
   }
   uint32_t budget = step_.empty() ? model_.device().chip().max_prompt_rows
@@ -290,14 +295,8 @@ void Scheduler::compose() {
       send_sequence(step_, active.sequence, active.record, generation.request().prompt);
     const uint32_t n_rows = std::min(budget, generation.prompt_tokens() - active.n_prompt_done);
     const bool last = active.n_prompt_done + n_rows == generation.prompt_tokens();
-    Row row{};
-    row.sequence = active.sequence;
-    row.position = active.n_prompt_done;
-    row.draw = 0;
-    row.adapter = kNone;
-    row.last_position = generation.prompt_tokens() + generation.request().max_tokens - 2;
-    const uint32_t first =
-        step_.add_prompt(row, n_rows, last ? Step::Logits::last : Step::Logits::none, last);
+    const uint32_t first = step_.add_prompt(row_of(active, active.n_prompt_done), n_rows,
+                                            last ? Step::Logits::last : Step::Logits::none, last);
     active.row = last ? first + n_rows - 1 : kNone;
     active.n_prompt_done += n_rows;
     budget -= n_rows;

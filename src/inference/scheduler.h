@@ -79,6 +79,7 @@ class Scheduler {
   void compose();
   void generate_step();
   void logits_step();
+  static Row row_of(const Active& active, uint32_t position);
   bool take_token(Active& active);  // false: the generation is over
   void release(uint32_t sequence);
   void await(Ticket ticket);

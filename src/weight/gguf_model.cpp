@@ -137,8 +137,8 @@ WeightSource weight_source(const GgufFile& file, const GgufTensor& tensor) {
     std::string name(gguf_type_name(tensor.type));
     if (name.empty()) name = "type " + std::to_string(tensor.type);
     throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
-                                " has the number format " + name +
-                                "; akunu has F32, F16, Q8_0 and Q4_0");
+                                " has the number format " + name + "; akunu has " +
+                                known_formats());
   }
   if (tensor.n_dims == 0 || tensor.n_dims > 2)
     throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +

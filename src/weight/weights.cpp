@@ -67,11 +67,4 @@ Weights::~Weights() {
   for (const Weight& weight : imported_) device_->release_weight(weight);
 }
 
-uint64_t Weights::converted_bytes(const GgufFile& file) {
-  uint64_t bytes = 0;
-  for (const GgufTensor& tensor : file.tensors())
-    if (needs_conversion(tensor)) bytes += tensor.dims[0] * sizeof(float);
-  return bytes;
-}
-
 }  // namespace akunu

@@ -22,10 +22,6 @@ class Weights {
 
   const TensorMap& tensors() const { return tensors_; }
 
-  // Bytes that importing the file will copy, as far as the file tells: what is not float32 among
-  // the one-dimensional tensors.
-  static uint64_t converted_bytes(const GgufFile& file);
-
  private:
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> vectors_;  // converted to float32
