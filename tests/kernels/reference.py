@@ -6,9 +6,15 @@ from the number of roundings that a term passes through. UNIT is half a unit in 
 
 from __future__ import annotations
 
+import itertools
+import sys
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tools.block_formats import FORMATS, Blocks, make_blocks, random_blocks
 
 UNIT = 2.0**-24
 TINY = 2.0**-149  # the smallest float32: results below the normal numbers are rounded to it
@@ -25,6 +31,11 @@ def growth(roundings: float) -> float:
 # --- Formats --------------------------------------------------------------------------------------
 
 
+FLOAT_FORMATS = ("f32", "f16", "bf16")
+BLOCK_FORMATS = tuple(FORMATS)
+ALL_FORMATS = FLOAT_FORMATS + BLOCK_FORMATS
+
+
 @dataclass
 class Weight:
     """A weight as the file has it (`data`), and its values."""
@@ -37,45 +48,74 @@ class Weight:
     block: int  # weights that take one float addition together
 
 
-def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
-    """From values (f32, f16) or (scales [n, blocks], codes [n, k]); q4_0 codes are 0..15."""
-    if format_name in ("f32", "f16"):
-        assert isinstance(parts, np.ndarray)
-        stored = parts.astype(np.float32 if format_name == "f32" else np.float16)
-        values = stored.astype(np.float64)
-        data = np.ascontiguousarray(stored).view(np.uint8)
-        return Weight(format_name, data.reshape(len(parts), -1), values, np.abs(values), 1)
-    scales, codes = parts
-    n, k = codes.shape
-    half = scales.astype(np.float16)
-    scale = np.repeat(half.astype(np.float64), 32, axis=1)
-    blocks = codes.reshape(n, k // 32, 32)
-    if format_name == "q4_0":
-        body = (blocks[..., :16] | blocks[..., 16:] << 4).astype(np.uint8)
-        values = scale * (codes.astype(np.float64) - 8)
-        magnitude = np.abs(scale) * (codes.astype(np.float64) + 8)
+def to_bfloat16(values: Array) -> Array:
+    """The nearest bfloat16 (half to even) of numbers that are finite, as uint16."""
+    bits = values.astype(np.float32).view(np.uint32)
+    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+
+
+def float_weight(format_name: str, values: Array) -> Weight:
+    """Values rounded to f32, f16 or bf16."""
+    if format_name == "bf16":
+        stored = to_bfloat16(values)
+        exact = (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
     else:
-        body = blocks.astype(np.int8).view(np.uint8)
-        values = scale * codes.astype(np.int8)
-        magnitude = np.abs(values)
-    head = half.reshape(n, k // 32, 1).view(np.uint8)
-    data = np.concatenate([head.reshape(n, k // 32, 2), body], axis=2)
-    return Weight(format_name, np.ascontiguousarray(data.reshape(n, -1)), values, magnitude, 32)
+        stored = values.astype(np.float32 if format_name == "f32" else np.float16)
+        exact = stored.astype(np.float64)
+    data = np.ascontiguousarray(stored).view(np.uint8).reshape(len(values), -1)
+    return Weight(format_name, data, exact, np.abs(exact), 1)
+
+
+def block_weight(blocks: Blocks) -> Weight:
+    """Blocks as a weight."""
+    codes = blocks.codes.astype(np.float64)
+    magnitude = np.abs(blocks.scales) * np.abs(codes + blocks.format.offset)
+    if blocks.format.name == "q8_0":  # signed in the file
+        magnitude = np.abs(blocks.values)
+    return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
+
+
+def pack_weight(format_name: str, parts: Array | tuple[Array, Array]) -> Weight:
+    """From values, or from (d [n, blocks], codes [n, k]); codes of q8_0 are -128..127."""
+    if format_name in FLOAT_FORMATS:
+        assert isinstance(parts, np.ndarray)
+        return float_weight(format_name, parts)
+    d, codes = parts
+    return block_weight(make_blocks(format_name, codes + 128 * (format_name == "q8_0"), d))
 
 
 def random_weight(format_name: str, n: int, k: int, rng: np.random.Generator) -> Weight:
     """Weights of the usual size, with scales that are zero, subnormal or negative in between."""
-    if format_name in ("f32", "f16"):
+    if format_name in FLOAT_FORMATS:
         values = rng.standard_normal((n, k)) / np.sqrt(k)
         values[rng.random((n, k)) < 0.02] = 0
         values[rng.random((n, k)) < 0.02] *= 2.0**-20
-        return pack_weight(format_name, values)
-    scales = rng.uniform(0.2, 1.5, (n, k // 32)) / np.sqrt(k)
-    scales *= rng.choice([1, -1], scales.shape)
-    scales[rng.random(scales.shape) < 0.05] = 0
-    scales[rng.random(scales.shape) < 0.05] = 3 * 2.0**-24  # a subnormal half
-    low, high = (0, 16) if format_name == "q4_0" else (-128, 128)
-    return pack_weight(format_name, (scales, rng.integers(low, high, (n, k))))
+        return float_weight(format_name, values)
+    return block_weight(random_blocks(format_name, n, k, rng, size=4 / np.sqrt(k)))
+
+
+def extreme_blocks(format_name: str) -> Blocks:
+    """256 weights a row: every pair of halves, with codes, scales and minima at their ends."""
+    made = FORMATS[format_name]
+    halves = [0.0, -0.0, 2.0**-24, -(2.0**-24), 2.0**-14, 1.0, 65504.0, -65504.0, np.inf, np.nan]
+    cases = list(itertools.product(halves, halves if made.minimum_sign else [0.0], range(4)))
+    groups = 256 // made.group
+    d, m = (np.repeat([[case[i]] for case in cases], 256 // made.block, axis=1) for i in (0, 1))
+    which = np.array([case[2] for case in cases])[:, None]
+    column, group = np.arange(256)[None, :], np.arange(groups)[None, :]
+    # All codes 0, all at the top, both in turns, each code after the other.
+    top = made.levels - 1
+    codes = np.choose(which, [0 * column, 0 * column + top, column % 2 * top, column % made.levels])
+
+    def ends(low: int, high: int) -> Array:
+        # Both ends in both orders, then everything between.
+        between = low + group * 7 % (high - low + 1)
+        choices = [0 * group + high, 0 * group + low, np.where(group % 2, low, high), between]
+        return np.choose(which, choices)
+
+    return make_blocks(
+        format_name, codes, d, scale=ends(*made.scales), m=m, minimum=ends(*made.minima)
+    )
 
 
 # --- Activation kinds -----------------------------------------------------------------------------

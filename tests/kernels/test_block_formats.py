@@ -1,0 +1,78 @@
+"""The blocks that the other tests are made of, against the gguf package's dequantisation."""
+
+from __future__ import annotations
+
+import itertools
+
+import gguf
+import numpy as np
+import pytest
+from reference import BLOCK_FORMATS, extreme_blocks, random_blocks
+from tools.block_formats import FORMATS, quantize
+
+
+def assert_equals_gguf(blocks):
+    """Bit for bit: d, scale and code multiply exactly, and a minimum is added with one rounding."""
+    kind = gguf.GGMLQuantizationType(blocks.format.number)
+    with np.errstate(all="ignore"):
+        expected = gguf.quants.dequantize(blocks.data, kind)
+        values = blocks.values.astype(np.float32)
+    assert np.array_equal(values, expected, equal_nan=True)
+    number = ~np.isnan(values)
+    assert (np.signbit(values) == np.signbit(expected))[number & (values != 0)].all()
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_sizes_and_numbers_are_gguf_s(name):
+    made = FORMATS[name]
+    kind = gguf.GGMLQuantizationType(made.number)
+    assert kind.name.lower() == name
+    assert gguf.GGML_QUANT_SIZES[kind] == (made.block, made.block_bytes)
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_random_blocks_have_gguf_s_values(name, rng):
+    assert_equals_gguf(random_blocks(name, 31, 3 * 256, rng))
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_extreme_blocks_have_gguf_s_values(name):
+    blocks = extreme_blocks(name)
+    made = blocks.format
+    assert_equals_gguf(blocks)
+    # All of it is there: both ends of every part, and every kind of half.
+    assert {0, made.levels - 1} <= set(np.unique(blocks.codes))
+    assert set(made.scales) <= set(np.unique(blocks.scale))
+    assert set(made.minima) <= set(np.unique(blocks.minimum))
+    assert {0.0, 2.0**-24, 65504.0, -65504.0, np.inf} <= set(np.unique(blocks.d).tolist())
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_every_bit_of_a_code_has_its_place(name):
+    """One weight of a block differs from 0 at a time."""
+    made = FORMATS[name]
+    kind = gguf.GGMLQuantizationType(made.number)
+    for i, bit in itertools.product(range(made.block), range(made.levels.bit_length() - 1)):
+        codes = np.zeros((1, made.block), np.uint8)
+        codes[0, i] = 1 << bit
+        blocks = random_blocks(name, 1, made.block, np.random.default_rng(i))
+        blocks.codes, blocks.d, blocks.scale[:] = codes, np.ones((1, 1), np.float16), made.scales[1]
+        assert_equals_gguf(blocks)
+        changed = gguf.quants.dequantize(blocks.data, kind)
+        blocks.codes = np.zeros_like(codes)
+        assert np.flatnonzero(changed != gguf.quants.dequantize(blocks.data, kind)).tolist() == [i]
+
+
+@pytest.mark.parametrize("name", BLOCK_FORMATS)
+def test_quantize_takes_the_nearest_code(name, rng):
+    made = FORMATS[name]
+    values = rng.standard_normal((5, 512)) * rng.uniform(0.01, 10, (5, 1))
+    blocks = quantize(name, values)
+    assert_equals_gguf(blocks)
+    error = np.abs(blocks.values - values)
+    step = np.abs(blocks.scales)
+    inside = (blocks.codes > 0) & (blocks.codes < made.levels - 1)
+    assert (error <= step * 0.5000001)[inside].all()
+    # At the ends of the range a value may lie beyond; not by much, or the scale would be too small.
+    assert error.max() <= 1.7 * step.max()
+    assert not quantize(name, np.zeros((1, 256))).values.any()
