@@ -22,7 +22,7 @@ from harness import Run, make_step, pack_params, plain_step
 
 from akunu import _core
 
-KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+KIND = {"f32": "f32", "f16": "f32", "bf16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
 
 
 def read_bandwidth(n_bytes: int, threads: int) -> float:

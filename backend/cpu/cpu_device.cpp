@@ -127,14 +127,23 @@ class CpuDevice final : public Device {
     remove(weight.binding.buffer);
   }
 
-  // Products of 4- and 8-bit integers are exact and fast; for float weights, float.
+  // Products of 8-bit integers are exact and fast; for float weights, float.
   ActivationKind activation_kind(Format format) const override {
     switch (format) {
       case Format::f32:
       case Format::f16:
+      case Format::bf16:
         return ActivationKind::f32;
       case Format::q4_0:
+      case Format::q4_1:
+      case Format::q5_0:
+      case Format::q5_1:
       case Format::q8_0:
+      case Format::q2_k:
+      case Format::q3_k:
+      case Format::q4_k:
+      case Format::q5_k:
+      case Format::q6_k:
         return ActivationKind::q8_32;
     }
     __builtin_unreachable();

@@ -15,7 +15,16 @@ enum class Format : uint32_t {
   f32 = 0,
   f16 = 1,
   q4_0 = 2,
+  q4_1 = 3,
+  q5_0 = 6,
+  q5_1 = 7,
   q8_0 = 8,
+  q2_k = 10,
+  q3_k = 11,
+  q4_k = 12,
+  q5_k = 13,
+  q6_k = 14,
+  bf16 = 30,
 };
 
 struct FormatInfo {
@@ -25,7 +34,6 @@ struct FormatInfo {
   uint32_t block_bytes;   // bytes per block
 };
 
-// Every format that the engine knows, by increasing number.
 const FormatInfo& format_info(Format format);
 
 // The format with the number that a GGUF file gives it, if the engine has it.
@@ -34,7 +42,7 @@ std::optional<Format> format_from_gguf(uint32_t number);
 // The name that GGUF gives the type number ("Q4_K"); empty when it gives none.
 std::string_view gguf_type_name(uint32_t number);
 
-// "F32, F16, Q4_0, Q8_0": those that the engine has, by their GGUF names.
+// "F32, F16, Q4_0, ...": those that the engine has, by their GGUF names.
 std::string known_formats();
 
 // Bytes of a row of `k` weights; `k` must be a multiple of the block size.

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/format.h"
 #include "weight/printable.h"
 
 namespace akunu {
@@ -221,7 +222,7 @@ void GgufParser::check_tensor_shape(GgufTensor& tensor, uint64_t start) const {
   if (tensor.dims[0] % block->block_size != 0)
     throw ModelFormatError(who + " has rows of " + number(tensor.dims[0]) +
                            " values, which is no multiple of the " + number(block->block_size) +
-                           " in a block");
+                           " in a block of " + std::string(gguf_type_name(tensor.type)));
   uint64_t size = block->block_bytes;
   uint64_t factor = tensor.dims[0] / block->block_size;
   for (uint32_t i = 0; i < tensor.dims.size(); ++i) {

@@ -22,12 +22,16 @@ float half_to_float(uint16_t half) {
   return sign != 0 ? -subnormal : subnormal;
 }
 
+// bfloat16 to binary32, exact: it is the upper half.
+float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+// The numbers of an f16 or bf16 vector.
 std::vector<float> as_floats(const WeightSource& source) {
   std::vector<float> values(source.k);
   for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t half;
-    std::memcpy(&half, source.bytes.data() + i * sizeof half, sizeof half);
-    values[i] = half_to_float(half);
+    uint16_t bits;
+    std::memcpy(&bits, source.bytes.data() + i * sizeof bits, sizeof bits);
+    values[i] = source.format == Format::f16 ? half_to_float(bits) : bfloat_to_float(bits);
   }
   return values;
 }
@@ -52,10 +56,10 @@ Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
       tensors_[*name] = imported_.back();
       continue;
     }
-    if (source.format != Format::f16)
-      throw UnsupportedModelError(std::string(file.path()) + ": tensor " +
-                                  std::string(tensor.name) +
-                                  " is one-dimensional and quantised; akunu has F32 and F16 there");
+    if (source.format != Format::f16 && source.format != Format::bf16)
+      throw UnsupportedModelError(
+          std::string(file.path()) + ": tensor " + std::string(tensor.name) +
+          " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
     const std::vector<float> values = as_floats(source);
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");
     device_->write(vectors_.back().binding(), std::as_bytes(std::span(values)));

@@ -1,7 +1,8 @@
-"""embed: exact in every format, one rounding for the scale."""
+"""embed: the float32 that gguf gives a weight, and one rounding for the scale."""
 
 from __future__ import annotations
 
+import gguf
 import numpy as np
 import pytest
 import reference as ref
@@ -22,10 +23,10 @@ def embed(isa, table, log, step, scale, dim):
     return out, status
 
 
-@pytest.mark.parametrize("format_name", ["f32", "f16", "q8_0", "q4_0"])
+@pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
 @pytest.mark.parametrize("scale", [1.0, 11.3137085])
 def test_takes_the_row_of_the_token_at_the_row_s_position(isa, rng, format_name, scale):
-    vocab_size, dim = 50, 96
+    vocab_size, dim = 50, 512 if format_name.endswith("_k") else 96
     table = ref.random_weight(format_name, vocab_size, dim, rng)
     log = rng.integers(0, vocab_size, (2, LOG_STRIDE)).astype(np.uint32)
     step = make_step([Run(1, 30, 3), Run(0, 0, 1)])
@@ -36,9 +37,36 @@ def test_takes_the_row_of_the_token_at_the_row_s_position(isa, rng, format_name,
     assert_same_bits(out, expected)
 
 
+@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
+def test_extreme_blocks_are_gguf_s_bit_for_bit(isa, format_name):
+    """Halves at their ends, infinite and NaN; codes, scales and minima at theirs."""
+    blocks = ref.extreme_blocks(format_name)
+    kind = gguf.GGMLQuantizationType(blocks.format.number)
+    with np.errstate(all="ignore"):
+        expected = gguf.quants.dequantize(blocks.data, kind)
+        table = ref.block_weight(blocks)
+    n = len(expected)
+    log = np.arange(n, dtype=np.uint32)[None]
+    step = make_step([Run(0, 0, n)], max_positions=n)
+    out, _ = embed(isa, table, log, step, 1.0, 256)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
+    number = ~np.isnan(expected)
+    assert_same_bits(out[number], expected[number])
+
+
+def test_every_finite_bfloat16_is_exact(isa):
+    values = (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
+    values = np.where(np.isfinite(values), values, 0).reshape(256, 256)
+    table = ref.float_weight("bf16", values)
+    log = np.arange(256, dtype=np.uint32)[None]
+    out, _ = embed(isa, table, log, make_step([Run(0, 0, 256)]), 1.0, 256)
+    assert_same_bits(out, values)
+
+
+@pytest.mark.parametrize("format_name", ["f16", "bf16"])
 @pytest.mark.parametrize("dim", [1, 7, 33])
-def test_dim_needs_no_multiple(isa, rng, dim):
-    table = ref.random_weight("f16", 4, dim, rng)
+def test_dim_needs_no_multiple(isa, rng, format_name, dim):
+    table = ref.random_weight(format_name, 4, dim, rng)
     log = np.array([[3, 1]], np.uint32)
     out, _ = embed(isa, table, log, make_step([Run(0, 0, 2)]), 1.0, dim)
     assert_same_bits(out, table.values.astype(np.float32)[[3, 1]])

@@ -23,7 +23,7 @@ from harness import (
     run,
 )
 
-KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+KIND = {"f32": "f32", "f16": "f32", "bf16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
 DTYPE = {"f32": np.float32, "f16": np.float16}
 Outputs = list[np.ndarray]
 

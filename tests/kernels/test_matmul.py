@@ -17,7 +17,7 @@ from harness import (
     run,
 )
 
-KIND = {"f32": "f32", "f16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+KIND = {"f32": "f32", "f16": "f32", "bf16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
 FORMATS = list(KIND)
 # n, k: below, at and beside every tile and lane count; k of quantised weights is rounded up to 32.
 SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
@@ -63,8 +63,8 @@ def test_the_largest_weights(isa, rng, format_name):
     """Halves of 65504, all signs; codes at both ends of their range."""
     n, k, rows = 9, 128, 5
     signs = rng.choice([-1.0, 1.0], (n, k))
-    if format_name in ("f32", "f16"):
-        weight = ref.pack_weight(format_name, signs * (1e30 if format_name == "f32" else 65504.0))
+    if format_name in ref.FLOAT_FORMATS:
+        weight = ref.pack_weight(format_name, signs * (65504.0 if format_name == "f16" else 1e30))
     else:
         ends = (0, 15) if format_name == "q4_0" else (-128, 127)
         codes = np.where(signs > 0, ends[1], ends[0])
@@ -82,7 +82,7 @@ def test_zeros_give_zeros(isa, format_name):
     n, k, rows = 11, 64, 3
     zeros = np.zeros((n, k))
     codes = np.full((n, k), 8 if format_name == "q4_0" else 0)
-    plain = format_name in ("f32", "f16")
+    plain = format_name in ref.FLOAT_FORMATS
     weight = ref.pack_weight(format_name, zeros if plain else (np.ones((n, k // 32)), codes))
     activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
     assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()

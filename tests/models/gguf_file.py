@@ -7,28 +7,53 @@ becomes the tensor `rope_freqs.weight`; vectors stay float32.
 
 from __future__ import annotations
 
+import sys
+import zlib
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import gguf
 import numpy as np
 from gguf.quants import dequantize, quantize
 from numpy.typing import NDArray
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tools import block_formats
+
 if TYPE_CHECKING:
     from random_models import ModelSpec, Weights
 
-_TYPES = {
-    "f32": gguf.GGMLQuantizationType.F32,
-    "f16": gguf.GGMLQuantizationType.F16,
-    "q8_0": gguf.GGMLQuantizationType.Q8_0,
-    "q4_0": gguf.GGMLQuantizationType.Q4_0,
-}
 _FILE_TYPES = {
     "f32": gguf.LlamaFileType.ALL_F32,
     "f16": gguf.LlamaFileType.MOSTLY_F16,
-    "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "bf16": gguf.LlamaFileType.MOSTLY_BF16,
     "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0,
+    "q4_1": gguf.LlamaFileType.MOSTLY_Q4_1,
+    "q5_0": gguf.LlamaFileType.MOSTLY_Q5_0,
+    "q5_1": gguf.LlamaFileType.MOSTLY_Q5_1,
+    "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "q2_k": gguf.LlamaFileType.MOSTLY_Q2_K,
+    "q3_k": gguf.LlamaFileType.MOSTLY_Q3_K_S,
+    "q4_k": gguf.LlamaFileType.MOSTLY_Q4_K_S,
+    "q5_k": gguf.LlamaFileType.MOSTLY_Q5_K_S,
+    "q6_k": gguf.LlamaFileType.MOSTLY_Q6_K,
+    "q4_k_m": gguf.LlamaFileType.MOSTLY_Q4_K_M,
+    "all": gguf.LlamaFileType.GUESSED,
+}
+WEIGHT_FORMATS = tuple(_FILE_TYPES)
+# Files that mix formats: layer and module to format. Q4_K_M has Q6_K where it matters most, in some
+# layers only; "all" has every format, so that q, k and v of a layer differ, and gate and up.
+_IN_TURN = ["q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_0", "q4_0"]
+_MIXES: dict[str, Callable[[int, str], str]] = {
+    "q4_k_m": lambda layer, module: (
+        "q6_k"
+        if module == "lm_head" or (layer != 1 and module in ("v_proj", "down_proj"))
+        else "q4_k"
+    ),
+    "all": lambda layer, module: _IN_TURN[
+        (7 * layer + zlib.crc32(module.encode())) % len(_IN_TURN)
+    ],
 }
 
 _GLOBAL_NAMES = {
@@ -72,23 +97,50 @@ def deinterleave(data: NDArray[np.float32], n_heads: int) -> NDArray[np.float32]
     return np.ascontiguousarray(split.swapaxes(1, 2).reshape(data.shape))
 
 
-def rounded(data: NDArray[np.float32], weight_format: str) -> NDArray[np.float32]:
-    """The float32 values of `data` after a trip through `weight_format`."""
-    if data.ndim == 1:
-        return data
-    kind = _TYPES[weight_format]
-    values: NDArray[np.float32] = dequantize(quantize(data, kind), kind).astype(np.float32)
+def format_of(name: str, weight_format: str) -> str:
+    """The number format of tensor `name` (Hugging Face's) in a file of that format or mix."""
+    mix = _MIXES.get(weight_format)
+    if mix is None:
+        return weight_format
+    parts = name.split(".")
+    return mix(int(parts[2]) if parts[1] == "layers" else 0, parts[-2])
+
+
+def _kind(number_format: str) -> gguf.GGMLQuantizationType:
+    return gguf.GGMLQuantizationType[number_format.upper()]
+
+
+def stored_bytes(data: NDArray[np.float32], number_format: str) -> NDArray[Any]:
+    """`data` in a format, as GGUFWriter takes it."""
+    if number_format.endswith("_k"):  # the gguf package reads these, but does not make them
+        return block_formats.quantize(number_format, data).data
+    return quantize(data, _kind(number_format))
+
+
+def rounded(data: NDArray[np.float32], number_format: str) -> NDArray[np.float32]:
+    """The float32 values of `data` after a trip through a format."""
+    stored = stored_bytes(data, number_format)
+    values: NDArray[np.float32] = dequantize(stored, _kind(number_format)).astype(np.float32)
     return values.reshape(data.shape)
 
 
-def write(path: Path, spec: ModelSpec, weights: Weights, weight_format: str) -> Weights:
-    """Write the file; the weights as the format has rounded them are returned."""
-    kind = _TYPES[weight_format]
-    block = gguf.GGML_QUANT_SIZES[kind][0]
+def write(
+    path: Path,
+    spec: ModelSpec,
+    weights: Weights,
+    weight_format: str,
+    vector_format: str = "f32",
+) -> Weights:
+    """Write the file; the weights as the formats have rounded them are returned."""
+    formats = {
+        name: vector_format if data.ndim == 1 else format_of(name, weight_format)
+        for name, data in weights.items()
+    }
     for name, data in weights.items():
-        if data.ndim == 2 and data.shape[1] % block != 0:
+        block = gguf.GGML_QUANT_SIZES[_kind(formats[name])][0]
+        if data.shape[-1] % block != 0:
             raise ValueError(
-                f"{name} has rows of {data.shape[1]} weights; {weight_format} needs a multiple "
+                f"{name} has rows of {data.shape[-1]} weights; {formats[name]} needs a multiple "
                 f"of {block}"
             )
     writer = gguf.GGUFWriter(path, spec.architecture)
@@ -104,16 +156,14 @@ def write(path: Path, spec: ModelSpec, weights: Weights, weight_format: str) -> 
             stored = interleave(data, spec.n_heads)
         elif spec.architecture == "llama" and ".k_proj." in name:
             stored = interleave(data, spec.n_kv_heads)
-        if data.ndim == 1:
-            writer.add_tensor(gguf_name(name), stored)
-        else:
-            writer.add_tensor(gguf_name(name), quantize(stored, kind), raw_dtype=kind)
+        kind = _kind(formats[name])
+        writer.add_tensor(gguf_name(name), stored_bytes(stored, formats[name]), raw_dtype=kind)
 
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return {name: rounded(data, weight_format) for name, data in weights.items()}
+    return {name: rounded(data, formats[name]) for name, data in weights.items()}
 
 
 def _write_numbers(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str) -> None:

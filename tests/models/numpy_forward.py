@@ -46,10 +46,7 @@ class NumpyModel:
             shape = tuple(int(n) for n in reversed(tensor.shape))
             values = dequantize(tensor.data, tensor.tensor_type).reshape(shape)
             self.tensors[tensor.name] = values.astype(np.float64)
-            if tensor.tensor_type in (
-                gguf.GGMLQuantizationType.Q8_0,
-                gguf.GGMLQuantizationType.Q4_0,
-            ):
+            if gguf.GGML_QUANT_SIZES[tensor.tensor_type][0] > 1:  # weights per block
                 self.quantised.add(tensor.name)
         meta = {name: field.contents() for name, field in reader.fields.items()}
         self.architecture: str = meta["general.architecture"]

@@ -125,12 +125,22 @@ KINDS: dict[str, ModelSpec] = {
         architecture="qwen3", dim=96, n_heads=8, n_kv_heads=2, head_dim=24, ffn_dim=352,
         rope_theta=1000000.0, qk_norm=True, tied=True,
     ),
+    # Multiples of 256, for the K formats.
+    "llama-256": ModelSpec(
+        architecture="llama", dim=256, n_heads=8, n_kv_heads=2, head_dim=32, ffn_dim=512
+    ),
+    "qwen3-256": ModelSpec(
+        architecture="qwen3", dim=256, n_heads=4, n_kv_heads=2, head_dim=64, ffn_dim=768,
+        rope_theta=1000000.0, qk_norm=True, tied=True,
+    ),
 }  # fmt: skip
 
 # Kinds whose sizes are multiples of nothing: compared with the oracle in F32.
 ODD_KINDS = ("llama", "llama-gqa", "llama-factors", "llama-linear", "qwen2", "qwen3")
 # Kinds that can be quantised.
 ALIGNED_KINDS = ("llama-32", "qwen2-32", "qwen3-32")
+# Those that the formats with 256 weights in a block fit.
+K_KINDS = ("llama-256", "qwen3-256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,6 +209,7 @@ def build(
     *,
     seed: int,
     weight_format: str = "f32",
+    vector_format: str = "f32",
     change: Callable[[ModelSpec, Weights], Weights] | None = None,
     **overrides: Any,
 ) -> ModelCase:
@@ -208,7 +219,8 @@ def build(
         kind: A key of `KINDS`.
         path: The GGUF file to write.
         seed: Decides every number.
-        weight_format: "f32", "f16", "q8_0" or "q4_0", for matrices; vectors stay float32.
+        weight_format: A format or mix of `gguf_file`, for matrices.
+        vector_format: "f32", "f16" or "bf16", for norms and biases.
         change: Makes other weights of the random ones before they are written.
         overrides: Fields of `ModelSpec` to replace, e.g. `norm_epsilon=1e-5`.
 
@@ -219,7 +231,7 @@ def build(
     weights = random_weights(spec, seed=seed)
     if change is not None:
         weights = change(spec, weights)
-    rounded = gguf_file.write(path, spec, weights, weight_format)
+    rounded = gguf_file.write(path, spec, weights, weight_format, vector_format)
     return ModelCase(
         kind=kind, path=path, spec=spec, weights=rounded, weight_format=weight_format, seed=seed
     )

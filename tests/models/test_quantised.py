@@ -1,6 +1,6 @@
-"""Models in F16, Q8_0 and Q4_0 against the forward pass in double on the dequantised weights.
+"""Quantised models against the forward pass in double on the dequantised weights.
 
-F16 weights meet float32 activations, so the float32 bound holds. With Q8_0 and Q4_0 weights the
+F16 and BF16 weights meet float32 activations, so the float32 bound holds. With block formats the
 inputs of matmuls are rounded to int8 per 32, and then neither a small bound nor a comparison with
 the same rounding is possible: a difference of 1e-7 flips some roundings, each by a whole step,
 and over a few layers such flips grow to the size of the rounding itself. What is predictable is
@@ -39,15 +39,28 @@ NOISE_FACTOR = 1.1
 BLOCK_FORMATS = ("q8_0", "q4_0")
 
 
+@pytest.mark.parametrize("weight_format", ["f16", "bf16"])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
-def test_f16_weights_are_as_exact_as_f32(model_case: Cases, isa: str, kind: str) -> None:
-    case = model_case(kind, "f16")
+def test_half_weights_are_as_exact_as_f32(
+    model_case: Cases, isa: str, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
     expected = NumpyModel(case.path).logits(tokens)
     with opened(case.path) as model:
         for chunks, roles in PATHS.values():
             logits = chunked(model, tokens, chunks, roles)
             assert relative_error(logits, expected) <= BOUND_F32_CACHE
+
+
+@pytest.mark.parametrize("vector_format", ["f16", "bf16"])
+def test_norms_and_biases_may_be_halves(tmp_path: Path, vector_format: str) -> None:
+    path = tmp_path / "model.gguf"
+    case = build("qwen2", path, seed=SEED, vector_format=vector_format)
+    tokens = random_tokens(case.spec, 40, seed=SEED)
+    with opened(path) as model:
+        expected = NumpyModel(path).logits(tokens)
+        assert relative_error(model.logits(tokens), expected) <= BOUND_F32_CACHE
 
 
 @functools.lru_cache

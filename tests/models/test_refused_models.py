@@ -52,10 +52,19 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
         (
             lambda w: w.add_tensor(
                 "blk.0.attn_q.bias",
-                np.zeros((1, 144), np.uint8),
+                np.zeros((1, 136), np.uint8),
+                raw_dtype=gguf.GGMLQuantizationType.IQ4_XS,
+            ),
+            "number format IQ4_XS; akunu has F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, "
+            "Q4_K, Q5_K, Q6_K, BF16",
+        ),
+        (
+            lambda w: w.add_tensor(
+                "blk.0.attn_q.bias",
+                np.zeros(144, np.uint8),
                 raw_dtype=gguf.GGMLQuantizationType.Q4_K,
             ),
-            "number format Q4_K",
+            "tensor blk.0.attn_q.bias is one-dimensional and quantised",
         ),
     ],
     ids=lambda value: re.sub(r"\W+", "-", value) if isinstance(value, str) else "",

@@ -175,7 +175,12 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
     "part of a block": (
         file_of([], [tensor("t", [48, 2], 8)], bytes(102)),
         ModelFormatError,
-        ["tensor t has rows of 48 values", "no multiple of the 32"],
+        ["tensor t has rows of 48 values", "no multiple of the 32 in a block of Q8_0"],
+    ),
+    "part of a super-block": (
+        file_of([], [tensor("t", [896, 2], 12)], bytes(1152)),
+        ModelFormatError,
+        ["tensor t has rows of 896 values", "no multiple of the 256 in a block of Q4_K"],
     ),
     "withdrawn type": (
         file_of([], [tensor("t", [32], 31)], bytes(32)),

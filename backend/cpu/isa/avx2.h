@@ -56,6 +56,17 @@ struct Avx2 {
     store_half(padded, v);
     for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
   }
+  // bfloat16: the upper half of a float32.
+  static Vector load_bfloat(const uint16_t* p) {
+    const __m128i bits = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(bits), 16));
+  }
+  static Vector load_bfloat(const uint16_t* p, uint32_t n) {
+    if (n >= kLanes) return load_bfloat(p);
+    uint16_t padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_bfloat(padded);
+  }
   static float half_to_float(uint16_t h) { return _cvtsh_ss(h); }
   // Spread before it is converted: one instruction less on the port that shuffles.
   static Vector broadcast_half(uint16_t h) {

@@ -67,6 +67,17 @@ struct Generic {
     store(lane, v);
     for (uint32_t i = 0; i < n; ++i) p[i] = float_to_half(lane[i]);
   }
+  // bfloat16: the upper half of a float32.
+  static Vector load_bfloat(const uint16_t* p) {
+    return {floats(Bits4{p[0], p[1], p[2], p[3]} << 16),
+            floats(Bits4{p[4], p[5], p[6], p[7]} << 16)};
+  }
+  static Vector load_bfloat(const uint16_t* p, uint32_t n) {
+    if (n >= kLanes) return load_bfloat(p);
+    uint16_t padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_bfloat(padded);
+  }
   static float half_to_float(uint16_t h) { return half4(Bits4{h, 0, 0, 0})[0]; }
   static Vector broadcast_half(uint16_t h) { return broadcast(half_to_float(h)); }
 

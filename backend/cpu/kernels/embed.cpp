@@ -1,9 +1,11 @@
 // embed: out[r, i] = table[tokens[sequence, position], i] * scale
 //   0 tokens: log   1 table: weight [vocab_size, dim]   2 out: rows [rows, dim]   25 EmbedParams
 //   slices: one row   limit: memory, and next to nothing of it
-// The product is the only rounding: a weight of any format is exact in float32.
+// The weight is `element`'s float32, which gguf's dequantisation gives too; the product rounds once.
 #include "cpu/isa/isa.h"
-#include "cpu/kernels/formats.h"
+#include "cpu/kernels/formats_32.h"
+#include "cpu/kernels/formats_bf16.h"
+#include "cpu/kernels/formats_k.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -35,7 +37,11 @@ constexpr KernelEntry entry() {
           {Rows::slices, Rows::run, nullptr}};
 }
 
-constexpr KernelEntry kEntries[] = {entry<F32>(), entry<F16>(), entry<Q8_0>(), entry<Q4_0>()};
+constexpr KernelEntry kEntries[] = {
+    entry<F32>(),  entry<F16>(),  entry<BF16>(), entry<Q4_0>(), entry<Q4_1>(),
+    entry<Q5_0>(), entry<Q5_1>(), entry<Q8_0>(), entry<Q2_K>(), entry<Q3_K>(),
+    entry<Q4_K>(), entry<Q5_K>(), entry<Q6_K>(),
+};
 
 }  // namespace
 

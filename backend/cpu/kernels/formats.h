@@ -7,7 +7,7 @@
 //   row_bytes(k)      bytes of a row of k weights
 //   unpack(row, b)    block b of a row, ready for `accumulate`
 //   accumulate        sum += block . input block
-//   element(row, i)   weight i of a row as float32, exact in every format here
+//   element(row, i)   weight i of a row as float32: exact, or rounded once where a minimum is added
 #pragma once
 
 #include <stdint.h>

@@ -3,6 +3,7 @@
 #include "cpu/kernels/matmul.h"
 
 #include "cpu/isa/isa.h"
+#include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
@@ -18,7 +19,8 @@ constexpr KernelEntry entry() {
 
 constexpr KernelEntry kEntries[] = {
     entry<F32, false>(),  entry<F32, true>(),  entry<F16, false>(),  entry<F16, true>(),
-    entry<Q8_0, false>(), entry<Q8_0, true>(), entry<Q4_0, false>(), entry<Q4_0, true>(),
+    entry<BF16, false>(), entry<BF16, true>(), entry<Q8_0, false>(), entry<Q8_0, true>(),
+    entry<Q4_0, false>(), entry<Q4_0, true>(),
 };
 
 }  // namespace

@@ -1,0 +1,35 @@
+// BF16, the upper half of a float32; see formats.h for what a trait is.
+#pragma once
+
+#include "cpu/kernels/formats.h"
+
+namespace akunu::cpu {
+
+template <class Isa>
+struct BF16 {
+  using Vector = typename Isa::Vector;
+  static constexpr int32_t kFormat = 30;
+  using Input = FloatInput<Isa>;
+  using Block = Vector;
+  static constexpr uint32_t kTileColumns = Isa::kFloatTileColumns;
+
+  static uint64_t row_bytes(uint32_t k) { return uint64_t{2} * k; }
+  static Block unpack(const std::byte* row, uint32_t b) { return load(row, Input::kBlock * b, 8); }
+  static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
+    return load(row, Input::kBlock * b, n);
+  }
+  static Vector accumulate(Vector sum, const Block& weights, const Vector& input) {
+    return Isa::multiply_add(weights, input, sum);
+  }
+  static float element(const std::byte* row, uint64_t i) {
+    const uint32_t bits = uint32_t{load_unaligned<uint16_t>(row + 2 * i)} << 16;
+    float value;
+    __builtin_memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  static Vector load(const std::byte* row, uint64_t i, uint32_t n) {
+    return Isa::load_bfloat(reinterpret_cast<const uint16_t*>(row + 2 * i), n);
+  }
+};
+
+}  // namespace akunu::cpu
