@@ -1,0 +1,172 @@
+"""Shapes of models, and the tensors that a model of a shape has."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+ARCHITECTURES = ("llama", "qwen2", "qwen3")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RopeFactors:
+    """Llama 3.1's way to stretch the context: slow frequencies are divided by `factor`."""
+
+    factor: float
+    low_freq_factor: float
+    high_freq_factor: float
+    original_context: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """A model without its weights, in the words of `akunu.ModelConfig`.
+
+    Raises ValueError for sizes that do not go together.
+    """
+
+    architecture: str
+    n_layers: int
+    dim: int
+    n_heads: int
+    n_kv_heads: int
+    head_dim: int
+    ffn_dim: int
+    vocab_size: int
+    context_length: int = 2048
+    rope_theta: float = 10000.0
+    norm_epsilon: float = 1e-5
+    tied: bool = False  # the output is the token embedding
+    qkv_bias: bool = False
+    output_bias: bool = False  # of attention's last projection
+    qk_norm: bool = False
+    rope_linear_factor: float = 1.0
+    rope_factors: RopeFactors | None = None
+
+    def __post_init__(self) -> None:
+        if self.architecture not in ARCHITECTURES:
+            raise ValueError(
+                f"architecture must be one of {', '.join(ARCHITECTURES)}, got {self.architecture!r}"
+            )
+        for name in ("n_layers", "dim", "n_heads", "n_kv_heads", "head_dim", "ffn_dim"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be 1 or more, got {getattr(self, name)}")
+        if self.n_heads % self.n_kv_heads != 0:
+            raise ValueError(
+                f"n_heads must be a multiple of n_kv_heads, got {self.n_heads} and "
+                f"{self.n_kv_heads}"
+            )
+        if self.head_dim % 2 != 0:
+            raise ValueError(f"head_dim must be even, got {self.head_dim}")
+
+    @property
+    def q_dim(self) -> int:
+        return self.n_heads * self.head_dim
+
+    @property
+    def kv_dim(self) -> int:
+        return self.n_kv_heads * self.head_dim
+
+    def rope_divisors(self) -> NDArray[np.float32] | None:
+        """What each rotary frequency is divided by, `[head_dim / 2]`; None where it is 1."""
+        scaling = self.rope_factors
+        if scaling is None:
+            return None
+        exponents = np.arange(0, self.head_dim, 2) / self.head_dim
+        turns = scaling.original_context / (2 * np.pi * self.rope_theta**exponents)
+        # What turns often within the original context stays as it is, what turns rarely is
+        # divided by the factor, and what lies between is interpolated.
+        low, high = scaling.low_freq_factor, scaling.high_freq_factor
+        often = np.clip((turns - low) / (high - low), 0.0, 1.0)
+        return (1 / ((1 - often) / scaling.factor + often)).astype(np.float32)
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """A tensor by GGUF's name; `k` numbers a row, a vector has one row."""
+
+    name: str
+    rows: int
+    k: int
+
+    @property
+    def is_matrix(self) -> bool:
+        return self.rows > 1
+
+    @property
+    def is_norm(self) -> bool:
+        return self.name.endswith("_norm.weight")
+
+    @property
+    def is_bias(self) -> bool:
+        return self.name.endswith(".bias")
+
+
+def tensors(shape: Shape) -> Iterator[Tensor]:
+    """All tensors in the order of the file, without `rope_freqs`, which is no weight."""
+    dim, q_dim, kv_dim, ffn_dim = shape.dim, shape.q_dim, shape.kv_dim, shape.ffn_dim
+    yield Tensor("token_embd.weight", shape.vocab_size, dim)
+    for layer in range(shape.n_layers):
+        block = f"blk.{layer}."
+        yield Tensor(block + "attn_norm.weight", 1, dim)
+        for letter, rows in (("q", q_dim), ("k", kv_dim), ("v", kv_dim)):
+            yield Tensor(block + f"attn_{letter}.weight", rows, dim)
+            if shape.qkv_bias:
+                yield Tensor(block + f"attn_{letter}.bias", 1, rows)
+        if shape.qk_norm:
+            yield Tensor(block + "attn_q_norm.weight", 1, shape.head_dim)
+            yield Tensor(block + "attn_k_norm.weight", 1, shape.head_dim)
+        yield Tensor(block + "attn_output.weight", dim, q_dim)
+        if shape.output_bias:
+            yield Tensor(block + "attn_output.bias", 1, dim)
+        yield Tensor(block + "ffn_norm.weight", 1, dim)
+        yield Tensor(block + "ffn_gate.weight", ffn_dim, dim)
+        yield Tensor(block + "ffn_up.weight", ffn_dim, dim)
+        yield Tensor(block + "ffn_down.weight", dim, ffn_dim)
+    yield Tensor("output_norm.weight", 1, dim)
+    if not shape.tied:
+        yield Tensor("output.weight", shape.vocab_size, dim)
+
+
+def _qwen3(n_layers: int, dim: int, n_heads: int, ffn_dim: int, *, tied: bool) -> Shape:
+    return Shape(
+        architecture="qwen3", n_layers=n_layers, dim=dim, n_heads=n_heads, n_kv_heads=8,
+        head_dim=128, ffn_dim=ffn_dim, vocab_size=151936, context_length=40960, rope_theta=1e6,
+        norm_epsilon=1e-6, tied=tied, qk_norm=True,
+    )  # fmt: skip
+
+
+def _llama3(
+    n_layers: int, dim: int, head_dim: int, ffn_dim: int, factor: float, *, tied: bool
+) -> Shape:
+    return Shape(
+        architecture="llama", n_layers=n_layers, dim=dim, n_heads=32, n_kv_heads=8,
+        head_dim=head_dim, ffn_dim=ffn_dim, vocab_size=128256, context_length=131072,
+        rope_theta=5e5, norm_epsilon=1e-5, tied=tied,
+        rope_factors=RopeFactors(
+            factor=factor, low_freq_factor=1.0, high_freq_factor=4.0, original_context=8192
+        ),
+    )  # fmt: skip
+
+
+PRESETS: dict[str, Shape] = {
+    "Qwen3-0.6B": _qwen3(28, 1024, 16, 3072, tied=True),
+    "Qwen3-1.7B": _qwen3(28, 2048, 16, 6144, tied=True),
+    "Qwen3-4B": _qwen3(36, 2560, 32, 9728, tied=True),
+    "Qwen3-8B": _qwen3(36, 4096, 32, 12288, tied=False),
+    "Qwen2.5-0.5B": Shape(
+        architecture="qwen2", n_layers=24, dim=896, n_heads=14, n_kv_heads=2, head_dim=64,
+        ffn_dim=4864, vocab_size=151936, context_length=32768, rope_theta=1e6, norm_epsilon=1e-6,
+        tied=True, qkv_bias=True,
+    ),
+    "Llama-3.2-1B": _llama3(16, 2048, 64, 8192, 32.0, tied=True),
+    "Llama-3.1-8B": _llama3(32, 4096, 128, 14336, 8.0, tied=False),
+    "TinyLlama-1.1B": Shape(
+        architecture="llama", n_layers=22, dim=2048, n_heads=32, n_kv_heads=4, head_dim=64,
+        ffn_dim=5632, vocab_size=32000, context_length=2048, rope_theta=10000.0,
+        norm_epsilon=1e-5,
+    ),
+}  # fmt: skip
