@@ -1,0 +1,94 @@
+"""Print saved comparisons as tables, or write them into a document."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tools.compare.pairs import ratios, spread
+
+BEGIN = "<!-- measured: begin -->"
+END = "<!-- measured: end -->"
+
+# Above this many processors, other processes have taken part in what was measured.
+QUIET = 0.1
+
+_HEADER = (
+    "| model | test | akunu, tok/s | llama.cpp, tok/s | ratio | quartiles |",
+    "|---|---|---:|---:|---:|---:|",
+)
+
+
+def _row(result: dict[str, Any], test: dict[str, Any]) -> str:
+    speeds = [
+        spread([test["tokens"] / seconds for seconds in test[f"{side}_seconds"]]).median
+        for side in ("akunu", "peer")
+    ]
+    ratio = spread(ratios(test["akunu_seconds"], test["peer_seconds"]))
+    cells = [
+        result["model"],
+        test["name"],
+        *(f"{speed:.2f}" if speed < 100 else f"{speed:.0f}" for speed in speeds),
+        f"{ratio.median:.3f}",
+        f"{ratio.lower_quartile:.3f} to {ratio.upper_quartile:.3f}",
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _facts(result: dict[str, Any]) -> list[str]:
+    """Where and with what it was measured."""
+    akunu, peer = result["akunu"], result["peer"]
+    counts = sorted({len(test["akunu_seconds"]) for test in result["tests"]})
+    return [
+        f"{result['processor']}, {result['processors']} processors, {result['threads']} threads, "
+        f"{' and '.join(map(str, counts))} alternations, {result['date'][:10]}; akunu "
+        f"{akunu['version']}, {peer['version']}.",
+        f"llama.cpp's own words about itself: `{peer['system']}`.",
+    ]
+
+
+def _noise(results: Sequence[dict[str, Any]]) -> list[str]:
+    """A warning where the machine was not quiet."""
+    lines = []
+    for result in results:
+        for test in result["tests"]:
+            others = spread(test["akunu_others"] + test["peer_others"])
+            if others.median > QUIET:
+                lines.append(
+                    f"Not quiet: {result['model']}, {test['name']}: other processes used "
+                    f"{others.median:.2f} processors."
+                )
+    return lines
+
+
+def markdown(results: Sequence[dict[str, Any]]) -> str:
+    """A table of all results, with the facts about the machine and the peer below it."""
+    rows = [_row(result, test) for result in results for test in result["tests"]]
+    facts = list(dict.fromkeys(line for result in results for line in _facts(result)))
+    return "\n".join([*_HEADER, *rows, "", *[*facts, *_noise(results)]])
+
+
+def replace_between(document: str, table: str) -> str:
+    """The document with the table between its two marks; ValueError where they are not there."""
+    before, begin, rest = document.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"the document has no lines {BEGIN} and {END}")
+    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("results", type=Path, nargs="+", help="JSON files that `speed` has written")
+    parser.add_argument("--write", type=Path, help="put the table into this document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    table = markdown([json.loads(path.read_text()) for path in arguments.results])
+    if arguments.write is None:
+        print(table)
+    else:
+        arguments.write.write_text(replace_between(arguments.write.read_text(), table))
+    return 0
