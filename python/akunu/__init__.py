@@ -23,6 +23,7 @@ from akunu.errors import (
 )
 
 if TYPE_CHECKING:
+    from akunu.completion import Completion
     from akunu.model import MemoryReport, Model, ModelConfig, load
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.text_stream import TextStream
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AkunuError",
     "ArgumentError",
+    "Completion",
     "ContextOverflowError",
     "DeviceError",
     "LoadOptions",
@@ -50,6 +52,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Completion": "akunu.completion",
     "LoadOptions": "akunu.options",
     "MemoryReport": "akunu.model",
     "Model": "akunu.model",

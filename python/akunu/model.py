@@ -22,8 +22,15 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu.chat import ChatTemplate, encode_chat
+from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError
-from akunu.options import LoadOptions, SamplingArguments, SamplingOptions
+from akunu.options import (
+    LoadOptions,
+    SamplingArguments,
+    SamplingOptions,
+    lists_sampling_options,
+    sampling_options,
+)
 from akunu.text_stream import TextStream
 from akunu.tokenizer import Tokenizer
 
@@ -161,15 +168,17 @@ class Model:
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
         **sampling: Unpack[SamplingArguments],
-    ) -> str: ...
+    ) -> Completion: ...
 
     @overload
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
         *,
         stream: Literal[True],
         **sampling: Unpack[SamplingArguments],
@@ -179,34 +188,29 @@ class Model:
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
         *,
         stream: bool,
         **sampling: Unpack[SamplingArguments],
-    ) -> str | TextStream: ...
+    ) -> Completion | TextStream: ...
 
+    @lists_sampling_options
     def generate(
         self,
         prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
         *,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        frequency_penalty: float = 0.0,
-        presence_penalty: float = 0.0,
-        penalty_window: int = 64,
-        seed: int | None = None,
         stream: bool = False,
-    ) -> str | TextStream:
+        **sampling: Any,
+    ) -> Completion | TextStream:
         """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
-        model's BOS token. Names of control tokens inside a text are text. The others are explained
-        at `SamplingOptions`; the defaults always take the most likely token. The text ends where
-        the model ends it, after `max_tokens`, or when the context is full; a stream's
-        `finish_reason` says which.
+        model's BOS token. Names of control tokens inside a text are text. How tokens are chosen and
+        where the text ends is said by `options`, or by its fields as keyword arguments; they are
+        explained at `SamplingOptions`, and the defaults always take the most likely token. The text
+        ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
+        context is full; the `finish_reason` of the Completion, or of the stream, says which.
 
         Raises ArgumentError for arguments that make no sense and ContextOverflowError for a prompt
         that does not fit, both before any work. Ctrl-C ends it and leaves the model usable.
@@ -216,18 +220,7 @@ class Model:
         ...     model.generate("Hello", max_tokens=0)
         ''
         """
-        options = SamplingOptions(
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            frequency_penalty=frequency_penalty,
-            presence_penalty=presence_penalty,
-            penalty_window=penalty_window,
-            seed=seed,
-        )
+        chosen = sampling_options(options, sampling)
         native = self._open()
         ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         tokens = self._checked_tokens(ids, "prompt")
@@ -238,22 +231,24 @@ class Model:
                     "give it at least one token"
                 )
             tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
-        return self._start(native, tokens, options, stream)
+        return self._start(native, tokens, chosen, stream)
 
     @overload
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
         **sampling: Unpack[SamplingArguments],
-    ) -> str: ...
+    ) -> Completion: ...
 
     @overload
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[True],
@@ -264,29 +259,23 @@ class Model:
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool,
         **sampling: Unpack[SamplingArguments],
-    ) -> str | TextStream: ...
+    ) -> Completion | TextStream: ...
 
+    @lists_sampling_options
     def chat(
         self,
         messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
-        max_tokens: int | None = None,
-        temperature: float = 0.0,
-        top_k: int = 0,
-        top_p: float = 1.0,
-        min_p: float = 0.0,
-        repetition_penalty: float = 1.0,
-        frequency_penalty: float = 0.0,
-        presence_penalty: float = 0.0,
-        penalty_window: int = 64,
-        seed: int | None = None,
         stream: bool = False,
-    ) -> str | TextStream:
+        **sampling: Any,
+    ) -> Completion | TextStream:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
@@ -302,21 +291,10 @@ class Model:
         ...     model.chat([{"role": "user", "content": "Hello!"}], max_tokens=0)
         ''
         """
-        options = SamplingOptions(
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            frequency_penalty=frequency_penalty,
-            presence_penalty=presence_penalty,
-            penalty_window=penalty_window,
-            seed=seed,
-        )
+        chosen = sampling_options(options, sampling)
         native = self._open()
         ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
-        return self._start(native, self._checked_tokens(ids, "messages"), options, stream)
+        return self._start(native, self._checked_tokens(ids, "messages"), chosen, stream)
 
     def logits(self, tokens: Sequence[SupportsIndex]) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
@@ -399,7 +377,7 @@ class Model:
         tokens: NDArray[np.uint32],
         options: SamplingOptions,
         stream: bool,
-    ) -> str | TextStream:
+    ) -> Completion | TextStream:
         limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
         generation = native.start(
             tokens,
@@ -416,11 +394,13 @@ class Model:
             seed=secrets.randbits(64) if options.seed is None else options.seed,
             choice=0,
         )
-        pieces = TextStream(native, generation, self._tokenizer, tokens.tolist())
+        pieces = TextStream(native, generation, self._tokenizer, tokens.tolist(), options.stop)
         if stream:
             return pieces
         with pieces:
-            return "".join(pieces)
+            for _ in pieces:
+                pass
+        return pieces.completion
 
 
 def load(

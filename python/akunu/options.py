@@ -11,13 +11,17 @@ akunu.errors.ArgumentError: top_p is 2; it must be a number from 0 (excluded) to
 
 from __future__ import annotations
 
+import inspect
 import math
 import numbers
 import operator
-from dataclasses import dataclass
-from typing import TypedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict, TypeVar, cast
 
 from akunu.errors import ArgumentError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 KV_TYPES = ("f16", "f32")
 
@@ -42,6 +46,7 @@ class SamplingArguments(TypedDict, total=False):
     presence_penalty: float
     penalty_window: int
     seed: int | None
+    stop: str | Sequence[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +80,9 @@ class SamplingOptions:
     """How many of the latest tokens, the prompt's included, the penalties look at."""
     seed: int | None = None
     """Same seed, same text. None: another one each time. Without temperature it has no effect."""
+    stop: tuple[str, ...] = ()
+    """Texts that end the generation where they appear; they are not part of its text. A str alone
+    is one. They are looked for in what the model writes, not in the prompt."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, and make plain numbers of NumPy's."""
@@ -99,8 +107,9 @@ class SamplingOptions:
         self._store("penalty_window", integer("penalty_window", self.penalty_window, 0, 2**31 - 1))
         if self.seed is not None:
             self._store("seed", integer("seed", self.seed, 0, _MAX_UINT64, "or None"))
+        self._store("stop", texts("stop", self.stop))
 
-    def _store(self, name: str, value: float | int) -> None:
+    def _store(self, name: str, value: object) -> None:
         object.__setattr__(self, name, value)
 
 
@@ -173,6 +182,60 @@ def number(
     if not lowest <= result <= highest or (above and result == lowest):  # NaN is in no range
         raise _refusal(name, value, allowed, "")
     return result
+
+
+def texts(name: str, value: object) -> tuple[str, ...]:
+    """Return one str or several as a tuple; ArgumentError for empty ones and what is no text."""
+    given = (value,) if isinstance(value, str) else value
+    if isinstance(given, (bytes, bytearray, Mapping)) or not isinstance(given, Sequence):
+        raise _refusal(name, value, "a str or several, none of them empty", "")
+    for text in given:
+        # A lone surrogate is no text that a model could write.
+        if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
+            raise _refusal(name, value, "a str or several, none of them empty", "")
+    return tuple(given)
+
+
+def sampling_options(
+    options: SamplingOptions | None, arguments: Mapping[str, object]
+) -> SamplingOptions:
+    """Return the options that a call gave, as an object, as keyword arguments, or as both.
+
+    Raises ArgumentError where the two speak of the same field, TypeError for an unknown one.
+    """
+    if options is None:
+        return SamplingOptions(**cast("dict[str, Any]", arguments))
+    if not isinstance(options, SamplingOptions):
+        raise _refusal("options", options, "a SamplingOptions", "or None")
+    chosen = {
+        field.name: getattr(options, field.name)
+        for field in fields(options)
+        if getattr(options, field.name) != field.default
+    }
+    for name, value in arguments.items():
+        if name in chosen:
+            raise ArgumentError(
+                f"{name} is given twice: {chosen[name]!r} in options and {value!r} beside them"
+            )
+    return SamplingOptions(**chosen, **cast("dict[str, Any]", arguments))
+
+
+def lists_sampling_options(function: Function) -> Function:
+    """Have `help` show the fields of SamplingOptions instead of `**sampling`."""
+    signature = inspect.signature(function)
+    kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    listed = [
+        inspect.Parameter(
+            field.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=field.default,
+            annotation=field.type,
+        )
+        for field in fields(SamplingOptions)
+    ]
+    shown = signature.replace(parameters=[*kept, *listed])
+    function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
+    return function
 
 
 def _refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentError:

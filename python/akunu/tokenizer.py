@@ -350,6 +350,11 @@ class TokenStream:
         self._opens = False
         return spelled
 
+    @property
+    def is_within_character(self) -> bool:
+        """Whether the latest token ended inside a character, whose text is still to come."""
+        return bool(self._decoder.getstate()[0])
+
     def finish(self) -> str:
         """Return what is left: U+FFFD for an unfinished character, else ''."""
         return self._decoder.decode(b"", final=True)

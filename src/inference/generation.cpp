@@ -25,6 +25,7 @@ void Task::rethrow_error() const {
 
 Generation::Generation(GenerateRequest request) : request_(std::move(request)) {
   tokens_.reserve(request_.max_tokens);
+  times_.reserve(request_.max_tokens);
 }
 
 size_t Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeout) {
@@ -50,18 +51,18 @@ uint32_t Generation::completion_tokens() const {
 
 double Generation::prompt_seconds() const {
   const std::lock_guard lock(mutex_);
-  return tokens_.empty() ? 0.0 : std::chrono::duration<double>(first_ - requested_).count();
+  return times_.empty() ? 0.0 : std::chrono::duration<double>(times_[0] - requested_).count();
 }
 
-double Generation::completion_seconds() const {
+double Generation::completion_seconds(uint32_t n_tokens) const {
   const std::lock_guard lock(mutex_);
-  return std::chrono::duration<double>(last_ - first_).count();
+  const size_t n = std::min<size_t>(n_tokens, times_.size());
+  return n == 0 ? 0.0 : std::chrono::duration<double>(times_[n - 1] - times_[0]).count();
 }
 
 void Generation::publish(uint32_t token) {
   const std::lock_guard lock(mutex_);
-  last_ = Clock::now();
-  if (tokens_.empty()) first_ = last_;
+  times_.push_back(Clock::now());
   tokens_.push_back(token);
   changed_.notify_all();
 }

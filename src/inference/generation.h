@@ -73,11 +73,17 @@ class Generation : public Task {
   FinishReason reason() const;
   uint32_t prompt_tokens() const { return static_cast<uint32_t>(request_.prompt.size()); }
   uint32_t completion_tokens() const;
-  double prompt_seconds() const;      // from the request to the first token
-  double completion_seconds() const;  // from the first token to the last
+  // Tokens of the prompt whose positions are in the cache so far, and how many of them were there
+  // before it began.
+  uint32_t prompt_tokens_done() const { return prompt_done_.load(std::memory_order_relaxed); }
+  uint32_t cached_tokens() const { return cached_.load(std::memory_order_relaxed); }
+  double prompt_seconds() const;                       // from the request to the first token
+  double completion_seconds(uint32_t n_tokens) const;  // from the first of these tokens to the last
 
   // The scheduler's side.
   const GenerateRequest& request() const { return request_; }
+  void set_cached_tokens(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
+  void set_prompt_tokens_done(uint32_t n) { prompt_done_.store(n, std::memory_order_relaxed); }
   void publish(uint32_t token);  // never allocates
 
  private:
@@ -87,8 +93,9 @@ class Generation : public Task {
   std::vector<uint32_t> tokens_;  // capacity max_tokens
   size_t taken_ = 0;
   Clock::time_point requested_ = Clock::now();
-  Clock::time_point first_{};
-  Clock::time_point last_{};
+  std::vector<Clock::time_point> times_;  // of each token; capacity max_tokens
+  std::atomic<uint32_t> prompt_done_{0};
+  std::atomic<uint32_t> cached_{0};
 };
 
 // Logits of every token of a text, run through the cache in chunks.

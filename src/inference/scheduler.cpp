@@ -316,6 +316,7 @@ void Scheduler::generate_step() {
   const bool pure = step_.n_generated() > 0 && step_.n_generated() == step_.n_head_rows();
   const uint32_t steps = pure && !someone_waits_ ? model_.device().chip().chain_steps : 1;
   await(step_.submit(model_.device(), steps, true, !recompose_));
+  for (Active& active : active_) active.generation->set_prompt_tokens_done(active.n_prompt_done);
   // The same rows go on unless a prompt was among them or somebody came or left.
   recompose_ = !pure;
   std::erase_if(active_, [&](Active& active) {

@@ -196,11 +196,18 @@ void register_model(py::module_& m) {
                              [](const NativeGeneration& g) { return g.get().prompt_tokens(); })
       .def_property_readonly("completion_tokens",
                              [](const NativeGeneration& g) { return g.get().completion_tokens(); })
+      .def_property_readonly("prompt_tokens_done",
+                             [](const NativeGeneration& g) { return g.get().prompt_tokens_done(); })
+      .def_property_readonly("cached_tokens",
+                             [](const NativeGeneration& g) { return g.get().cached_tokens(); })
       .def_property_readonly("prompt_seconds",
                              [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
-      .def_property_readonly("completion_seconds", [](const NativeGeneration& g) {
-        return g.get().completion_seconds();
-      });
+      .def(
+          "completion_seconds",
+          [](const NativeGeneration& g, uint32_t n_tokens) {
+            return g.get().completion_seconds(n_tokens);
+          },
+          py::arg("n_tokens"));
 
   py::class_<NativeModel>(m, "NativeModel")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,

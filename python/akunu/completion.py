@@ -1,0 +1,158 @@
+"""A finished text and the facts about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Literal
+
+FinishReason = Literal["stop", "length", "cancelled"]
+
+
+class Completion(str):
+    """What `generate` and `chat` return: the text itself, which knows how it came about.
+
+    It is a str in every way, its repr, hash and comparisons included; what str's own methods make
+    of it (`strip`, `+`, ...) is a plain str. It can be copied and pickled, and does not change.
+
+    >>> import akunu
+    >>> with akunu.load() as model:
+    ...     reply = model.generate("Once upon a time", max_tokens=8)
+    >>> isinstance(reply, str), reply.prompt_tokens + reply.completion_tokens >= 2
+    (True, True)
+    """
+
+    __slots__ = (
+        "_cached_tokens",
+        "_completion_seconds",
+        "_completion_tokens",
+        "_finish_reason",
+        "_prompt_seconds",
+        "_prompt_tokens",
+        "_stop",
+        "_token_ids",
+    )
+
+    _token_ids: tuple[int, ...]
+    _finish_reason: FinishReason
+    _stop: str | None
+    _prompt_tokens: int
+    _completion_tokens: int
+    _cached_tokens: int
+    _prompt_seconds: float
+    _completion_seconds: float
+
+    def __new__(
+        cls,
+        text: str = "",
+        /,
+        *,
+        token_ids: Sequence[int] = (),
+        finish_reason: FinishReason = "stop",
+        stop: str | None = None,
+        prompt_tokens: int = 0,
+        completion_tokens: int | None = None,
+        cached_tokens: int = 0,
+        prompt_seconds: float = 0.0,
+        completion_seconds: float = 0.0,
+    ) -> Completion:
+        """Make one by hand, as a test of your own program may want to.
+
+        `completion_tokens`: None means as many as there are token_ids.
+        """
+        self = super().__new__(cls, text)
+        ids = tuple(token_ids)
+        facts: dict[str, object] = {
+            "token_ids": ids,
+            "finish_reason": finish_reason,
+            "stop": stop,
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
+            "cached_tokens": cached_tokens,
+            "prompt_seconds": prompt_seconds,
+            "completion_seconds": completion_seconds,
+        }
+        for name, value in facts.items():
+            object.__setattr__(self, f"_{name}", value)
+        return self
+
+    def __setattr__(self, name: str, value: object) -> None:
+        """Refuse: a completion does not change."""
+        raise AttributeError(f"a Completion does not change; {name!r} cannot be set")
+
+    def __delattr__(self, name: str) -> None:
+        """Refuse: a completion does not change."""
+        raise AttributeError(f"a Completion does not change; {name!r} cannot be deleted")
+
+    @property
+    def text(self) -> str:
+        """The text as a plain str."""
+        return str(self)
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The ids of the text, without the prompt's and without the token that ended it.
+
+        A token that has only a part of its text here, because a stop string began inside it, or
+        because it was cancelled within a character, is not among them.
+        """
+        return self._token_ids
+
+    @property
+    def finish_reason(self) -> FinishReason:
+        """Why the text ended.
+
+        "stop": the model ended it, or a stop string did (`stop` says which). "length": `max_tokens`
+        or the context allowed no more. "cancelled": its stream was closed before the end.
+        """
+        return self._finish_reason
+
+    @property
+    def stop(self) -> str | None:
+        """The stop string that ended the text, None where nothing but the model did."""
+        return self._stop
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Number of tokens of the prompt."""
+        return self._prompt_tokens
+
+    @property
+    def completion_tokens(self) -> int:
+        """Number of tokens that were generated, those of a stop string included.
+
+        The token with which the model ended the text does not count.
+        """
+        return self._completion_tokens
+
+    @property
+    def cached_tokens(self) -> int:
+        """How many of the prompt's tokens were found in the cache, and so not computed again."""
+        return self._cached_tokens
+
+    @property
+    def prompt_seconds(self) -> float:
+        """Seconds from the request to the first token, waiting for others included."""
+        return self._prompt_seconds
+
+    @property
+    def completion_seconds(self) -> float:
+        """Seconds from the first token to the last."""
+        return self._completion_seconds
+
+    @property
+    def prompt_tokens_per_second(self) -> float:
+        """Tokens of the prompt that were computed, per second; 0 where nothing was measured."""
+        computed = self._prompt_tokens - self._cached_tokens
+        return computed / self._prompt_seconds if self._prompt_seconds > 0 else 0.0
+
+    @property
+    def completion_tokens_per_second(self) -> float:
+        """Tokens generated per second, after the first; 0 where there are fewer than two."""
+        more = self._completion_tokens - 1
+        return more / self._completion_seconds if self._completion_seconds > 0 else 0.0
+
+    def __reduce__(self) -> tuple[partial[Completion], tuple[str]]:
+        """Copy and pickle all of it."""
+        facts = {name.removeprefix("_"): getattr(self, name) for name in Completion.__slots__}
+        return partial(type(self), **facts), (str(self),)
