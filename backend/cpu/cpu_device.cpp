@@ -163,7 +163,10 @@ class CpuDevice final : public Device {
   }
 
   Pipeline find_kernel(const KernelRequest& request) const override {
-    return {cpu::find_kernel(*isa_.level, request)};
+    const std::optional<Kernel> kernel = cpu::find_kernel(*isa_.level, request);
+    if (!kernel) return {};
+    const auto known = std::find(kernels_.begin(), kernels_.end(), *kernel);
+    return {known != kernels_.end() ? &*known : &kernels_.emplace_back(*kernel)};
   }
 
   void set_limits(const SubmissionLimits& limits) override {
@@ -372,6 +375,7 @@ class CpuDevice final : public Device {
   const pid_t pid_;
   const IsaChoice isa_;
   ChipConfig chip_;
+  mutable std::deque<Kernel> kernels_;  // each that was asked for; pipelines point to them
   std::unordered_map<const void*, std::unique_ptr<Allocation>> allocations_;
   std::deque<MemoryUse> memory_use_;  // by label, in order of appearance
   std::vector<std::unique_ptr<CompiledProgram>> programs_;

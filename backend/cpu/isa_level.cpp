@@ -15,6 +15,7 @@ namespace akunu::cpu {
 // The levels' types, each defined by its header in isa/.
 struct Generic;
 struct Avx2;
+struct Avx512;
 
 namespace {
 
@@ -39,14 +40,26 @@ uint64_t saved_state() {
   return uint64_t{high} << 32 | low;
 }
 
+constexpr uint64_t kXmmAndYmm = 0x6;
+
 bool has_avx2() {
   constexpr uint32_t kFma = 1u << 12, kOsxsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;
   constexpr uint32_t kAvx2 = 1u << 5;
-  constexpr uint64_t kXmmAndYmm = 0x6;
   const uint32_t features = cpuid(1).c;
   constexpr uint32_t kNeeded = kFma | kOsxsave | kAvx | kF16c;
   if ((features & kNeeded) != kNeeded || (cpuid(7).b & kAvx2) == 0) return false;
   return (saved_state() & kXmmAndYmm) == kXmmAndYmm;  // legal only after OSXSAVE was seen
+}
+
+bool has_avx512() {
+  constexpr uint32_t kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
+  constexpr uint32_t kVnni = 1u << 11;
+  constexpr uint64_t kMasksAndZmm = 0xe0;
+  if (!has_avx2()) return false;
+  const CpuidLeaf features = cpuid(7);
+  constexpr uint32_t kNeeded = kF | kDq | kBw | kVl;
+  if ((features.b & kNeeded) != kNeeded || (features.c & kVnni) == 0) return false;
+  return (saved_state() & kMasksAndZmm) == kMasksAndZmm;
 }
 #endif
 
@@ -54,6 +67,7 @@ constexpr std::array kLevels{
     IsaLevel{"generic", "nothing special", always, find_kernel<Generic>},
 #if defined(__x86_64__)
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>},
+    IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>},
 #endif
 };
 
@@ -96,13 +110,15 @@ IsaChoice choose_isa_level(std::string_view forced) {
                       ") is not one of " + names(false) + "; available here: " + names(true));
 }
 
-const Kernel* find_kernel(const IsaLevel& level, const KernelRequest& request) {
+std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& request) {
   KernelKey key{request.operation};
   key.activation = static_cast<int32_t>(request.activation);
   for (size_t i = 0; i < request.weights.size(); ++i)
     if (request.weights[i]) key.weights[i] = static_cast<int32_t>(*request.weights[i]);
   key.cache = static_cast<int32_t>(request.cache);
-  return level.find(key);
+  Kernel kernel = {};
+  if (!level.find(key, kernel)) return std::nullopt;
+  return kernel;
 }
 
 std::string cpu_name() {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,7 +17,7 @@ struct IsaLevel {
   std::string_view name;
   std::string_view needs;  // "AVX2, FMA and F16C"
   bool (*is_available)();  // asks CPU and operating system
-  const Kernel* (*find)(const KernelKey& key);
+  bool (*find)(const KernelKey& key, Kernel& kernel);
 };
 
 // Every level of this build, the best last.
@@ -31,8 +32,8 @@ struct IsaChoice {
 // available. Throws ArgumentError for a level that is unknown or that this CPU does not have.
 IsaChoice choose_isa_level(std::string_view forced);
 
-// The level's kernel for a request, null where it has none. Kernels live as long as the program.
-const Kernel* find_kernel(const IsaLevel& level, const KernelRequest& request);
+// The level's kernel for a request, nothing where it has none.
+std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& request);
 
 // "Intel(R) Xeon(R) Processor", or the architecture where the CPU doesn't say.
 std::string cpu_name();

@@ -16,8 +16,11 @@
 
 namespace akunu::cpu {
 
+struct Kernel;
+
 // A command as its kernel sees it during one step.
 struct Call {
+  const Kernel* kernel;             // the one that runs
   std::byte* operands[24];          // by slot; null where an optional operand is absent
   const void* params;               // the operation's struct of core/kernel_params.h
   Row* rows;                        // slot 26, from row 0 on; only `advance` writes
@@ -38,6 +41,10 @@ struct Kernel {
   void (*run)(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch);
   // Bytes of scratch that a worker needs; depends on params only. Null: none.
   uint64_t (*scratch_bytes)(const Call& call);
+  // matmul_group: what multiplies each member (a GroupMember), null where there is none.
+  const void* members[3] = {};
+
+  bool operator==(const Kernel&) const = default;
 };
 
 // Records the first error; later ones are dropped. Any worker may call it.

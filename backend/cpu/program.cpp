@@ -46,6 +46,7 @@ CompiledCommand compile_command(const Command& command, int32_t waits_for, size_
 
 Call base_call(const CompiledProgram& program, const CompiledCommand& command) {
   Call call = {};
+  call.kernel = command.kernel;
   std::copy(command.operands.begin(), command.operands.end(), call.operands);
   call.params = command.params.data();
   call.rows = program.pointers.rows;

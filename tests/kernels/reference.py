@@ -43,7 +43,7 @@ class Weight:
     format: str
     data: Array  # uint8 [n, row_bytes]
     values: Array  # float64 [n, k]
-    # What a product adds before anything cancels: q4_0 is summed as nibble * q - 8 * sum q.
+    # What a product adds in float32 before anything cancels: codes and minima go apart.
     magnitude: Array  # float64 [n, k]
     block: int  # weights that take one float addition together
 
@@ -68,10 +68,8 @@ def float_weight(format_name: str, values: Array) -> Weight:
 
 def block_weight(blocks: Blocks) -> Weight:
     """Blocks as a weight."""
-    codes = blocks.codes.astype(np.float64)
-    magnitude = np.abs(blocks.scales) * np.abs(codes + blocks.format.offset)
-    if blocks.format.name == "q8_0":  # signed in the file
-        magnitude = np.abs(blocks.values)
+    codes = blocks.codes.astype(np.float64) - blocks.format.offset
+    magnitude = np.abs(blocks.scales * codes) + np.abs(blocks.minima)
     return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
 
 
@@ -138,11 +136,11 @@ def activation_array(kind: str, rows: int, k: int) -> Array:
 
 
 def split_q8_32(data: Array, k: int) -> tuple[Array, Array, Array]:
-    """int8 q [rows, k], float32 scale [rows, k / 32], int32 sum [rows, k / 32]."""
+    """int8 q [rows, k], float32 scale [rows, k / 32], int16 sum [rows, k / 16]."""
     groups = k // 32
     q = np.ascontiguousarray(data[:, :k]).view(np.int8)
     scale = np.ascontiguousarray(data[:, k : k + 4 * groups]).view(np.float32)
-    total = np.ascontiguousarray(data[:, k + 4 * groups :]).view(np.int32)
+    total = np.ascontiguousarray(data[:, k + 4 * groups :]).view(np.int16)
     return q, scale, total
 
 
@@ -158,7 +156,7 @@ def quantize_q8_32(x: Array) -> Activation:
     scale = np.where(usable, scale, np.float32(0))
     factor = np.where(usable, reciprocal, np.float32(0))
     q = np.rint(groups * factor[..., None]).astype(np.int8)
-    total = q.sum(axis=2, dtype=np.int32)
+    total = q.reshape(rows, k // 16, 16).sum(axis=2, dtype=np.int16)
     data = np.concatenate(
         [q.reshape(rows, k).view(np.uint8), scale.view(np.uint8), total.view(np.uint8)], axis=1
     )
@@ -186,7 +184,7 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
     exact_scale = np.abs(grouped).max(axis=2) / 127
     scale_bound = slack.max(axis=2) / 127 + exact_scale * growth(1) + TINY
     assert (np.abs(scale - exact_scale) <= scale_bound).all()
-    assert (total == q.reshape(grouped.shape).sum(axis=2, dtype=np.int32)).all()
+    assert (total == q.reshape(rows, k // 16, 16).sum(axis=2, dtype=np.int32)).all()
     normal = exact_scale > 2.0**-126
     safe = np.where(normal, exact_scale, 1)[..., None]
     codes = grouped / safe
@@ -204,11 +202,12 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
-    """float64 [rows, n]. Eight lanes take k in order, an addition per block, then they meet."""
+    """float64 [rows, n]. Floats: eight lanes take k in order, then they meet. Codes: a group at a time."""
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
     step = LANES if weight.block == 1 else weight.block
-    # additions in a lane, three to join the lanes, the product, the product of the scales
+    # Floats: additions in a lane, three to join the lanes, the product. Codes: a group's addition
+    # and up to three before it (two dots and the minimum).
     roundings = -(-k // step) + 3 + 2
     magnitude = np.abs(activation.values) @ weight.magnitude.T
     return values, growth(roundings) * magnitude + k * TINY

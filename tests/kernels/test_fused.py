@@ -23,14 +23,14 @@ from harness import (
     run,
 )
 
-KIND = {"f32": "f32", "f16": "f32", "bf16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
+KIND = {name: "f32" if name in ref.FLOAT_FORMATS else "q8_32" for name in ref.ALL_FORMATS}
 DTYPE = {"f32": np.float32, "f16": np.float16}
 Outputs = list[np.ndarray]
 
 
 def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     formats, with_bias, rows = case
-    kind, k = KIND[formats[0]], 96
+    kind, k = KIND[formats[0]], 512
     sizes = [70, 13, 24][: len(formats)]
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
@@ -59,7 +59,7 @@ def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outpu
 
 def matmul_add(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     format_name, rows = case
-    kind, n, k = KIND[format_name], 77, 64
+    kind, n, k = KIND[format_name], 77, 256
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     weight = ref.random_weight(format_name, n, k, rng)
@@ -131,6 +131,10 @@ GROUPS = [
     (("q4_0", "q8_0"), (False, False)),
     (("q4_0", "q4_0", "q8_0"), (True, True, True)),
     (("q8_0", "q4_0", "q4_0"), (False, False, True)),
+    (("q4_k", "q4_k", "q6_k"), (False, True, False)),
+    (("q3_k", "q5_0", "q2_k"), (True, False, False)),
+    (("bf16", "f32", "f16"), (False, False, True)),
+    (("q5_k", "q5_1", "q4_1"), (False, False, False)),
 ]
 HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
 CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads in HEADS]

@@ -17,14 +17,15 @@ from harness import (
     run,
 )
 
-KIND = {"f32": "f32", "f16": "f32", "bf16": "f32", "q8_0": "q8_32", "q4_0": "q8_32"}
-FORMATS = list(KIND)
-# n, k: below, at and beside every tile and lane count; k of quantised weights is rounded up to 32.
+FORMATS = ref.ALL_FORMATS
+KIND = {name: "f32" if name in ref.FLOAT_FORMATS else "q8_32" for name in FORMATS}
+# n, k: below, at and beside every tile and lane count; k is rounded up to whole blocks.
 SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
 
 
 def fit(format_name: str, k: int) -> int:
-    return k if KIND[format_name] == "f32" else -(-k // 32) * 32
+    block = 1 if format_name in ref.FLOAT_FORMATS else ref.FORMATS[format_name].block
+    return -(-k // block) * block
 
 
 def multiply(isa, weight, activation, step, *, threads=1, **part):
@@ -60,15 +61,26 @@ def test_agrees_with_float64(isa, rng, format_name, n, k, rows):
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_largest_weights(isa, rng, format_name):
-    """Halves of 65504, all signs; codes at both ends of their range."""
-    n, k, rows = 9, 128, 5
+    """Halves of 65504, all signs; codes, scales and minima at both ends of their range."""
+    n, k, rows = 9, fit(format_name, 128), 5
     signs = rng.choice([-1.0, 1.0], (n, k))
     if format_name in ref.FLOAT_FORMATS:
         weight = ref.pack_weight(format_name, signs * (65504.0 if format_name == "f16" else 1e30))
     else:
-        ends = (0, 15) if format_name == "q4_0" else (-128, 127)
-        codes = np.where(signs > 0, ends[1], ends[0])
-        weight = ref.pack_weight(format_name, (65504.0 * signs[:, ::32], codes))
+        made = ref.FORMATS[format_name]
+        codes = np.where(signs > 0, made.levels - 1, 0)
+        halves = 65504.0 * signs[:, :: made.block]
+        groups = signs[:, :: made.group]
+        weight = ref.block_weight(
+            ref.make_blocks(
+                format_name,
+                codes,
+                halves,
+                scale=np.where(groups > 0, *made.scales[::-1]),
+                m=-halves,
+                minimum=np.where(groups > 0, *made.minima),
+            )
+        )
     # Codes of +127 and -127 only: the products at which an int16 pair sum is tightest.
     activation = ref.make_activation(KIND[format_name], rng.choice([-2.0, 2.0], (rows, k)))
     activation.data[0] = ref.make_activation(KIND[format_name], np.full((1, k), 2.0)).data
@@ -79,22 +91,25 @@ def test_the_largest_weights(isa, rng, format_name):
 
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_zeros_give_zeros(isa, format_name):
-    n, k, rows = 11, 64, 3
-    zeros = np.zeros((n, k))
-    codes = np.full((n, k), 8 if format_name == "q4_0" else 0)
-    plain = format_name in ref.FLOAT_FORMATS
-    weight = ref.pack_weight(format_name, zeros if plain else (np.ones((n, k // 32)), codes))
+    n, k, rows = 11, fit(format_name, 64), 3
+    if format_name in ref.FLOAT_FORMATS:
+        weight = ref.pack_weight(format_name, np.zeros((n, k)))
+    else:
+        made = ref.FORMATS[format_name]
+        codes = np.full((n, k), made.offset)
+        weight = ref.block_weight(ref.make_blocks(format_name, codes, np.ones((n, k // made.block))))
     activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
     assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
     activation = ref.make_activation(KIND[format_name], np.zeros((rows, k)))
     assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
 
 
-@pytest.mark.parametrize("format_name", ["q8_0", "q4_0"])
+@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
 def test_a_row_that_is_not_a_number_stays_one(isa, rng, format_name):
-    weight = ref.random_weight(format_name, 6, 64, rng)
-    activation = ref.make_activation("q8_32", rng.standard_normal((2, 64)))
-    activation.data[1, 64:68] = np.float32(np.nan).reshape(1).view(np.uint8)
+    k = fit(format_name, 64)
+    weight = ref.random_weight(format_name, 6, k, rng)
+    activation = ref.make_activation("q8_32", rng.standard_normal((2, k)))
+    activation.data[1, k : k + 4] = np.float32(np.nan).reshape(1).view(np.uint8)
     out = multiply(isa, weight, activation, plain_step(2))
     assert np.isfinite(out[0]).all()
     assert np.isnan(out[1]).all()
@@ -130,7 +145,7 @@ def test_threads_change_no_bit(isa, rng, format_name, threads):
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_weights_need_no_alignment(isa, rng, format_name):
     """A mapped file aligns a tensor to what its numbers need, not to what a register needs."""
-    n, k = 10, 96
+    n, k = 10, fit(format_name, 96)
     weight = ref.random_weight(format_name, n, k, rng)
     activation = ref.make_activation(KIND[format_name], rng.standard_normal((1, k)))
     step = plain_step(1)

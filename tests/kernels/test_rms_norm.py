@@ -61,7 +61,7 @@ def test_q8_32_keeps_what_is_not_finite_visible(isa, rng, bad):
     q, scale, total = ref.split_q8_32(normalise(isa, "q8_32", x, weight), 96)
     assert np.isnan(scale[0]).tolist() == [False, True, False]
     assert (q[0, 32:64] == 0).all()
-    assert total[0, 1] == 0
+    assert (total[0, 2:4] == 0).all()
 
 
 def test_q8_32_flushes_groups_too_small_to_divide_by(isa, rng):
@@ -71,7 +71,7 @@ def test_q8_32_flushes_groups_too_small_to_divide_by(isa, rng):
     assert scale[0, 0] == 0
     assert scale[0, 1] > 0
     assert (q[0, :32] == 0).all()
-    assert total[0, 0] == 0
+    assert (total[0, :2] == 0).all()
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-30, 3e-36, 1e30])

@@ -1,25 +1,21 @@
 // The primitives of the level `avx2` (AVX2, FMA, F16C): eight float lanes in one register. The same
-// words as isa/generic.h; kernels are written against either. Everything is a member of the tag, so
-// that no symbol goes without the level's name.
+// words as isa/generic.h; kernels are written against either. Everything is a member of the level's
+// type or of a template over it, so that no symbol goes without the level's name.
 #pragma once
 
 #include <immintrin.h>
 #include <stdint.h>
 
+#include <cstddef>
+
 namespace akunu::cpu {
 
-struct Avx2 {
+// The words for floats, which the levels above avx2 use as well.
+template <class Level>
+struct Avx2Words {
   using Vector = __m256;  // 8 floats
-  using Ints = __m256i;   // 8 int32
-  using Bytes = __m256i;  // 32 int8
 
   static constexpr uint32_t kLanes = 8;
-  // Accumulators of a matmul tile, rows x columns. 16 registers: 12 sums, 3 weights, 1 activation;
-  // a quantised tile also needs two scales, a product and the integers on their way.
-  static constexpr uint32_t kTileRows = 4;
-  static constexpr uint32_t kFloatTileColumns = 3;
-  static constexpr uint32_t kQuantTileColumns = 2;
-  static constexpr uint32_t kSingleRowColumns = 4;  // four chains hide the latency of an FMA
 
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector broadcast(float x) { return _mm256_set1_ps(x); }
@@ -129,42 +125,19 @@ struct Avx2 {
     return _mm_cvtss_f32(_mm_max_ss(m, _mm_shuffle_ps(m, m, 1)));
   }
 
-  // Integers: groups of 32 int8.
-  static Bytes load_bytes(const int8_t* p) {
-    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
-  }
-  // 16 bytes to 32 numbers 0..15: the low nibbles, then the high ones.
-  static Bytes unpack_nibbles(const uint8_t* p) {
-    const __m128i packed = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
-    const __m256i both = _mm256_set_m128i(_mm_srli_epi16(packed, 4), packed);
-    return _mm256_and_si256(both, _mm256_set1_epi8(0x0f));
-  }
-  // Sums of products of four neighbours. Weights 0..15.
-  static Ints dot_nibbles(Bytes weights, Bytes input) {
-    return _mm256_madd_epi16(_mm256_maddubs_epi16(weights, input), _mm256_set1_epi16(1));
-  }
-  // Weights -128..127, input -127..127: a pair sums to 2 * 128 * 127 at most, within an int16.
-  static Ints dot_bytes(Bytes weights, Bytes input) {
-    const __m256i pairs =
-        _mm256_maddubs_epi16(_mm256_abs_epi8(weights), _mm256_sign_epi8(input, weights));
-    return _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-  }
-  // x in lane 0, 0 elsewhere.
-  static Ints first_lane(int32_t x) { return _mm256_zextsi128_si256(_mm_cvtsi32_si128(x)); }
-  static Ints subtract_ints(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
-  static Vector to_float(Ints v) { return _mm256_cvtepi32_ps(v); }
-  // Rounds 32 numbers in [-127, 127] half to even and stores them; returns their sum.
-  static int32_t store_rounded_bytes(int8_t* p, const Vector (&v)[4]) {
+  // Rounds 32 numbers in [-127, 127] half to even and stores them, and the sums of both halves.
+  static void store_rounded_bytes(int8_t* p, int16_t* half_sums, const Vector (&v)[4]) {
     const __m256i a = _mm256_packs_epi32(_mm256_cvtps_epi32(v[0]), _mm256_cvtps_epi32(v[1]));
     const __m256i b = _mm256_packs_epi32(_mm256_cvtps_epi32(v[2]), _mm256_cvtps_epi32(v[3]));
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     const __m256i bytes = _mm256_permutevar8x32_epi32(_mm256_packs_epi16(a, b), order);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), bytes);
     const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi8(1), bytes);
-    __m256i sums = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
-    __m128i sum = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    sum = _mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0x4e));
-    return _mm_cvtsi128_si32(_mm_add_epi32(sum, _mm_shuffle_epi32(sum, 0xb1)));
+    const __m256i fours = _mm256_madd_epi16(pairs, _mm256_set1_epi16(1));
+    const __m256i eights = _mm256_add_epi32(fours, _mm256_shuffle_epi32(fours, 0xb1));
+    const __m256i halves = _mm256_add_epi32(eights, _mm256_shuffle_epi32(eights, 0x4e));
+    half_sums[0] = static_cast<int16_t>(_mm256_cvtsi256_si32(halves));
+    half_sums[1] = static_cast<int16_t>(_mm256_extract_epi32(halves, 4));
   }
 
  private:
@@ -172,6 +145,125 @@ struct Avx2 {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
   }
+};
+
+// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+struct Avx2Columns {
+  static constexpr uint32_t kCount = 8;
+  using Floats = __m256;
+  using Ints = __m256i;  // an int32 per column, or four codes, or two int16
+
+  // Input rows that share the codes in registers; the codes themselves fill half of the 16.
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
+
+  static Floats zero() { return _mm256_setzero_ps(); }
+  static Floats broadcast(float x) { return _mm256_set1_ps(x); }
+  static Floats load(const float* p) { return _mm256_loadu_ps(p); }
+  static void store(float* p, Floats v) { _mm256_storeu_ps(p, v); }
+  static Floats add(Floats a, Floats b) { return _mm256_add_ps(a, b); }
+  static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
+  static Floats negate(Floats a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
+  static Floats to_float(Ints v) { return _mm256_cvtepi32_ps(v); }
+  // The halves in the low 16 bits of each lane; the upper bits are ignored.
+  static Floats low_halves(Ints v) {
+    const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
+    const __m256i packed = _mm256_packus_epi32(low, low);
+    return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
+  }
+  static Floats load_halves(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+
+  static Ints integers(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }
+  static Ints bit_and(Ints a, Ints b) { return _mm256_and_si256(a, b); }
+  static Ints bit_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
+  static Ints bit_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+  static Ints multiply_low(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
+  template <int kBits>
+  static Ints shift_right(Ints v) {
+    return _mm256_srli_epi32(v, kBits);
+  }
+  template <int kBits>
+  static Ints shift_left(Ints v) {
+    return _mm256_slli_epi32(v, kBits);
+  }
+  template <int kBits>
+  static Ints shift_right_signed(Ints v) {
+    return _mm256_srai_epi32(v, kBits);
+  }
+
+  // Two neighbouring int16 in every lane, and the sum of two products of int16.
+  static Ints broadcast_pair(const int16_t* p) {
+    int32_t both;
+    __builtin_memcpy(&both, p, sizeof(both));
+    return _mm256_set1_epi32(both);
+  }
+  static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
+    const auto load = [&](uint64_t c) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + c * stride));
+    };
+    Ints rows[4];
+    for (uint32_t i = 0; i < 4; ++i) rows[i] = _mm256_set_m128i(load(i + 4), load(i));
+    const Ints low01 = _mm256_unpacklo_epi32(rows[0], rows[1]);
+    const Ints high01 = _mm256_unpackhi_epi32(rows[0], rows[1]);
+    const Ints low23 = _mm256_unpacklo_epi32(rows[2], rows[3]);
+    const Ints high23 = _mm256_unpackhi_epi32(rows[2], rows[3]);
+    out[0] = _mm256_unpacklo_epi64(low01, low23);
+    out[1] = _mm256_unpackhi_epi64(low01, low23);
+    out[2] = _mm256_unpacklo_epi64(high01, high23);
+    out[3] = _mm256_unpackhi_epi64(high01, high23);
+  }
+
+  // start + the products of each column's codes (0 .. kLargest) with x, in order. Products of two
+  // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
+  template <uint32_t kLargest, uint32_t kRegisters>
+  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+    static_assert(kLargest <= 127);
+    constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
+    constexpr uint32_t kTogether = kFit >= 8 ? 8 : kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
+    Ints sum = start;
+    for (uint32_t i = 0; i < kRegisters; i += kTogether) {
+      Ints pairs = _mm256_maddubs_epi16(codes[i], broadcast_four(x + 4 * i));
+      for (uint32_t j = i + 1; j < i + kTogether && j < kRegisters; ++j)
+        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[j], broadcast_four(x + 4 * j)));
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    return sum;
+  }
+  // Signed codes, as the level multiplies them: here as they are, since a pair of 255 * 127 would
+  // not fit an int16. 2 * 128 * 127 does.
+  static Ints signed_codes(Ints codes) { return codes; }
+  template <uint32_t kRegisters>
+  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+    Ints sum = start;
+    for (uint32_t i = 0; i < kRegisters; ++i) {
+      const Ints four = _mm256_sign_epi8(broadcast_four(x + 4 * i), codes[i]);
+      const Ints pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes[i]), four);
+      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    }
+    return sum;
+  }
+
+ private:
+  static Ints broadcast_four(const int8_t* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return _mm256_set1_epi32(four);
+  }
+};
+
+struct Avx2 : Avx2Words<Avx2> {
+  using Columns = Avx2Columns;
+  // Accumulators of a tile of floats, rows x columns. 16 registers: 12 sums, 3 weights, 1 input.
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kFloatTileColumns = 3;
+  static constexpr uint32_t kSingleRowColumns = 4;  // four chains hide the latency of an FMA
 };
 
 }  // namespace akunu::cpu

@@ -5,9 +5,14 @@
 
 #include <stdint.h>
 
+#include <cstddef>
+
 namespace akunu::cpu {
 
+struct GenericColumns;
+
 struct Generic {
+  using Columns = GenericColumns;
   typedef float Floats4 __attribute__((vector_size(16)));
   typedef int32_t Ints4 __attribute__((vector_size(16)));
   typedef uint32_t Bits4 __attribute__((vector_size(16)));
@@ -15,18 +20,11 @@ struct Generic {
   struct Vector {
     Floats4 low, high;
   };
-  struct Ints {
-    Ints4 low, high;
-  };
-  struct Bytes {
-    int8_t lane[32];
-  };
 
   static constexpr uint32_t kLanes = 8;
   // 16 registers of four lanes: a 2 x 2 tile holds 8 of them.
   static constexpr uint32_t kTileRows = 2;
   static constexpr uint32_t kFloatTileColumns = 2;
-  static constexpr uint32_t kQuantTileColumns = 2;
   static constexpr uint32_t kSingleRowColumns = 4;
 
   static Vector zero() { return broadcast(0.0f); }
@@ -139,39 +137,11 @@ struct Generic {
     return a > b ? a : b;
   }
 
-  // Integers: groups of 32 int8.
-  static Bytes load_bytes(const int8_t* p) {
-    Bytes bytes;
-    __builtin_memcpy(&bytes, p, sizeof(bytes));
-    return bytes;
-  }
-  // 16 bytes to 32 numbers 0..15: the low nibbles, then the high ones.
-  static Bytes unpack_nibbles(const uint8_t* p) {
-    Bytes bytes;
-    for (uint32_t i = 0; i < 16; ++i) {
-      bytes.lane[i] = static_cast<int8_t>(p[i] & 0x0f);
-      bytes.lane[16 + i] = static_cast<int8_t>(p[i] >> 4);
-    }
-    return bytes;
-  }
-  // Sums of products, spread over the lanes in some fixed way: only their total has a meaning.
-  static Ints dot_nibbles(Bytes weights, Bytes input) { return dot_bytes(weights, input); }
-  static Ints dot_bytes(const Bytes& weights, const Bytes& input) {
-    int32_t sum = 0;
-    for (uint32_t i = 0; i < 32; ++i)
-      sum += static_cast<int16_t>(weights.lane[i]) * static_cast<int16_t>(input.lane[i]);
-    return first_lane(sum);
-  }
-  // x in lane 0, 0 elsewhere.
-  static Ints first_lane(int32_t x) { return {Ints4{x, 0, 0, 0}, Ints4{0, 0, 0, 0}}; }
-  static Ints subtract_ints(Ints a, Ints b) { return {a.low - b.low, a.high - b.high}; }
-  static Vector to_float(Ints v) {
-    return {__builtin_convertvector(v.low, Floats4), __builtin_convertvector(v.high, Floats4)};
-  }
-  // Rounds 32 numbers in [-127, 127] half to even and stores them; returns their sum.
-  static int32_t store_rounded_bytes(int8_t* p, const Vector (&v)[4]) {
+  // Rounds 32 numbers in [-127, 127] half to even and stores them, and the sums of both halves.
+  static void store_rounded_bytes(int8_t* p, int16_t* half_sums, const Vector (&v)[4]) {
     int32_t sum = 0;
     for (uint32_t i = 0; i < 4; ++i) {
+      if (i % 2 == 0) sum = 0;
       float lane[kLanes];
       store(lane, round(v[i]));
       for (uint32_t j = 0; j < kLanes; ++j) {
@@ -179,11 +149,12 @@ struct Generic {
         p[8 * i + j] = static_cast<int8_t>(q);
         sum += q;
       }
+      half_sums[i / 2] = static_cast<int16_t>(sum);
     }
-    return sum;
   }
 
  private:
+  friend struct GenericColumns;
   static constexpr float kWhole = 12582912.0f;  // 1.5 * 2^23
 
   static Bits4 bits(Floats4 v) { return (Bits4)v; }
@@ -223,6 +194,100 @@ struct Generic {
       return static_cast<uint16_t>(sign | (rounded - 0x3f000000u));
     }
     return static_cast<uint16_t>(sign | ((a + 0xfffu + (a >> 13 & 1u) - (112u << 23)) >> 13));
+  }
+};
+
+// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+struct GenericColumns {
+  static constexpr uint32_t kCount = 4;
+  using Floats = Generic::Floats4;
+  using Ints = Generic::Ints4;  // an int32 per column, or four codes, or two int16
+
+  static constexpr uint32_t kTileRows = 2;
+  static constexpr uint32_t kSignedOffset = 128;  // see signed_codes
+
+  static Floats zero() { return Floats{}; }
+  static Floats broadcast(float x) { return Floats{x, x, x, x}; }
+  static Floats load(const float* p) {
+    Floats v;
+    __builtin_memcpy(&v, p, sizeof(v));
+    return v;
+  }
+  static void store(float* p, Floats v) { __builtin_memcpy(p, &v, sizeof(v)); }
+  static Floats add(Floats a, Floats b) { return a + b; }
+  static Floats multiply(Floats a, Floats b) { return a * b; }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return a * b + c; }
+  static Floats negate(Floats a) { return -a; }
+  static Floats to_float(Ints v) { return __builtin_convertvector(v, Floats); }
+  // The halves in the low 16 bits of each lane; the upper bits are ignored.
+  static Floats low_halves(Ints v) { return Generic::half4((Generic::Bits4)v & 0xffffu); }
+  static Floats load_halves(const uint16_t* p) {
+    return Generic::half4(Generic::Bits4{p[0], p[1], p[2], p[3]});
+  }
+
+  static Ints integers(uint32_t x) {
+    const int32_t i = static_cast<int32_t>(x);
+    return Ints{i, i, i, i};
+  }
+  static Ints bit_and(Ints a, Ints b) { return a & b; }
+  static Ints bit_or(Ints a, Ints b) { return a | b; }
+  static Ints bit_xor(Ints a, Ints b) { return a ^ b; }
+  static Ints subtract(Ints a, Ints b) { return a - b; }
+  static Ints multiply_low(Ints a, Ints b) { return (Ints)((Generic::Bits4)a * (Generic::Bits4)b); }
+  template <int kBits>
+  static Ints shift_right(Ints v) {
+    return (Ints)((Generic::Bits4)v >> kBits);
+  }
+  template <int kBits>
+  static Ints shift_left(Ints v) {
+    return (Ints)((Generic::Bits4)v << kBits);
+  }
+  template <int kBits>
+  static Ints shift_right_signed(Ints v) {
+    return v >> kBits;
+  }
+
+  // Two neighbouring int16 in every lane, and the sum of two products of int16.
+  static Ints broadcast_pair(const int16_t* p) {
+    int32_t both;
+    __builtin_memcpy(&both, p, sizeof(both));
+    return Ints{both, both, both, both};
+  }
+  static Ints multiply_pairs(Ints a, Ints b) { return low16(a) * low16(b) + (a >> 16) * (b >> 16); }
+
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
+    int32_t rows[4][4];
+    for (uint32_t c = 0; c < 4; ++c) __builtin_memcpy(rows[c], first + c * stride, 16);
+    for (uint32_t j = 0; j < 4; ++j) out[j] = Ints{rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
+  }
+
+  // start + the products of each column's codes (0 .. 255) with x, in order. One product fits an
+  // int16, so even and odd codes are multiplied apart.
+  template <uint32_t, uint32_t kRegisters>
+  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+    Ints sum = start;
+    for (uint32_t i = 0; i < kRegisters; ++i) {
+      const int8_t* four = x + 4 * i;
+      const Ints even = products(codes[i] & 0x00ff00ff, four[0], four[2]);
+      const Ints odd = products(shift_right<8>(codes[i]) & 0x00ff00ff, four[1], four[3]);
+      sum += (low16(even) + low16(odd)) + ((even >> 16) + (odd >> 16));
+    }
+    return sum;
+  }
+  // Signed codes as unsigned ones: 128 more than they are.
+  static Ints signed_codes(Ints codes) { return codes ^ integers(0x80808080u); }
+  template <uint32_t kRegisters>
+  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+    return dot<255, kRegisters>(start, codes, x);
+  }
+
+ private:
+  typedef int16_t Shorts8 __attribute__((vector_size(16)));
+
+  static Ints low16(Ints v) { return shift_left<16>(v) >> 16; }
+  static Ints products(Ints codes, int16_t a, int16_t b) {
+    return (Ints)((Shorts8)codes * Shorts8{a, b, a, b, a, b, a, b});
   }
 };
 

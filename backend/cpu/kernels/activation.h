@@ -37,18 +37,18 @@ struct Q8Activation {
   static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
     int8_t* q = reinterpret_cast<int8_t*>(row);
     float* scales = reinterpret_cast<float*>(row + k);
-    int32_t* sums = reinterpret_cast<int32_t*>(row + k + uint64_t{4} * (k / kGroup));
+    int16_t* sums = reinterpret_cast<int16_t*>(row + k + uint64_t{4} * (k / kGroup));
     for (uint32_t i = begin; i < end; i += kGroup) {
       typename Isa::Vector values[4];
       for (uint32_t j = 0; j < 4; ++j) values[j] = value(i + 8 * j, Isa::kLanes);
-      quantize(values, q + i, scales + i / kGroup, sums + i / kGroup);
+      quantize(values, q + i, scales + i / kGroup, sums + i / 16);
     }
   }
 
  private:
   using Vector = typename Isa::Vector;
 
-  static void quantize(Vector (&values)[4], int8_t* q, float* scale, int32_t* sum) {
+  static void quantize(Vector (&values)[4], int8_t* q, float* scale, int16_t* half_sums) {
     Vector largest = Isa::zero();
     Vector zero_or_nan = Isa::zero();  // 0 * x: NaN where x is infinite or NaN
     for (uint32_t j = 0; j < 4; ++j) {
@@ -61,13 +61,13 @@ struct Q8Activation {
     if (has_no_finite || !(reciprocal <= __FLT_MAX__)) {
       // Too small to divide by, or not finite: a NaN must come out of the matmul, not vanish here.
       *scale = has_no_finite ? __builtin_nanf("") : 0.0f;
-      *sum = 0;
+      half_sums[0] = half_sums[1] = 0;
       __builtin_memset(q, 0, kGroup);
       return;
     }
     const Vector factor = Isa::broadcast(reciprocal);
     for (uint32_t j = 0; j < 4; ++j) values[j] = Isa::multiply(values[j], factor);
-    *sum = Isa::store_rounded_bytes(q, values);
+    Isa::store_rounded_bytes(q, half_sums, values);
   }
 };
 

@@ -1,13 +1,17 @@
-// Q4_1, Q5_0 and Q5_1: 32 weights in a block, as ggml's block_q4_1, block_q5_0 and block_q5_1 lay
-// them out. Weight i < 16 is the low nibble of byte i, weight i + 16 the high one.
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: 32 weights in a block, as ggml's block_q4_0 to block_q8_0 lay them
+// out. Of nibbles, weight i < 16 is the low one of byte i, weight i + 16 the high one.
 #pragma once
 
 #include "cpu/kernels/formats_blocks.h"
 
 namespace akunu::cpu {
 
+struct BlockQ4_0 {
+  uint16_t d;  // a half
+  uint8_t nibbles[16];
+};
 struct BlockQ4_1 {
-  uint16_t d, m;  // halves
+  uint16_t d, m;
   uint8_t nibbles[16];
 };
 struct BlockQ5_0 {
@@ -20,7 +24,12 @@ struct BlockQ5_1 {
   uint8_t high[4];
   uint8_t nibbles[16];
 };
-static_assert(sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 && sizeof(BlockQ5_1) == 24);
+struct BlockQ8_0 {
+  uint16_t d;
+  int8_t codes[32];
+};
+static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
+              sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 
 static inline uint32_t code4(const uint8_t (&nibbles)[16], uint32_t i) {
   return i < 16 ? nibbles[i] & 15u : nibbles[i - 16] >> 4;
@@ -29,36 +38,177 @@ static inline uint32_t code5(const uint8_t (&nibbles)[16], const uint8_t (&high)
   return code4(nibbles, i) | (high[i / 8] >> i % 8 & 1u) << 4;
 }
 
+// x = d * (code - 8), exact.
+template <class Isa>
+struct Q4_0 : Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32> {
+  using Base = Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32>;
+  using Ints = typename Base::Ints;
+  static constexpr int32_t kFormat = 2;
+  static constexpr uint32_t kLargestCode = 15, kOffset = 8;
+
+  static float weight(const BlockQ4_0& block, uint32_t i) {
+    const int32_t code = static_cast<int32_t>(code4(block.nibbles, i)) - 8;
+    return Isa::half_to_float(block.d) * static_cast<float>(code);
+  }
+
+  struct Raw {
+    Ints nibbles[4];
+  };
+  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
+    Base::load_scales(panel, group, n, out);
+  }
+  static Raw load(const Panel& panel, uint32_t group) {
+    Raw raw;
+    Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_0, nibbles), raw.nibbles);
+    return raw;
+  }
+  template <uint32_t>
+  static void codes(const Raw& raw, Ints (&out)[8]) {
+    Base::nibbles(raw.nibbles, out);
+  }
+};
+
 // x = d * code + m: the product is exact, so one rounding.
 template <class Isa>
-struct Q4_1 : Blocks<Q4_1<Isa>, BlockQ4_1, 32> {
+struct Q4_1 : Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32> {
+  using Base = Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32>;
+  using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 3;
+  static constexpr uint32_t kLargestCode = 15;
+  static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ4_1& block, uint32_t i) {
     const float code = static_cast<float>(code4(block.nibbles, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
   }
+
+  struct Raw {
+    Ints nibbles[4];
+  };
+  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
+    Base::load_scales(panel, group, n, out);
+    Base::load_minima(panel, group, n, out);
+  }
+  static Raw load(const Panel& panel, uint32_t group) {
+    Raw raw;
+    Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_1, nibbles), raw.nibbles);
+    return raw;
+  }
+  template <uint32_t>
+  static void codes(const Raw& raw, Ints (&out)[8]) {
+    Base::nibbles(raw.nibbles, out);
+  }
+};
+
+// What Q5_0 and Q5_1 share: nibbles, and a fifth bit for each of 32 weights.
+template <class Isa, class Trait, class Layout>
+struct FiveBits : Blocks<Isa, Trait, Layout, 32> {
+  using Base = Blocks<Isa, Trait, Layout, 32>;
+  using Columns = typename Base::Columns;
+  using Ints = typename Base::Ints;
+  static constexpr uint32_t kLargestCode = 31;
+
+  struct Raw {
+    Ints nibbles[4];
+    Ints high;
+  };
+  template <uint32_t>
+  static void codes(const Raw& raw, Ints (&out)[8]) {
+    Base::nibbles(raw.nibbles, out);
+    add_fifth_bits<0>(raw.high, out);
+  }
+
+ private:
+  // Four neighbouring bits to bit 4 of four bytes: the product puts bit i at bit 8 i as well.
+  template <int kRegister>
+  static void add_fifth_bits(Ints high, Ints (&out)[8]) {
+    const Ints four =
+        Columns::bit_and(Columns::template shift_right<4 * kRegister>(high), Columns::integers(15));
+    const Ints spread =
+        Columns::bit_and(Columns::multiply_low(four, Columns::integers(0x00204081u)),
+                         Columns::integers(0x01010101u));
+    out[kRegister] = Columns::bit_or(out[kRegister], Columns::template shift_left<4>(spread));
+    if constexpr (kRegister < 7) add_fifth_bits<kRegister + 1>(high, out);
+  }
 };
 
 // x = d * (code - 16), exact.
 template <class Isa>
-struct Q5_0 : Blocks<Q5_0<Isa>, BlockQ5_0, 32> {
+struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0> {
+  using Base = FiveBits<Isa, Q5_0<Isa>, BlockQ5_0>;
+  using Columns = typename Base::Columns;
   static constexpr int32_t kFormat = 6;
+  static constexpr uint32_t kOffset = 16;
 
   static float weight(const BlockQ5_0& block, uint32_t i) {
     const int32_t code = static_cast<int32_t>(code5(block.nibbles, block.high, i)) - 16;
     return Isa::half_to_float(block.d) * static_cast<float>(code);
   }
+  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
+    Base::load_scales(panel, group, n, out);
+  }
+  static typename Base::Raw load(const Panel& panel, uint32_t group) {
+    typename Base::Raw raw;
+    typename Base::Ints begin[4];
+    Base::template load_bytes<4>(panel, group, 0, begin);  // d, and then `high` in two halves
+    raw.high = Columns::bit_or(Columns::template shift_right<16>(begin[0]),
+                               Columns::template shift_left<16>(begin[1]));
+    Base::template load_bytes<4>(panel, group, offsetof(BlockQ5_0, nibbles), raw.nibbles);
+    return raw;
+  }
 };
 
 // x = d * code + m: one rounding.
 template <class Isa>
-struct Q5_1 : Blocks<Q5_1<Isa>, BlockQ5_1, 32> {
+struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1> {
+  using Base = FiveBits<Isa, Q5_1<Isa>, BlockQ5_1>;
   static constexpr int32_t kFormat = 7;
+  static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ5_1& block, uint32_t i) {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
+  }
+  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
+    Base::load_scales(panel, group, n, out);
+    Base::load_minima(panel, group, n, out);
+  }
+  static typename Base::Raw load(const Panel& panel, uint32_t group) {
+    typename Base::Raw raw;
+    typename Base::Ints begin[4];
+    Base::template load_bytes<4>(panel, group, 0, begin);
+    raw.high = begin[1];
+    Base::template load_bytes<4>(panel, group, offsetof(BlockQ5_1, nibbles), raw.nibbles);
+    return raw;
+  }
+};
+
+// x = d * code, exact.
+template <class Isa>
+struct Q8_0 : Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32> {
+  using Base = Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32>;
+  using Ints = typename Base::Ints;
+  static constexpr int32_t kFormat = 8;
+  static constexpr bool kSigned = true;
+
+  static float weight(const BlockQ8_0& block, uint32_t i) {
+    return Isa::half_to_float(block.d) * static_cast<float>(block.codes[i]);
+  }
+
+  struct Raw {
+    Ints codes[8];
+  };
+  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
+    Base::load_scales(panel, group, n, out);
+  }
+  static Raw load(const Panel& panel, uint32_t group) {
+    Raw raw;
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ8_0, codes), raw.codes);
+    return raw;
+  }
+  template <uint32_t>
+  static void codes(const Raw& raw, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j) out[j] = raw.codes[j];
   }
 };
 

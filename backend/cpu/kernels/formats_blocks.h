@@ -1,16 +1,27 @@
-// What the formats share whose rows are blocks of a fixed size: where a block lies, and how a single
-// weight is found.
+// What the block formats share: where a block lies, how a single weight is found, and what a panel of
+// columns (panel.h) reads of their blocks.
 #pragma once
 
-#include "cpu/kernels/formats.h"
+#include "cpu/kernels/panel.h"
 
 namespace akunu::cpu {
 
 // `Trait::weight(block, i)` is weight i of a block as float32. `Layout` is the block as it lies in
 // the file: a file aligns it to two bytes at least, and so does the device.
-template <class Trait, class Layout, uint32_t kWeights>
+template <class Isa, class Trait, class Layout, uint32_t kWeights>
 struct Blocks {
-  static constexpr uint32_t kBlockWeights = kWeights;
+  using Input = QuantInput<Isa>;
+  using Columns = typename Isa::Columns;
+  using Floats = typename Columns::Floats;
+  using Ints = typename Columns::Ints;
+  using Scales = GroupScales<Columns>;
+
+  // What most formats have; see panel.h.
+  static constexpr uint32_t kDots = 1;
+  static constexpr bool kSigned = false;
+  static constexpr uint32_t kOffset = 0;
+  static constexpr bool kHasMinimum = false;
+  static constexpr uint32_t kSpan = 1;
 
   static uint64_t row_bytes(uint32_t k) { return uint64_t{k / kWeights} * sizeof(Layout); }
   static const Layout& block(const std::byte* row, uint64_t b) {
@@ -19,6 +30,72 @@ struct Blocks {
   }
   static float element(const std::byte* row, uint64_t i) {
     return Trait::weight(block(row, i / kWeights), static_cast<uint32_t>(i % kWeights));
+  }
+
+ protected:
+  // Where the block of a group begins in the panel's first row.
+  static const std::byte* at(const Panel& panel, uint32_t group) {
+    return panel.first + uint64_t{group / (kWeights / 32)} * sizeof(Layout);
+  }
+  // kRegisters / 4 runs of 16 bytes of every column, from byte `offset` of a group's block on.
+  template <uint32_t kRegisters>
+  static inline __attribute__((always_inline)) void load_bytes(const Panel& panel, uint32_t group,
+                                                               uint64_t offset, Ints* out) {
+    for (uint32_t i = 0; i < kRegisters; i += 4) {
+      Ints four[4];
+      Columns::transpose(at(panel, group) + offset + 4 * i, panel.stride, four);
+      for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
+    }
+  }
+  // The half at byte `offset` of each of n neighbouring blocks, of every column. First all of them
+  // into memory, then vectors from there: a load that waits for sixteen stores would be slow.
+  static inline __attribute__((always_inline)) void load_halves(const Panel& panel, uint32_t group,
+                                                                uint64_t offset, uint32_t n,
+                                                                Floats (&out)[8]) {
+    uint16_t halves[8][Columns::kCount];
+    const std::byte* column = at(panel, group) + offset;
+    for (uint32_t c = 0; c < Columns::kCount; ++c, column += panel.stride)
+      for (uint32_t b = 0; b < n; ++b)
+        halves[b][c] = load_unaligned<uint16_t>(column + b * sizeof(Layout));
+    for (uint32_t b = 0; b < n; ++b) out[b] = Columns::load_halves(halves[b]);
+  }
+  static inline __attribute__((always_inline)) void load_scales(const Panel& panel, uint32_t group,
+                                                                uint32_t n, Scales& out) {
+    Floats scales[8];
+    load_halves(panel, group, 0, n, scales);
+    for (uint32_t g = 0; g < n; ++g) out.scale[g][0] = scales[g];
+  }
+  // A second half after the scale is what is added to every weight.
+  static inline __attribute__((always_inline)) void load_minima(const Panel& panel, uint32_t group,
+                                                                uint32_t n, Scales& out) {
+    load_halves(panel, group, 2, n, out.minimum_scale);
+    for (uint32_t g = 0; g < n; ++g) out.minimum[g] = Columns::integers(0x00010001u);
+  }
+
+  // Fields of `kBits` bits at bit kShift of every byte.
+  template <int kShift, uint32_t kBits>
+  static Ints fields(Ints bytes) {
+    constexpr uint32_t kMask = ((1u << kBits) - 1) * 0x01010101u;
+    if constexpr (kShift == 0)
+      return Columns::bit_and(bytes, Columns::integers(kMask));
+    else
+      return Columns::bit_and(Columns::template shift_right<kShift>(bytes),
+                              Columns::integers(kMask));
+  }
+  // 16 bytes of every column to 32 codes: the low nibbles, then the high ones.
+  static void nibbles(const Ints (&bytes)[4], Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 4; ++j) {
+      out[j] = fields<0, 4>(bytes[j]);
+      out[4 + j] = fields<4, 4>(bytes[j]);
+    }
+  }
+  // Byte i of each lane as a number.
+  template <int kByte>
+  static Ints byte_of(Ints v) {
+    if constexpr (kByte == 3)
+      return Columns::template shift_right<24>(v);
+    else
+      return Columns::bit_and(Columns::template shift_right<8 * kByte>(v), Columns::integers(0xff));
   }
 };
 

@@ -17,17 +17,21 @@ bool serves(const KernelKey& kernel, const KernelKey& request) {
 }  // namespace
 
 template <>
-const Kernel* find_kernel<ThisIsa>(const KernelKey& request) {
+bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
   using F = Families<ThisIsa>;
+  if (request.operation == Operation::matmul_group) return F::matmul_group(request, kernel);
   const KernelList families[] = {
-      F::embed(),       F::norm(),     F::matmul(),    F::matmul_group(),
-      F::rope(),        F::kv_write(), F::attention(), F::gated_activation(),
-      F::elementwise(), F::sample(),   F::advance(),
+      F::embed(),    F::norm(),      F::matmul(),           F::rope(),
+      F::kv_write(), F::attention(), F::gated_activation(), F::elementwise(),
+      F::sample(),   F::advance(),
   };
   for (const KernelList& family : families)
     for (uint32_t i = 0; i < family.count; ++i)
-      if (serves(family.entries[i].key, request)) return &family.entries[i].kernel;
-  return nullptr;
+      if (serves(family.entries[i].key, request)) {
+        kernel = family.entries[i].kernel;
+        return true;
+      }
+  return false;
 }
 
 }  // namespace akunu::cpu

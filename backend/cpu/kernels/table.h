@@ -32,13 +32,12 @@ static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
   return {entries, N};
 }
 
-// One per family, defined in the family's file for the level that the file is compiled for.
+// A list per family, defined in the family's file for the level that the file is compiled for.
 template <class Isa>
 struct Families {
   static KernelList embed();
   static KernelList norm();
   static KernelList matmul();
-  static KernelList matmul_group();
   static KernelList rope();
   static KernelList kv_write();
   static KernelList attention();
@@ -46,11 +45,13 @@ struct Families {
   static KernelList elementwise();
   static KernelList sample();
   static KernelList advance();
+  // Not a list: any formats of one activation kind go together. False where one is missing.
+  static bool matmul_group(const KernelKey& request, Kernel& kernel);
 };
 
-// The kernel of this level for a request, or null. All row classes share one kernel: it chooses its
+// Finds the kernel of this level for a request; false if it has none. All row classes share one kernel: it chooses its
 // tile by the number of rows, and a row's bits don't depend on the tile.
 template <class Isa>
-const Kernel* find_kernel(const KernelKey& request);
+bool find_kernel(const KernelKey& request, Kernel& kernel);
 
 }  // namespace akunu::cpu
