@@ -28,6 +28,7 @@ from akunu.options import (
     LoadOptions,
     SamplingArguments,
     SamplingOptions,
+    integer,
     lists_sampling_options,
     sampling_options,
 )
@@ -296,19 +297,28 @@ class Model:
         ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
         return self._start(native, self._checked_tokens(ids, "messages"), chosen, stream)
 
-    def logits(self, tokens: Sequence[SupportsIndex]) -> NDArray[np.float32]:
+    def logits(
+        self, tokens: Sequence[SupportsIndex], *, last: int | None = None
+    ) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
 
-        Nothing is added in front. Raises ArgumentError for ids outside the vocabulary and
-        ContextOverflowError for more tokens than the context holds.
+        `last`: only the rows of so many last tokens (all, if there are no more). What is before
+        them need not be computed where the cache has it: asking for `last=1` of a text that grows
+        costs one token each time. Nothing is added in front of the tokens.
+
+        Raises ArgumentError for ids outside the vocabulary and ContextOverflowError for more tokens
+        than the context holds.
 
         >>> import akunu
         >>> with akunu.load() as model:
-        ...     model.logits([1, 2, 3]).shape == (3, model.config.vocab_size)
-        True
+        ...     rows = model.logits([1, 2, 3])
+        ...     same = model.logits([1, 2, 3], last=1)
+        >>> rows.shape == (3, model.config.vocab_size), (bool((same[0] == rows[2]).all())
+        (True, True)
         """
-        native = self._open()
-        return native.logits(self._checked_tokens(tokens, "tokens"))
+        ids = self._checked_tokens(tokens, "tokens")
+        wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
+        return self._open().logits(ids, max(0, len(ids) - wanted))
 
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""
@@ -412,6 +422,7 @@ def load(
     threads: int | None = None,
     kv_type: str = "f16",
     kv_memory: int | None = None,
+    prefix_cache: bool = True,
 ) -> Model:
     """Load a model from a GGUF file, or by the name of a model inside the package.
 
@@ -429,7 +440,12 @@ def load(
     512
     """
     options = LoadOptions(
-        device=device, context=context, threads=threads, kv_type=kv_type, kv_memory=kv_memory
+        device=device,
+        context=context,
+        threads=threads,
+        kv_type=kv_type,
+        kv_memory=kv_memory,
+        prefix_cache=prefix_cache,
     )
     path = _find(path_or_name)
     # The engine maps the weights in a thread of its own while this one builds the tokenizer (a
@@ -470,6 +486,7 @@ class _NativeLoad(threading.Thread):
                 threads=options.threads or 0,
                 kv_type=options.kv_type,
                 kv_memory=options.kv_memory,
+                prefix_cache=options.prefix_cache,
             )
         except BaseException as error:  # raised again by `result`
             self._error = error

@@ -132,6 +132,9 @@ class LoadOptions:
     """Number format of the cache: "f16" or "f32"."""
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""
+    prefix_cache: bool = True
+    """Whether a prompt that begins like an earlier text uses what is left of it in the cache. The
+    text is the same either way; it only begins sooner."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -147,6 +150,8 @@ class LoadOptions:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
+        if not isinstance(self.prefix_cache, bool):
+            raise _refusal("prefix_cache", self.prefix_cache, "True or False", "")
 
 
 def integer(

@@ -66,7 +66,7 @@ class TextStream(Iterator[str]):
             text = "".join(self._pieces)
             n_kept = len(self._tokens)
             if self._reason == "cancelled" or self._stops.found is not None:
-                n_kept = bisect_right(self._ends, len(text))
+                n_kept = self._whole_tokens(len(text))
             self._completion = Completion(
                 text,
                 token_ids=self._tokens[:n_kept],
@@ -148,10 +148,17 @@ class TextStream(Iterator[str]):
             self._ends.append(self._length + self._decoder.is_within_character)
             pieces.append(self._stops.push(text))
             if self._stops.found is not None:
-                self._generation.cancel()
                 self._reason = "stop"
                 break
-        return "".join(pieces)
+        piece = "".join(pieces)
+        if self._stops.found is not None:
+            shown = sum(map(len, self._pieces)) + len(piece)
+            self._generation.cut(self._whole_tokens(shown))
+        return piece
+
+    def _whole_tokens(self, n_characters: int) -> int:
+        """Return how many tokens have all of their text within the first characters."""
+        return bisect_right(self._ends, n_characters)
 
     def _finished(self) -> str:
         """Return the last of the text, now that no more tokens come."""

@@ -20,6 +20,7 @@ class PagePool {
 
   uint32_t n_pages() const { return static_cast<uint32_t>(references_.size()); }
   uint32_t n_free() const { return static_cast<uint32_t>(free_.size()); }
+  uint32_t references(uint32_t page) const { return references_[page]; }
 
   // Fills `pages` with free pages, each with one reference; false (and nothing taken) if too few.
   bool take(std::span<uint32_t> pages);
@@ -45,13 +46,27 @@ class KvCache {
 
   const std::vector<LayerCache>& layers() const { return layers_; }
   std::vector<CacheGroup>& groups() { return groups_; }
+  const std::vector<CacheGroup>& groups() const { return groups_; }
+
+  // Copies the first `n_positions` positions of a page in every layer of a group. No submission
+  // may be in flight.
+  void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
 
   // Bytes of one page over all layers.
   static uint64_t page_bytes(const ArchDescriptor& arch, Format format);
 
  private:
+  // Of one layer's keys or values: [n_pages][n_heads][kPagePositions] rows of `position_bytes`.
+  struct LayerShape {
+    uint32_t group = 0;
+    uint32_t n_heads = 0;
+    uint64_t position_bytes = 0;
+  };
+
+  std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;
   std::vector<LayerCache> layers_;
+  std::vector<LayerShape> shapes_;  // as many as layers
   std::vector<CacheGroup> groups_;
 };
 

@@ -1,5 +1,7 @@
 #include "cache/sequences.h"
 
+#include <utility>
+
 namespace akunu {
 
 SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_sequences,
@@ -10,12 +12,7 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
       pages_(device, uint64_t{n_groups} * n_sequences * page_table_stride() * sizeof(uint32_t),
              "sequences"),
       records_(device, uint64_t{n_sequences} * sizeof(SequenceRecord), "sequences"),
-      slots_(n_sequences) {
-  for (Slot& slot : slots_) {
-    slot.pages.resize(n_groups);
-    for (std::vector<uint32_t>& pages : slot.pages) pages.reserve(page_table_stride());
-  }
-}
+      slots_(n_sequences) {}
 
 uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context, uint32_t n_groups) {
   return uint64_t{n_sequences} *
@@ -23,41 +20,24 @@ uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context, uint32_t n
           uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t) + sizeof(SequenceRecord));
 }
 
-std::optional<uint32_t> SequenceStore::take(std::vector<CacheGroup>& groups, uint32_t positions) {
-  const uint32_t n_pages = pages_for(positions);
-  for (const CacheGroup& group : groups)
-    if (group.pages.n_free() < n_pages) return std::nullopt;
-  for (uint32_t index = 0; index < n_sequences_; ++index) {
-    Slot& slot = slots_[index];
-    if (slot.used) continue;
-    slot.used = true;
-    for (size_t group = 0; group < groups.size(); ++group) {
-      slot.pages[group].resize(n_pages);
-      groups[group].pages.take(slot.pages[group]);
-    }
-    return index;
+std::optional<uint32_t> SequenceStore::take() {
+  for (uint32_t slot = 0; slot < n_sequences_; ++slot) {
+    if (slots_[slot].used) continue;
+    slots_[slot].used = true;
+    return slot;
   }
   return std::nullopt;
 }
 
-void SequenceStore::release(std::vector<CacheGroup>& groups, uint32_t slot) {
-  for (size_t group = 0; group < groups.size(); ++group) {
-    // Last page first: the free list is a stack, so the next taker finds them in order.
-    std::vector<uint32_t>& pages = slots_[slot].pages[group];
-    for (auto page = pages.rbegin(); page != pages.rend(); ++page)
-      groups[group].pages.release(*page);
-    pages.clear();
-  }
+Sequence SequenceStore::release(uint32_t slot) {
   slots_[slot].used = false;
+  return std::exchange(slots_[slot].sequence, {});
 }
 
-Binding SequenceStore::page_table(uint32_t group, uint32_t slot) const {
-  return pages_.binding((uint64_t{page_table_base(group)} + uint64_t{slot} * page_table_stride()) *
-                        sizeof(uint32_t));
-}
-
-std::span<const uint32_t> SequenceStore::page_numbers(uint32_t group, uint32_t slot) const {
-  return slots_[slot].pages[group];
+Binding SequenceStore::page_table(uint32_t group, uint32_t slot, uint32_t first_page) const {
+  return pages_.binding(
+      (uint64_t{page_table_base(group)} + uint64_t{slot} * page_table_stride() + first_page) *
+      sizeof(uint32_t));
 }
 
 Binding SequenceStore::log(uint32_t slot, uint32_t position) const {

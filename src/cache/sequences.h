@@ -1,5 +1,5 @@
-// What the device knows of each conversation: its token log, its page tables, its record. A slot is
-// taken when a request is admitted, with every page that it may come to need, and given back whole.
+// What the device knows of each conversation under way: its token log, its page tables, its record.
+// A slot is taken when a request is admitted; its pages are SequenceCache's business.
 #pragma once
 
 #include <memory>
@@ -11,6 +11,14 @@
 #include "core/device.h"
 
 namespace akunu {
+
+// Tokens, and the pages in which their keys and values lie. Keeps no account of references.
+struct Sequence {
+  uint64_t id = 0;                           // of the request
+  std::vector<uint32_t> tokens;              // as far as they are known
+  uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
+  std::vector<std::vector<uint32_t>> pages;  // per cache group
+};
 
 class SequenceStore {
  public:
@@ -32,20 +40,24 @@ class SequenceStore {
   const Buffer& pages() const { return pages_.get(); }
   const Buffer& records() const { return records_.get(); }
 
-  // A free slot with pages for `positions` positions in every group, or nothing.
-  std::optional<uint32_t> take(std::vector<CacheGroup>& groups, uint32_t positions);
-  void release(std::vector<CacheGroup>& groups, uint32_t slot);
+  // A free slot, or nothing.
+  std::optional<uint32_t> take();
+  // Frees a slot and returns what it held.
+  Sequence release(uint32_t slot);
 
-  // Places and contents of the slot's page tables, to be sent before its first step.
-  Binding page_table(uint32_t group, uint32_t slot) const;
-  std::span<const uint32_t> page_numbers(uint32_t group, uint32_t slot) const;
+  bool is_used(uint32_t slot) const { return slots_[slot].used; }
+  Sequence& operator[](uint32_t slot) { return slots_[slot].sequence; }
+  const Sequence& operator[](uint32_t slot) const { return slots_[slot].sequence; }
+
+  // Where the device has a slot's data, which is to be sent before the step that needs it.
+  Binding page_table(uint32_t group, uint32_t slot, uint32_t first_page = 0) const;
   Binding log(uint32_t slot, uint32_t position) const;
   Binding record(uint32_t slot) const;
 
  private:
   struct Slot {
     bool used = false;
-    std::vector<std::vector<uint32_t>> pages;  // per group; capacity page_table_stride
+    Sequence sequence;
   };
   uint32_t n_sequences_;
   uint32_t context_;

@@ -60,6 +60,11 @@ double Generation::completion_seconds(uint32_t n_tokens) const {
   return n == 0 ? 0.0 : std::chrono::duration<double>(times_[n - 1] - times_[0]).count();
 }
 
+void Generation::set_prompt_tokens_done(uint32_t n) {
+  prompt_done_.store(std::min(prompt_tokens(), std::max(n, prompt_tokens_done())),
+                     std::memory_order_relaxed);
+}
+
 void Generation::publish(uint32_t token) {
   const std::lock_guard lock(mutex_);
   times_.push_back(Clock::now());
@@ -67,13 +72,10 @@ void Generation::publish(uint32_t token) {
   changed_.notify_all();
 }
 
-LogitsTask::LogitsTask(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated,
-                       uint32_t vocab_size)
-    : tokens_(std::move(tokens)),
-      chunks_(std::move(chunks)),
-      generated_(generated),
+LogitsTask::LogitsTask(LogitsRequest request, uint32_t vocab_size)
+    : request_(std::move(request)),
       vocab_size_(vocab_size),
-      logits_(tokens_.size() * size_t{vocab_size}) {}
+      logits_((request_.tokens.size() - request_.first) * size_t{vocab_size}) {}
 
 bool LogitsTask::wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
@@ -83,7 +85,8 @@ bool LogitsTask::wait(std::chrono::milliseconds timeout) {
 }
 
 std::span<float> LogitsTask::logits(size_t first_row, size_t n_rows) {
-  return std::span(logits_).subspan(first_row * vocab_size_, n_rows * vocab_size_);
+  return std::span(logits_).subspan((first_row - request_.first) * vocab_size_,
+                                    n_rows * vocab_size_);
 }
 
 }  // namespace akunu

@@ -41,6 +41,9 @@ enum class FinishReason : uint8_t { none, stop, length, cancelled };
 class Task {
  public:
   virtual ~Task() = default;
+
+  uint64_t id = 0;  // the order of arrival; set before the scheduler's thread sees the task
+
   void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
   bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
 
@@ -83,8 +86,10 @@ class Generation : public Task {
   // The scheduler's side.
   const GenerateRequest& request() const { return request_; }
   void set_cached_tokens(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
-  void set_prompt_tokens_done(uint32_t n) { prompt_done_.store(n, std::memory_order_relaxed); }
-  void publish(uint32_t token);  // never allocates
+  void set_prompt_tokens_done(uint32_t n);  // never less than before, nor more than there are
+  void publish(uint32_t token);             // never allocates
+  // Every token so far. Only `publish` changes them.
+  const std::vector<uint32_t>& tokens() const { return tokens_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -98,27 +103,32 @@ class Generation : public Task {
   std::atomic<uint32_t> cached_{0};
 };
 
-// Logits of every token of a text, run through the cache in chunks.
+// Which logits are wanted.
+struct LogitsRequest {
+  std::vector<uint32_t> tokens;
+  uint32_t first = 0;  // of these tokens, the first whose logits are wanted
+  // Rows per step; empty: as many as the device likes. Otherwise exactly these rows run, whatever
+  // is in the cache.
+  std::vector<uint32_t> chunks;
+  bool generated = false;  // the rows' role: generated, not prompt; only with chunks
+};
+
+// Logits of a text's tokens, run through the cache in chunks.
 class LogitsTask : public Task {
  public:
-  LogitsTask(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks, bool generated,
-             uint32_t vocab_size);
+  LogitsTask(LogitsRequest request, uint32_t vocab_size);
 
   // False when the time is up. Throws the error that ended the task.
   bool wait(std::chrono::milliseconds timeout);
-  // float32 [tokens, vocab_size], once `wait` was true.
+  // float32 [tokens - first, vocab_size], once `wait` was true.
   std::vector<float> take() { return std::move(logits_); }
 
-  // The scheduler's side.
-  const std::vector<uint32_t>& tokens() const { return tokens_; }
-  const std::vector<uint32_t>& chunks() const { return chunks_; }  // sum to the number of tokens
-  bool generated() const { return generated_; }
+  const LogitsRequest& request() const { return request_; }
+  // The scheduler's side: the logits of some rows.
   std::span<float> logits(size_t first_row, size_t n_rows);
 
  private:
-  const std::vector<uint32_t> tokens_;
-  const std::vector<uint32_t> chunks_;
-  const bool generated_;  // the rows' role: generated, not prompt
+  const LogitsRequest request_;
   const uint32_t vocab_size_;
   std::vector<float> logits_;
 };

@@ -206,11 +206,12 @@ void Model::allocate(const LoadOptions& options) {
 }
 
 void Model::compile() {
-  // Per submission at most: one conversation's log, page tables and record.
   const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
+  const uint64_t page_tables = uint64_t{n_groups} * pages_for(context_) * sizeof(uint32_t);
   device_->set_limits({.max_rows = max_rows(),
-                       .max_updates = n_groups + 2,
-                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups),
+                       .max_updates = max_updates(),
+                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups) +
+                                           kMaxSequences * page_tables,
                        .max_passes = 8});
 
   ForwardMemory memory;

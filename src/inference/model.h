@@ -57,6 +57,10 @@ class Model {
   Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
   Binding picked() const { return picked_.binding(); }
   uint32_t max_rows() const { return kMaxFewRows + device_->chip().max_prompt_rows; }
+  // Per step: one new conversation's record, log and page tables; new pages for the others.
+  uint32_t max_updates() const {
+    return 2 + (1 + kMaxSequences) * static_cast<uint32_t>(cache_->groups().size());
+  }
   uint32_t max_head_rows() const { return kMaxFewRows + device_->chip().max_head_rows; }
 
   // Labels of the commands that one row of a class runs, in order: what a launch count is made of.

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "core/error.h"
 
@@ -58,8 +59,12 @@ bool is_stop(const GenerateRequest& request, uint32_t token) {
 
 }  // namespace
 
-Scheduler::Scheduler(Model& model)
-    : model_(model), process_(getpid()), step_(model), logits_step_(model) {
+Scheduler::Scheduler(Model& model, bool prefix_cache)
+    : model_(model),
+      process_(getpid()),
+      cache_(model.cache(), model.sequences(), prefix_cache),
+      step_(model),
+      logits_step_(model) {
   active_.reserve(kMaxSequences);
   thread_ = std::thread([this] { run(); });
 }
@@ -109,6 +114,7 @@ void Scheduler::enqueue(std::deque<std::shared_ptr<Kind>>& queue,
   {
     const std::lock_guard lock(mutex_);
     if (stopping_) throw Error("the model is closed");
+    task->id = ++n_tasks_;
     queue.push_back(task);
   }
   wake_.notify_one();
@@ -128,34 +134,43 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
   return generation;
 }
 
-std::shared_ptr<LogitsTask> Scheduler::logits(std::vector<uint32_t> tokens,
-                                              std::vector<uint32_t> chunks, bool generated) {
-  check(tokens);
+std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
+  check(request.tokens);
+  if (request.first >= request.tokens.size())
+    throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
+                        std::to_string(request.tokens.size()));
   const uint32_t most =
-      generated ? kMaxFewRows
-                : std::min(model_.max_head_rows(), model_.device().chip().max_prompt_rows);
-  if (chunks.empty())
-    for (size_t done = 0; done < tokens.size(); done += chunks.back())
-      chunks.push_back(static_cast<uint32_t>(std::min<size_t>(most, tokens.size() - done)));
+      request.generated ? kMaxFewRows
+                        : std::min(model_.max_head_rows(), model_.device().chip().max_prompt_rows);
   size_t sum = 0;
-  for (const uint32_t chunk : chunks) {
+  for (const uint32_t chunk : request.chunks) {
     if (chunk == 0 || chunk > most)
       throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " +
                           std::to_string(most));
     sum += chunk;
   }
-  if (sum != tokens.size())
+  if (!request.chunks.empty() && (sum != request.tokens.size() || request.first != 0))
     throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " +
-                        std::to_string(tokens.size()) + " tokens");
-  auto task = std::make_shared<LogitsTask>(std::move(tokens), std::move(chunks), generated,
-                                           model_.arch().vocab_size);
+                        std::to_string(request.tokens.size()) + " tokens");
+  auto task = std::make_shared<LogitsTask>(std::move(request), model_.arch().vocab_size);
   enqueue(logits_queue_, task);
   return task;
+}
+
+void Scheduler::cut(const std::shared_ptr<Generation>& generation, uint32_t n_tokens) {
+  if (getpid() != process_) return;  // mutex_ may be locked for ever
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return;
+    cuts_.push_back({generation, n_tokens});
+  }
+  wake_.notify_one();
 }
 
 void Scheduler::run() {
   while (wait_for_work()) {
     try {
+      apply_cuts();
       drop_cancelled();
       admit();
       if (!active_.empty()) generate_step();
@@ -170,8 +185,8 @@ void Scheduler::run() {
 bool Scheduler::wait_for_work() {
   std::unique_lock lock(mutex_);
   wake_.wait(lock, [&] {
-    return stopping_ || !queue_.empty() || !logits_queue_.empty() || !active_.empty() ||
-           active_logits_;
+    return stopping_ || !queue_.empty() || !logits_queue_.empty() || !cuts_.empty() ||
+           !active_.empty() || active_logits_;
   });
   return !stopping_;
 }
@@ -179,12 +194,12 @@ bool Scheduler::wait_for_work() {
 void Scheduler::fail_everything(std::exception_ptr error) {
   for (Active& active : active_) {
     active.generation->fail(error);
-    release(active.sequence);
+    cache_.discard(active.sequence);  // what a failed step left in it, nobody knows
   }
   active_.clear();
   if (active_logits_) {
     active_logits_->task->fail(error);
-    release(active_logits_->sequence);
+    cache_.discard(active_logits_->sequence);
     active_logits_.reset();
   }
   recompose_ = true;
@@ -196,29 +211,45 @@ void Scheduler::fail_everything(std::exception_ptr error) {
   logits_queue_.clear();
 }
 
-void Scheduler::release(uint32_t sequence) {
-  model_.sequences().release(model_.cache().groups(), sequence);
+void Scheduler::apply_cuts() {
+  std::vector<Cut> cuts;
+  {
+    const std::lock_guard lock(mutex_);
+    cuts.swap(cuts_);
+    for (const Cut& cut : cuts)  // of those that stepped back
+      std::erase(queue_, cut.generation);
+  }
+  for (const Cut& cut : cuts) {
+    const uint32_t n_kept = cut.generation->prompt_tokens() + cut.n_tokens;
+    const auto active = std::ranges::find(active_, cut.generation, &Active::generation);
+    if (active != active_.end()) {
+      cache_.end(active->sequence, n_kept);
+      active_.erase(active);
+      recompose_ = true;
+    } else {
+      cache_.shorten(cut.generation->id, n_kept);
+    }
+    cut.generation->finish(FinishReason::stop);
+  }
 }
 
 void Scheduler::drop_cancelled() {
-  const auto gone = std::remove_if(active_.begin(), active_.end(), [&](Active& active) {
+  const size_t gone = std::erase_if(active_, [&](Active& active) {
     if (!active.generation->is_cancelled()) return false;
     active.generation->finish(FinishReason::cancelled);
-    release(active.sequence);
+    cache_.end(active.sequence, kNone);
     return true;
   });
-  if (gone != active_.end()) {
-    active_.erase(gone, active_.end());
-    recompose_ = true;
-  }
+  if (gone > 0) recompose_ = true;
   if (active_logits_ && active_logits_->task->is_cancelled()) {
     active_logits_->task->finish(FinishReason::cancelled);
-    release(active_logits_->sequence);
+    cache_.end(active_logits_->sequence, kNone);
     active_logits_.reset();
   }
 }
 
-// Takes from the queues, in order, what there are sequences and pages for.
+// Takes from the queues, in the order of arrival, what there are sequences and pages for. Prompts
+// run one after the other: the second may begin like the first, which is in the cache then.
 void Scheduler::admit() {
   const std::lock_guard lock(mutex_);
   const auto drop_if_cancelled = [](const auto& task) {
@@ -228,79 +259,145 @@ void Scheduler::admit() {
   };
   std::erase_if(queue_, drop_if_cancelled);
   std::erase_if(logits_queue_, drop_if_cancelled);
-  while (!queue_.empty() && admit(queue_.front())) queue_.pop_front();
-  if (!active_logits_ && !logits_queue_.empty() && admit(logits_queue_.front()))
-    logits_queue_.pop_front();
+  bool room = true;
+  const auto admit_from = [&](auto& queue, bool possible) {
+    if (!room || queue.empty() || !possible) return;
+    room = admit(queue.front());
+    if (room) queue.pop_front();
+  };
+  const bool logits_first =
+      !queue_.empty() && !logits_queue_.empty() && logits_queue_.front()->id < queue_.front()->id;
+  if (logits_first) admit_from(logits_queue_, !active_logits_);
+  admit_from(queue_, std::ranges::none_of(
+                         active_, [&](const Active& active) { return has_prompt_left(active); }));
+  admit_from(logits_queue_, !active_logits_);
   someone_waits_ = active_logits_ || !queue_.empty() || !logits_queue_.empty();
 }
 
 bool Scheduler::admit(const std::shared_ptr<Generation>& generation) {
-  const GenerateRequest& request = generation->request();
-  const auto positions = static_cast<uint32_t>(request.prompt.size()) + request.max_tokens - 1;
+  std::vector<uint32_t> tokens =
+      generation->request().prompt;  // and what it had before it stepped back
+  tokens.insert(tokens.end(), generation->tokens().begin(), generation->tokens().end());
+  const auto n_tokens = static_cast<uint32_t>(tokens.size());
+  // With the page that the next token may need, or it would step back at once.
+  const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*generation));
   const std::optional<uint32_t> sequence =
-      model_.sequences().take(model_.cache().groups(), positions);
+      cache_.begin(generation->id, tokens, n_positions, n_tokens);
   if (!sequence) return false;
-  active_.push_back(
-      {.generation = generation, .sequence = *sequence, .record = make_record(request)});
+  const uint32_t n_cached = model_.sequences()[*sequence].n_done;
+  if (generation->tokens().empty()) generation->set_cached_tokens(n_cached);
+  generation->set_prompt_tokens_done(n_cached);
+  const auto older = [&](const Active& other) { return other.generation->id < generation->id; };
+  active_.insert(std::ranges::find_if_not(active_, older),
+                 {.generation = generation,
+                  .sequence = *sequence,
+                  .record = make_record(generation->request())});
   recompose_ = true;
   return true;
 }
 
 bool Scheduler::admit(const std::shared_ptr<LogitsTask>& task) {
-  const std::optional<uint32_t> sequence = model_.sequences().take(
-      model_.cache().groups(), static_cast<uint32_t>(task->tokens().size()));
+  const LogitsRequest& request = task->request();
+  const std::optional<uint32_t> sequence = cache_.begin(
+      task->id, request.tokens, static_cast<uint32_t>(request.tokens.size()), request.first);
   if (!sequence) return false;
   active_logits_ = std::make_unique<ActiveLogits>(
       ActiveLogits{.task = task, .sequence = *sequence, .record = make_record({})});
   return true;
 }
 
-// What the device must know of a sequence before its first row.
-void Scheduler::send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record,
-                              std::span<const uint32_t> tokens) {
-  const SequenceStore& store = model_.sequences();
-  step.update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
-  step.update(store.log(sequence, 0), std::as_bytes(tokens));
-  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
-    step.update(store.page_table(group, sequence),
-                std::as_bytes(store.page_numbers(group, sequence)));
+bool Scheduler::has_prompt_left(const Active& active) const {
+  const Sequence& sequence = model_.sequences()[active.sequence];
+  return !active.is_known || sequence.n_done < active.generation->prompt_tokens() ||
+         sequence.n_done + 1 < sequence.tokens.size();
 }
 
-Row Scheduler::row_of(const Active& active, uint32_t position) {
+// Takes the pages that the next submission needs. Older generations come first: for them, younger
+// ones step back. The oldest never does, unless it is for logits, which end by themselves.
+void Scheduler::grow() {
+  const uint32_t most_steps = std::max(1u, model_.device().chip().chain_steps);
+  for (size_t i = 0; i < active_.size(); ++i) {
+    if (has_prompt_left(active_[i])) continue;
+    const Sequence& sequence = model_.sequences()[active_[i].sequence];
+    const uint32_t n_positions =
+        std::min(sequence.n_done + most_steps, most_positions(*active_[i].generation));
+    while (i < active_.size() && !cache_.extend(active_[i].sequence, n_positions))
+      step_back(active_.end() - 1);
+    if (i < active_.size() && sequence.pages[0].size() > active_[i].n_pages_known)
+      recompose_ = true;
+  }
+}
+
+void Scheduler::step_back(std::vector<Active>::iterator active) {
+  cache_.end(active->sequence, kNone);
+  const std::shared_ptr<Generation> generation = std::move(active->generation);
+  active_.erase(active);
+  recompose_ = true;
+  const std::lock_guard lock(mutex_);
+  const auto older = [&](const auto& other) { return other->id < generation->id; };
+  queue_.insert(std::ranges::find_if_not(queue_, older), generation);
+}
+
+// What the device must know of a sequence before its first row.
+void Scheduler::send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record) {
+  const SequenceStore& store = model_.sequences();
+  step.update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
+  step.update(store.log(sequence, 0), std::as_bytes(std::span(store[sequence].tokens)));
+  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
+    step.update(store.page_table(group, sequence),
+                std::as_bytes(std::span(store[sequence].pages[group])));
+}
+
+void Scheduler::send_new_pages(Active& active) {
+  const SequenceStore& store = model_.sequences();
+  const Sequence& sequence = store[active.sequence];
+  const size_t known = std::exchange(active.n_pages_known, sequence.pages[0].size());
+  if (known == active.n_pages_known) return;
+  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
+    step_.update(store.page_table(group, active.sequence, static_cast<uint32_t>(known)),
+                 std::as_bytes(std::span(sequence.pages[group]).subspan(known)));
+}
+
+Row Scheduler::row_of(const Active& active, uint32_t position) const {
   const Generation& generation = *active.generation;
   Row row{};
   row.sequence = active.sequence;
   row.position = position;
   row.kv_length = position + 1;
-  row.draw = active.n_generated;
+  row.draw = static_cast<uint32_t>(generation.tokens().size());
   row.adapter = kNone;
-  row.last_position = generation.prompt_tokens() + generation.request().max_tokens - 2;
+  row.last_position = most_positions(generation) - 1;
   return row;
 }
 
 void Scheduler::compose() {
   step_.clear();
   for (Active& active : active_) {
-    if (!is_generating(active)) continue;
-    Row row = row_of(active, active.generation->prompt_tokens() + active.n_generated - 1);
+    active.is_generating = !has_prompt_left(active);
+    active.row = kNone;
+    if (!active.is_generating) continue;
+    Row row = row_of(active, model_.sequences()[active.sequence].n_done);
     row.flags = kRowActive | kRowChained;
     active.row = step_.add_generated(row);
+    send_new_pages(active);
   }
-  uint32_t budget = step_.empty() ? model_.device().chip().max_prompt_rows
-                                  : model_.device().chip().max_mixed_rows;
+  const uint32_t budget = step_.empty() ? model_.device().chip().max_prompt_rows
+                                        : model_.device().chip().max_mixed_rows;
   for (Active& active : active_) {
-    if (is_generating(active) || budget == 0) continue;
-    const Generation& generation = *active.generation;
-    if (active.n_prompt_done == 0)
-      send_sequence(step_, active.sequence, active.record, generation.request().prompt);
-    const uint32_t n_rows = std::min(budget, generation.prompt_tokens() - active.n_prompt_done);
-    const bool last = active.n_prompt_done + n_rows == generation.prompt_tokens();
-    const uint32_t first = step_.add_prompt(row_of(active, active.n_prompt_done), n_rows,
+    if (active.is_generating) continue;
+    Sequence& sequence = model_.sequences()[active.sequence];
+    if (!std::exchange(active.is_known, true)) {
+      send_sequence(step_, active.sequence, active.record);
+      active.n_pages_known = sequence.pages[0].size();
+    }
+    const auto n_left = static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done;
+    const uint32_t n_rows = std::min(budget, n_left);
+    const bool last = n_rows == n_left;
+    const uint32_t first = step_.add_prompt(row_of(active, sequence.n_done), n_rows,
                                             last ? Step::Logits::last : Step::Logits::none, last);
-    active.row = last ? first + n_rows - 1 : kNone;
-    active.n_prompt_done += n_rows;
-    budget -= n_rows;
-    if (active.n_prompt_done == n_rows) break;  // one new sequence per step: the updates' size
+    if (last) active.row = first + n_rows - 1;
+    sequence.n_done += n_rows;
+    break;  // there is only one: see admit()
   }
 }
 
@@ -311,19 +408,23 @@ void Scheduler::await(Ticket ticket) {
 }
 
 void Scheduler::generate_step() {
+  grow();
+  if (active_.empty()) return;
   if (recompose_) compose();
   // Prompt rows move on by more than one position, and whoever waits to come in waits for this.
-  const bool pure = step_.n_generated() > 0 && step_.n_generated() == step_.n_head_rows();
+  const bool pure = step_.n_generated() > 0 && step_.n_generated() == step_.n_rows();
   const uint32_t steps = pure && !someone_waits_ ? model_.device().chip().chain_steps : 1;
   await(step_.submit(model_.device(), steps, true, !recompose_));
-  for (Active& active : active_) active.generation->set_prompt_tokens_done(active.n_prompt_done);
   // The same rows go on unless a prompt was among them or somebody came or left.
   recompose_ = !pure;
   std::erase_if(active_, [&](Active& active) {
+    Sequence& sequence = model_.sequences()[active.sequence];
+    active.generation->set_prompt_tokens_done(sequence.n_done);
     if (active.row == kNone) return false;
     for (uint32_t step = 0; step < steps; ++step) {
+      sequence.n_done += active.is_generating;
       if (take_token(active)) continue;
-      release(active.sequence);
+      cache_.end(active.sequence, kNone);
       recompose_ = true;
       return true;
     }
@@ -333,16 +434,18 @@ void Scheduler::generate_step() {
 
 bool Scheduler::take_token(Active& active) {
   Generation& generation = *active.generation;
+  std::vector<uint32_t>& tokens = model_.sequences()[active.sequence].tokens;
   uint32_t token = kNone;
-  const uint32_t position = generation.prompt_tokens() + active.n_generated;
-  model_.device().read(model_.sequences().log(active.sequence, position),
-                       std::as_writable_bytes(std::span(&token, 1)));
+  model_.device().read(
+      model_.sequences().log(active.sequence, static_cast<uint32_t>(tokens.size())),
+      std::as_writable_bytes(std::span(&token, 1)));
   if (is_stop(generation.request(), token)) {
     generation.finish(FinishReason::stop);
     return false;
   }
+  tokens.push_back(token);
   generation.publish(token);
-  if (++active.n_generated < generation.request().max_tokens) return true;
+  if (generation.tokens().size() < generation.request().max_tokens) return true;
   generation.finish(FinishReason::length);
   return false;
 }
@@ -350,31 +453,45 @@ bool Scheduler::take_token(Active& active) {
 void Scheduler::logits_step() {
   ActiveLogits& active = *active_logits_;
   LogitsTask& task = *active.task;
-  const uint32_t n_rows = task.chunks()[active.chunk];
+  const LogitsRequest& request = task.request();
+  Sequence& sequence = model_.sequences()[active.sequence];
+  const ChipConfig& chip = model_.device().chip();
+  const uint32_t first = sequence.n_done;
+  const auto n_left = static_cast<uint32_t>(request.tokens.size()) - first;
+  const bool wanted = first >= request.first;
+  uint32_t n_rows = 0;
+  if (!request.chunks.empty())
+    n_rows = request.chunks[active.chunk++];
+  else if (wanted)
+    n_rows = std::min({n_left, model_.max_head_rows(), chip.max_prompt_rows});
+  else
+    n_rows = std::min(request.first - first,
+                      active_.empty() ? chip.max_prompt_rows : chip.max_mixed_rows);
   logits_step_.clear();
-  if (active.n_done == 0)
-    send_sequence(logits_step_, active.sequence, active.record, task.tokens());
+  if (!std::exchange(active.is_known, true))
+    send_sequence(logits_step_, active.sequence, active.record);
   Row row{};
   row.sequence = active.sequence;
-  row.position = active.n_done;
+  row.position = first;
   row.adapter = kNone;
   row.last_position = kNone;
-  if (task.generated()) {
+  if (request.generated) {
     for (uint32_t i = 0; i < n_rows; ++i, ++row.position) {
       row.kv_length = row.position + 1;
       row.flags = kRowActive;
       logits_step_.add_generated(row);
     }
   } else {
-    logits_step_.add_prompt(row, n_rows, Step::Logits::all, false);
+    logits_step_.add_prompt(row, n_rows, wanted ? Step::Logits::all : Step::Logits::none, false);
   }
   await(logits_step_.submit(model_.device(), 1, false, false));
   recompose_ = true;  // the device's rows are this step's now
-  model_.device().read(model_.logits(), std::as_writable_bytes(task.logits(active.n_done, n_rows)));
-  active.n_done += n_rows;
-  if (++active.chunk < task.chunks().size()) return;
+  if (wanted)
+    model_.device().read(model_.logits(), std::as_writable_bytes(task.logits(first, n_rows)));
+  sequence.n_done += n_rows;
+  if (n_rows < n_left) return;
   task.finish(FinishReason::length);
-  release(active.sequence);
+  cache_.end(active.sequence, kNone);
   active_logits_.reset();
 }
 

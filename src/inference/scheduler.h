@@ -1,6 +1,7 @@
 // The scheduler's thread is the only one that submits. It takes requests in the order in which they
-// came, gives each a sequence with every page that it may come to need, and runs what is under way
-// together: one row for each generation, beside them a piece of a prompt.
+// came and runs what is under way together: one row for each generation, beside them a piece of a
+// prompt. Pages are taken as texts grow. Where there are none left, the youngest generation steps
+// back and goes on, from what is then still in the cache, when an older one has made room.
 #pragma once
 
 #include <sys/types.h>
@@ -12,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "cache/sequence_cache.h"
 #include "inference/generation.h"
 #include "inference/model.h"
 #include "inference/step.h"
@@ -20,8 +22,9 @@ namespace akunu {
 
 class Scheduler {
  public:
-  // The model must outlive the scheduler.
-  explicit Scheduler(Model& model);
+  // The model must outlive the scheduler. `prefix_cache`: prompts that begin like an earlier text
+  // use what is left of it in the cache.
+  explicit Scheduler(Model& model, bool prefix_cache = true);
   ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -32,10 +35,10 @@ class Scheduler {
   // Both throw ArgumentError, ContextOverflowError or DeviceError before any work. max_tokens is
   // cut at what the context holds: a caller who wants to know compares it with `most_tokens`.
   std::shared_ptr<Generation> generate(GenerateRequest request);
-  // `chunks` empty: as large as the device likes. `generated`: the rows run the kernels of
-  // generated tokens, at most kMaxFewRows of them in a chunk.
-  std::shared_ptr<LogitsTask> logits(std::vector<uint32_t> tokens, std::vector<uint32_t> chunks,
-                                     bool generated);
+  std::shared_ptr<LogitsTask> logits(LogitsRequest request);
+  // The text of a generation ends after `n_tokens` of those it published: it is over, and nothing
+  // that came later stays in the cache. May be called when it is over already.
+  void cut(const std::shared_ptr<Generation>& generation, uint32_t n_tokens);
 
   // Tokens that can follow a prompt of this length: one more than there are positions left, since
   // the last one is chosen but never read.
@@ -50,8 +53,9 @@ class Scheduler {
     std::shared_ptr<Generation> generation;
     uint32_t sequence = 0;
     SequenceRecord record = {};
-    uint32_t n_prompt_done = 0;  // positions of the prompt that are in the cache or in this step
-    uint32_t n_generated = 0;    // tokens chosen so far
+    bool is_known = false;       // to the device: record, log, and page tables
+    size_t n_pages_known = 0;    // of the sequence's pages
+    bool is_generating = false;  // its row in the step under way is not a prompt's
     uint32_t row = kNone;        // its row with logits in the step under way
   };
   // A logits task that has a sequence.
@@ -59,8 +63,12 @@ class Scheduler {
     std::shared_ptr<LogitsTask> task;
     uint32_t sequence = 0;
     SequenceRecord record = {};
-    uint32_t n_done = 0;
+    bool is_known = false;
     size_t chunk = 0;
+  };
+  struct Cut {
+    std::shared_ptr<Generation> generation;
+    uint32_t n_tokens = 0;
   };
 
   void check(const std::vector<uint32_t>& tokens) const;
@@ -70,22 +78,26 @@ class Scheduler {
 
   void run();
   bool wait_for_work();
+  void apply_cuts();
   void drop_cancelled();
   void admit();
   bool admit(const std::shared_ptr<Generation>& generation);
   bool admit(const std::shared_ptr<LogitsTask>& task);
-  void send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record,
-                     std::span<const uint32_t> tokens);
+  void grow();
+  void step_back(std::vector<Active>::iterator active);
+  void send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record);
+  void send_new_pages(Active& active);
   void compose();
   void generate_step();
   void logits_step();
-  static Row row_of(const Active& active, uint32_t position);
+  Row row_of(const Active& active, uint32_t position) const;
   bool take_token(Active& active);  // false: the generation is over
-  void release(uint32_t sequence);
   void await(Ticket ticket);
   void fail_everything(std::exception_ptr error);
-  bool is_generating(const Active& active) const {
-    return active.n_prompt_done == active.generation->prompt_tokens() && active.n_generated > 0;
+  bool has_prompt_left(const Active& active) const;
+  // Positions that a sequence comes to have at most: the last token is chosen but never run.
+  static uint32_t most_positions(const Generation& generation) {
+    return generation.prompt_tokens() + generation.request().max_tokens - 1;
   }
 
   Model& model_;
@@ -95,11 +107,14 @@ class Scheduler {
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Generation>> queue_;
   std::deque<std::shared_ptr<LogitsTask>> logits_queue_;
+  std::vector<Cut> cuts_;
+  uint64_t n_tasks_ = 0;
   bool stopping_ = false;
   std::once_flag stopped_;
 
   // Everything below belongs to the scheduler's thread.
-  std::vector<Active> active_;
+  SequenceCache cache_;
+  std::vector<Active> active_;  // oldest first
   std::unique_ptr<ActiveLogits> active_logits_;
   Step step_;
   Step logits_step_;

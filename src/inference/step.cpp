@@ -7,7 +7,7 @@ namespace akunu {
 Step::Step(const Model& model) : model_(model) {
   rows_.reserve(model.max_rows());
   spans_.reserve(model.max_rows());
-  updates_.reserve(8);  // a record, a log and a few page tables
+  updates_.reserve(model.max_updates());
 }
 
 void Step::clear() {

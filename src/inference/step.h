@@ -26,7 +26,7 @@ class Step {
   enum class Logits : uint8_t { none, last, all };
   uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last);
 
-  uint32_t n_head_rows() const { return n_head_rows_; }
+  uint32_t n_rows() const { return static_cast<uint32_t>(rows_.size()); }
   uint32_t n_generated() const { return n_generated_; }
 
   // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has

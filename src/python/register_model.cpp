@@ -58,8 +58,8 @@ const char* name_of(FinishReason reason) {
 
 class NativeGeneration {
  public:
-  explicit NativeGeneration(std::shared_ptr<Generation> generation)
-      : generation_(std::move(generation)) {}
+  NativeGeneration(std::shared_ptr<Generation> generation, const std::shared_ptr<Engine>& engine)
+      : generation_(std::move(generation)), engine_(engine) {}
   ~NativeGeneration() { generation_->cancel(); }  // nobody will take what is left
   NativeGeneration(const NativeGeneration&) = delete;
   NativeGeneration& operator=(const NativeGeneration&) = delete;
@@ -82,9 +82,15 @@ class NativeGeneration {
   }
   const Generation& get() const { return *generation_; }
   void cancel() { generation_->cancel(); }
+  // The text ends after this many tokens, and so does what stays in the cache.
+  void cut(uint32_t n_tokens) {
+    if (const std::shared_ptr<Engine> engine = engine_.lock())
+      engine->scheduler->cut(generation_, n_tokens);
+  }
 
  private:
   std::shared_ptr<Generation> generation_;
+  std::weak_ptr<Engine> engine_;
   pid_t process_ = getpid();
 };
 
@@ -92,36 +98,36 @@ class NativeModel {
  public:
   NativeModel(const std::filesystem::path& path, const std::string& device,
               std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-              std::optional<uint64_t> kv_memory)
+              std::optional<uint64_t> kv_memory, bool prefix_cache)
       : engine_(std::make_shared<Engine>()) {
     const LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     const py::gil_scoped_release release;
     engine_->model =
         Model::load(path.string(), create_device(device, {.threads = threads}), options);
-    engine_->scheduler = std::make_unique<Scheduler>(*engine_->model);
+    engine_->scheduler = std::make_unique<Scheduler>(*engine_->model, prefix_cache);
   }
 
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
                                           std::vector<uint32_t> stop_ids,
                                           const SamplingSettings& sampling) {
+    const std::shared_ptr<Engine> engine = this->engine();
     return std::make_unique<NativeGeneration>(
-        engine()->scheduler->generate({.prompt = to_vector(tokens),
-                                       .max_tokens = max_tokens,
-                                       .stop_ids = std::move(stop_ids),
-                                       .sampling = sampling}));
+        engine->scheduler->generate({.prompt = to_vector(tokens),
+                                     .max_tokens = max_tokens,
+                                     .stop_ids = std::move(stop_ids),
+                                     .sampling = sampling}),
+        engine);
   }
 
-  py::array_t<float> logits(const Tokens& tokens, std::vector<uint32_t> chunks,
-                            const std::string& roles) {
-    if (roles != "prompt" && roles != "generated")
-      throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
+  // float32 [n - first, vocab_size]
+  py::array_t<float> logits(LogitsRequest request) {
     const std::shared_ptr<Engine> engine = this->engine();
     const auto vocab_size = static_cast<py::ssize_t>(engine->model->arch().vocab_size);
-    if (tokens.size() == 0)
+    const auto n_rows = static_cast<py::ssize_t>(request.tokens.size() - request.first);
+    if (request.tokens.empty())
       return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
-    const std::shared_ptr<LogitsTask> task =
-        engine->scheduler->logits(to_vector(tokens), std::move(chunks), roles == "generated");
+    const std::shared_ptr<LogitsTask> task = engine->scheduler->logits(std::move(request));
     for (bool done = false; !done;) {
       if (PyErr_CheckSignals() != 0) {
         task->cancel();
@@ -133,8 +139,7 @@ class NativeModel {
     auto* values = new std::vector<float>(task->take());
     const py::capsule owner(
         values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
-    return py::array_t<float>(py::array::ShapeContainer{tokens.size(), vocab_size}, values->data(),
-                              owner);
+    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, values->data(), owner);
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.
@@ -190,6 +195,7 @@ void register_model(py::module_& m) {
   py::class_<NativeGeneration>(m, "Generation")
       .def("next", &NativeGeneration::next, py::arg("timeout_ms"))
       .def("cancel", &NativeGeneration::cancel)
+      .def("cut", &NativeGeneration::cut, py::arg("n_tokens"))
       .def_property_readonly("finish_reason",
                              [](const NativeGeneration& g) { return name_of(g.get().reason()); })
       .def_property_readonly("prompt_tokens",
@@ -211,9 +217,9 @@ void register_model(py::module_& m) {
 
   py::class_<NativeModel>(m, "NativeModel")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>>(),
+                    uint32_t, const std::string&, std::optional<uint64_t>, bool>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
-           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"))
+           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"))
       .def(
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
@@ -238,12 +244,25 @@ void register_model(py::module_& m) {
           py::arg("penalty_window"), py::arg("seed"), py::arg("choice"))
       .def(
           "logits",
-          [](NativeModel& model, const Tokens& tokens) {
-            return model.logits(tokens, {}, "prompt");
+          [](NativeModel& model, const Tokens& tokens, uint32_t first) {
+            return model.logits(
+                {.tokens = to_vector(tokens), .first = first, .chunks = {}, .generated = false});
           },
-          py::arg("tokens"))
-      .def("logits_chunked", &NativeModel::logits, py::arg("tokens"), py::arg("chunks"),
-           py::arg("roles") = "prompt")
+          py::arg("tokens"), py::arg("first") = 0)
+      .def(
+          "logits_chunked",
+          [](NativeModel& model, const Tokens& tokens, std::vector<uint32_t> chunks,
+             const std::string& roles) {
+            if (roles != "prompt" && roles != "generated")
+              throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
+            if (roles == "generated" && chunks.empty())
+              throw ArgumentError("rows that count as generated need chunks");
+            return model.logits({.tokens = to_vector(tokens),
+                                 .first = 0,
+                                 .chunks = std::move(chunks),
+                                 .generated = roles == "generated"});
+          },
+          py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt")
       .def("close", &NativeModel::close)
       .def(
           "labels",

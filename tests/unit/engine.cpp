@@ -53,7 +53,8 @@ std::vector<uint32_t> collect(Generation& generation) {
 
 std::vector<float> logits_of(Engine& engine, const std::vector<uint32_t>& tokens,
                              const std::vector<uint32_t>& chunks, bool generated) {
-  const std::shared_ptr<LogitsTask> task = engine.scheduler.logits(tokens, chunks, generated);
+  const std::shared_ptr<LogitsTask> task = engine.scheduler.logits(
+      {.tokens = tokens, .first = 0, .chunks = chunks, .generated = generated});
   check(task->wait(kWait), "logits arrive");
   return task->take();
 }
@@ -223,13 +224,14 @@ void test_no_allocation(const std::string& path) {
   Device& device = engine.model->device();
   SequenceStore& store = engine.model->sequences();
   const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->arch().vocab_size);
-  const std::optional<uint32_t> sequence = store.take(engine.model->cache().groups(), 1024);
+  SequenceCache cache(engine.model->cache(), store, true);
+  const std::optional<uint32_t> sequence = cache.begin(1, tokens, 1024, 0);
   SequenceRecord record{};
   record.version = kSequenceRecordVersion;
   record.top_p = record.repetition_penalty = 1;
   device.write(store.record(*sequence), std::as_bytes(std::span(&record, 1)));
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
-  device.write(store.page_table(0, *sequence), std::as_bytes(store.page_numbers(0, *sequence)));
+  device.write(store.page_table(0, *sequence), std::as_bytes(std::span(store[*sequence].pages[0])));
 
   Step step(*engine.model);
   uint32_t status = 0;
@@ -258,7 +260,7 @@ void test_no_allocation(const std::string& path) {
   check(count_allocations([&] { steps(20, true); }) == 0,
         "256 steps of many rows allocate nothing");
   check(status == kStatusOk, "and report nothing");
-  store.release(engine.model->cache().groups(), *sequence);
+  cache.discard(*sequence);
 
   const auto generation =
       engine.scheduler.generate({.prompt = make_tokens(10, 1000),

@@ -1,0 +1,65 @@
+// Who has which pages: the sequences under way, and those that ended and are kept because a later
+// request may begin alike. A request takes over the longest prefix that any of them has: whole pages
+// are shared, a partly filled one is copied. What is kept costs nothing: it gives its pages back,
+// the least recently used first and from its end, whenever somebody needs one.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "cache/pages.h"
+#include "cache/sequences.h"
+
+namespace akunu {
+
+// For one thread, and only while no submission is in flight.
+class SequenceCache {
+ public:
+  // Both must outlive this. `keep`: sequences that ended are kept.
+  SequenceCache(KvCache& cache, SequenceStore& store, bool keep);
+
+  // A slot for a sequence that begins with `tokens`, with pages for `n_positions`. Its n_done says
+  // how many positions it took over: at most `most_reused`, and never all of `tokens`, since the
+  // last one's logits are wanted. Nothing, and nothing changed, where slots or pages are short.
+  std::optional<uint32_t> begin(uint64_t id, std::span<const uint32_t> tokens, uint32_t n_positions,
+                                uint32_t most_reused);
+  // Makes it that the slot has pages for `n_positions`; false where there are no pages left.
+  bool extend(uint32_t slot, uint32_t n_positions);
+  // Frees the slot and keeps the sequence, of which at most `n_kept` tokens.
+  void end(uint32_t slot, uint32_t n_kept);
+  // Frees the slot and forgets the sequence.
+  void discard(uint32_t slot);
+  // Of a sequence that is kept, forgets what comes after `n_kept` tokens.
+  void shorten(uint64_t id, uint32_t n_kept);
+
+  size_t n_kept() const { return kept_.size(); }
+
+ private:
+  struct Source {
+    const Sequence* sequence = nullptr;
+    std::optional<size_t> kept;  // its index in kept_, unless it is under way
+    uint32_t n_positions = 0;    // of it that fit
+  };
+
+  std::vector<CacheGroup>& groups() { return cache_.groups(); }
+  uint32_t n_free();
+  uint32_t n_available(const Source& source);
+  Source find(std::span<const uint32_t> tokens, uint32_t most_reused) const;
+  void share(const Source& source, Sequence& with);
+  bool own_last_page(Sequence& sequence);
+  bool add_page(Sequence& sequence);
+  bool evict_page();
+  void cut(Sequence& sequence, uint32_t n_tokens);
+  void keep(Sequence&& sequence);
+  void drop(size_t kept_index);
+  void touch(size_t kept_index);
+
+  KvCache& cache_;
+  SequenceStore& store_;
+  const size_t most_kept_;
+  std::vector<Sequence> kept_;             // least recently used first
+  std::vector<uint32_t> kept_references_;  // per page, scratch of n_available
+};
+
+}  // namespace akunu
