@@ -21,12 +21,14 @@ namespace {
 constexpr std::chrono::milliseconds kWait{600'000};  // a sanitizer on a busy machine takes its time
 
 struct Engine {
-  Engine(const std::string& path, uint32_t threads, uint32_t context = 1024)
-      : Engine(path, create_device("cpu", {.threads = threads}), context) {}
-  Engine(const std::string& path, std::shared_ptr<Device> device, uint32_t context = 1024)
+  Engine(const std::string& path, uint32_t threads, uint32_t context = 1024,
+         bool prefix_cache = true)
+      : Engine(path, create_device("cpu", {.threads = threads}), context, prefix_cache) {}
+  Engine(const std::string& path, std::shared_ptr<Device> device, uint32_t context = 1024,
+         bool prefix_cache = true)
       : model(
             Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
-        scheduler(*model) {}
+        scheduler(*model, prefix_cache) {}
   std::unique_ptr<Model> model;
   Scheduler scheduler;
 };
@@ -218,6 +220,99 @@ void test_queue_and_close(const std::string& path) {
         "closing a model ends what is under way with an error");
 }
 
+// A prompt that begins like an earlier text gives the logits of one that does not, bit for bit.
+void test_prefixes(const std::string& path) {
+  Engine cold(path, 2);
+  Engine warm(path, 2);
+  const uint32_t vocab_size = cold.model->arch().vocab_size;
+  for (const uint32_t n_shared : {1u, 100u, 255u, 256u, 257u, 300u, 512u}) {
+    std::vector<uint32_t> tokens = make_tokens(n_shared, vocab_size, n_shared);
+    const auto first = warm.scheduler.generate(
+        {.prompt = tokens, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
+    collect(*first);
+    check(first->cached_tokens() <= 2, "random tokens share no more than the first few");
+    const std::vector<uint32_t> rest = make_tokens(40, vocab_size, n_shared + 1);
+    tokens.insert(tokens.end(), rest.begin(), rest.end());
+    const auto second = warm.scheduler.generate(
+        {.prompt = tokens, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
+    collect(*second);
+    check(second->cached_tokens() >= n_shared, "a prefix is taken over");
+    const auto last = static_cast<uint32_t>(tokens.size()) - 1;
+    const auto task =
+        warm.scheduler.logits({.tokens = tokens, .first = last, .chunks = {}, .generated = false});
+    check(task->wait(kWait), "logits arrive");
+    const std::vector<float> expected = logits_of(cold, tokens, {}, false);
+    check(same_bits(task->take(), {expected.end() - vocab_size, expected.end()}),
+          "logits after a prefix from the cache are those without");
+  }
+}
+
+// Open-ended texts run side by side in a pool that holds one of them, also while others come and
+// go: each is the one alone, each ends.
+void test_side_by_side(const std::string& path, bool prefix_cache, uint32_t chain_steps) {
+  const auto device =
+      std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, chain_steps);
+  Engine engine(path, device, 600, prefix_cache);
+  constexpr uint32_t n_texts = 5;
+  const auto request = [&](uint32_t i) {
+    // Two families of prompts, alike up to different places around the end of the first page.
+    std::vector<uint32_t> prompt = make_tokens(250 + i, 1000, i % 2);
+    prompt.push_back(i);
+    return GenerateRequest{.prompt = std::move(prompt),
+                           .max_tokens = 1000,
+                           .stop_ids = {},
+                           .sampling = {.temperature = 2.0f, .frequency_penalty = 0.1f, .seed = i}};
+  };
+  std::vector<std::vector<uint32_t>> alone;
+  {
+    Engine other(path, 2, 600, false);
+    for (uint32_t i = 0; i < n_texts; ++i)
+      alone.push_back(collect(*other.scheduler.generate(request(i))));
+  }
+  std::vector<std::thread> callers;
+  std::atomic<int> complete{0};
+  for (uint32_t i = 0; i < n_texts; ++i)
+    callers.emplace_back([&, i] {
+      if (collect(*engine.scheduler.generate(request(i))) == alone[i]) ++complete;
+    });
+  callers.emplace_back([&] {  // gives up at any time
+    for (uint32_t i = 0; i < 20; ++i) {
+      const auto generation = engine.scheduler.generate(request(i % n_texts));
+      std::array<uint32_t, 4> some;
+      const size_t n = generation->next(some, std::chrono::milliseconds(i % 5));
+      if (i % 2 == 0)
+        generation->cancel();
+      else
+        engine.scheduler.cut(generation, static_cast<uint32_t>(n / 2));
+      collect(*generation);
+    }
+  });
+  callers.emplace_back([&] {
+    for (uint32_t i = 0; i < 3; ++i) {
+      const std::vector<uint32_t> tokens = make_tokens(270, 1000, i % 2);
+      const auto task = engine.scheduler.logits(
+          {.tokens = tokens, .first = 269, .chunks = {}, .generated = false});
+      if (task->wait(kWait)) ++complete;
+    }
+  });
+  for (std::thread& caller : callers) caller.join();
+  check(complete == n_texts + 3, "open-ended texts side by side are those alone, and end");
+}
+
+// While a text goes on, a long prompt beside it comes to its end.
+void test_prompt_beside_text(const std::string& path) {
+  Engine engine(path, 2);
+  const auto text = engine.scheduler.generate(
+      {.prompt = {1, 2, 3}, .max_tokens = 700, .stop_ids = {}, .sampling = {.temperature = 2.0f}});
+  std::array<uint32_t, 1> some;
+  text->next(some, kWait);
+  const auto prompt = engine.scheduler.generate(
+      {.prompt = make_tokens(300, 1000), .max_tokens = 1, .stop_ids = {}, .sampling = {}});
+  check(collect(*prompt).size() == 1 && text->completion_tokens() < 700,
+        "a prompt of several steps does not wait for the text beside it");
+  text->cancel();
+}
+
 // 256 steps of each row class, and 256 tokens through the scheduler, allocate nothing.
 void test_no_allocation(const std::string& path) {
   Engine engine(path, 2);
@@ -297,6 +392,11 @@ int main(int argc, char** argv) {
   test_chains(path);
   test_stop_and_limits(path);
   test_queue_and_close(path);
+  test_prefixes(path);
+  test_side_by_side(path, true, 1);
+  test_side_by_side(path, false, 1);
+  test_side_by_side(path, true, 8);
+  test_prompt_beside_text(path);
   test_no_allocation(path);
   return summary();
 }
