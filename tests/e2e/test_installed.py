@@ -26,7 +26,8 @@ def test_the_package_holds_the_model_the_types_and_the_licence() -> None:
     assert "akunu/data/ember-q8_0.gguf" in installed
     assert "akunu/py.typed" in installed
     assert "akunu/_core.pyi" in installed
-    assert any(path.endswith("licenses/LICENSE") for path in installed)
+    for name in ("LICENSE", "THIRD_PARTY_NOTICES.txt"):
+        assert any(path.endswith(f"licenses/{name}") for path in installed)
 
 
 def run_python(program: str) -> str:
