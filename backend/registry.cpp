@@ -4,6 +4,7 @@
 
 #include "core/error.h"
 #include "cpu/cpu_device.h"
+#include "cpu/roofline.h"
 
 namespace akunu {
 namespace {
@@ -11,34 +12,46 @@ namespace {
 struct Backend {
   std::string_view name;
   std::shared_ptr<Device> (*create)(const DeviceOptions& options);
+  Roofline (*measure_roofline)(const DeviceOptions& options);
+  std::vector<Level> (*levels)();
 };
 
 // The fastest first: "auto" takes the first that finds a device.
 constexpr std::array kBackends{
-    Backend{"cpu", create_cpu_device},
+    Backend{"cpu", create_cpu_device, cpu::measure_roofline, cpu::levels},
 };
 
-std::shared_ptr<Device> create_best(const DeviceOptions& options) {
+// Calls `use` with the backend of this name; for "auto" with the first that finds a device.
+template <class Use>
+auto with_backend(std::string_view name, const Use& use) {
+  std::string known;
   for (const Backend& backend : kBackends) {
-    if (&backend == &kBackends.back()) break;
-    try {
-      return backend.create(options);
-    } catch (const DeviceError&) {  // there is none here; the next one, then
+    if (name == "auto") {
+      if (&backend == &kBackends.back()) return use(backend);
+      try {
+        return use(backend);
+      } catch (const DeviceError&) {  // there is none here; the next one, then
+      }
     }
+    if (backend.name == name) return use(backend);
+    known += ", " + std::string(backend.name);
   }
-  return kBackends.back().create(options);
+  throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);
 }
 
 }  // namespace
 
 std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions& options) {
-  if (name == "auto") return create_best(options);
-  std::string known;
-  for (const Backend& backend : kBackends) {
-    if (backend.name == name) return backend.create(options);
-    known += ", " + std::string(backend.name);
-  }
-  throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);
+  return with_backend(name, [&](const Backend& backend) { return backend.create(options); });
+}
+
+Roofline measure_roofline(std::string_view name, const DeviceOptions& options) {
+  return with_backend(name,
+                      [&](const Backend& backend) { return backend.measure_roofline(options); });
+}
+
+std::vector<Level> levels_of(std::string_view name) {
+  return with_backend(name, [](const Backend& backend) { return backend.levels(); });
 }
 
 std::vector<std::string_view> backend_names() {

@@ -16,9 +16,34 @@ struct DeviceOptions {
   std::string isa = {};  // CPU instruction set level; empty: AKUNU_CPU_ISA, or the best there is
 };
 
+// The two limits that a program on a device can come up against, measured.
+struct Roofline {
+  std::string level;
+  uint32_t workers = 0;
+  uint64_t buffer_bytes = 0;               // what was read: beyond every cache
+  double read_bytes_per_second = 0;        // all workers together
+  double float_operations_per_second = 0;  // a multiplication and an addition are two
+  double byte_operations_per_second = 0;   // likewise, of int8 numbers
+};
+
+// A level of kernels that a device may have.
+struct Level {
+  std::string_view name;
+  std::string_view needs;  // "AVX2, FMA and F16C"
+  bool is_available = false;
+};
+
 // `name` is one of backend_names(), or "auto" for the first of them that works here.
 // Throws ArgumentError for another name, DeviceError when the backend finds no device.
 std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions& options = {});
+
+// Takes about two seconds of all that the device has. Throws as create_device, and OutOfMemoryError
+// where there is no room for the buffer.
+Roofline measure_roofline(std::string_view name, const DeviceOptions& options = {});
+
+// The levels of kernels that this build has for a device, the best last. Throws ArgumentError for an
+// unknown name.
+std::vector<Level> levels_of(std::string_view name);
 
 // Those of this build, the fastest first.
 std::vector<std::string_view> backend_names();

@@ -12,6 +12,8 @@ namespace {
 // Where the system doesn't say: what nearly every CPU of the last ten years has at least.
 constexpr uint64_t kUsualLastCache = 4 * 1024 * 1024;
 
+}  // namespace
+
 uint64_t last_cache_bytes() {
 #if defined(_SC_LEVEL3_CACHE_SIZE)
   for (int level : {_SC_LEVEL3_CACHE_SIZE, _SC_LEVEL2_CACHE_SIZE})
@@ -19,8 +21,6 @@ uint64_t last_cache_bytes() {
 #endif
   return kUsualLastCache;
 }
-
-}  // namespace
 
 ChipConfig describe_chip(const IsaChoice& isa, uint32_t workers) {
   ChipConfig chip;

@@ -64,10 +64,11 @@ bool has_avx512() {
 #endif
 
 constexpr std::array kLevels{
-    IsaLevel{"generic", "nothing special", always, find_kernel<Generic>},
+    IsaLevel{"generic", "nothing special", always, find_kernel<Generic>, probes<Generic>},
 #if defined(__x86_64__)
-    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>},
-    IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>},
+    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
+    IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
+             probes<Avx512>},
 #endif
 };
 

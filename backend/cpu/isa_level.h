@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "core/device.h"
+#include "cpu/kernels/probes.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
@@ -18,6 +19,7 @@ struct IsaLevel {
   std::string_view needs;  // "AVX2, FMA and F16C"
   bool (*is_available)();  // asks CPU and operating system
   bool (*find)(const KernelKey& key, Kernel& kernel);
+  Probes (*probes)();
 };
 
 // Every level of this build, the best last.

@@ -9,4 +9,5 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_gguf(m);
   akunu::python::register_kernels(m);
   akunu::python::register_model(m);
+  akunu::python::register_roofline(m);
 }

@@ -8,5 +8,6 @@ void register_errors(pybind11::module_& m);
 void register_gguf(pybind11::module_& m);
 void register_kernels(pybind11::module_& m);
 void register_model(pybind11::module_& m);
+void register_roofline(pybind11::module_& m);
 
 }  // namespace akunu::python

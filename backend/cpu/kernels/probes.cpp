@@ -1,0 +1,87 @@
+// The loops of probes.h. Tiles are the matmuls' own: as many sums as the level has registers for.
+#include "cpu/kernels/probes.h"
+
+#include "cpu/isa/isa.h"
+
+namespace akunu::cpu {
+namespace {
+
+template <class Isa>
+float read(const float* values, uint64_t n) {
+  constexpr uint32_t kChains = 8;
+  static_assert(kProbeStep % (kChains * Isa::kLanes) == 0);
+  typename Isa::Vector sums[kChains];
+  for (uint32_t i = 0; i < kChains; ++i) sums[i] = Isa::zero();
+  for (uint64_t done = 0; done < n; done += kChains * Isa::kLanes)
+    for (uint32_t i = 0; i < kChains; ++i)
+      sums[i] = Isa::add(sums[i], Isa::load(values + done + i * Isa::kLanes));
+  float sum = 0;
+  for (uint32_t i = 0; i < kChains; ++i) sum += Isa::sum_lanes(sums[i]);
+  return sum;
+}
+
+// Numbers whose products stay small and cancel out.
+template <class Number, uint32_t kRows>
+struct Operands {
+  Number rows[kRows][kProbeDepth];
+  Operands() {
+    for (uint32_t r = 0; r < kRows; ++r)
+      for (uint32_t k = 0; k < kProbeDepth; ++k)
+        rows[r][k] = static_cast<Number>((k + r) % 2 == 0 ? 1 : -1);
+  }
+};
+
+template <class Isa>
+uint64_t multiply_floats(uint64_t repeats, float* result) {
+  constexpr uint32_t kRows = Isa::kTileRows, kColumns = Isa::kFloatTileColumns;
+  const Operands<float, kRows> inputs;
+  const Operands<float, kColumns> weights;
+  typename Isa::Vector sums[kRows][kColumns];
+  for (uint32_t r = 0; r < kRows; ++r)
+    for (uint32_t c = 0; c < kColumns; ++c) sums[r][c] = Isa::zero();
+  for (uint64_t i = 0; i < repeats; ++i) {
+    for (uint32_t k = 0; k < kProbeDepth; k += Isa::kLanes) {
+      typename Isa::Vector columns[kColumns];
+      for (uint32_t c = 0; c < kColumns; ++c) columns[c] = Isa::load(weights.rows[c] + k);
+      for (uint32_t r = 0; r < kRows; ++r) {
+        const typename Isa::Vector row = Isa::load(inputs.rows[r] + k);
+        for (uint32_t c = 0; c < kColumns; ++c)
+          sums[r][c] = Isa::multiply_add(row, columns[c], sums[r][c]);
+      }
+    }
+  }
+  *result = 0;
+  for (uint32_t r = 0; r < kRows; ++r)
+    for (uint32_t c = 0; c < kColumns; ++c) *result += Isa::sum_lanes(sums[r][c]);
+  return repeats * 2 * kRows * kColumns * kProbeDepth;
+}
+
+template <class Isa>
+uint64_t multiply_bytes(uint64_t repeats, float* result) {
+  using Columns = typename Isa::Columns;
+  constexpr uint32_t kRows = Columns::kTileRows;
+  const Operands<int8_t, kRows> inputs;
+  typename Columns::Ints codes[8], sums[kRows];
+  for (uint32_t j = 0; j < 8; ++j) codes[j] = Columns::integers(0x01020304u + j);
+  for (uint32_t r = 0; r < kRows; ++r) sums[r] = Columns::integers(0);
+  for (uint64_t i = 0; i < repeats; ++i)
+    for (uint32_t k = 0; k < kProbeDepth; k += 32)
+      for (uint32_t r = 0; r < kRows; ++r)
+        sums[r] = Columns::template dot<15, 8>(sums[r], codes, inputs.rows[r] + k);
+  *result = 0;
+  for (uint32_t r = 0; r < kRows; ++r) {
+    float lanes[Columns::kCount];
+    Columns::store(lanes, Columns::to_float(sums[r]));
+    for (const float lane : lanes) *result += lane;
+  }
+  return repeats * 2 * kRows * Columns::kCount * kProbeDepth;
+}
+
+}  // namespace
+
+template <>
+Probes probes<ThisIsa>() {
+  return {read<ThisIsa>, multiply_floats<ThisIsa>, multiply_bytes<ThisIsa>};
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,24 @@
+// Loops that do nothing but read, or nothing but multiply: what a core can do at most with the
+// words of its level. backend/cpu/roofline times them.
+#pragma once
+
+#include <stdint.h>
+
+namespace akunu::cpu {
+
+struct Probes {
+  // Reads n floats, a multiple of kProbeStep; returns their sum, so that none is left out.
+  float (*read)(const float* values, uint64_t n);
+  // Multiply `kProbeDepth` numbers of a tile's rows and columns, out of the first cache, `repeats`
+  // times. Both return how many multiplications and additions that was, each counted as one.
+  uint64_t (*multiply_floats)(uint64_t repeats, float* result);
+  uint64_t (*multiply_bytes)(uint64_t repeats, float* result);
+};
+
+constexpr uint64_t kProbeStep = 1024;
+constexpr uint32_t kProbeDepth = 512;
+
+template <class Isa>
+Probes probes();
+
+}  // namespace akunu::cpu

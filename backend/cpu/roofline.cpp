@@ -1,0 +1,118 @@
+#include "cpu/roofline.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "core/error.h"
+#include "cpu/chip.h"
+#include "cpu/cpu_device.h"
+#include "cpu/isa_level.h"
+#include "cpu/memory.h"
+#include "cpu/thread_pool.h"
+
+namespace akunu::cpu {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kMiB = 1024 * 1024;
+constexpr uint64_t kLeastBuffer = 64 * kMiB, kUsualBuffer = 256 * kMiB,
+                   kLargestBuffer = 1024 * kMiB;
+constexpr double kSecondsPerLimit = 0.5;
+constexpr uint32_t kLeastRuns = 5;
+
+struct alignas(64) WorkerResult {
+  float value = 0;
+  uint64_t operations = 0;
+};
+
+// Runs `job(worker)` on every worker; returns the seconds until all were done.
+template <class Job>
+double timed(ThreadPool& pool, Job& job) {
+  const auto start = Clock::now();
+  pool.run([](void* context, uint32_t worker) { (*static_cast<Job*>(context))(worker); }, &job);
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The shortest of several runs: the others were disturbed.
+template <class Job>
+double shortest(ThreadPool& pool, Job& job) {
+  double best = timed(pool, job), total = best;
+  for (uint32_t runs = 1; runs < kLeastRuns || total < kSecondsPerLimit; ++runs) {
+    const double seconds = timed(pool, job);
+    best = std::min(best, seconds);
+    total += seconds;
+  }
+  return best;
+}
+
+uint64_t buffer_size() {
+  // Twice the last cache: what the first half leaves there does not help the next pass.
+  const uint64_t wanted = std::clamp(2 * last_cache_bytes(), kUsualBuffer, kLargestBuffer);
+  const uint64_t allowed = available_memory() / 4;
+  if (allowed < kLeastBuffer)
+    throw OutOfMemoryError("measuring the bandwidth needs " +
+                           std::to_string(4 * kLeastBuffer / kMiB) + " MiB of memory, " +
+                           std::to_string(4 * allowed / kMiB) + " MiB are available");
+  return std::min(wanted, allowed);
+}
+
+double measure_read(ThreadPool& pool, const Probes& probes, uint64_t bytes) {
+  const MemoryBlock block(bytes);
+  if (block.data() == nullptr)
+    throw OutOfMemoryError("the system refuses a buffer of " + std::to_string(bytes / kMiB) +
+                           " MiB");
+  auto* const values = reinterpret_cast<float*>(block.data());
+  const uint64_t share = bytes / sizeof(float) / pool.n_workers() / kProbeStep * kProbeStep;
+  std::vector<WorkerResult> results(pool.n_workers());
+  // Memory that nobody has written is one page of zeros; each worker writes what it will read.
+  auto fill = [&](uint32_t worker) { std::fill_n(values + share * worker, share, 1.0f); };
+  timed(pool, fill);
+  auto read = [&](uint32_t worker) {
+    results[worker].value = probes.read(values + share * worker, share);
+  };
+  const double seconds = shortest(pool, read);
+  return static_cast<double>(share * sizeof(float) * pool.n_workers()) / seconds;
+}
+
+double measure_multiply(ThreadPool& pool, uint64_t (*multiply)(uint64_t, float*)) {
+  std::vector<WorkerResult> results(pool.n_workers());
+  uint64_t repeats = 64;
+  auto job = [&](uint32_t worker) {
+    results[worker].operations = multiply(repeats, &results[worker].value);
+  };
+  // Long enough that starting the workers does not count.
+  while (timed(pool, job) < 0.02) repeats *= 2;
+  const double seconds = shortest(pool, job);
+  uint64_t operations = 0;
+  for (const WorkerResult& result : results) operations += result.operations;
+  return static_cast<double>(operations) / seconds;
+}
+
+}  // namespace
+
+Roofline measure_roofline(const DeviceOptions& options) {
+  const uint32_t workers = create_cpu_device(options)->chip().workers;  // checks the options
+  const IsaChoice choice = choose_isa_level(options.isa);
+  const Probes probes = choice.level->probes();
+  ThreadPool pool(workers);
+  Roofline roofline;
+  roofline.level = choice.level->name;
+  roofline.workers = workers;
+  roofline.buffer_bytes = buffer_size();
+  roofline.read_bytes_per_second = measure_read(pool, probes, roofline.buffer_bytes);
+  roofline.float_operations_per_second = measure_multiply(pool, probes.multiply_floats);
+  roofline.byte_operations_per_second = measure_multiply(pool, probes.multiply_bytes);
+  return roofline;
+}
+
+std::vector<Level> levels() {
+  std::vector<Level> levels;
+  for (const IsaLevel& level : isa_levels())
+    levels.push_back({level.name, level.needs, level.is_available()});
+  return levels;
+}
+
+}  // namespace akunu::cpu
