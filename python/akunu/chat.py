@@ -256,8 +256,40 @@ def encode_chat(
     Raises ArgumentError as `render` does, and where a template treats such characters in a way
     that makes the two impossible to tell apart.
     """
-    given = _given(messages, tools, add_generation_prompt, variables)
-    now = datetime.now()
+    pieces = chat_pieces(
+        tokenizer,
+        template,
+        messages,
+        tools=tools,
+        add_generation_prompt=add_generation_prompt,
+        variables=variables,
+    )
+    return with_bos(tokenizer, tokenizer.encode_pieces(pieces))
+
+
+def with_bos(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
+    """Return a conversation's ids with BOS in front, if the model wants it there."""
+    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
+        return [tokenizer.bos_id, *ids]
+    return ids
+
+
+def chat_pieces(
+    tokenizer: Tokenizer,
+    template: ChatTemplate,
+    messages: Sequence[Message],
+    *,
+    tools: Sequence[Mapping[str, Any]] | None = None,
+    add_generation_prompt: bool = True,
+    variables: Mapping[str, Any] | None = None,
+    now: datetime | None = None,
+) -> list[str | int]:
+    """Return a rendered conversation as pieces: text, and the template's own control tokens as ids.
+
+    `now`: what the template's clock says; None: the time. Raises ArgumentError as `encode_chat`.
+    """
+    given = _given(messages, tools, add_generation_prompt, variables or {})
+    now = now or datetime.now()
     plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
     supplied = _strings(given)
     marked = _marked_template(template, tokenizer, [*supplied, plain])
@@ -276,24 +308,19 @@ def encode_chat(
         # caller supplied, every one in the prompt is the template's.
         if not marked.is_harmless(supplied, _keys(given)):
             raise ArgumentError(_MIXED_UP)
-        pieces = marked.split(plain, marked.tokens)
-    else:
-        composed = marked.composed(rendered)
-        if composed:
-            if any(token in key for token in composed for key in _keys(given)):
-                raise ArgumentError(_MIXED_UP)
-            edges = _Edges(composed)
-            broken = _mapped(given, lambda text: edges.broken(text, marked.breaker))
-            if broken != given:
-                rendered = render(broken)
-            if rendered is None or marked.expand(rendered).replace(marked.breaker, "") != plain:
-                raise ArgumentError(_MIXED_UP)
-        pieces = marked.split(rendered, composed)
-        pieces = [p if isinstance(p, int) else p.replace(marked.breaker, "") for p in pieces]
-    ids = tokenizer.encode_pieces(pieces)
-    if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
-        ids.insert(0, tokenizer.bos_id)
-    return ids
+        return marked.split(plain, marked.tokens)
+    composed = marked.composed(rendered)
+    if composed:
+        if any(token in key for token in composed for key in _keys(given)):
+            raise ArgumentError(_MIXED_UP)
+        edges = _Edges(composed)
+        broken = _mapped(given, lambda text: edges.broken(text, marked.breaker))
+        if broken != given:
+            rendered = render(broken)
+        if rendered is None or marked.expand(rendered).replace(marked.breaker, "") != plain:
+            raise ArgumentError(_MIXED_UP)
+    pieces = marked.split(rendered, composed)
+    return [p if isinstance(p, int) else p.replace(marked.breaker, "") for p in pieces]
 
 
 _MIXED_UP: Final = (
