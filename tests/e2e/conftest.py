@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from cli_support import COMMAND, ENVIRONMENT, Terminal
 
 import akunu
 
 CHECKOUT = Path(__file__).parents[2]
-COMMAND = [sys.executable, "-m", "akunu"]
-# What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
 
 # Nor is a person's Ctrl-C ignored, as it is in what a script has put into the background; programs
 # inherit that.
@@ -52,3 +49,18 @@ def run_akunu(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
         )
 
     return run
+
+
+@pytest.fixture
+def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+    """`terminal("chat", TERM="xterm")`: akunu at a terminal of its own, its state in `tmp_path`."""
+    opened: list[Terminal] = []
+
+    def start(*arguments: str, **options: Any) -> Terminal:
+        options.setdefault("XDG_STATE_HOME", str(tmp_path / "state"))
+        opened.append(Terminal(*arguments, **options))
+        return opened[-1]
+
+    yield start
+    for each in opened:
+        each.close()

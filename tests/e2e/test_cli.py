@@ -10,14 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from conftest import COMMAND, ENVIRONMENT
+from cli_support import COMMAND, EMBER, ENVIRONMENT
 
 import akunu
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 BIN = Path(sys.executable).parent
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG = ["--temperature", "50", "--seed", "3"]
 # Output as in the C locale of old: Python would coerce it to UTF-8 otherwise.

@@ -3,102 +3,13 @@
 from __future__ import annotations
 
 import os
-import pty
 import re
-import select
-import subprocess
-import sys
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from conftest import COMMAND, ENVIRONMENT
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG = ["--temperature", "50", "--seed", "3"]
-
-# Makes the terminal the process's own, so that Ctrl-C typed there is a signal.
-OWN_TERMINAL = """
-import fcntl, os, sys, termios
-os.setsid()
-fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-os.execv(sys.argv[1], sys.argv[1:])
-"""
-
-
-class Terminal:
-    """A program at a pseudo-terminal: type into it, wait for what it shows."""
-
-    def __init__(self, *arguments: str, stdout: int | None = None, **environment: str) -> None:
-        self._master, slave = pty.openpty()
-        self.shown = ""
-        self._read_to = 0
-        # Line editing writes escape sequences that depend on the terminal: a dumb one has none.
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", OWN_TERMINAL, *COMMAND, *arguments],
-            stdin=slave,
-            stdout=slave if stdout is None else stdout,
-            stderr=slave,
-            env={**ENVIRONMENT, "TERM": "dumb", **environment},
-        )
-        os.close(slave)
-
-    def type(self, text: str) -> None:
-        os.write(self._master, text.encode())
-
-    def wait_for(self, pattern: str, timeout: float = 60) -> str:
-        """Wait until what is new matches; return the match and what was before it."""
-        deadline = time.monotonic() + timeout
-        while not (match := re.search(pattern, self.shown[self._read_to :])):
-            assert self._read(deadline - time.monotonic()), f"no {pattern!r} in {self.shown!r}"
-        start, self._read_to = self._read_to, self._read_to + match.end()
-        return self.shown[start : self._read_to]
-
-    def exit_code(self, timeout: float = 60) -> int:
-        deadline = time.monotonic() + timeout
-        while self._read(deadline - time.monotonic()):
-            pass
-        return self._process.wait(max(1, deadline - time.monotonic()))
-
-    def is_running(self) -> bool:
-        return self._process.poll() is None
-
-    def read_for(self, seconds: float) -> None:
-        """Take in what comes within this time, or until it is over."""
-        deadline = time.monotonic() + seconds
-        while self._read(deadline - time.monotonic()):
-            pass
-
-    def close(self) -> None:
-        if self._process.poll() is None:
-            self._process.kill()
-        self._process.wait()
-        os.close(self._master)
-
-    def _read(self, timeout: float) -> bool:
-        """Take in what comes next; False when it is over or nothing came."""
-        if timeout <= 0 or not select.select([self._master], [], [], timeout)[0]:
-            return False
-        try:
-            data = os.read(self._master, 65536)
-        except OSError:  # what Linux says when the other side has closed
-            return False
-        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
-        return bool(data)
-
-
-@pytest.fixture
-def terminal() -> Iterator[Any]:
-    opened: list[Terminal] = []
-
-    def start(*arguments: str, **options: Any) -> Terminal:
-        opened.append(Terminal(*arguments, **options))
-        return opened[-1]
-
-    yield start
-    for each in opened:
-        each.close()
 
 
 def test_a_conversation_has_a_banner_replies_and_an_end(terminal: Any) -> None:
@@ -114,22 +25,61 @@ def test_a_conversation_has_a_banner_replies_and_an_end(terminal: Any) -> None:
     assert akunu.exit_code() == 0
 
 
-def test_the_history_reaches_the_model(terminal: Any) -> None:
-    akunu = terminal("chat", "--context", "96")
+QUESTION = "What is 12 + 7?\n"
+
+
+def fill_the_context(akunu: Any) -> str:
+    """Ask until there is no room for the question; return what was said about it."""
     akunu.wait_for("> ")
     for _ in range(20):
-        akunu.type("What is 12 + 7?\n")
-        if "context" in akunu.wait_for(r"\n> "):
-            break
-    else:
-        pytest.fail("twenty turns do not fill 96 positions: the history is lost")
-    line = akunu.shown.splitlines()[-2]
-    assert "/clear" in line
-    assert "--context" in line
-    akunu.type("/clear\n")
-    akunu.wait_for("new conversation\n> ")
-    akunu.type("What is 12 + 7?\n")
-    assert "19" in akunu.wait_for(r"\n> ")
+        akunu.type(QUESTION)
+        shown = akunu.wait_for(r"\n(> |\[d/n/s\] )")
+        if "context is full" in shown:
+            return str(shown)
+    pytest.fail("twenty turns do not fill 96 positions: the history is lost")
+
+
+def test_a_full_context_is_said_and_the_oldest_turns_may_go(terminal: Any) -> None:
+    akunu = terminal("chat", "--context", "96")
+    shown = fill_the_context(akunu)
+    assert re.search(r"\d turns and this question take \d+ tokens, of 96", shown)
+    akunu.type("x\n")  # no such choice: it asks again
+    akunu.wait_for(r"\n\[d/n/s\] ")
+    akunu.type("d\n")
+    shown = akunu.wait_for(r"\n> ")
+    assert re.search(r"dropped the oldest \d of \d turns\n.*19", shown)
+
+
+def test_a_full_context_may_be_left_for_a_new_conversation(terminal: Any) -> None:
+    akunu = terminal("chat", "--context", "96")
+    fill_the_context(akunu)
+    akunu.type("n\n")
+    assert "19" in akunu.wait_for(r"a new conversation\n.*\n> ")
+    akunu.type("/stats\n")
+    assert "1 turns now" in akunu.wait_for(r"\n> ")
+
+
+def test_a_full_context_may_stay_as_it_is(terminal: Any) -> None:
+    akunu = terminal("chat", "--context", "96")
+    shown = fill_the_context(akunu)
+    turns = re.search(r"(\d) turns and", shown)
+    assert turns is not None
+    for key in ("s\n", "\x04"):
+        akunu.type(key)
+        assert "the question is forgotten" in akunu.wait_for(r"\n> ")
+        akunu.type("/stats\n")
+        assert f"{turns[1]} turns now" in akunu.wait_for(r"\n> ")
+        akunu.type(QUESTION)
+        akunu.wait_for(r"\n\[d/n/s\] ")
+
+
+def test_a_question_beyond_the_context_is_said_without_a_choice(terminal: Any) -> None:
+    akunu = terminal("chat", "--context", "32")
+    akunu.wait_for("> ")
+    akunu.type("word " * 40 + "\n")
+    shown = akunu.wait_for(r"\n> ")
+    assert "this question takes" in shown
+    assert "--context" in shown
 
 
 def test_ctrl_d_leaves_with_0(terminal: Any) -> None:

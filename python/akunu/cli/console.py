@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TextIO
 
 from akunu.errors import AkunuError, ArgumentError
@@ -14,9 +15,18 @@ EXIT_USAGE = 2
 EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
+DIM = "2"
+RED = "31"
+
 # A model's text must not steer the terminal: control characters but tab and newline become visible.
+# So do the characters that turn the direction of writing around what follows them.
 _CONTROL_CHARACTERS = {
-    code: f"\\x{code:02x}" for code in (*range(0x20), *range(0x7F, 0xA0)) if chr(code) not in "\t\n"
+    **{
+        code: f"\\x{code:02x}"
+        for code in (*range(0x20), *range(0x7F, 0xA0))
+        if chr(code) not in "\t\n"
+    },
+    **{code: f"\\u{code:04x}" for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A))},
 }
 
 
@@ -30,6 +40,20 @@ def is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
+
+
+def shows_styles(stream: TextIO | None) -> bool:
+    """Whether this stream is a terminal that knows colours, and its user wants them."""
+    return (
+        is_terminal(stream)
+        and os.environ.get("TERM", "dumb") != "dumb"
+        and not os.environ.get("NO_COLOR")
+    )
+
+
+def styled(text: str, style: str, stream: TextIO | None) -> str:
+    """Return `text` in a style (DIM, RED), or as it is where the stream shows none."""
+    return f"\x1b[{style}m{text}\x1b[0m" if text and shows_styles(stream) else text
 
 
 def prepare_streams() -> None:
@@ -48,25 +72,37 @@ def for_terminal(text: str) -> str:
     return text.translate(_CONTROL_CHARACTERS)
 
 
+def write(text: str, style: str | None = None) -> None:
+    """Write a part of the result to stdout at once; at a terminal it cannot steer it."""
+    if is_terminal(sys.stdout):
+        text = for_terminal(text)
+        if style is not None:
+            text = styled(text, style, sys.stdout)
+    sys.stdout.write(text)
+    sys.stdout.flush()
+
+
 def say(text: str) -> None:
     """Write a line about what is going on to stderr."""
-    _write_line(text, "dim")
+    _write_line(text, DIM)
+
+
+def tell(text: str) -> None:
+    """Write a line that was asked for to stderr."""
+    _write_line(text, None)
 
 
 def complain(text: str) -> None:
     """Write an error to stderr, in one line."""
-    _write_line(f"akunu: error: {' '.join(text.split())}", "red")
+    with suppress(OSError, ValueError):  # nobody is left to tell
+        _write_line(f"akunu: error: {' '.join(text.split())}", RED)
 
 
-def _write_line(text: str, style: str) -> None:
-    if not is_terminal(sys.stderr):
-        print(text, file=sys.stderr, flush=True)
-        return
-    from rich.console import Console
-
-    # soft_wrap: the terminal breaks lines, so that a copied path stays whole.
-    console = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
-    console.print(for_terminal(text), style=style)
+def _write_line(text: str, style: str | None) -> None:
+    if is_terminal(sys.stderr):
+        text = for_terminal(text)
+        text = text if style is None else styled(text, style, sys.stderr)
+    print(text, file=sys.stderr, flush=True)
 
 
 def reported(run: Callable[[], int]) -> int:
@@ -85,6 +121,9 @@ def reported(run: Callable[[], int]) -> int:
     except AkunuError as error:
         complain(str(error))
         return EXIT_ERROR
+    except MemoryError:
+        complain("there is not enough memory")
+        return EXIT_ERROR
     except OSError as error:
         _drop_output()
         what = error.strerror or str(error) or type(error).__name__
@@ -94,8 +133,9 @@ def reported(run: Callable[[], int]) -> int:
 
 
 def _drop_output() -> None:
-    """Drop what stdout does not take: Python would try again, and complain, when it ends."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    """Drop what a stream does not take: Python would try again, and complain, when it ends."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

@@ -1,0 +1,298 @@
+"""The commands and their options; each is carried out by the module of its name."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from akunu.cli import console, options
+from akunu.cli.options import load_options, sampling_options
+
+_CHAT_HELP = """Talk to a model.
+
+With --prompt, or with text on standard input, it answers once: the reply goes to standard output,
+everything else to standard error. With both, the text on standard input follows the prompt."""
+
+_COMPLETE_HELP = """Let a model go on from a text.
+
+The text comes from --prompt, --file or standard input; what follows it goes to standard output."""
+
+_BENCH_HELP = """Measure how fast a model runs here.
+
+The options, columns and keys are those of llama-bench. A test is a prompt (pp), a generated text
+(tg) or both (pg), each behind a text of some depth. Lists are separated by commas, options may be
+repeated, and every combination is measured."""
+
+_PERPLEXITY_HELP = """Say how well a model predicts a text.
+
+The definition is llama.cpp's: chunks of --context tokens, each opened by BOS where the model wants
+one, and only the second half of each scored."""
+
+PromptText = Annotated[str | None, typer.Option("--prompt", "-p", help="The text itself.")]
+TextFile = Annotated[
+    Path | None, typer.Option("--file", "-f", help="A file with the text; - is standard input.")
+]
+
+
+def akunu_app() -> typer.Typer:
+    """Return the program `akunu`."""
+    app = _new_app(add_completion=True)
+    app.callback()(_options)
+    app.command(help=_CHAT_HELP)(chat)
+    app.command(help=_COMPLETE_HELP)(complete)
+    app.command()(tokenize)
+    app.command()(inspect)
+    app.command(help=_BENCH_HELP)(bench)
+    app.command(help=_PERPLEXITY_HELP)(perplexity)
+    app.command()(devices)
+    app.command()(doctor)
+    return app
+
+
+def chat_app() -> typer.Typer:
+    """Return the program `akunu-chat`."""
+    app = _new_app(add_completion=False)
+    app.command(help=_CHAT_HELP)(chat)
+    return app
+
+
+def _new_app(*, add_completion: bool) -> typer.Typer:
+    return typer.Typer(
+        add_completion=add_completion,
+        pretty_exceptions_enable=False,
+        rich_markup_mode="rich" if console.is_terminal(sys.stdout) else None,
+    )
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from akunu.cli.main import show_version
+
+        show_version()
+        raise typer.Exit
+
+
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True),
+    ] = False,
+) -> None:
+    """Run language models on your own machine."""
+
+
+def chat(
+    model: options.Model = "ember",
+    prompt: Annotated[str | None, typer.Option(help="Answer this, and leave.")] = None,
+    system: Annotated[
+        str | None, typer.Option(help="What the model shall know before you speak.")
+    ] = None,
+    think: Annotated[
+        bool,
+        typer.Option("--think/--no-think", help="Whether a model that can think first, does."),
+    ] = True,
+    max_tokens: options.MaxTokens = None,
+    temperature: options.Temperature = 0.0,
+    top_k: options.TopK = 0,
+    top_p: options.TopP = 1.0,
+    min_p: options.MinP = 0.0,
+    repetition_penalty: options.RepetitionPenalty = 1.0,
+    seed: options.Seed = None,
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+) -> int:
+    """Talk to a model."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        sampling = sampling_options(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            seed=seed,
+        )
+        from akunu.cli.chat import ChatCommand
+
+        return ChatCommand(
+            model=model, prompt=prompt, system=system, thinks=think, load=load, sampling=sampling
+        ).run()
+
+    return console.reported(run)
+
+
+def complete(
+    model: options.Model = "ember",
+    prompt: PromptText = None,
+    file: TextFile = None,
+    stop: Annotated[
+        list[str] | None, typer.Option(help="End before this text; may be repeated.")
+    ] = None,
+    max_tokens: options.MaxTokens = None,
+    temperature: options.Temperature = 0.0,
+    top_k: options.TopK = 0,
+    top_p: options.TopP = 1.0,
+    min_p: options.MinP = 0.0,
+    repetition_penalty: options.RepetitionPenalty = 1.0,
+    seed: options.Seed = None,
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+) -> int:
+    """Let a model go on from a text."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        sampling = sampling_options(
+            max_tokens=max_tokens,
+            temperature=temperature,
+            top_k=top_k,
+            top_p=top_p,
+            min_p=min_p,
+            repetition_penalty=repetition_penalty,
+            seed=seed,
+            stop=tuple(stop or ()),
+        )
+        from akunu.cli.complete import complete_text
+
+        return complete_text(model, prompt, file, load, sampling, as_json=json)
+
+    return console.reported(run)
+
+
+def tokenize(
+    model: options.Model = "ember",
+    prompt: PromptText = None,
+    file: TextFile = None,
+    special: Annotated[
+        bool, typer.Option(help="Add what the model expects around a text, such as BOS.")
+    ] = True,
+    parse_special: Annotated[
+        bool, typer.Option("--parse-special", help="Make control tokens of their names.")
+    ] = False,
+    json: options.Json = False,
+) -> int:
+    """Show the tokens of a text."""
+
+    def run() -> int:
+        from akunu.cli.tokenize import show_tokens
+
+        return show_tokens(
+            model, prompt, file, special=special, parse_special=parse_special, as_json=json
+        )
+
+    return console.reported(run)
+
+
+def inspect(
+    model: options.Model = "ember",
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+) -> int:
+    """Show what is in a model's file, and what it takes to run it."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        from akunu.cli.inspect import show_model
+
+        return show_model(model, load, as_json=json)
+
+    return console.reported(run)
+
+
+def bench(
+    model: options.Model = "ember",
+    n_prompt: Annotated[
+        list[str] | None, typer.Option("-p", "--n-prompt", help="Tokens of a prompt.")
+    ] = None,
+    n_gen: Annotated[
+        list[str] | None, typer.Option("-n", "--n-gen", help="Tokens to generate.")
+    ] = None,
+    prompt_gen: Annotated[
+        list[str] | None, typer.Option("-pg", help="Both, as a pair: 512,128.")
+    ] = None,
+    n_depth: Annotated[
+        list[str] | None, typer.Option("-d", "--n-depth", help="Tokens before the test.")
+    ] = None,
+    repetitions: Annotated[int, typer.Option("-r", "--repetitions", help="Runs per test.")] = 5,
+    threads: Annotated[
+        list[str] | None, typer.Option("-t", "--threads", help="Threads of the CPU.")
+    ] = None,
+    output: Annotated[str, typer.Option("-o", "--output", help="md, json or csv.")] = "md",
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    roofline: Annotated[
+        bool, typer.Option("--roofline", help="Measure bandwidth and peak as well: the share.")
+    ] = False,
+) -> int:
+    """Measure how fast a model runs here."""
+
+    def run() -> int:
+        from akunu.cli.bench import BenchCommand
+
+        return BenchCommand(
+            model=model,
+            n_prompt=n_prompt,
+            n_gen=n_gen,
+            prompt_gen=prompt_gen,
+            n_depth=n_depth,
+            repetitions=repetitions,
+            threads=threads,
+            output=output,
+            device=device,
+            kv_type=kv_type,
+            roofline=roofline,
+        ).run()
+
+    return console.reported(run)
+
+
+def perplexity(
+    model: options.Model = "ember",
+    file: TextFile = None,
+    context: Annotated[int, typer.Option(help="Tokens per chunk.")] = 512,
+    chunks: Annotated[int | None, typer.Option(help="Only this many chunks.")] = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+) -> int:
+    """Say how well a model predicts a text."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        from akunu.cli.perplexity import show_perplexity
+
+        return show_perplexity(model, file, load, chunks=chunks, as_json=json)
+
+    return console.reported(run)
+
+
+def devices() -> int:
+    """Show the devices of this machine, and what akunu makes of them."""
+    from akunu.cli.devices import show_devices
+
+    return console.reported(show_devices)
+
+
+def doctor() -> int:
+    """Show what was found here and chosen, and why; try whether it works."""
+
+    def run() -> int:
+        from akunu.cli.doctor import examine
+
+        return examine()
+
+    return console.reported(run)

@@ -1,0 +1,143 @@
+"""`akunu bench`: how fast a model runs here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import akunu
+from akunu import _core
+from akunu.cli import bench_plan, console
+from akunu.cli.bench_output import FORMS, Output, Row, Subject, output_of
+from akunu.cli.bench_run import Bench
+from akunu.cli.loading import load_model, model_path
+from akunu.cli.model_file import format_totals, parameter_count, short_count, weight_bytes
+from akunu.cli.options import load_options
+from akunu.cli.progress import Progress
+from akunu.cli.roofline import Limits, WorkModel, measure_limits, share_of
+from akunu.errors import ArgumentError
+from akunu.model import Model
+
+_N_PROMPT = 512
+_N_GEN = 128
+
+# What `general.file_type` says, in llama.cpp's words.
+_FILE_TYPES = {
+    **{0: "all F32", 1: "F16", 2: "Q4_0", 3: "Q4_1", 7: "Q8_0", 8: "Q5_0", 9: "Q5_1", 32: "BF16"},
+    **{10: "Q2_K - Medium", 11: "Q3_K - Small", 12: "Q3_K - Medium", 13: "Q3_K - Large"},
+    **{14: "Q4_K - Small", 15: "Q4_K - Medium", 16: "Q5_K - Small", 17: "Q5_K - Medium"},
+    **{18: "Q6_K", 21: "Q2_K - Small"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchCommand:
+    """What the command line asked for; lists as they were typed."""
+
+    model: str
+    n_prompt: Sequence[str] | None
+    n_gen: Sequence[str] | None
+    prompt_gen: Sequence[str] | None
+    n_depth: Sequence[str] | None
+    repetitions: int
+    threads: Sequence[str] | None
+    output: str
+    device: str
+    kv_type: str
+    roofline: bool
+
+    def run(self) -> int:
+        """Measure every test and write it to stdout as soon as it is done."""
+        if self.output not in FORMS:
+            raise console.UsageError(f"--output is {self.output!r}; it must be {', '.join(FORMS)}")
+        if self.repetitions < 1:
+            raise console.UsageError(f"--repetitions is {self.repetitions}; it must be 1 or more")
+        tests = bench_plan.plan(
+            bench_plan.numbers("--n-prompt", self.n_prompt, _N_PROMPT),
+            bench_plan.numbers("--n-gen", self.n_gen, _N_GEN),
+            bench_plan.pairs(self.prompt_gen),
+            bench_plan.numbers("--n-depth", self.n_depth, 0),
+        )
+        threads: list[int | None] = [None]
+        if self.threads is not None:
+            threads = [*bench_plan.numbers("--threads", self.threads, 1, lowest=1)]
+        output = output_of(self.output, with_share=self.roofline)
+        try:
+            for count in threads:
+                self._run_tests(tests, count, output)
+        except BaseException:
+            if output.rows:  # what was measured stays whole
+                output.finish()
+            raise
+        output.finish()
+        return 0
+
+    def _run_tests(self, tests: list[bench_plan.Test], threads: int | None, output: Output) -> None:
+        path = model_path(self.model)
+        file = _core.GgufFile(path)
+        options = load_options(
+            device=self.device,
+            context=max(test.n_positions for test in tests),
+            threads=threads,
+            kv_type=self.kv_type,
+        )
+        with load_model(self.model, options) as model:
+            device = _device_of(self.device)
+            subject = self._subject(file, model, threads, device)
+            limits: Limits | None = None
+            if self.roofline:
+                with Progress(lambda: "measuring bandwidth and peak"):
+                    limits = measure_limits(self.device, threads)
+            work = WorkModel.of(file.tensors, model.config, self.kv_type, device["max_prompt_rows"])
+            bench = Bench(model)
+            state = ""
+
+            def tell(what: str) -> None:
+                nonlocal state
+                state = what
+
+            for test in tests:
+                with Progress(lambda: state):
+                    result = bench.measure(test, self.repetitions, tell)
+                share = None
+                if limits is not None:
+                    share = share_of(work.work(test), limits, result.avg_ns / 1e9)
+                output.add(Row(subject, result, share, limits))
+
+    def _subject(
+        self, file: _core.GgufFile, model: Model, threads: int | None, device: dict[str, Any]
+    ) -> Subject:
+        tensors = file.tensors
+        parameters = parameter_count(tensors)
+        kind = _FILE_TYPES.get(file.get("general.file_type", -1))
+        return Subject(
+            build_commit=f"akunu {akunu.__version__}",
+            cpu_info=str(device["name"]),
+            backends=str(device["backend"]).upper(),
+            isa_level=str(device["level"]),
+            model_filename=str(Path(file.path)),
+            model_type=" ".join(
+                [
+                    model.config.architecture,
+                    short_count(parameters),
+                    kind or format_totals(tensors)[0]["format"],
+                ]
+            ),
+            model_size=weight_bytes(tensors),
+            model_n_params=parameters,
+            n_batch=int(str(device["max_prompt_rows"])),
+            n_threads=threads or int(str(device["workers"])),
+            type_k=self.kv_type,
+            type_v=self.kv_type,
+        )
+
+
+def _device_of(name: str) -> dict[str, Any]:
+    """Return what is known of the device that a load with this name takes."""
+    devices = _core.devices()
+    for device in devices:
+        if name in ("auto", device["backend"]):
+            return device
+    raise ArgumentError(f"there is no device {name!r}")

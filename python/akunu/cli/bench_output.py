@@ -1,0 +1,199 @@
+"""Writing results of a benchmark as they come: llama-bench's columns and keys."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any, Protocol
+
+from akunu.cli.bench_run import Result
+from akunu.cli.roofline import Limits, Share, limits_facts, limits_line
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What was measured: fields that all tests of a run have in common."""
+
+    build_commit: str
+    """"akunu" and its version."""
+    cpu_info: str
+    backends: str
+    isa_level: str
+    model_filename: str
+    model_type: str
+    model_size: int
+    model_n_params: int
+    n_batch: int
+    n_threads: int
+    type_k: str
+    type_v: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One line of the output."""
+
+    subject: Subject
+    result: Result
+    share: Share | None = None
+    limits: Limits | None = None
+
+    def facts(self) -> dict[str, Any]:
+        """Return what all formats but Markdown show, in order, without the samples."""
+        subject = asdict(self.subject)
+        result = self.result
+        facts = {
+            "build_commit": subject.pop("build_commit"),
+            "build_number": 0,
+            "cpu_info": subject.pop("cpu_info"),
+            "gpu_info": "",
+            **subject,
+            "n_ubatch": self.subject.n_batch,
+            "use_mmap": True,
+            "n_prompt": result.test.n_prompt,
+            "n_gen": result.test.n_gen,
+            "n_depth": result.test.n_depth,
+            "test_time": datetime.now(timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "avg_ns": result.avg_ns,
+            "stddev_ns": result.stddev_ns,
+            "avg_ts": result.avg_ts,
+            "stddev_ts": result.stddev_ts,
+        }
+        return facts | (asdict(self.share) if self.share else {})
+
+
+class Output(Protocol):
+    """Takes rows one by one."""
+
+    rows: int
+    """How many there were so far."""
+
+    def add(self, row: Row) -> None:
+        """Write a row."""
+
+    def finish(self) -> None:
+        """Write what comes after the last one."""
+
+
+def output_of(form: str, *, with_share: bool) -> Output:
+    """Return the output of a name that `FORMS` has."""
+    if form == "json":
+        return _Json()
+    return _Csv() if form == "csv" else _Markdown(with_share)
+
+
+FORMS = ("md", "json", "csv")
+
+
+class _Json:
+    def __init__(self) -> None:
+        self.rows = 0
+
+    def add(self, row: Row) -> None:
+        facts = row.facts()
+        facts["samples_ns"] = list(row.result.samples_ns)
+        facts["samples_ts"] = row.result.samples_ts
+        if row.limits is not None:
+            facts["limits"] = limits_facts(row.limits)
+        text = json.dumps(facts, indent=2, ensure_ascii=False).replace("\n", "\n  ")
+        sys.stdout.write(f"{',' if self.rows else '['}\n  {text}")
+        sys.stdout.flush()
+        self.rows += 1
+
+    def finish(self) -> None:
+        print("\n]" if self.rows else "[]")
+
+
+class _Csv:
+    def __init__(self) -> None:
+        self.rows = 0
+        self._writer: Any = None
+
+    def add(self, row: Row) -> None:
+        facts = row.facts()
+        if self._writer is None:
+            self._writer = csv.DictWriter(
+                sys.stdout, list(facts), quoting=csv.QUOTE_ALL, lineterminator="\n"
+            )
+            header = csv.writer(sys.stdout, lineterminator="\n")
+            header.writerow(facts)
+        self._writer.writerow({name: int(v) if v is True else v for name, v in facts.items()})
+        sys.stdout.flush()
+        self.rows += 1
+
+    def finish(self) -> None:
+        pass
+
+
+class _Markdown:
+    def __init__(self, with_share: bool) -> None:
+        # Name, width, and whether it stands right.
+        self._columns = [
+            ("model", 30, False),
+            ("size", 10, True),
+            ("params", 10, True),
+            ("backend", 10, False),
+            ("threads", 7, True),
+            ("test", 15, True),
+            ("t/s", 20, True),
+        ]
+        if with_share:
+            self._columns += [
+                ("GB/s", 7, True),
+                ("of reads", 8, True),
+                ("Gop/s", 7, True),
+                ("of peak", 8, True),
+            ]
+        self.rows = 0
+        self._footers: list[str] = []
+
+    def add(self, row: Row) -> None:
+        if not self.rows:
+            self._write([name for name, _, _ in self._columns])
+            rules = [f"{'-' * (w - 1)}:" if right else "-" * w for _, w, right in self._columns]
+            print(f"| {' | '.join(rules)} |")
+            self._footers.append(f"build: {row.subject.build_commit}")
+        subject, result = row.subject, row.result
+        cells = [
+            subject.model_type,
+            _size(subject.model_size),
+            f"{subject.model_n_params / 1e6:.2f} M"
+            if subject.model_n_params < 1e9
+            else f"{subject.model_n_params / 1e9:.2f} B",
+            subject.backends,
+            str(subject.n_threads),
+            result.test.name,
+            f"{result.avg_ts:.2f} \N{PLUS-MINUS SIGN} {result.stddev_ts:.2f}",
+        ]
+        if row.share is not None and row.limits is not None:
+            cells += [
+                f"{row.share.read_gb_per_s:.1f}",
+                f"{row.share.bandwidth_share:.0%}",
+                f"{row.share.gop_per_s:.1f}",
+                f"{row.share.compute_share:.0%}",
+            ]
+            line = limits_line(row.limits)
+            if line not in self._footers:
+                self._footers.append(line)
+        self._write(cells)
+        self.rows += 1
+
+    def finish(self) -> None:
+        print()
+        for line in self._footers:
+            print(line)
+
+    def _write(self, cells: list[str]) -> None:
+        shown = [
+            f"{cell:>{width}}" if right else f"{cell:<{width}}"
+            for cell, (_, width, right) in zip(cells, self._columns, strict=True)
+        ]
+        print(f"| {' | '.join(shown)} |", flush=True)
+
+
+def _size(count: int) -> str:
+    gib = count / 2**30
+    return f"{gib:.2f} GiB" if gib >= 1 else f"{count / 2**20:.2f} MiB"

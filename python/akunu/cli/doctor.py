@@ -1,0 +1,120 @@
+"""`akunu doctor`: what was found and chosen, and why; and whether it works."""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import akunu
+from akunu import _core
+from akunu.cli import console
+from akunu.cli.devices import show_devices
+from akunu.cli.history import history_path
+from akunu.cli.tables import write_facts
+from akunu.errors import AkunuError
+
+_DEPENDENCIES = ("numpy", "tokenizers", "jinja2", "typer", "rich")
+_VARIABLES = (
+    *("AKUNU_CPU_ISA", "NO_COLOR", "TERM", "LANG", "LC_ALL", "PYTHONUTF8", "XDG_STATE_HOME"),
+)
+_QUESTION = "What is 12 + 7?"
+_ANSWER = "19"
+
+
+def examine() -> int:
+    """Write what there is to stdout; return 1 where something does not work."""
+    write_facts("program", _program())
+    problem = _examine_devices()
+    write_facts("surroundings", _surroundings())
+    problem = _try_ember() or problem
+    if problem:
+        raise AkunuError(f"this does not work: {problem}")
+    return 0
+
+
+def _program() -> list[tuple[str, str]]:
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    return [
+        ("akunu", f"{akunu.__version__} in {Path(akunu.__file__).parent}"),
+        ("Python", f"{platform.python_version()} at {sys.executable}"),
+        ("system", f"{system}, {' '.join(platform.libc_ver())}".rstrip(", ")),
+        *[(name, _version(name)) for name in _DEPENDENCIES],
+    ]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return "missing"
+
+
+def _examine_devices() -> str:
+    """Write the devices and the levels of their kernels; return what is wrong, or ""."""
+    try:
+        show_devices()
+        print()
+        write_facts("levels of CPU kernels", _levels())
+    except AkunuError as error:
+        write_facts("devices", [("problem", str(error))])
+        return str(error)
+    return ""
+
+
+def _levels() -> list[tuple[str, str]]:
+    facts = []
+    for level in _core.levels("cpu"):
+        found = "available" if level["is_available"] else "not available here"
+        facts.append((level["name"], f"{found}; needs {level['needs']}"))
+    return facts
+
+
+def _surroundings() -> list[tuple[str, str]]:
+    affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else "unknown"
+    return [
+        ("processors", f"{os.cpu_count()} in the machine, {affinity} for this process"),
+        ("standard output", _stream()),
+        ("history of chats", _history()),
+        *[(name, os.environ[name]) for name in _VARIABLES if name in os.environ],
+    ]
+
+
+def _stream() -> str:
+    encoding = getattr(sys.stdout, "encoding", "unknown")
+    if not console.is_terminal(sys.stdout):
+        return f"no terminal, {encoding}"
+    styles = "with" if console.shows_styles(sys.stdout) else "without"
+    return f"a terminal {styles} colours, {encoding}"
+
+
+def _history() -> str:
+    path = history_path()
+    if path is None:
+        return "none: there is no home directory"
+    if not path.exists():
+        return f"{path} (not yet there)"
+    mode = path.stat().st_mode & 0o777
+    return f"{path}, mode {mode:o}" + ("" if mode == 0o600 else ": others can read it")
+
+
+def _try_ember() -> str:
+    """Load the model inside the package and ask it something; return what is wrong, or ""."""
+    try:
+        started = time.perf_counter()
+        with akunu.load() as model:
+            loaded = time.perf_counter() - started
+            reply = model.chat([{"role": "user", "content": _QUESTION}], max_tokens=40)
+            facts = [
+                ("loaded in", f"{loaded * 1000:.0f} ms"),
+                (_QUESTION, reply.strip()),
+                ("speed", f"{reply.completion_tokens_per_second:.0f} tokens/s"),
+            ]
+    except (AkunuError, OSError) as error:
+        write_facts("trying Ember", [("problem", str(error))])
+        return str(error)
+    write_facts("trying Ember", facts)
+    return "" if _ANSWER in reply else f"Ember answers {reply.strip()!r} to {_QUESTION!r}"

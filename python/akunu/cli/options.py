@@ -1,0 +1,75 @@
+"""Options that several commands have: declared once, with their help."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Any
+
+import typer
+
+from akunu.cli import console
+from akunu.errors import ArgumentError
+from akunu.options import LoadOptions, SamplingOptions
+
+
+def _complete_model(incomplete: str) -> list[str]:
+    """Return what the shell may offer for a model: its name inside akunu, or a file's path."""
+    folder, slash, start = incomplete.rpartition("/")
+    found = ["ember"] if "ember".startswith(incomplete) else []
+    try:
+        entries = sorted(os.scandir(folder + slash or "."), key=lambda entry: entry.name)
+    except OSError:
+        return found
+    for entry in entries:
+        if not entry.name.startswith(start) or (entry.name.startswith(".") and not start):
+            continue
+        if entry.is_dir():
+            found.append(f"{folder}{slash}{entry.name}/")
+        elif entry.name.lower().endswith(".gguf"):
+            found.append(f"{folder}{slash}{entry.name}")
+    return found
+
+
+Model = Annotated[
+    str,
+    typer.Argument(
+        help="A GGUF file, or ember, the small model inside the package.",
+        autocompletion=_complete_model,
+    ),
+]
+MaxTokens = Annotated[int | None, typer.Option(help="The most tokens to generate.")]
+Temperature = Annotated[
+    float, typer.Option(help="0 takes the most likely words; higher surprises more.")
+]
+TopK = Annotated[int, typer.Option(help="Choose among this many likely tokens; 0: among all.")]
+TopP = Annotated[float, typer.Option(help="Choose among the fewest tokens that reach this sum.")]
+MinP = Annotated[
+    float, typer.Option(help="Drop tokens less likely than this share of the likeliest.")
+]
+RepetitionPenalty = Annotated[
+    float, typer.Option(help="Above 1: what was said lately is less likely.")
+]
+Seed = Annotated[int | None, typer.Option(help="The same seed gives the same text.")]
+Context = Annotated[
+    int | None, typer.Option(help="Tokens that one text may have; default: what fits.")
+]
+Threads = Annotated[int | None, typer.Option(help="Threads of the CPU; default: one per core.")]
+Device = Annotated[str, typer.Option(help="A name that `akunu devices` shows.")]
+KvType = Annotated[str, typer.Option(help="Number format of the cache: f16 or f32.")]
+Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
+
+
+def load_options(**options: Any) -> LoadOptions:
+    """Return the checked options of a load; raises UsageError."""
+    try:
+        return LoadOptions(**options)
+    except ArgumentError as error:
+        raise console.UsageError(str(error)) from None
+
+
+def sampling_options(**options: Any) -> SamplingOptions:
+    """Return the checked options of a generation; raises UsageError."""
+    try:
+        return SamplingOptions(**options)
+    except ArgumentError as error:
+        raise console.UsageError(str(error)) from None

@@ -1,0 +1,89 @@
+"""What is going on, on stderr, where a person waits for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from types import TracebackType
+
+from akunu.cli import console
+
+_PATIENCE_SECONDS = 0.5  # shorter waits need no word
+_SECONDS_BETWEEN = 0.2
+
+
+class Progress:
+    """Shows a line while its `with` block lasts, once that takes longer than half a second.
+
+    On a terminal only: the line is written over again and again, and taken away at the end. A
+    terminal that cannot do that (TERM=dumb) shows it once.
+
+    >>> with Progress(lambda: "loading"):
+    ...     pass
+    """
+
+    def __init__(self, describe: Callable[[], str]) -> None:
+        """`describe` returns the line's text; another thread calls it."""
+        self._describe = describe
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+        self._shown = 0  # characters on the line
+
+    def __enter__(self) -> Progress:
+        """Start to wait."""
+        if console.is_terminal(sys.stderr):
+            self._thread = threading.Thread(target=self._run, name="akunu-progress", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Take the line away."""
+        self.stop()
+
+    def stop(self) -> None:
+        """Take the line away; stopping twice is fine."""
+        self._over.set()
+        thread, self._thread = self._thread, None
+        if thread is not None:
+            thread.join()
+
+    def _run(self) -> None:
+        if self._over.wait(_PATIENCE_SECONDS):
+            return
+        started = time.monotonic() - _PATIENCE_SECONDS
+        if os.environ.get("TERM", "dumb") == "dumb":
+            self._print(f"akunu: {self._describe()} ...\n")
+            return
+        try:
+            while True:
+                text = f"akunu: {self._describe()}, {time.monotonic() - started:.0f} s"
+                text = console.for_terminal(text)[: max(1, _columns() - 1)]
+                self._print(f"\r{text}{' ' * (self._shown - len(text))}")
+                self._shown = len(text)
+                if self._over.wait(_SECONDS_BETWEEN):
+                    return
+        finally:
+            self._print(f"\r{' ' * min(self._shown, _columns() - 1)}\r")
+
+    @staticmethod
+    def _print(text: str) -> None:
+        try:
+            sys.stderr.write(text)
+            sys.stderr.flush()
+        except (OSError, ValueError):  # the terminal went away; nobody waits any more
+            pass
+
+
+def _columns() -> int:
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80

@@ -1,0 +1,108 @@
+"""Conversations in files: JSON that a person can read, checked before it is believed."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Final
+
+from akunu.conversation import Conversation, Turn
+from akunu.errors import AkunuError
+
+_FORMAT: Final = "akunu conversation"
+_VERSION: Final = 1
+_MOST_BYTES: Final = 64 * 2**20
+
+
+class SavedConversationError(AkunuError):
+    """A file is no conversation; the message says where and why."""
+
+
+def save_conversation(path: Path, conversation: Conversation, model_name: str) -> None:
+    """Write a conversation to `path`, all of it or nothing; raises OSError.
+
+    Only its owner can read the file. One that is there is replaced: ask before.
+    """
+    content = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "model": model_name,
+        "saved": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "messages": conversation.messages,
+    }
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    target = path.resolve()  # a link stays a link
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(text.encode())
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(name, target)
+    except BaseException:
+        os.unlink(name)
+        raise
+
+
+def read_conversation(path: Path) -> tuple[str | None, list[Turn]]:
+    """Return the system message and the turns of a saved conversation.
+
+    Raises OSError where the file cannot be read, SavedConversationError for one that is none.
+    """
+    if not path.is_file() and path.exists():
+        raise _error(path, "is not a file")
+    if path.stat().st_size > _MOST_BYTES:
+        raise _error(path, f"has more than {_MOST_BYTES >> 20} MiB")
+    try:
+        content = json.loads(path.read_bytes())
+    except UnicodeDecodeError:
+        raise _error(path, "is not UTF-8 text") from None
+    except (ValueError, RecursionError) as error:
+        raise _error(path, f"is not JSON: {error}") from None
+    if not isinstance(content, dict) or content.get("format") != _FORMAT:
+        raise _error(path, "is no conversation that akunu saved")
+    if content.get("version") != _VERSION:
+        raise _error(path, f"has version {content.get('version')!r}; this akunu knows {_VERSION}")
+    messages = content.get("messages")
+    if not isinstance(messages, list):
+        raise _error(path, "has no list of messages")
+    for index, message in enumerate(messages):
+        _check_message(path, index, message)
+    system = None
+    if messages and messages[0]["role"] == "system":
+        system = messages[0]["content"]
+        messages = messages[1:]
+    first = 0 if system is None else 1
+    for index, message in enumerate(messages):
+        expected = "assistant" if index % 2 else "user"
+        if message["role"] != expected:
+            raise _error(
+                path, f'messages[{first + index}].role is {message["role"]!r}, not "{expected}"'
+            )
+    if len(messages) % 2:
+        raise _error(path, "ends with a question that has no reply")
+    pairs = zip(messages[::2], messages[1::2], strict=True)
+    return system, [Turn(question["content"], reply["content"]) for question, reply in pairs]
+
+
+def _check_message(path: Path, index: int, message: Any) -> None:
+    where = f"messages[{index}]"
+    if not isinstance(message, dict):
+        raise _error(path, f"{where} is not an object")
+    for key in ("role", "content"):
+        if not isinstance(message.get(key), str):
+            raise _error(path, f"{where}.{key} is not a string")
+    try:
+        message["content"].encode()
+    except UnicodeEncodeError:
+        raise _error(path, f"{where}.content has half a surrogate pair") from None
+    unknown = sorted(set(message) - {"role", "content"})
+    if unknown:
+        raise _error(path, f"{where} has the unknown key {unknown[0]!r}")
+
+
+def _error(path: Path, what: str) -> SavedConversationError:
+    return SavedConversationError(f"{path} {what}")

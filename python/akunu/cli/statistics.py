@@ -1,0 +1,56 @@
+"""What replies took: tokens reused and computed, speeds, context used."""
+
+from __future__ import annotations
+
+from akunu.completion import Completion
+
+
+class Statistics:
+    """Sums over a chat; `lines` shows them."""
+
+    def __init__(self, context: int) -> None:
+        """`context`: the positions that there are."""
+        self._context = context
+        self._last: Completion | None = None
+        self._replies = 0
+        self._reused = 0
+        self._prefilled = 0
+        self._generated = 0
+
+    def add(self, completion: Completion) -> None:
+        """Count a reply."""
+        self._last = completion
+        self._replies += 1
+        self._reused += completion.cached_tokens
+        self._prefilled += completion.prompt_tokens - completion.cached_tokens
+        self._generated += completion.completion_tokens
+
+    def lines(self, turns: int) -> list[str]:
+        """Return what to show, while the conversation has this many turns."""
+        last = self._last
+        if last is None:
+            return ["no reply yet"]
+        prefilled = last.prompt_tokens - last.cached_tokens
+        used = last.prompt_tokens + last.completion_tokens
+        return [
+            f"last prompt   {last.prompt_tokens} tokens: {last.cached_tokens} reused, "
+            f"{prefilled} prefilled in {last.prompt_seconds:.2f} s"
+            f"{_speed(last.prompt_tokens_per_second)}",
+            f"last reply    {last.completion_tokens} tokens in {last.completion_seconds:.2f} s"
+            f"{_speed(last.completion_tokens_per_second)}, ended by {_reason(last)}",
+            f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
+            f"this chat     {turns} turns now; {self._replies} replies: {self._reused} tokens "
+            f"reused, {self._prefilled} prefilled, {self._generated} generated",
+        ]
+
+
+def _speed(tokens_per_second: float) -> str:
+    return f" ({tokens_per_second:.1f} tokens/s)" if tokens_per_second > 0 else ""
+
+
+def _reason(completion: Completion) -> str:
+    return {
+        "stop": "the model",
+        "length": "the limit of tokens",
+        "cancelled": "Ctrl-C",
+    }[completion.finish_reason]

@@ -1,0 +1,112 @@
+"""A program at a pseudo-terminal, and models that behave as a test needs it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import akunu
+
+COMMAND = [sys.executable, "-m", "akunu"]
+# What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
+ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+
+# Makes the terminal the process's own, so that Ctrl-C typed there is a signal.
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+class Terminal:
+    """A program at a pseudo-terminal: type into it, wait for what it shows."""
+
+    def __init__(
+        self,
+        *arguments: str,
+        stdout: int | None = None,
+        command: list[str] | None = None,
+        columns: int = 80,
+        **environment: str,
+    ) -> None:
+        self._master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        self.shown = ""
+        self._read_to = 0
+        # Line editing writes escape sequences that depend on the terminal: a dumb one has none.
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", OWN_TERMINAL, *(command or COMMAND), *arguments],
+            stdin=slave,
+            stdout=slave if stdout is None else stdout,
+            stderr=slave,
+            env={**ENVIRONMENT, "TERM": "dumb", **environment},
+        )
+        os.close(slave)
+
+    def type(self, text: str) -> None:
+        os.write(self._master, text.encode())
+
+    def wait_for(self, pattern: str, timeout: float = 60) -> str:
+        """Wait until what is new matches; return the match and what was before it."""
+        deadline = time.monotonic() + timeout
+        while not (match := re.search(pattern, self.shown[self._read_to :])):
+            assert self._read(deadline - time.monotonic()), f"no {pattern!r} in {self.shown!r}"
+        start, self._read_to = self._read_to, self._read_to + match.end()
+        return self.shown[start : self._read_to]
+
+    def exit_code(self, timeout: float = 60) -> int:
+        deadline = time.monotonic() + timeout
+        while self._read(deadline - time.monotonic()):
+            pass
+        return self._process.wait(max(1, deadline - time.monotonic()))
+
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    def read_for(self, seconds: float) -> None:
+        """Take in what comes within this time, or until it is over."""
+        deadline = time.monotonic() + seconds
+        while self._read(deadline - time.monotonic()):
+            pass
+
+    def close(self) -> None:
+        if self._process.poll() is None:
+            self._process.kill()
+        self._process.wait()
+        os.close(self._master)
+
+    def _read(self, timeout: float) -> bool:
+        """Take in what comes next; False when it is over or nothing came."""
+        if timeout <= 0 or not select.select([self._master], [], [], timeout)[0]:
+            return False
+        try:
+            data = os.read(self._master, 65536)
+        except OSError:  # what Linux says when the other side has closed
+            return False
+        self.shown += data.decode(errors="replace").replace("\r\n", "\n")
+        return bool(data)
+
+
+def ember_with_template(folder: Path, template: str) -> Path:
+    """Return a copy of Ember that has another chat template, of the same length in the file."""
+    with akunu.load() as model:
+        old = (model.tokenizer.chat_template or "").encode()
+    room = len(old) - len(template.encode()) - len("{#  #}")
+    assert room >= 0
+    data = EMBER.read_bytes()
+    assert data.count(old) == 1
+    path = folder / "ember.gguf"
+    path.write_bytes(data.replace(old, template.encode() + b"{# " + b" " * room + b" #}"))
+    return path

@@ -1,0 +1,172 @@
+"""`akunu bench`: llama-bench's lists, columns and keys; `--roofline`."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import statistics
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import _core
+from akunu.cli.bench_plan import Test as Shape
+from akunu.cli.bench_plan import numbers, pairs, plan
+from akunu.cli.console import UsageError
+from akunu.cli.roofline import WorkModel
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+# The keys that programs which read llama-bench's JSON ask for.
+KEYS = (
+    *("build_commit", "build_number", "cpu_info", "gpu_info", "backends", "model_filename"),
+    *("model_type", "model_size", "model_n_params", "n_batch", "n_ubatch", "n_threads"),
+    *("type_k", "type_v", "use_mmap", "n_prompt", "n_gen", "n_depth", "test_time"),
+    *("avg_ns", "stddev_ns", "avg_ts", "stddev_ts"),
+)
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (None, [7]),
+        (["512"], [512]),
+        (["1,2", "3"], [1, 2, 3]),
+        (["1-4"], [1, 2, 3, 4]),
+        (["1-8*2"], [1, 2, 4, 8]),
+        (["0-64+32"], [0, 32, 64]),
+        (["5-5"], [5]),
+    ],
+    ids=str,
+)
+def test_lists_and_ranges(given: list[str] | None, expected: list[int]) -> None:
+    assert numbers("-p", given, 7) == expected
+
+
+@pytest.mark.parametrize("text", ["", "x", "1,", "-1", "4-1", "0-8*2", "1-8*1", "1-8+0", "1.5"])
+def test_lists_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(UsageError, match=r"^-p "):
+        numbers("-p", [text], 7)
+
+
+def test_a_range_that_is_too_long_is_refused() -> None:
+    with pytest.raises(UsageError, match="values"):
+        numbers("-p", ["0-99999999"], 7)
+
+
+def test_tests_come_in_llama_benchs_order() -> None:
+    names = [test.name for test in plan([8, 0], [4], pairs(["2,3"]), [0, 16])]
+    assert names == ["pp8", "tg4", "pp2+tg3", "pp8 @ d16", "tg4 @ d16", "pp2+tg3 @ d16"]
+
+
+def bench(run_akunu: Run, *arguments: str) -> str:
+    done = run_akunu("bench", *arguments)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_json_has_llama_benchs_keys(run_akunu: Run) -> None:
+    arguments = ["-p", "8,16", "-n", "4", "-d", "0,32", "-pg", "8,4", "-r", "3", "-t", "1,2"]
+    rows = json.loads(bench(run_akunu, *arguments, "-o", "json"))
+    shapes = [(row["n_threads"], row["n_prompt"], row["n_gen"], row["n_depth"]) for row in rows]
+    assert shapes == [
+        (threads, *shape, depth)
+        for threads in (1, 2)
+        for depth in (0, 32)
+        for shape in ((8, 0), (16, 0), (0, 4), (8, 4))
+    ]
+    for row in rows:
+        assert set(KEYS) <= set(row)
+        assert len(row["samples_ns"]) == len(row["samples_ts"]) == 3
+        n_tokens = row["n_prompt"] + row["n_gen"]
+        for ns, ts in zip(row["samples_ns"], row["samples_ts"], strict=True):
+            assert ts == pytest.approx(n_tokens * 1e9 / ns)
+        assert row["avg_ns"] == pytest.approx(statistics.fmean(row["samples_ns"]), abs=1)
+        assert row["avg_ts"] == pytest.approx(statistics.fmean(row["samples_ts"]))
+        assert row["stddev_ts"] == pytest.approx(statistics.stdev(row["samples_ts"]))
+
+
+def test_the_model_is_described_as_in_the_file(run_akunu: Run) -> None:
+    (row,) = json.loads(bench(run_akunu, "-p", "4", "-n", "0", "-r", "1", "-o", "json"))
+    tensors = _core.GgufFile(row["model_filename"]).tensors
+    assert row["model_size"] == sum(tensor.size for tensor in tensors)
+    assert row["model_n_params"] == sum(int(np.prod(tensor.shape)) for tensor in tensors)
+    assert row["model_type"].startswith("qwen3 ")
+    assert row["model_type"].endswith(" Q8_0")
+
+
+def test_csv_has_a_header_and_the_same_columns(run_akunu: Run) -> None:
+    text = bench(run_akunu, "-p", "4", "-n", "2", "-r", "2", "-o", "csv")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    assert [(row["n_prompt"], row["n_gen"]) for row in rows] == [("4", "0"), ("0", "2")]
+    assert set(KEYS) <= set(rows[0])
+
+
+def test_markdown_is_a_table(run_akunu: Run) -> None:
+    text = bench(run_akunu, "-p", "4", "-n", "2", "-r", "2")
+    header, rule, *rest = text.splitlines()
+    cells = [[cell.strip() for cell in line.split("|")[1:-1]] for line in (header, *rest[:2])]
+    assert cells[0] == ["model", "size", "params", "backend", "threads", "test", "t/s"]
+    assert [row[5] for row in cells[1:]] == ["pp4", "tg2"]
+    assert cells[1][:4] == ["qwen3 10.49 M Q8_0", "10.66 MiB", "10.49 M", "CPU"]
+    assert "±" in cells[1][6]
+    assert set(rule) <= set("|-: ")
+    assert rest[-1].startswith("build: akunu ")
+
+
+def test_roofline_says_what_was_measured_and_achieved(run_akunu: Run) -> None:
+    text = bench(run_akunu, "-p", "64", "-n", "16", "-r", "2", "-o", "json", "--roofline")
+    prompt, generated = json.loads(text)
+    for row in (prompt, generated):
+        limits = row["limits"]
+        assert limits["read_gb_per_s"] > 0.1
+        assert limits["buffer_bytes"] >= 64 << 20
+        assert min(limits["int8_gop_per_s"], limits["float_gop_per_s"]) > 0.1
+        share = row["read_gb_per_s"] / limits["read_gb_per_s"]
+        assert row["bandwidth_share"] == pytest.approx(share)
+        assert 0 < row["compute_share"] < 1.5
+    # Generating reads the weights for every token, a prompt once for all.
+    assert generated["read_gb_per_s"] > prompt["read_gb_per_s"]
+    assert prompt["gop_per_s"] > generated["gop_per_s"]
+    table = bench(run_akunu, "-p", "16", "-n", "0", "-r", "1", "--roofline")
+    assert "limits measured here" in table.splitlines()[-1]
+
+
+def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) -> None:
+    file = _core.GgufFile(ember.path)
+    model = WorkModel.of(file.tensors, ember.config, "f16", 512)
+    config = ember.config
+    everything = sum(tensor.size for tensor in file.tensors)  # the head is the embedding
+    kv_row = 2 * 2 * config.n_layers * config.n_kv_heads * config.head_dim
+    one = model.work(Shape(0, 1, 0))
+    assert one.read_bytes == everything + kv_row
+    matrices = sum(int(np.prod(t.shape)) for t in file.tensors if len(t.shape) > 1)
+    assert one.byte_operations == 2 * matrices
+    assert one.float_operations == 4 * config.n_layers * config.n_heads * config.head_dim
+    deep = model.work(Shape(0, 1, 99))
+    assert deep.read_bytes - one.read_bytes == 99 * kv_row
+    assert deep.float_operations == 100 * one.float_operations
+    prompt = model.work(Shape(100, 0, 0))
+    assert prompt.read_bytes == everything + 100 * kv_row
+    assert prompt.float_operations == 5050 * one.float_operations
+
+
+@pytest.mark.parametrize("level", ["generic", "avx2"])
+def test_limits_are_measured_at_every_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    available = {entry["name"]: entry["is_available"] for entry in _core.levels()}
+    if not available.get(level):
+        pytest.skip(f"level {level} is not available here")
+    monkeypatch.setenv("AKUNU_CPU_ISA", level)
+    limits: dict[str, Any] = _core.measure_roofline("cpu", 1)
+    assert (limits["level"], limits["workers"]) == (level, 1)
+    for name in ("read_bytes", "float_operations", "byte_operations"):
+        assert limits[f"{name}_per_second"] > 1e6
+    with pytest.raises(akunu.ArgumentError, match="abacus"):
+        _core.measure_roofline("abacus")
+    with pytest.raises(akunu.ArgumentError, match="threads"):
+        _core.measure_roofline("cpu", 100_000)

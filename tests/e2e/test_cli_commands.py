@@ -1,0 +1,341 @@
+"""`akunu complete`, `tokenize`, `inspect`, `doctor`, and what the shell may complete."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_support import COMMAND, EMBER, ENVIRONMENT
+from gguf import GGUFReader, GGUFWriter
+
+import akunu
+from akunu.cli.thinking import ThinkingSplitter
+
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+def one_line(done: subprocess.CompletedProcess[str], code: int) -> str:
+    assert done.returncode == code, done.stderr
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("akunu: error: ")
+    return line
+
+
+def as_json(done: subprocess.CompletedProcess[str]) -> Any:
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    return json.loads(done.stdout)
+
+
+def test_complete_goes_on_from_the_option_the_file_and_the_pipe(
+    run_akunu: Run, ember: akunu.Model, tmp_path: Path
+) -> None:
+    text = "Once upon a time"
+    expected = ember.generate(text, max_tokens=9)
+    assert expected.strip()
+    (tmp_path / "text.txt").write_text(text)
+    for arguments, stdin in (
+        (["--prompt", text], ""),
+        (["-p", text], ""),
+        (["--file", "text.txt"], ""),
+        (["-f", "-"], text),
+        ([], text),
+    ):
+        done = run_akunu("complete", *arguments, "--max-tokens", "9", stdin=stdin)
+        assert done.returncode == 0
+        assert done.stdout == expected.text.rstrip("\n") + "\n"
+        assert "cut after 9 tokens" in done.stderr
+
+
+def test_complete_takes_the_text_as_it_is(run_akunu: Run, ember: akunu.Model) -> None:
+    with_newline = run_akunu("complete", "--max-tokens", "5", "--json", stdin="The sea\n")
+    assert as_json(with_newline)["prompt_tokens"] == len(ember.tokenizer.encode("The sea\n"))
+
+
+def test_complete_ends_before_a_stop_text(run_akunu: Run, ember: akunu.Model) -> None:
+    text = "Once upon a time"
+    free = ember.generate(text, max_tokens=20)
+    stop = free.text[5:8]
+    assert len(stop) == 3
+    facts = as_json(
+        run_akunu(
+            *("complete", "-p", text, "--stop", stop, "--stop", "never", "--json"),
+            *("--max-tokens", "20"),
+        )
+    )
+    assert facts["stop"] == stop
+    assert facts["finish_reason"] == "stop"
+    assert facts["text"] == free.text[: free.text.index(stop)]
+    assert len(facts["token_ids"]) <= facts["completion_tokens"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["complete", "-p", "a", "-f", "b"], 2, "two ways"),
+        (["complete", "-f", "none.txt"], 1, "none.txt: No such file"),
+        (["complete", "-f", "."], 2, "is a directory"),
+        (["complete", "-p", "a", "--stop", ""], 2, "stop"),
+        (["complete", "-p", "a", "--top-p", "0"], 2, "top_p"),
+        (["tokenize", "none.gguf", "-p", "a"], 1, "neither a file nor"),
+        (["tokenize", __file__, "-p", "a"], 1, "test_cli_commands.py"),
+        (["inspect", "none.gguf"], 1, "neither a file nor"),
+        (["inspect", __file__], 1, "test_cli_commands.py"),
+        (["inspect", "--context", "0"], 2, "context"),
+        (["perplexity", "-f", "none.txt"], 1, "No such file"),
+        (["perplexity", "-f", __file__, "--context", "4"], 2, "--context"),
+        (["perplexity", "-f", __file__, "--chunks", "0"], 2, "--chunks"),
+        (["bench", "-p", "a lot"], 2, "--n-prompt"),
+        (["bench", "-p", "0", "-n", "0"], 2, "nothing to measure"),
+        (["bench", "-pg", "1,2,3"], 2, "-pg"),
+        (["bench", "-t", "0"], 2, "--threads"),
+        (["bench", "-r", "0"], 2, "--repetitions"),
+        (["bench", "-o", "sql"], 2, "--output"),
+        (["bench", "--device", "abacus"], 1, "abacus"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_what_makes_no_sense_is_one_line(
+    run_akunu: Run, arguments: list[str], code: int, words: str
+) -> None:
+    assert words in one_line(run_akunu(*arguments), code)
+
+
+def test_tokenize_shows_ids_and_pieces(run_akunu: Run, ember: akunu.Model) -> None:
+    text = 'Hello "there"\n\N{FIRE}'
+    ids = ember.tokenizer.encode(text)
+    done = run_akunu("tokenize", stdin=text)
+    lines = done.stdout.splitlines()
+    assert [int(line.split()[0]) for line in lines] == ids
+    assert lines[0].endswith('"Hello"') or '"H' in lines[0]
+    assert "\\n" in done.stdout
+    assert done.stdout.isascii()  # Ember has no token for the emoji, only its bytes
+    facts = as_json(run_akunu("tokenize", "-p", text, "--json"))
+    assert facts["count"] == len(ids)
+    assert [token["id"] for token in facts["tokens"]] == ids
+    spelled = b"".join(
+        bytes(p) if isinstance(p := token["piece"], list) else p.encode()
+        for token in facts["tokens"]
+    )
+    assert spelled.decode() == text
+
+
+def test_tokenize_makes_control_tokens_only_when_asked(run_akunu: Run, ember: akunu.Model) -> None:
+    (eot,) = [ember.tokenizer.token_id("<|im_end|>")]
+    plain = as_json(run_akunu("tokenize", "-p", "<|im_end|>", "--json"))
+    parsed = as_json(run_akunu("tokenize", "-p", "<|im_end|>", "--json", "--parse-special"))
+    assert [token["id"] for token in parsed["tokens"]] == [eot]
+    assert eot not in [token["id"] for token in plain["tokens"]]
+    assert plain["count"] > 1
+
+
+def test_tokenize_of_nothing_is_nothing(run_akunu: Run) -> None:
+    assert run_akunu("tokenize").stdout == ""
+    assert as_json(run_akunu("tokenize", "--json")) == {"count": 0, "tokens": []}
+
+
+def test_inspect_says_what_the_gguf_package_says(run_akunu: Run) -> None:
+    reader = GGUFReader(EMBER)
+    facts = as_json(run_akunu("inspect", "--json"))
+    assert facts["file"]["tensors"] == len(reader.tensors)
+    assert facts["file"]["parameters"] == sum(int(t.n_elements) for t in reader.tensors)
+    by_name = {tensor["name"]: tensor for tensor in facts["tensors"]}
+    for tensor in reader.tensors:
+        ours = by_name[tensor.name]
+        assert ours["format"] == tensor.tensor_type.name
+        assert ours["bytes"] == tensor.n_bytes
+        assert ours["shape"] == [int(n) for n in reversed(tensor.shape)]
+    assert sum(f["bytes"] for f in facts["formats"]) == facts["file"]["tensor_bytes"]
+    assert facts["metadata"]["general.name"] == "Ember"
+    tokens = facts["metadata"]["tokenizer.ggml.tokens"]
+    assert tokens["length"] == facts["tokenizer"]["tokens"] == 4096
+    assert tokens["first"][0] == "<|endoftext|>"
+
+
+def test_inspect_says_what_a_context_takes(run_akunu: Run) -> None:
+    runs = [
+        as_json(run_akunu("inspect", "--json", "--context", str(n)))["run"] for n in (256, 1024)
+    ]
+    assert [run["context"] for run in runs] == [256, 1024]
+    assert runs[0]["memory_bytes"]["cache"] * 4 == runs[1]["memory_bytes"]["cache"]
+    launches = runs[0]["launches"]["single"]
+    layers = runs[0]["config"]["n_layers"]
+    assert launches["per_layer"] * layers + len(launches["others"]) == launches["total"]
+    assert len(launches["layer_0"]) == launches["per_layer"] > 0
+
+
+def test_inspect_reads_well(run_akunu: Run) -> None:
+    done = run_akunu("inspect")
+    assert done.returncode == 0
+    for words in ("general.name", "Ember", "blk.0.attn_q.weight", "memory at a context of 1024"):
+        assert words in done.stdout
+    assert "per layer" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) < 400
+
+
+def test_inspect_shows_a_file_that_cannot_run(run_akunu: Run, tmp_path: Path) -> None:
+    path = tmp_path / "odd.gguf"
+    writer = GGUFWriter(path, "odd")
+    writer.add_string("odd.text", "line\nnext\x1b[2J")
+    writer.add_float32("odd.number", float("nan"))
+    writer.add_array("odd.list", list(range(100)))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    facts = as_json(run_akunu("inspect", str(path), "--json"))
+    assert facts["metadata"]["odd.list"] == {"length": 100, "first": [0, 1, 2, 3, 4]}
+    assert facts["metadata"]["odd.number"] == "nan"
+    assert "error" in facts["run"]
+    assert "error" in facts["tokenizer"]
+    text = run_akunu("inspect", str(path))
+    assert text.returncode == 0
+    assert "\x1b" not in text.stdout
+    assert "line\\nnext" in text.stdout
+    assert "not possible" in text.stdout
+
+
+def test_doctor_says_what_was_chosen_and_that_it_works(run_akunu: Run) -> None:
+    done = run_akunu("doctor", AKUNU_CPU_ISA="generic")
+    assert done.returncode == 0, done.stderr
+    assert akunu.__version__ in done.stdout
+    assert "asked for by AKUNU_CPU_ISA" in done.stdout
+    assert "needs AVX2" in done.stdout
+    assert "= 19" in done.stdout
+    devices = run_akunu("devices", AKUNU_CPU_ISA="generic").stdout.splitlines()
+    shown = done.stdout.splitlines()
+    assert [line for line in devices if not line.startswith("available")] == [
+        line for line in devices if line in shown and not line.startswith("available")
+    ]
+
+
+def test_doctor_says_what_does_not_work(run_akunu: Run) -> None:
+    done = run_akunu("doctor", AKUNU_CPU_ISA="abacus")
+    assert done.returncode == 1
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("akunu: error: this does not work: ")
+    assert "abacus" in line
+    assert akunu.__version__ in done.stdout
+
+
+def test_python_m_akunu_is_the_command(run_akunu: Run) -> None:
+    command = [Path(sys.executable).parent / "akunu", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    assert run_akunu("--version").stdout == done.stdout
+
+
+def complete_in_shell(words: str, cwd: Path) -> list[str]:
+    """What bash would offer for the last word of a line."""
+    done = subprocess.run(
+        [Path(sys.executable).parent / "akunu"],
+        env={
+            **ENVIRONMENT,
+            "_AKUNU_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(len(words.split(" ")) - 1),
+        },
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    return done.stdout.split()
+
+
+def test_the_shell_completes_commands_options_and_models(tmp_path: Path) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "small.gguf").touch()
+    (tmp_path / "models" / "notes.txt").touch()
+    assert complete_in_shell("akunu ch", tmp_path) == ["chat"]
+    assert "--no-think" in complete_in_shell("akunu chat --no", tmp_path)
+    assert complete_in_shell("akunu chat em", tmp_path) == ["ember"]
+    assert complete_in_shell("akunu chat mo", tmp_path) == ["models/"]
+    assert complete_in_shell("akunu inspect models/", tmp_path) == ["models/small.gguf"]
+
+
+def test_completion_is_shown_for_a_shell(run_akunu: Run) -> None:
+    done = run_akunu("--show-completion", "bash")
+    assert done.returncode == 0, done.stderr
+    assert "_AKUNU_COMPLETE" in done.stdout
+
+
+@pytest.mark.parametrize("arguments", [["inspect"], ["--help"], ["doctor"], ["bench", "-p", "8"]])
+def test_a_reader_that_stops_early_is_no_traceback(arguments: list[str]) -> None:
+    shell = " ".join([*COMMAND, *arguments, "| head -1"])
+    done = subprocess.run(
+        ["sh", "-c", shell], env=ENVIRONMENT, capture_output=True, text=True, timeout=120
+    )
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_every_command_shows_its_help(run_akunu: Run) -> None:
+    commands = ("chat", "complete", "tokenize", "inspect", "bench", "perplexity", "doctor")
+    overview = run_akunu().stdout
+    for command in commands:
+        assert command in overview
+        done = run_akunu(command, "--help")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert f"Usage: akunu {command}" in done.stdout
+
+
+def test_the_version_needs_no_library(run_akunu: Run) -> None:
+    code = (
+        "import sys; from akunu.cli.main import main; main(['--version']);"
+        "print(sorted({'typer', 'rich', 'numpy', 'jinja2', 'tokenizers'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[1] == "[]"
+
+
+def pieces(text: str, **options: bool) -> list[tuple[str, bool]]:
+    splitter = ThinkingSplitter(**options)
+    parts = [part for letter in text for part in splitter.push(letter)] + splitter.finish()
+    joined: list[tuple[str, bool]] = []
+    for shown, is_thought in parts:
+        if joined and joined[-1][1] == is_thought:
+            joined[-1] = (joined[-1][0] + shown, is_thought)
+        else:
+            joined.append((shown, is_thought))
+    return joined
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Hello", [("Hello", False)]),
+        ("<think>a</think>b", [("<think>a</think>", True), ("b", False)]),
+        ("\n<think>a < b", [("\n<think>a < b", True)]),
+        ("<thin", [("<thin", False)]),
+        ("<b>a</think>", [("<b>a</think>", False)]),
+        ("a <think>b</think>", [("a <think>b</think>", False)]),
+        ("<think></think></think>", [("<think></think>", True), ("</think>", False)]),
+        ("<think>a</thi", [("<think>a</thi", True)]),
+        (" ", [(" ", False)]),
+    ],
+)
+def test_thoughts_are_told_from_the_answer(text: str, expected: list[tuple[str, bool]]) -> None:
+    assert pieces(text) == expected
+    whole = ThinkingSplitter()
+    parts = whole.push(text) + whole.finish()
+    assert "".join(shown for shown, _ in parts) == text
+
+
+def test_thoughts_that_the_prompt_has_opened() -> None:
+    assert pieces("a</think>b", thinking=True) == [("a</think>", True), ("b", False)]
+
+
+def test_a_locale_without_emoji_is_no_error(run_akunu: Run) -> None:
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    for command in ("complete", "tokenize"):
+        for arguments, stdin in ((["-p", "Say \N{FIRE}"], ""), ([], "Say \N{FIRE}")):
+            done = run_akunu(command, *arguments, stdin=stdin, **ascii_only)
+            assert done.returncode == 0, done.stderr
+    assert os.environ.get("LC_ALL") != "C"
