@@ -307,20 +307,16 @@ class CpuDevice final : public Device {
     use_of(kLabel, false).bytes = total;
   }
 
-  void reserve_plan() {
-    const size_t needed = max_commands_ * submissions_.limits().max_passes;
-    if (needed > plan_.size()) plan_ = std::vector<PlannedCommand>(needed);
-    n_planned_ = 0;  // a submission under way plans anew
-  }
+  void reserve_plan() { plan_.reserve(max_commands_ * submissions_.limits().max_passes); }
 
   // Runs what is left of a submission; false: the deadline came first.
   bool work_on(Submission& submission, Clock::time_point deadline) {
     Outcome& outcome = submission.outcome;
     if (!submission.started) begin(submission);
     // Also after a time-out, in case a compile in between has moved the plan.
-    n_planned_ = plan_step(submission.passes, chip_.workers, plan_);
+    plan_.lay_out(submission.passes, chip_.workers);
     while (outcome.steps_done < submission.steps) {
-      if (n_planned_ > 0) run_planned();
+      if (!plan_.widths().empty()) run_planned();
       ++outcome.steps_done;
       if (find_status(submission)) break;
       if (outcome.steps_done < submission.steps && Clock::now() >= deadline) return false;
@@ -344,21 +340,18 @@ class CpuDevice final : public Device {
   }
 
   void run_planned() {
-    const std::span<PlannedCommand> plan = std::span(plan_).first(n_planned_);
-    rewind_step(plan);
+    plan_.rewind();
     pool_->run(
-        [](void* context, uint32_t worker) {
+        [](void* context, uint32_t worker, uint32_t stage) {
           auto& device = *static_cast<CpuDevice*>(context);
-          run_step(std::span(device.plan_).first(device.n_planned_),
-                   device.scratch_.data() + worker * device.scratch_bytes_,
-                   [&] { device.pool_->barrier(); });
+          device.plan_.run_stage(stage, device.scratch_.data() + worker * device.scratch_bytes_);
         },
-        this);
+        this, plan_.widths());
   }
 
   // The first in the order of commands, so that it is the same whoever came first.
   bool find_status(Submission& submission) {
-    for (const PlannedCommand& planned : std::span(plan_).first(n_planned_)) {
+    for (const PlannedCommand& planned : plan_.commands()) {
       if (planned.status.code == kStatusOk) continue;
       submission.outcome.status = planned.status;
       submission.outcome.label = planned.program->labels[planned.index];
@@ -383,8 +376,7 @@ class CpuDevice final : public Device {
   MemoryBlock scratch_;
   uint64_t scratch_bytes_ = 0;  // per worker
   size_t max_commands_ = 0;     // of a program
-  std::vector<PlannedCommand> plan_;
-  size_t n_planned_ = 0;
+  StepPlan plan_;
   std::unique_ptr<ThreadPool> pool_;  // last: its helpers end before what they use does
 };
 

@@ -57,6 +57,19 @@ Call base_call(const CompiledProgram& program, const CompiledCommand& command) {
   return call;
 }
 
+Call make_call(PlannedCommand& planned) {
+  const CompiledCommand& command = planned.program->commands[planned.index];
+  const Pass& pass = *planned.pass;
+  const bool head = command.extent.symbol == Symbol::head_rows;
+  Call call = base_call(*planned.program, command);
+  call.status = &planned.status;
+  call.first_row = head ? pass.first_head_row : pass.first_row;
+  call.n_rows = head ? pass.n_head_rows : pass.n_rows;
+  call.first_span = pass.first_span;
+  call.n_spans = pass.n_spans;
+  return call;
+}
+
 }  // namespace
 
 bool CompiledProgram::uses(const void* handle) const {
@@ -95,46 +108,66 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
   return program;
 }
 
-Call make_call(PlannedCommand& planned) {
-  const CompiledCommand& command = planned.program->commands[planned.index];
-  const Pass& pass = *planned.pass;
-  const bool head = command.extent.symbol == Symbol::head_rows;
-  Call call = base_call(*planned.program, command);
-  call.status = &planned.status;
-  call.first_row = head ? pass.first_head_row : pass.first_row;
-  call.n_rows = head ? pass.n_head_rows : pass.n_rows;
-  call.first_span = pass.first_span;
-  call.n_spans = pass.n_spans;
-  return call;
+void StepPlan::reserve(size_t n_commands) {
+  if (n_commands > commands_.size()) commands_ = std::vector<PlannedCommand>(n_commands);
+  stage_ends_.resize(commands_.size());
+  widths_.resize(commands_.size());
+  n_commands_ = n_stages_ = 0;  // what is under way is laid out anew
 }
 
-size_t plan_step(std::span<const Pass> passes, uint32_t n_workers, std::span<PlannedCommand> plan) {
-  size_t n_planned = 0;
+void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers) {
+  n_commands_ = n_stages_ = 0;
+  const uint64_t portions = n_workers == 1 ? 1 : n_workers * kPortionsPerWorker;
   for (const Pass& pass : passes) {
     const auto& program = *static_cast<const CompiledProgram*>(pass.program.handle);
-    int32_t after_barrier = 0;  // the first command that began after the last barrier
+    int32_t first_of_stage = 0;
     for (uint32_t i = 0; i < program.commands.size(); ++i) {
-      PlannedCommand& planned = plan[n_planned];
+      PlannedCommand& planned = commands_[n_commands_++];
       planned.program = &program;
       planned.pass = &pass;
       planned.index = i;
       planned.status = {};
-      // Passes share scratch memory, so each begins with a barrier, but for the step's first
-      // command.
-      planned.barrier = i == 0 ? n_planned > 0 : program.commands[i].waits_for >= after_barrier;
-      if (planned.barrier) after_barrier = static_cast<int32_t>(i);
+      // Passes share scratch memory, so each begins a stage.
+      const bool new_stage = i == 0 || program.commands[i].waits_for >= first_of_stage;
+      if (new_stage) first_of_stage = static_cast<int32_t>(i);
       const Call call = make_call(planned);
       planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);
-      const uint64_t portions = n_workers == 1 ? 1 : n_workers * kPortionsPerWorker;
       planned.chunk = std::max<uint64_t>(1, planned.n_slices / portions);
-      ++n_planned;
+      add_to_stage(planned, new_stage);
     }
   }
-  return n_planned;
+  if (n_stages_ > 0 && widths_[n_stages_ - 1] == 0) --n_stages_;  // nothing in it to do
 }
 
-void rewind_step(std::span<PlannedCommand> plan) {
-  for (PlannedCommand& planned : plan) planned.next_slice.store(0, std::memory_order_relaxed);
+void StepPlan::add_to_stage(const PlannedCommand& planned, bool new_stage) {
+  // A stage without slices is none: what follows takes its place.
+  if (n_stages_ == 0 || (new_stage && widths_[n_stages_ - 1] > 0)) widths_[n_stages_++] = 0;
+  const uint64_t n_portions = (planned.n_slices + planned.chunk - 1) / planned.chunk;
+  uint32_t& width = widths_[n_stages_ - 1];
+  width = static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, width + n_portions));
+  stage_ends_[n_stages_ - 1] = static_cast<uint32_t>(n_commands_);
+}
+
+void StepPlan::rewind() {
+  for (PlannedCommand& planned : std::span(commands_).first(n_commands_))
+    planned.next_slice.store(0, std::memory_order_relaxed);
+}
+
+void StepPlan::run_stage(uint32_t stage, std::byte* scratch) {
+  const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
+  for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
+    PlannedCommand& planned = commands_[i];
+    // Relaxed: what a slice reads was published when its stage began.
+    const auto take = [&] {
+      return planned.next_slice.fetch_add(planned.chunk, std::memory_order_relaxed);
+    };
+    uint64_t begin = planned.n_slices == 0 ? 0 : take();
+    if (begin >= planned.n_slices) continue;
+    const Kernel& kernel = *planned.program->commands[planned.index].kernel;
+    const Call call = make_call(planned);
+    for (; begin < planned.n_slices; begin = take())
+      kernel.run(call, begin, std::min(planned.n_slices, begin + planned.chunk), scratch);
+  }
 }
 
 }  // namespace akunu::cpu

@@ -1,5 +1,5 @@
 // A compiled table: every operand a pointer, every kernel a function. And the plan of a step: the
-// programs of a submission's passes, command after command.
+// programs of a submission's passes, command after command, in stages.
 #pragma once
 
 #include <atomic>
@@ -52,39 +52,37 @@ struct alignas(64) PlannedCommand {
   uint64_t chunk = 1;  // slices taken at once
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
-  uint32_t index = 0;    // in the program
-  bool barrier = false;  // wait for all workers before this command
-  Status status = {};    // this command's own, so that the label of an error is never a guess
+  uint32_t index = 0;  // in the program
+  Status status = {};  // this command's own, so that the label of an error is never a guess
 };
 
-// Lays out the passes' commands and counts their slices; rows and spans must be in place. Returns
-// how many of `plan` it filled; there must be room.
-size_t plan_step(std::span<const Pass> passes, uint32_t n_workers, std::span<PlannedCommand> plan);
+// The commands of a step in stages: those of a stage may overlap, and wait for the stage before.
+class StepPlan {
+ public:
+  // Room for so many commands; without it, laying out would have to allocate.
+  void reserve(size_t n_commands);
 
-// Before each run of a plan.
-void rewind_step(std::span<PlannedCommand> plan);
+  // Lays out the passes' commands and counts their slices; rows and spans must be in place.
+  void lay_out(std::span<const Pass> passes, uint32_t n_workers);
+  // Before each run of the plan.
+  void rewind();
+  // The part of one worker in a stage: takes slices until all of them are taken.
+  void run_stage(uint32_t stage, std::byte* scratch);
 
-// The part of one worker in a step. `barrier()` waits for all workers.
-template <class Barrier>
-void run_step(std::span<PlannedCommand> plan, std::byte* scratch, Barrier&& barrier);
-
-Call make_call(PlannedCommand& planned);
-
-template <class Barrier>
-void run_step(std::span<PlannedCommand> plan, std::byte* scratch, Barrier&& barrier) {
-  for (PlannedCommand& planned : plan) {
-    if (planned.barrier) barrier();
-    if (planned.n_slices == 0) continue;
-    const Kernel& kernel = *planned.program->commands[planned.index].kernel;
-    // Relaxed: what a slice reads was published by a barrier or by the start of the job.
-    uint64_t begin = planned.next_slice.fetch_add(planned.chunk, std::memory_order_relaxed);
-    if (begin >= planned.n_slices) continue;
-    const Call call = make_call(planned);
-    while (begin < planned.n_slices) {
-      kernel.run(call, begin, std::min(planned.n_slices, begin + planned.chunk), scratch);
-      begin = planned.next_slice.fetch_add(planned.chunk, std::memory_order_relaxed);
-    }
+  std::span<const PlannedCommand> commands() const {
+    return std::span(commands_).first(n_commands_);
   }
-}
+  // How many workers can share each stage: as many as it has portions.
+  std::span<const uint32_t> widths() const { return std::span(widths_).first(n_stages_); }
+
+ private:
+  void add_to_stage(const PlannedCommand& planned, bool new_stage);
+
+  std::vector<PlannedCommand> commands_;
+  size_t n_commands_ = 0;
+  std::vector<uint32_t> stage_ends_;  // the command behind each stage's last
+  std::vector<uint32_t> widths_;
+  size_t n_stages_ = 0;
+};
 
 }  // namespace akunu::cpu

@@ -1,5 +1,5 @@
-// A counter that threads wait on: they spin for a while, then sleep in the kernel. Whoever advances
-// it makes a system call only when somebody sleeps.
+// A word that threads change and wait on: they spin for a while, then sleep in the kernel. Whoever
+// wakes them makes a system call only when somebody sleeps.
 #pragma once
 
 #include <atomic>
@@ -9,13 +9,21 @@ namespace akunu::cpu {
 
 class WaitWord {
  public:
-  uint32_t value() const { return value_.load(std::memory_order_acquire); }
-  // Everything written before is seen by whoever returns from wait_past.
-  void advance();
-  // Returns once the value is no longer `seen`; `spins` says how often to look before sleeping.
-  void wait_past(uint32_t seen, uint32_t spins);
+  // Sees everything that was written before the word got this value.
+  uint32_t value() const { return value_.load(std::memory_order_seq_cst); }
+  // Changes the word from `expected`; where it is something else, says what and returns false.
+  // Who waits for the change needs a `wake` after it.
+  bool replace(uint32_t& expected, uint32_t wanted) {
+    return value_.compare_exchange_strong(expected, wanted, std::memory_order_seq_cst);
+  }
+  void wake();
+  // Returns once `done(value())`; `spins` says how often to look before sleeping.
+  template <class Done>
+  void wait_until(Done&& done, uint32_t spins);
 
  private:
+  void sleep_while(uint32_t seen);  // may return early
+
   // On a line of its own: the spinning threads' reads must not slow down their neighbours.
   alignas(64) std::atomic<uint32_t> value_{0};
   std::atomic<uint32_t> n_sleepers_{0};
@@ -24,7 +32,21 @@ class WaitWord {
 // Tells the core that this is a spin loop, which frees it for its hyper-thread sibling.
 void spin_pause();
 
-// How many looks of `wait_past` last `microseconds`, measured with the monotonic clock.
+// How many looks of `wait_until` last `microseconds`, measured with the monotonic clock.
 uint32_t calibrate_spins(uint32_t microseconds);
+
+// No wake-up is lost: both sides are sequentially consistent, so either the sleeper sees the new
+// value after it announced itself, or the waker sees the announcement after it changed the value.
+// (Between the sleeper's look and its sleep the kernel compares the value once more.)
+template <class Done>
+void WaitWord::wait_until(Done&& done, uint32_t spins) {
+  for (uint32_t i = 0; i < spins; ++i) {
+    if (done(value())) return;
+    spin_pause();
+  }
+  n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
+  for (uint32_t seen = value(); !done(seen); seen = value()) sleep_while(seen);
+  n_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+}
 
 }  // namespace akunu::cpu
