@@ -18,12 +18,8 @@ import akunu
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
-# What Ember was trained to say, so that its tokens are not all surprises.
-TEXT = "\n".join(
-    f"What is {a} + {b}? {a} + {b} = {a + b}. The capital of France is Paris."
-    for a in range(2, 14)
-    for b in range(3, 9)
-)
+# Counting is among what Ember learned, so that its tokens are not all surprises.
+TEXT = ", ".join(map(str, range(1, 600)))
 
 
 def measured(run_akunu: Run, *arguments: str) -> dict[str, Any]:

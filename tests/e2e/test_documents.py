@@ -16,7 +16,7 @@ from conftest import CHECKOUT
 
 import akunu
 
-PAGES = ["README.md", "docs/guide.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/command-line.md"]
 BIN = Path(sys.executable).parent
 
 
@@ -25,13 +25,16 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
 
 
-def command_lines(page: str) -> list[str]:
-    """Every line of the `sh` blocks but the two that install, which `.ci/run` runs."""
-    lines = [line for block in blocks(page, "sh") for line in block.splitlines()]
-    return [line for line in lines if not line.startswith("python3 -m venv")]
+def scripts(page: str) -> list[str]:
+    """The `sh` blocks without the lines that install, which `.ci/run` runs."""
+    lines = [
+        [line for line in block.splitlines() if not line.startswith("python3 -m venv")]
+        for block in blocks(page, "sh")
+    ]
+    return ["\n".join(block) for block in lines if block]
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
 def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
     code = "\n".join(blocks(page, "python"))
     assert "akunu.load" in code
@@ -47,11 +50,13 @@ def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [line for page in PAGES for line in command_lines(page)], ids=lambda line: line
+    "script",
+    [script for page in PAGES for script in scripts(page)],
+    ids=lambda script: script.splitlines()[0],
 )
-def test_command_lines_run(line: str, tmp_path: Path) -> None:
+def test_blocks_of_commands_run(script: str, tmp_path: Path) -> None:
     done = subprocess.run(
-        ["sh", "-c", line],
+        ["sh", "-eu", "-c", script],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
@@ -61,6 +66,20 @@ def test_command_lines_run(line: str, tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
+
+
+def test_every_page_with_code_is_among_those_that_run() -> None:
+    assert {page for page in all_pages() if blocks(page, "python")} <= set(PAGES)
+    assert len(scripts("docs/command-line.md")) >= 7
+
+
+def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
+    from akunu.cli.app import akunu_app
+
+    page = (CHECKOUT / "docs/command-line.md").read_text()
+    for command in akunu_app().registered_commands:
+        assert command.callback is not None
+        assert f"`{command.callback.__name__}`" in page
 
 
 def test_readme_has_the_two_commands_and_only_them() -> None:

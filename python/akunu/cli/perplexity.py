@@ -97,7 +97,8 @@ def perplexity(
             chunk = tokens[done * n_context : (done + 1) * n_context].copy()
             if tokenizer.add_bos and tokenizer.bos_id is not None:
                 chunk[0] = tokenizer.bos_id
-            scores.append(_scores(model.logits(chunk.tolist()), chunk, first))
+            logits = model.logits(chunk.tolist(), last=n_context - first)
+            scores.append(_scores(logits, chunk[first + 1 :]))
     negative = np.concatenate(scores)
     mean = float(negative.mean())
     spread = float((negative * negative).mean()) - mean * mean
@@ -107,16 +108,13 @@ def perplexity(
     return Perplexity(value, error, count, n_chunks)
 
 
-def _scores(
-    logits: NDArray[np.float32], chunk: NDArray[np.int64], first: int
-) -> NDArray[np.float64]:
-    """Return -log p of the tokens after positions `first` to the last but one."""
+def _scores(logits: NDArray[np.float32], targets: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return -log p of each target; logits [len(targets) + 1, vocab_size], the last is unused."""
     parts = []
-    for begin in range(first, len(chunk) - 1, _ROWS_AT_ONCE):
-        end = min(begin + _ROWS_AT_ONCE, len(chunk) - 1)
-        rows = logits[begin:end].astype(np.float64)
+    for begin in range(0, len(targets), _ROWS_AT_ONCE):
+        expected = targets[begin : begin + _ROWS_AT_ONCE]
+        rows = logits[begin : begin + len(expected)].astype(np.float64)
         highest = rows.max(axis=1)
         sums = np.exp(rows - highest[:, None]).sum(axis=1)
-        targets = rows[np.arange(end - begin), chunk[begin + 1 : end + 1]]
-        parts.append(np.log(sums) + highest - targets)
+        parts.append(np.log(sums) + highest - rows[np.arange(len(expected)), expected])
     return np.concatenate(parts)
