@@ -1,8 +1,10 @@
 #include "cpu/roofline.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
+#include <span>
 #include <vector>
 
 #include "core/error.h"
@@ -23,25 +25,40 @@ constexpr uint64_t kLeastBuffer = 64 * kMiB, kUsualBuffer = 256 * kMiB,
 constexpr double kSecondsPerLimit = 0.5;
 constexpr uint32_t kLeastRuns = 5;
 
-struct alignas(64) WorkerResult {
+// A measurement is cut into this many pieces per worker, taken as workers get done: as commands are.
+constexpr uint32_t kPiecesPerWorker = 16;
+
+struct alignas(64) PieceResult {
   float value = 0;
   uint64_t operations = 0;
 };
 
-// Runs `job(worker)` on every worker; returns the seconds until all were done.
+// Runs `job(piece)` for every piece; returns the seconds until all were done.
 template <class Job>
-double timed(ThreadPool& pool, Job& job) {
+double timed(ThreadPool& pool, uint32_t n_pieces, Job& job) {
+  struct Work {
+    Job& job;
+    const uint32_t n_pieces;
+    std::atomic<uint32_t> next{0};
+  } work{job, n_pieces};
+  const uint32_t width = pool.n_workers();
   const auto start = Clock::now();
-  pool.run([](void* context, uint32_t worker) { (*static_cast<Job*>(context))(worker); }, &job);
+  pool.run(
+      [](void* context, uint32_t, uint32_t) {
+        auto& shared = *static_cast<Work*>(context);
+        for (uint32_t piece; (piece = shared.next.fetch_add(1)) < shared.n_pieces;)
+          shared.job(piece);
+      },
+      &work, std::span(&width, 1));
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 // The shortest of several runs: the others were disturbed.
 template <class Job>
-double shortest(ThreadPool& pool, Job& job) {
-  double best = timed(pool, job), total = best;
+double shortest(ThreadPool& pool, uint32_t n_pieces, Job& job) {
+  double best = timed(pool, n_pieces, job), total = best;
   for (uint32_t runs = 1; runs < kLeastRuns || total < kSecondsPerLimit; ++runs) {
-    const double seconds = timed(pool, job);
+    const double seconds = timed(pool, n_pieces, job);
     best = std::min(best, seconds);
     total += seconds;
   }
@@ -65,29 +82,31 @@ double measure_read(ThreadPool& pool, const Probes& probes, uint64_t bytes) {
     throw OutOfMemoryError("the system refuses a buffer of " + std::to_string(bytes / kMiB) +
                            " MiB");
   auto* const values = reinterpret_cast<float*>(block.data());
-  const uint64_t share = bytes / sizeof(float) / pool.n_workers() / kProbeStep * kProbeStep;
-  std::vector<WorkerResult> results(pool.n_workers());
-  // Memory that nobody has written is one page of zeros; each worker writes what it will read.
-  auto fill = [&](uint32_t worker) { std::fill_n(values + share * worker, share, 1.0f); };
-  timed(pool, fill);
-  auto read = [&](uint32_t worker) {
-    results[worker].value = probes.read(values + share * worker, share);
+  const uint32_t n_pieces = pool.n_workers() * kPiecesPerWorker;
+  const uint64_t share = bytes / sizeof(float) / n_pieces / kProbeStep * kProbeStep;
+  std::vector<PieceResult> results(n_pieces);
+  // Memory that nobody has written is one page of zeros.
+  auto fill = [&](uint32_t piece) { std::fill_n(values + share * piece, share, 1.0f); };
+  timed(pool, n_pieces, fill);
+  auto read = [&](uint32_t piece) {
+    results[piece].value = probes.read(values + share * piece, share);
   };
-  const double seconds = shortest(pool, read);
-  return static_cast<double>(share * sizeof(float) * pool.n_workers()) / seconds;
+  const double seconds = shortest(pool, n_pieces, read);
+  return static_cast<double>(share * sizeof(float) * n_pieces) / seconds;
 }
 
 double measure_multiply(ThreadPool& pool, uint64_t (*multiply)(uint64_t, float*)) {
-  std::vector<WorkerResult> results(pool.n_workers());
-  uint64_t repeats = 64;
-  auto job = [&](uint32_t worker) {
-    results[worker].operations = multiply(repeats, &results[worker].value);
+  const uint32_t n_pieces = pool.n_workers() * kPiecesPerWorker;
+  std::vector<PieceResult> results(n_pieces);
+  uint64_t repeats = 4;
+  auto job = [&](uint32_t piece) {
+    results[piece].operations = multiply(repeats, &results[piece].value);
   };
   // Long enough that starting the workers does not count.
-  while (timed(pool, job) < 0.02) repeats *= 2;
-  const double seconds = shortest(pool, job);
+  while (timed(pool, n_pieces, job) < 0.02) repeats *= 2;
+  const double seconds = shortest(pool, n_pieces, job);
   uint64_t operations = 0;
-  for (const WorkerResult& result : results) operations += result.operations;
+  for (const PieceResult& result : results) operations += result.operations;
   return static_cast<double>(operations) / seconds;
 }
 
