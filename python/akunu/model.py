@@ -531,13 +531,11 @@ def _find(path_or_name: str | os.PathLike[str]) -> Path:
     names = ", ".join(PACKAGED_MODELS)
     path = Path(path_or_name)
     try:
-        is_directory, exists = path.is_dir(), path.exists()
+        exists = path.exists()
     except (ValueError, OSError):  # a null character, a name too long
-        is_directory = exists = False
-    if shown and is_directory:
-        raise ArgumentError(f"{shown!r} is a directory; akunu loads GGUF files")
+        exists = False
     if shown and exists:
-        return path
+        return path  # the engine says what a directory is
     raise ArgumentError(
         f"{_shorten(shown)} is neither a file nor the name of a model inside akunu ({names})"
     )

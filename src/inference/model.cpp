@@ -1,6 +1,7 @@
 #include "inference/model.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <map>
 
@@ -64,14 +65,29 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
                                    const LoadOptions& options) {
   std::unique_ptr<Model> model(new Model(std::move(device)));
   model->read(path);
-  blaming(path, [&] {
-    model->describe_layers();
-    model->plan_context(options);
-    model->allocate(options);
-    model->compile();
-  });
+  // A file that was cut meanwhile makes nonsense of the rest: why is the better answer.
+  const auto blame_damage = [&] {
+    if (const std::optional<std::string> damage = model->weights_->damage())
+      throw ModelFormatError(*damage);
+  };
+  try {
+    blaming(path, [&] {
+      model->describe_layers();
+      model->plan_context(options);
+      model->allocate(options);
+      model->compile();
+    });
+  } catch (const Error&) {
+    blame_damage();
+    throw;
+  }
+  blame_damage();
   model->file_.reset();  // the weights keep the mapping
   return model;
+}
+
+void Model::check_files() const {
+  if (const std::optional<std::string> damage = weights_->damage()) throw DeviceError(*damage);
 }
 
 Model::~Model() {
@@ -80,17 +96,27 @@ Model::~Model() {
 
 void Model::read(const std::string& path) {
   file_ = GgufFile::open(path);
-  config_ = read_config(*file_);
-  weights_ = std::make_unique<Weights>(device_, *file_);
+  try {
+    config_ = read_config(*file_);
+    weights_ = std::make_unique<Weights>(device_, *file_);
+  } catch (const Error&) {
+    if (const std::optional<std::string> damage = file_->damage()) throw ModelFormatError(*damage);
+    throw;
+  }
 }
 
 void Model::describe_layers() {
   arch_ = describe(config_);
   // The tensors of layers beyond the last would be ignored silently: refuse them.
-  const std::string n_layers = std::to_string(arch_.layers.size());
-  if (weights_->tensors().contains("layers." + n_layers + ".attention_norm.weight"))
-    throw ModelFormatError("there are tensors of layer " + n_layers + ", but only " + n_layers +
-                           " layers");
+  constexpr std::string_view kLayers = "layers.";
+  for (const auto& [name, weight] : weights_->tensors()) {
+    uint64_t layer = 0;
+    if (!name.starts_with(kLayers)) continue;
+    std::from_chars(name.data() + kLayers.size(), name.data() + name.size(), layer);
+    if (layer >= arch_.layers.size())
+      throw ModelFormatError("there are tensors of layer " + std::to_string(layer) + ", but only " +
+                             std::to_string(arch_.layers.size()) + " layers, counted from 0");
+  }
   layer_frequencies_ = upload_frequencies();
 }
 

@@ -63,6 +63,10 @@ class Model {
   }
   uint32_t max_head_rows() const { return kMaxFewRows + device_->chip().max_head_rows; }
 
+  // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
+  // was computed since is worth nothing, and neither is the model.
+  void check_files() const;
+
   // Labels of the commands that one row of a class runs, in order: what a launch count is made of.
   const std::vector<std::string>& labels(RowClass row_class) const {
     return labels_[static_cast<size_t>(row_class)];

@@ -93,6 +93,7 @@ void Scheduler::check_process() const {
 
 void Scheduler::check(const std::vector<uint32_t>& tokens) const {
   check_process();
+  model_.check_files();
   if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
   const uint32_t vocab_size = model_.arch().vocab_size;
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -403,6 +404,7 @@ void Scheduler::compose() {
 
 void Scheduler::await(Ticket ticket) {
   const Outcome outcome = model_.device().wait(ticket, kForever);
+  model_.check_files();  // first: numbers of a file that was cut explain everything else
   if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
   if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome));
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "core/error.h"
 #include "core/format.h"
 #include "register.h"
 #include "weight/gguf.h"
@@ -26,6 +27,11 @@ py::object checked(PyObject* object) {
 py::object to_str(std::string_view text) {
   return checked(
       PyUnicode_DecodeUTF8(text.data(), static_cast<py::ssize_t>(text.size()), "surrogateescape"));
+}
+
+py::object to_path(const std::string& path) {
+  return checked(
+      PyUnicode_DecodeFSDefaultAndSize(path.data(), static_cast<py::ssize_t>(path.size())));
 }
 
 std::string_view as_text(std::span<const std::byte> bytes) {
@@ -123,11 +129,11 @@ class NativeGgufFile {
       PyErr_SetObject(PyExc_KeyError, key.ptr());
       throw py::error_already_set();
     }
-    return to_python(*file_, *value);
+    return checked_value(*value);
   }
   py::object value_or(const py::str& key, const py::object& fallback) const {
     const GgufValue* value = find(key);
-    return value == nullptr ? fallback : to_python(*file_, *value);
+    return value == nullptr ? fallback : checked_value(*value);
   }
   py::list keys() const {
     py::list result;
@@ -140,12 +146,20 @@ class NativeGgufFile {
       result.append(py::cast(TensorView{file_, &tensor}));
     return result;
   }
-  py::object path() const {
-    return checked(PyUnicode_DecodeFSDefaultAndSize(
-        file_->path().data(), static_cast<py::ssize_t>(file_->path().size())));
+  py::object path() const { return to_path(file_->path()); }
+  py::list parts() const {
+    py::list result;
+    for (const GgufPart& part : file_->parts()) result.append(to_path(part.path));
+    return result;
   }
 
  private:
+  py::object checked_value(const GgufValue& value) const {
+    py::object result = to_python(*file_, value);
+    if (const std::optional<std::string> damage = file_->damage()) throw ModelFormatError(*damage);
+    return result;
+  }
+
   std::shared_ptr<const GgufFile> file_;
 };
 
@@ -163,7 +177,11 @@ void register_gguf(py::module_& m) {
           "Number format as GGUF names it, such as 'Q8_0', or 'type 77' where it has no name.")
       .def_property_readonly(
           "offset", [](const TensorView& view) { return view.tensor->offset; },
-          "Where the data begins, in bytes from the start of the file.")
+          "Where the data begins, in bytes from the start of its file.")
+      .def_property_readonly(
+          "path",
+          [](const TensorView& view) { return to_path(view.file->part_of(*view.tensor).path); },
+          "The file that holds it: one of GgufFile.parts.")
       .def_property_readonly(
           "size", [](const TensorView& view) { return view.tensor->size; }, "Bytes of data.")
       .def("__repr__", [](const TensorView& view) {
@@ -175,11 +193,14 @@ void register_gguf(py::module_& m) {
   py::class_<NativeGgufFile>(
       m, "GgufFile",
       "Metadata and tensor list of a GGUF file, read-only.\n\n"
-      "Opening checks the whole file except for the numbers in its tensors.\n"
+      "Opening checks the whole file except for the numbers in its tensors. Of\n"
+      "a model that is split over several files (-00001-of-00003.gguf), `path`\n"
+      "names any part; the values are those of the first, the tensors of all.\n"
       "Raises ModelFormatError where the file contradicts itself or the format\n"
-      "(which byte, what is needed, what is there), UnsupportedModelError for\n"
-      "versions and types that akunu does not read, and ArgumentError where\n"
-      "`path` names no readable file.\n\n"
+      "(which byte, what is needed, what is there), where parts are missing or\n"
+      "the file was truncated since it was opened, UnsupportedModelError for\n"
+      "versions, types and other formats that akunu does not read, and\n"
+      "ArgumentError where `path` names no readable file.\n\n"
       "Values are int, float, bool or str; arrays are a list of str or a NumPy\n"
       "array in the file's own dtype. Bytes that are not UTF-8 come as\n"
       "surrogates (`surrogateescape`).\n\n"
@@ -195,14 +216,17 @@ void register_gguf(py::module_& m) {
       .def("__getitem__", &NativeGgufFile::at, py::arg("key"))
       .def("get", &NativeGgufFile::value_or, py::arg("key"), py::arg("default") = py::none(),
            "The value of `key`, or `default`.")
-      .def_property_readonly("path", &NativeGgufFile::path)
+      .def_property_readonly("path", &NativeGgufFile::path, "Of the first part.")
+      .def_property_readonly(
+          "parts", &NativeGgufFile::parts,
+          "List of str, the paths of all parts in order: one, if it is not split.")
       .def_property_readonly("version",
                              [](const NativeGgufFile& file) { return file.get().version(); })
       .def_property_readonly(
           "alignment", [](const NativeGgufFile& file) { return file.get().alignment(); },
           "Tensor data begins at multiples of this many bytes.")
       .def_property_readonly("tensors", &NativeGgufFile::tensors,
-                             "List of GgufTensor, in the order of the file.");
+                             "List of GgufTensor, in the order of the files.");
 }
 
 }  // namespace akunu::python

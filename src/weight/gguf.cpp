@@ -102,11 +102,29 @@ const Item* find_by_name(const std::vector<Item>& items, const std::vector<size_
 
 }  // namespace
 
-GgufFile GgufFile::open(const std::string& path) {
+GgufFile GgufFile::open_one(const std::string& path) {
   std::shared_ptr<const MappedFile> mapping = MappedFile::open(path);
-  GgufFile file = parse(mapping->bytes(), path);
-  file.mapping_ = std::move(mapping);
-  return file;
+  // A file that is cut while it is read says nonsense first; why it does is the better answer.
+  const auto blame_damage = [&] {
+    if (const std::optional<std::string> damage = mapping->damage())
+      throw ModelFormatError(*damage);
+  };
+  try {
+    GgufFile file = parse(mapping->bytes(), path);
+    blame_damage();
+    file.parts_.front().mapping = std::move(mapping);
+    return file;
+  } catch (const Error&) {
+    blame_damage();
+    throw;
+  }
+}
+
+std::optional<std::string> GgufFile::damage() const {
+  for (const GgufPart& part : parts_)
+    if (std::optional<std::string> damage = part.mapping ? part.mapping->damage() : std::nullopt)
+      return damage;
+  return std::nullopt;
 }
 
 const GgufValue* GgufFile::find(std::string_view key) const {
@@ -121,7 +139,7 @@ const GgufTensor* GgufFile::find_tensor(std::string_view name) const {
 
 void GgufFile::refuse(const GgufValue& value, const std::string& found,
                       std::string_view wanted) const {
-  throw ModelFormatError(printable(path_, kPathLimit) + ", byte " + std::to_string(value.offset) +
+  throw ModelFormatError(printable(path(), kPathLimit) + ", byte " + std::to_string(value.offset) +
                          ": key " + printable(value.key) + " is " + found + ", wanted " +
                          std::string(wanted));
 }
@@ -248,9 +266,15 @@ std::optional<std::vector<std::string_view>> GgufFile::get_string_array(
   std::vector<std::string_view> result;
   result.reserve(value->count);
   const char* at = reinterpret_cast<const char*>(value->bytes.data());
-  for (uint64_t i = 0; i < value->count; ++i) {  // the parser has walked here: lengths are true
-    uint64_t length;
-    std::memcpy(&length, at, sizeof length);
+  const char* const end = at + value->bytes.size();
+  for (uint64_t i = 0; i < value->count; ++i) {
+    uint64_t length = 0;
+    const auto left = static_cast<uint64_t>(end - at);
+    if (left >= sizeof length) std::memcpy(&length, at, sizeof length);
+    // The parser has walked here; but a mapped file may have been written to since.
+    if (left < sizeof length || length > left - sizeof length)
+      throw ModelFormatError(printable(path(), kPathLimit) + ": key " + printable(key) +
+                             ": the file has changed while it was in use; load it again");
     result.emplace_back(at + sizeof length, length);
     at += sizeof length + length;
   }

@@ -1,4 +1,5 @@
-// GGUF files: metadata and tensors of a model in one file (versions 2 and 3, little-endian).
+// GGUF files: metadata and tensors of a model in one file, or in several that each hold some of the
+// tensors (versions 2 and 3, little-endian).
 //
 //   const GgufFile file = GgufFile::open("model.gguf");
 //   const std::optional<uint64_t> layers = file.get_uint("llama.block_count");
@@ -74,33 +75,52 @@ struct GgufTensor {
       dims;         // dims[0] is contiguous: [n, k] row-major is {k, n}; 1 where absent
   uint32_t n_dims;  // 0 is a single number
   uint32_t type;    // GGUF's number: core/format.h knows which the engine has
-  uint64_t offset;  // from the start of the file; a multiple of the alignment
+  uint64_t offset;  // from the start of its file; a multiple of the alignment
   uint64_t size;    // bytes; never 0
+  uint32_t part;    // which file of a model that is split over several, from 0
+};
+
+// One file of a model.
+struct GgufPart {
+  std::shared_ptr<const MappedFile> mapping;  // null after parse
+  std::span<const std::byte> bytes;
+  std::string path;
 };
 
 // Immutable after opening: any thread may read it. Keys, names, strings and bytes point into the
-// file and live as long as `mapping()`, or the bytes given to `parse`.
+// files and live as long as their mappings, or the bytes given to `parse`.
 class GgufFile {
  public:
+  // Opens all parts of a model that is split over several files, whichever of them `path` names.
   // Throws ModelFormatError for a file that contradicts itself or the format (which byte, what it
-  // needs, what is there), UnsupportedModelError for a version, byte order, tensor type or nesting
-  // that akunu does not read, and what MappedFile::open throws.
+  // needs, what is there) and for parts that are missing or do not belong together,
+  // UnsupportedModelError for what is no GGUF file (it says what it is) and for a version, byte
+  // order, tensor type or nesting that akunu does not read, and what MappedFile::open throws.
   static GgufFile open(const std::string& path);
 
-  // The same for bytes that the caller keeps alive; `path` is for messages.
+  // One file from bytes that the caller keeps alive; `path` is for messages.
   static GgufFile parse(std::span<const std::byte> bytes, std::string path);
 
-  const std::string& path() const { return path_; }
-  uint32_t version() const { return version_; }
-  uint64_t alignment() const { return alignment_; }
-  std::shared_ptr<const MappedFile> mapping() const { return mapping_; }  // null after parse
+  // All parts of a split model, in order: the values of the first, the tensors of all. Throws
+  // ModelFormatError where they do not belong together.
+  static GgufFile join(std::vector<GgufFile> parts);
+
+  const std::string& path() const { return parts_.front().path; }  // of the first part
+  std::span<const GgufPart> parts() const { return parts_; }       // one, unless it is split
+  const GgufPart& part_of(const GgufTensor& tensor) const { return parts_[tensor.part]; }
+  uint32_t version() const { return version_; }      // of the first part
+  uint64_t alignment() const { return alignment_; }  // of the first part
+
+  // What became of a mapped part meanwhile (see MappedFile::damage); nothing if all is well. Ask
+  // after the bytes were used and before they are believed.
+  std::optional<std::string> damage() const;
 
   std::span<const GgufValue> values() const { return values_; }     // in the order of the file
-  std::span<const GgufTensor> tensors() const { return tensors_; }  // in the order of the file
+  std::span<const GgufTensor> tensors() const { return tensors_; }  // in the order of the files
   const GgufValue* find(std::string_view key) const;                // null if absent
   const GgufTensor* find_tensor(std::string_view name) const;       // null if absent
   std::span<const std::byte> tensor_bytes(const GgufTensor& tensor) const {
-    return bytes_.subspan(tensor.offset, tensor.size);
+    return part_of(tensor).bytes.subspan(tensor.offset, tensor.size);
   }
 
   // Values by key; nullopt if it is absent. Writers disagree about widths, so integers of every
@@ -123,14 +143,13 @@ class GgufFile {
   friend class GgufParser;
   GgufFile() = default;
 
+  static GgufFile open_one(const std::string& path);
   const GgufValue* find_array(std::string_view key, std::string_view wanted) const;
   const GgufValue* find_scalar(std::string_view key, std::string_view wanted) const;
   [[noreturn]] void refuse(const GgufValue& value, const std::string& found,
                            std::string_view wanted) const;
 
-  std::shared_ptr<const MappedFile> mapping_;
-  std::span<const std::byte> bytes_;
-  std::string path_;
+  std::vector<GgufPart> parts_;
   uint32_t version_ = 0;
   uint64_t alignment_ = 0;
   std::vector<GgufValue> values_;

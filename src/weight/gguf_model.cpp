@@ -4,6 +4,7 @@
 #include <string>
 
 #include "core/error.h"
+#include "weight/printable.h"
 
 namespace akunu {
 namespace {
@@ -18,7 +19,8 @@ class Reader {
 
   ModelConfig read() const {
     if (!is_known_architecture(architecture_))
-      refuse("general.architecture is '" + architecture_ + "'; akunu has " + known_architectures());
+      refuse("general.architecture is '" + printable(architecture_) + "'; akunu has " +
+             known_architectures());
     refuse_what_is_not_here();
 
     ModelConfig config;
@@ -65,7 +67,7 @@ class Reader {
   }
 
  private:
-  std::string path() const { return std::string(file_.path()); }
+  std::string path() const { return printable(file_.path(), kPathLimit); }
   std::string key(std::string_view name) const { return architecture_ + "." + std::string(name); }
 
   std::optional<uint32_t> optional(std::string_view name) const {
@@ -92,7 +94,8 @@ class Reader {
     const float factor = number("rope.scaling.factor").value_or(1.0f);
     if (type == "linear") return factor;
     if (type != "none")
-      throw UnsupportedModelError(path() + ": " + key("rope.scaling.type") + " is '" + type +
+      throw UnsupportedModelError(path() + ": " + key("rope.scaling.type") + " is '" +
+                                  printable(type) +
                                   "'; akunu has none and linear, and RoPE factors as a tensor");
     return number("rope.scale_linear").value_or(1.0f);
   }
@@ -103,9 +106,7 @@ class Reader {
 
   void refuse_what_is_not_here() const {
     if (const auto type = file_.get_string("general.type"); type && *type != "model")
-      refuse("general.type is '" + std::string(*type) + "'; akunu loads models");
-    if (const auto count = file_.get_uint("split.count"); count && *count > 1)
-      refuse("the model is split over " + std::to_string(*count) + " files; join them first");
+      refuse("general.type is '" + printable(*type) + "'; akunu loads models");
     if (const auto experts = optional("expert_count"); experts && *experts > 0)
       refuse(key("expert_count") + " is " + std::to_string(*experts) +
              "; mixtures of experts are not supported");
@@ -132,24 +133,24 @@ class Reader {
 ModelConfig read_config(const GgufFile& file) { return Reader(file).read(); }
 
 WeightSource weight_source(const GgufFile& file, const GgufTensor& tensor) {
+  const std::string who =
+      printable(file.part_of(tensor).path, kPathLimit) + ": tensor " + printable(tensor.name);
   const std::optional<Format> format = format_from_gguf(tensor.type);
   if (!format) {
     std::string name(gguf_type_name(tensor.type));
     if (name.empty()) name = "type " + std::to_string(tensor.type);
-    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
-                                " has the number format " + name + "; akunu has " +
+    throw UnsupportedModelError(who + " has the number format " + name + "; akunu has " +
                                 known_formats());
   }
   if (tensor.n_dims == 0 || tensor.n_dims > 2)
-    throw UnsupportedModelError(std::string(file.path()) + ": tensor " + std::string(tensor.name) +
-                                " has " + std::to_string(tensor.n_dims) +
+    throw UnsupportedModelError(who + " has " + std::to_string(tensor.n_dims) +
                                 " dimensions; akunu has one and two");
   return {.name = tensor.name,
           .bytes = file.tensor_bytes(tensor),
           .format = *format,
           .rows = tensor.n_dims == 2 ? tensor.dims[1] : 1,
           .k = tensor.dims[0],
-          .owner = file.mapping()};
+          .owner = file.part_of(tensor).mapping};
 }
 
 }  // namespace akunu

@@ -13,7 +13,9 @@
 
 #include "core/error.h"
 #include "core/format.h"
+#include "weight/foreign.h"
 #include "weight/printable.h"
+#include "weight/sort_by_name.h"
 
 namespace akunu {
 namespace {
@@ -30,18 +32,8 @@ constexpr uint64_t kLeastTensorBytes = 24;  // length of the name, dimensions, t
 
 std::string number(uint64_t value) { return std::to_string(value); }
 
-// Sorted indices of `items` by `name`; the second of two equal names, or nothing.
-template <class Item, class Name>
-const Item* sort_by_name(const std::vector<Item>& items, Name name, std::vector<size_t>& sorted) {
-  sorted.resize(items.size());
-  for (size_t i = 0; i < sorted.size(); ++i) sorted[i] = i;
-  std::sort(sorted.begin(), sorted.end(), [&](size_t a, size_t b) {
-    const int order = name(items[a]).compare(name(items[b]));
-    return order != 0 ? order < 0 : a < b;
-  });
-  for (size_t i = 1; i < sorted.size(); ++i)
-    if (name(items[sorted[i - 1]]) == name(items[sorted[i]])) return &items[sorted[i]];
-  return nullptr;
+std::string_view as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
 }  // namespace
@@ -52,8 +44,7 @@ GgufFile GgufFile::parse(std::span<const std::byte> bytes, std::string path) {
 
 GgufParser::GgufParser(std::span<const std::byte> bytes, std::string path)
     : bytes_(bytes), shown_path_(printable(path, kPathLimit)) {
-  file_.bytes_ = bytes;
-  file_.path_ = std::move(path);
+  file_.parts_.push_back({nullptr, bytes, std::move(path)});
 }
 
 GgufFile GgufParser::run() {
@@ -66,11 +57,8 @@ GgufFile GgufParser::run() {
 }
 
 void GgufParser::read_header() {
-  const std::span<const std::byte> magic = take(kMagic.size(), "the magic \"GGUF\"");
-  if (std::memcmp(magic.data(), kMagic.data(), kMagic.size()) != 0)
-    throw ModelFormatError(at(0) + "the file begins with \"" +
-                           printable({reinterpret_cast<const char*>(magic.data()), magic.size()}) +
-                           "\"; a GGUF file begins with \"GGUF\"");
+  if (!as_text(bytes_).starts_with(kMagic)) refuse_foreign(shown_path_, bytes_);
+  take(kMagic.size(), "the magic");
   const auto version = take_number<uint32_t>("the version");
   if (version != 0 && (version & 0xffff) == 0)
     throw UnsupportedModelError(at(4) + "the file is big-endian GGUF; akunu reads little-endian");
@@ -286,8 +274,7 @@ std::span<const std::byte> GgufParser::take(uint64_t bytes, std::string_view wha
 
 std::string_view GgufParser::take_string(std::string_view what) {
   const auto length = take_number<uint64_t>(what);
-  const std::span<const std::byte> text = take(length, what);
-  return {reinterpret_cast<const char*>(text.data()), text.size()};
+  return as_text(take(length, what));
 }
 
 template <class Number>

@@ -10,21 +10,11 @@
 #include <utility>
 
 #include "core/error.h"
+#include "weight/foreign.h"
 #include "weight/printable.h"
 
 namespace akunu {
 namespace {
-
-struct FileDescriptor {
-  explicit FileDescriptor(int descriptor) : number(descriptor) {}
-  ~FileDescriptor() {
-    if (number >= 0) ::close(number);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-
-  int number;
-};
 
 // generic_category and not strerror, which is allowed to share one buffer between threads.
 std::string reason(int error) { return std::generic_category().message(error); }
@@ -37,7 +27,6 @@ bool is_the_callers(int error) {
 }
 
 std::string_view kind_of(mode_t mode) {
-  if (S_ISDIR(mode)) return "is a directory";
   if (S_ISFIFO(mode)) return "is a pipe";
   if (S_ISSOCK(mode)) return "is a socket";
   return "is a device";
@@ -50,40 +39,68 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   if (path.find('\0') != std::string::npos)
     throw ArgumentError(shown + ": a path cannot contain a zero byte");
   // O_NONBLOCK: opening a pipe would otherwise wait for someone to write into it.
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (file.number < 0) {
+  FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.number() < 0) {
     const int error = errno;
     const std::string message = shown + ": cannot be opened: " + reason(error);
     if (is_the_callers(error)) throw ArgumentError(message);
     throw Error(message);
   }
   struct stat status{};
-  if (::fstat(file.number, &status) != 0)
+  if (::fstat(file.number(), &status) != 0)
     throw Error(shown + ": cannot be examined: " + reason(errno));
+  if (S_ISDIR(status.st_mode)) refuse_directory(shown, path);
   if (!S_ISREG(status.st_mode))
     throw ArgumentError(shown + ": " + std::string(kind_of(status.st_mode)) +
                         "; a regular file is needed");
-  if (status.st_size == 0) throw ModelFormatError(shown + ": the file is empty");
+  if (status.st_size == 0)
+    throw ModelFormatError(shown + ": the file is empty; download or copy it again");
 
   const auto size = static_cast<size_t>(status.st_size);
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number, 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (address == MAP_FAILED)
     throw Error(shown + ": " + std::to_string(size) + " bytes cannot be mapped: " + reason(errno));
-  const std::span<const std::byte> bytes(static_cast<const std::byte*>(address), size);
-  try {
-    return std::shared_ptr<const MappedFile>(new MappedFile(path, bytes));
-  } catch (...) {
-    ::munmap(address, size);
-    throw;
-  }
+  Mapping mapping({static_cast<const std::byte*>(address), size});
+  return std::shared_ptr<const MappedFile>(
+      new MappedFile(path, std::move(file), std::move(mapping)));
 }
 
-MappedFile::MappedFile(std::string path, std::span<const std::byte> bytes)
-    : path_(std::move(path)), bytes_(bytes) {}
+FileDescriptor::~FileDescriptor() {
+  if (number_ >= 0) ::close(number_);
+}
 
-MappedFile::~MappedFile() {
+MappedFile::MappedFile(std::string path, FileDescriptor file, Mapping mapping)
+    : path_(std::move(path)),
+      file_(std::move(file)),
+      mapping_(std::move(mapping)),
+      guard_(bytes(), file_.number()) {}
+
+MappedFile::~MappedFile() = default;
+
+MappedFile::Mapping::~Mapping() {
   // munmap takes no const; the pages were never writable.
-  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+}
+
+std::optional<std::string> MappedFile::damage() const {
+  // The size is asked for as well: what is cut off from the last page reads as zeros without a
+  // signal, and what nobody has touched yet has sent none.
+  struct stat status{};
+  const bool known = ::fstat(file_.number(), &status) == 0;
+  const std::string length = std::to_string(bytes().size());
+  const bool shorter = known && static_cast<uint64_t>(status.st_size) < bytes().size();
+  if (shorter) cut_.store(true);
+  if (known && !shorter && !guard_.damaged() && !cut_.load()) return std::nullopt;
+  std::string what = printable(path_, kPathLimit);
+  if (shorter)
+    what += ": the file was cut from " + length + " to " + std::to_string(status.st_size) +
+            " bytes while it was in use";
+  else if (known)
+    what += ": a part of the file could not be read while it was in use: it was cut for a while, " +
+            std::string("or its disk failed");
+  else
+    what += ": the file can no longer be examined: " + reason(errno);
+  return what + "; load it again";
 }
 
 }  // namespace akunu

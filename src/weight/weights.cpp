@@ -6,6 +6,7 @@
 #include "core/error.h"
 #include "weight/gguf_model.h"
 #include "weight/names.h"
+#include "weight/printable.h"
 
 namespace akunu {
 namespace {
@@ -44,12 +45,14 @@ bool needs_conversion(const GgufTensor& tensor) {
 
 Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
     : device_(std::move(device)) {
+  for (const GgufPart& part : file.parts()) files_.push_back(part.mapping);
   for (const GgufTensor& tensor : file.tensors()) {
+    const std::string who =
+        printable(file.part_of(tensor).path, kPathLimit) + ": tensor " + printable(tensor.name);
     const std::optional<std::string> name = canonical_from_gguf(tensor.name);
-    if (!name)
-      throw UnsupportedModelError(std::string(file.path()) + ": tensor " +
-                                  std::string(tensor.name) +
-                                  " is not one that akunu knows what to do with");
+    if (!name) throw UnsupportedModelError(who + " is not one that akunu knows what to do with");
+    if (tensors_.contains(*name))
+      throw ModelFormatError(who + " is " + *name + ", which the file has under another name too");
     const WeightSource source = weight_source(file, tensor);
     if (!needs_conversion(tensor)) {
       imported_.push_back(device_->import_weight(source));
@@ -58,13 +61,19 @@ Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
     }
     if (source.format != Format::f16 && source.format != Format::bf16)
       throw UnsupportedModelError(
-          std::string(file.path()) + ": tensor " + std::string(tensor.name) +
-          " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
+          who + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
     const std::vector<float> values = as_floats(source);
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");
     device_->write(vectors_.back().binding(), std::as_bytes(std::span(values)));
     tensors_[*name] = {vectors_.back().binding(), Format::f32, 1, source.k};
   }
+}
+
+std::optional<std::string> Weights::damage() const {
+  for (const std::weak_ptr<const MappedFile>& file : files_)
+    if (const std::shared_ptr<const MappedFile> mapped = file.lock())
+      if (std::optional<std::string> damage = mapped->damage()) return damage;
+  return std::nullopt;
 }
 
 Weights::~Weights() {

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/device.h"
@@ -14,7 +16,8 @@ namespace akunu {
 class Weights {
  public:
   // Imports every tensor of the file. Throws UnsupportedModelError for a tensor whose name or
-  // number format akunu does not know: a model that would be computed wrongly is not loaded.
+  // number format akunu does not know: a model that would be computed wrongly is not loaded; and
+  // ModelFormatError for two names of one tensor.
   Weights(std::shared_ptr<Device> device, const GgufFile& file);
   ~Weights();
   Weights(const Weights&) = delete;
@@ -22,9 +25,15 @@ class Weights {
 
   const TensorMap& tensors() const { return tensors_; }
 
+  // What became of a file that the device still reads (see MappedFile::damage); nothing if all is
+  // well. Ask after every step, before its result is believed. Neither allocates nor throws where
+  // all is well.
+  std::optional<std::string> damage() const;
+
  private:
   std::shared_ptr<Device> device_;
-  std::vector<OwnedBuffer> vectors_;  // converted to float32
+  std::vector<std::weak_ptr<const MappedFile>> files_;  // the device keeps those that it reads
+  std::vector<OwnedBuffer> vectors_;                    // converted to float32
   std::vector<Weight> imported_;
   TensorMap tensors_;
 };

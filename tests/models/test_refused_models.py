@@ -43,7 +43,6 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
         (lambda w: w.add_uint32("llama.attention.sliding_window", 64), "sliding_window is 64"),
         (lambda w: w.add_bool("llama.attention.causal", False), "llama.attention.causal is false"),
         (lambda w: w.add_float32("llama.logit_scale", 0.5), "llama.logit_scale is 0.5"),
-        (lambda w: w.add_uint16("split.count", 3), "split over 3 files"),
         (lambda w: w.add_string("general.type", "adapter"), "general.type is 'adapter'"),
         (
             lambda w: w.add_tensor("blk.0.ffn_gate_inp.weight", np.zeros((2, 32), np.float32)),

@@ -208,7 +208,7 @@ void test_a_file_can_be_moved() {
   const GgufFile moved = std::move(file);
   check(moved.get_string_array("key")->front().data() == before.data(),
         "strings stay where they are");
-  check(moved.path() == "small.gguf" && moved.mapping() == nullptr, "path and mapping");
+  check(moved.path() == "small.gguf" && moved.parts()[0].mapping == nullptr, "path and mapping");
   check(moved.find_tensor("absent") == nullptr, "no tensors");
 }
 
@@ -239,7 +239,7 @@ void test_a_mapping_outlives_its_reader_and_the_file() {
     const GgufFile file = GgufFile::open(path);
     const GgufTensor* tensor = file.find_tensor("t");
     check(tensor != nullptr && tensor->size == 2 && tensor->offset == 64, "the tensor");
-    mapping = file.mapping();
+    mapping = file.parts()[0].mapping;
     bytes = file.tensor_bytes(*tensor);
   }
   check(!std::filesystem::exists(path), "the file is gone");
@@ -261,7 +261,7 @@ void test_paths_that_cannot_be_mapped() {
   check(message(std::string(5000, 'x')).ends_with("File name too long"), "a path that is too long");
   const TemporaryFile empty("");
   check(message_of<ModelFormatError>([&] { MappedFile::open(empty.path()); }) ==
-            empty.path() + ": the file is empty",
+            empty.path() + ": the file is empty; download or copy it again",
         "empty");
 }
 

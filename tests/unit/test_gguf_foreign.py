@@ -1,0 +1,169 @@
+"""Files that are no GGUF are recognised by their content: the message says what to do."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import json
+import lzma
+import pickle
+import struct
+import tarfile
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import akunu
+from akunu import _core
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+
+LFS_POINTER = (
+    b"version https://git-lfs.github.com/spec/v1\n"
+    b"oid sha256:4d7a214614ab2935c943f9e0ff69d22eadbb8f32b1258daaa5e2ca24d17e2393\n"
+    b"size 4661211808\n"
+)
+
+
+def safetensors(header: dict[str, object]) -> bytes:
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + bytes(8)
+
+
+def zip_of(name: str, content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr(name, content)
+    return buffer.getvalue()
+
+
+def tar_of(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("model.gguf"), io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def numpy_file() -> bytes:
+    buffer = io.BytesIO()
+    np.save(buffer, np.zeros(3))
+    return buffer.getvalue()
+
+
+MODEL = UnsupportedModelError  # another format of models
+OTHER = ModelFormatError
+FILES: dict[str, tuple[bytes, type[Exception], list[str]]] = {
+    "a Git LFS pointer": (
+        LFS_POINTER,
+        OTHER,
+        ["Git LFS pointer", "of 4661211808 bytes", "`git lfs pull`"],
+    ),
+    "an HTML page": (
+        b"\n<!DOCTYPE html>\n<html><title>Log in</title></html>\n",
+        OTHER,
+        ["an HTML page", "/resolve/"],
+    ),
+    "an HTML page without a doctype": (b"\xef\xbb\xbf<HTML lang=en>", OTHER, ["an HTML page"]),
+    "an XML page": (b"<?xml version='1.0'?><Error/>", OTHER, ["an XML page"]),
+    "a JSON error": (
+        b'{"error":"Repository not found"}\n',
+        OTHER,
+        ['JSON text, "{"error":"Repository not found"}"'],
+    ),
+    "a text": (b"Entry not found\n", OTHER, ['this is text, "Entry not found"', "loads GGUF"]),
+    "safetensors": (
+        safetensors({"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}),
+        MODEL,
+        ["a safetensors file", "convert_hf_to_gguf.py"],
+    ),
+    "PyTorch": (
+        zip_of("archive/data.pkl", pickle.dumps({})),
+        MODEL,
+        ["a PyTorch checkpoint", "convert_hf_to_gguf.py"],
+    ),
+    "PyTorch before zip": (pickle.dumps({"a": 1}, protocol=2), MODEL, ["pickle", "PyTorch"]),
+    "a pickle": (pickle.dumps({"a": 1}, protocol=4), MODEL, ["a Python pickle"]),
+    "a zip archive": (zip_of("model.gguf", b"GGUF"), OTHER, ["a zip archive; unpack it first"]),
+    "GGML": (struct.pack("<I", 0x67676D6C) + bytes(60), MODEL, ["GGML", "whisper.cpp"]),
+    "GGMF": (struct.pack("<II", 0x67676D66, 1) + bytes(60), MODEL, ["GGMF"]),
+    "GGJT": (struct.pack("<II", 0x67676A74, 3) + bytes(60), MODEL, ["GGJT", "older than GGUF"]),
+    "GGLA": (struct.pack("<II", 0x67676C61, 1) + bytes(60), MODEL, ["GGLA", "adapter"]),
+    "GGUF the other way round": (b"FUGG\0\0\0\3" + bytes(60), MODEL, ["big-endian"]),
+    "gzip": (gzip.compress(b"GGUF" * 100), OTHER, ["compressed with gzip; unpack it first"]),
+    "bzip2": (bz2.compress(b"GGUF" * 100), OTHER, ["compressed with bzip2"]),
+    "xz": (lzma.compress(b"GGUF" * 100), OTHER, ["compressed with xz"]),
+    "zstd": (b"\x28\xb5\x2f\xfd" + bytes(20), OTHER, ["compressed with zstd"]),
+    "tar": (tar_of(b""), OTHER, ["a tar archive"]),
+    "NumPy": (numpy_file(), MODEL, ["a NumPy array"]),
+    "zeros": (bytes(10_000), OTHER, ["zeros only", "download it again"]),
+    "empty": (b"", OTHER, ["the file is empty", "download or copy it again"]),
+    "something": (b"\x7fELF" + bytes(60), OTHER, [r'begins with "\x7fELF"', '"GGUF"']),
+    "three letters": (b"GGU", OTHER, ['"GGUF" needs 4 bytes, 3 are left']),
+}
+
+
+@pytest.mark.parametrize("name", list(FILES))
+def test_what_is_no_gguf_file_is_named(name: str, tmp_path: Path) -> None:
+    content, error_type, parts = FILES[name]
+    path = tmp_path / "model.gguf"
+    path.write_bytes(content)
+    for load in (_core.GgufFile, akunu.load):
+        with pytest.raises(error_type) as caught:
+            load(path)
+        message = str(caught.value)
+        assert message.startswith(f"{path}")
+        assert "\n" not in message
+        for part in parts:
+            assert part in message
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if len(FILES[name][0]) < 10_000])
+def test_what_is_no_gguf_file_is_refused_at_any_length(name: str, tmp_path: Path) -> None:
+    content = FILES[name][0]
+    path = tmp_path / "model.gguf"
+    for length in range(min(len(content), 300)):
+        path.write_bytes(content[:length])
+        with pytest.raises((ModelFormatError, UnsupportedModelError)) as caught:
+            _core.GgufFile(path)
+        assert "\n" not in str(caught.value)
+
+
+DIRECTORIES: dict[str, tuple[list[str], type[Exception], list[str]]] = {
+    "Hugging Face": (
+        ["config.json", "model.safetensors", "tokenizer.json"],
+        UnsupportedModelError,
+        ["Hugging Face or MLX model directory", "safetensors", "convert_hf_to_gguf.py"],
+    ),
+    "Hugging Face in parts": (
+        ["config.json", "model-00001-of-00002.safetensors", "model.safetensors.index.json"],
+        UnsupportedModelError,
+        ["Hugging Face or MLX model directory", "safetensors"],
+    ),
+    "PyTorch": (
+        ["config.json", "pytorch_model.bin"],
+        UnsupportedModelError,
+        ["Hugging Face or MLX model directory", "without a GGUF file"],
+    ),
+    "safetensors alone": (["a.safetensors"], UnsupportedModelError, ["safetensors"]),
+    "GGUF files": (
+        ["README.md", "b.Q8_0.gguf", "a.Q4_0.gguf", "config.json"],
+        ArgumentError,
+        ["is a directory; name the file", "for example a.Q4_0.gguf"],
+    ),
+    "anything": (["a.txt"], ArgumentError, ["is a directory; a regular file is needed"]),
+    "nothing": ([], ArgumentError, ["is a directory; a regular file is needed"]),
+}
+
+
+@pytest.mark.parametrize("name", list(DIRECTORIES))
+def test_a_directory_is_named_by_what_is_in_it(name: str, tmp_path: Path) -> None:
+    files, error_type, parts = DIRECTORIES[name]
+    for file in files:
+        (tmp_path / file).write_bytes(b"x")
+    for load in (_core.GgufFile, akunu.load):
+        with pytest.raises(error_type) as caught:
+            load(tmp_path)
+        for part in [str(tmp_path), *parts]:
+            assert part in str(caught.value)
