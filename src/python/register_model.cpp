@@ -24,9 +24,49 @@ namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{50};
 
+// Lets other threads run Python for as long as it lives. pybind11's own class ends the process when
+// the interpreter ends meanwhile: up to Python 3.13 the thread is made to exit then, and unwinding
+// must not pass a destructor. Such a thread waits here for the end of the process, as in 3.14.
+class WithoutGil {
+ public:
+  WithoutGil() = default;
+  ~WithoutGil() {
+    try {
+      PyEval_RestoreThread(state_);
+    } catch (...) {
+      while (true) pause();
+    }
+  }
+  WithoutGil(const WithoutGil&) = delete;
+  WithoutGil& operator=(const WithoutGil&) = delete;
+
+ private:
+  PyThreadState* state_ = PyEval_SaveThread();
+};
+
+// In a process that was forked from the one of its threads, nobody can join those or get hold of
+// what they had locked; destroying what they wait on may take for ever. There, everything is left.
+class Process {
+ public:
+  bool is_another() const { return getpid() != made_in_; }
+  void check(const char* message) const {
+    if (is_another()) throw DeviceError(message);
+  }
+
+ private:
+  pid_t made_in_ = getpid();
+};
+
 struct Engine {
   std::unique_ptr<Model> model;
   std::unique_ptr<Scheduler> scheduler;  // after the model: it dies first
+  Process process;
+
+  static std::shared_ptr<Engine> make() {
+    return {new Engine, [](Engine* engine) {
+              if (!engine->process.is_another()) delete engine;
+            }};
+  }
 };
 
 using Tokens = py::array_t<uint32_t, py::array::c_style>;
@@ -60,27 +100,34 @@ class NativeGeneration {
  public:
   NativeGeneration(std::shared_ptr<Generation> generation, const std::shared_ptr<Engine>& engine)
       : generation_(std::move(generation)), engine_(engine) {}
-  ~NativeGeneration() { generation_->cancel(); }  // nobody will take what is left
+  ~NativeGeneration() {
+    generation_->cancel();  // nobody will take what is left
+    if (process_.is_another()) new std::shared_ptr<Generation>(std::move(generation_));
+  }
   NativeGeneration(const NativeGeneration&) = delete;
   NativeGeneration& operator=(const NativeGeneration&) = delete;
 
   // New tokens; [] when the time is up; None when it is over.
   py::object next(int timeout_ms) {
-    if (getpid() != process_)
-      throw DeviceError(
-          "the process was forked after the generation began; it goes on in the parent only");
+    Generation& generation = get();
     std::array<uint32_t, 64> tokens;
     size_t n = 0;
     {
-      const py::gil_scoped_release release;
-      n = generation_->next(tokens, std::chrono::milliseconds(timeout_ms));
+      const WithoutGil without_gil;
+      n = generation.next(tokens, std::chrono::milliseconds(timeout_ms));
     }
-    if (n == 0 && generation_->reason() != FinishReason::none) return py::none();
+    if (n == 0 && generation.reason() != FinishReason::none) return py::none();
     py::list list(n);
     for (size_t i = 0; i < n; ++i) list[i] = tokens[i];
     return list;
   }
-  const Generation& get() const { return *generation_; }
+  // Whatever is asked of it may take a lock.
+  Generation& get() const {
+    process_.check(
+        "the process was forked after the generation began; it goes on in the parent only");
+    return *generation_;
+  }
+  uint32_t prompt_tokens() const { return generation_->prompt_tokens(); }
   void cancel() { generation_->cancel(); }
   // The text ends after this many tokens, and so does what stays in the cache.
   void cut(uint32_t n_tokens) {
@@ -91,7 +138,7 @@ class NativeGeneration {
  private:
   std::shared_ptr<Generation> generation_;
   std::weak_ptr<Engine> engine_;
-  pid_t process_ = getpid();
+  Process process_;
 };
 
 class NativeModel {
@@ -99,14 +146,18 @@ class NativeModel {
   NativeModel(const std::filesystem::path& path, const std::string& device,
               std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
               std::optional<uint64_t> kv_memory, bool prefix_cache)
-      : engine_(std::make_shared<Engine>()) {
+      : engine_(Engine::make()) {
     const LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     engine_->model =
         Model::load(path.string(), create_device(device, {.threads = threads}), options);
     engine_->scheduler = std::make_unique<Scheduler>(*engine_->model, prefix_cache);
   }
+
+  ~NativeModel() { close(); }
+  NativeModel(const NativeModel&) = delete;
+  NativeModel& operator=(const NativeModel&) = delete;
 
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
                                           std::vector<uint32_t> stop_ids,
@@ -133,7 +184,7 @@ class NativeModel {
         task->cancel();
         throw py::error_already_set();
       }
-      const py::gil_scoped_release release;
+      const WithoutGil without_gil;
       done = task->wait(kPollInterval);
     }
     auto* values = new std::vector<float>(task->take());
@@ -144,9 +195,11 @@ class NativeModel {
 
   // Ends what is under way; memory goes when the last caller inside has left.
   void close() {
-    const std::shared_ptr<Engine> engine = std::exchange(engine_, nullptr);
-    const py::gil_scoped_release release;
-    if (engine) engine->scheduler->stop();
+    std::shared_ptr<Engine> engine = std::exchange(engine_, nullptr);
+    if (!engine || engine->process.is_another()) return;
+    const WithoutGil without_gil;
+    engine->scheduler->stop();
+    engine.reset();
   }
 
   py::dict config() const {
@@ -182,6 +235,8 @@ class NativeModel {
 
   std::shared_ptr<Engine> engine() const {
     if (!engine_) throw Error("the model is closed");
+    engine_->process.check(
+        "the process was forked after the model was loaded; load the model in the child");
     return engine_;
   }
 
@@ -199,7 +254,7 @@ void register_model(py::module_& m) {
       .def_property_readonly("finish_reason",
                              [](const NativeGeneration& g) { return name_of(g.get().reason()); })
       .def_property_readonly("prompt_tokens",
-                             [](const NativeGeneration& g) { return g.get().prompt_tokens(); })
+                             [](const NativeGeneration& g) { return g.prompt_tokens(); })
       .def_property_readonly("completion_tokens",
                              [](const NativeGeneration& g) { return g.get().completion_tokens(); })
       .def_property_readonly("prompt_tokens_done",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import time
 from typing import Any
 
 import pytest
@@ -246,6 +247,27 @@ def test_a_stop_string_ends_the_text_right_before_it(ember: akunu.Model) -> None
         )
         assert "".join(stream) == stream.completion == expected
         assert stream.completion.completion_tokens == text.completion_tokens
+
+
+def test_what_a_stop_string_cut_off_is_not_in_the_cache() -> None:
+    with akunu.load(context=256) as model:
+        prompt = model.tokenizer.encode("Once upon a time")
+        whole = model.generate(prompt, **HOT, max_tokens=60)
+        for stop in pieces_of(whole):
+            with akunu.load(context=256) as other:
+                text = other.generate(prompt, **HOT, max_tokens=60, stop=stop)
+                again = other.generate([*prompt, *whole.token_ids], max_tokens=1)
+                assert again.cached_tokens == len(prompt) + len(text.token_ids)
+        # Also where the engine was at the end before anybody looked.
+        stream = model.generate(prompt, **HOT, max_tokens=60, stop=stop, stream=True)
+        while stream._generation.completion_seconds(60) == stream._generation.completion_seconds(
+            59
+        ):
+            time.sleep(0.001)
+        cut = "".join(stream)
+        assert cut == text
+        again = model.generate([*prompt, *whole.token_ids], max_tokens=1)
+        assert again.cached_tokens == len(prompt) + len(text.token_ids)
 
 
 def test_a_stop_string_that_never_comes_changes_nothing(ember: akunu.Model) -> None:

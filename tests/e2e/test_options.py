@@ -53,6 +53,11 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("seed", -1),
     ("seed", 2**64),
     ("seed", 0.5),
+    ("stop", ""),
+    ("stop", ("a", "")),
+    ("stop", 7),
+    ("stop", None),
+    ("stop", b"x"),
 ]
 
 BAD_LOADING: list[tuple[str, Any]] = [
@@ -70,6 +75,8 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("kv_memory", 0),
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),
+    ("prefix_cache", 1),
+    ("prefix_cache", None),
 ]
 
 
