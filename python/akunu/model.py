@@ -313,7 +313,7 @@ class Model:
         >>> with akunu.load() as model:
         ...     rows = model.logits([1, 2, 3])
         ...     same = model.logits([1, 2, 3], last=1)
-        >>> rows.shape == (3, model.config.vocab_size), (bool((same[0] == rows[2]).all())
+        >>> rows.shape == (3, model.config.vocab_size), bool((same[0] == rows[2]).all())
         (True, True)
         """
         ids = self._checked_tokens(tokens, "tokens")
