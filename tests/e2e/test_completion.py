@@ -258,8 +258,8 @@ def test_what_a_stop_string_cut_off_is_not_in_the_cache() -> None:
                 text = other.generate(prompt, **HOT, max_tokens=60, stop=stop)
                 again = other.generate([*prompt, *whole.token_ids], max_tokens=1)
                 assert again.cached_tokens == len(prompt) + len(text.token_ids)
-        # Also where the engine was at the end before anybody looked. The cache is one page, in which
-        # the whole text is no more.
+        # Also where the engine was at the end before anybody looked. (The cache is one page: the
+        # whole text from above is not there any more.)
         stream = model.generate(prompt, **HOT, max_tokens=60, stop=stop, stream=True)
         while stream._generation.completion_seconds(60) == stream._generation.completion_seconds(
             59
