@@ -12,13 +12,14 @@ count() { python3 "$CI_ROOT/.ci/count.py" add "$CI_WORK/counts" "$@"; }
 clone_into() { git clone --quiet --no-hardlinks "$CI_ROOT" "$1"; }
 
 # Runs a command line in an environment that has nothing but where programs, test data and
-# (if the machine says so) the package index are.
+# (if the machine says so) the package index are, and the cache of the compiler.
 in_empty_environment() {
   local folder=$1 command=$2
   shift 2
   local kept=()
   while IFS= read -r name; do kept+=("$name=${!name}"); done < <(
-    compgen -e | grep -E '^(PATH|PIP_.*|(https?|no)_proxy|(HTTPS?|NO)_PROXY|.*CA_BUNDLE|SSL_CERT_.*)$'
+    compgen -e | grep -E \
+      '^(PATH|TMPDIR|PIP_.*|(https?|no)_proxy|(HTTPS?|NO)_PROXY|.*CA_BUNDLE|SSL_CERT_.*|CCACHE_.*|.*_LAUNCHER)$'
   )
   for data in vocab templates; do
     local variable="AKUNU_TEST_${data^^}"
@@ -60,7 +61,7 @@ prepare() {
     echo "no apt-get here: expecting g++, python3 with venv, cmake, ninja and clang with libFuzzer"
     return
   fi
-  install_packages ca-certificates git g++ python3 python3-dev python3-venv cmake ninja-build clang
+  install_packages ca-certificates git g++ python3 python3-dev python3-venv cmake ninja-build clang ccache
   # libFuzzer and the sanitizers of clang are a package of their own, named after the version.
   local major
   major=$(clang -dumpversion | cut -d. -f1)
@@ -75,6 +76,7 @@ readme_tests() {
   echo "\$ $command"
   local code=0
   in_empty_environment "$clone" "$command" \
+    SKBUILD_CMAKE_DEFINE=AKUNU_WERROR=ON \
     PYTEST_ADDOPTS="--junitxml=$CI_WORK/readme_tests.xml" || code=$?
   count readme_tests "$CI_WORK/readme_tests.xml"
   return "$code"
@@ -106,11 +108,26 @@ lint() {
   count lint
 }
 
-# Logits against Hugging Face transformers on PyTorch.
+# Logits against Hugging Face transformers on PyTorch; files, speed and accuracy against llama.cpp.
 oracle() {
   ensure_venv
   "$venv/bin/pip" install --quiet "$clone[test,oracle]"
-  run_pytest oracle
+  ensure_peer
+  run_pytest oracle AKUNU_PEER_PYTHON="$AKUNU_PEER_PYTHON"
+}
+
+# An interpreter that has llama.cpp: AKUNU_PEER_PYTHON, or one made here. For the instructions that
+# every machine of today has: what it computes matters here, not how fast.
+ensure_peer() {
+  [ -n "${AKUNU_PEER_PYTHON:-}" ] && return
+  local flags=-DGGML_NATIVE=OFF
+  if [ "$(uname -m)" = x86_64 ]; then
+    flags+=" -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON"
+  fi
+  python3 -m venv "$CI_WORK/peer"
+  CMAKE_ARGS=$flags "$CI_WORK/peer/bin/pip" install --quiet --no-binary llama-cpp-python \
+    -r "$CI_ROOT/.ci/requirements-peer.txt"
+  AKUNU_PEER_PYTHON=$CI_WORK/peer/bin/python
 }
 
 # What takes more than a minute.
@@ -164,6 +181,65 @@ fuzz() {
   done
 }
 
+# The kernels' own level on 64-bit ARM, and the drivers, in an emulator of that processor.
+arm() {
+  if [ "$(uname -m)" != x86_64 ]; then
+    echo "this is no x86-64 machine: the other steps run its own kernels"
+    return
+  fi
+  ensure_clone
+  install_packages g++-aarch64-linux-gnu qemu-user
+  local build="$CI_WORK/build-arm" code=0
+  local emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
+  cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+    -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+    -DCMAKE_CXX_COMPILER=aarch64-linux-gnu-g++ \
+    "-DCMAKE_CROSSCOMPILING_EMULATOR=$(IFS=';'; echo "${emulator[*]}")" \
+    -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF >/dev/null
+  cmake --build "$build"
+  # Fuzzing finds nothing here that it does not find natively, and takes minutes.
+  ctest --test-dir "$build" --exclude-regex fuzz --output-on-failure --no-tests=error \
+    --output-junit "$build/results.xml" || code=$?
+  count arm "$build/results.xml"
+  # A processor without the instructions must be told from one that has them.
+  local driver="$build/tests/unit/unit_isa_levels"
+  "${emulator[@]}" "$driver" | grep -qx 'neon: available'
+  "${emulator[@]}" -cpu cortex-a53 "$driver" | grep -qx 'neon: not available here'
+  count arm-levels
+  return "$code"
+}
+
+# The package with every other version of Python that is here.
+pythons() {
+  ensure_clone
+  local version python folder code=0 found=0
+  for version in 3.10 3.11 3.12 3.13 3.14; do
+    python=$(find_python "$version") || { echo "Python $version is not here"; continue; }
+    [ "$version" = "$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')" ] && continue
+    found=$((found + 1))
+    folder="$CI_WORK/python-$version"
+    "$python" -m venv "$folder"
+    "$folder/bin/pip" install --quiet "$clone[test]"
+    in_empty_environment "$clone" "$folder/bin/pytest tests/e2e tests/unit" \
+      PYTEST_ADDOPTS="--junitxml=$folder/results.xml" || code=$?
+    count "python-$version" "$folder/results.xml"
+  done
+  [ "$found" -gt 0 ] || echo "there is no other Python here"
+  return "$code"
+}
+
+# An interpreter of that version, in PATH or where pyenv keeps its own.
+find_python() {
+  local candidate
+  for candidate in "$(command -v "python$1")" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python; do
+    if [ -n "$candidate" ] && "$candidate" -c 'import venv, ensurepip' 2>/dev/null; then
+      echo "$candidate"
+      return
+    fi
+  done
+  return 1
+}
+
 ensure_clone() { [ -d "$clone" ] || clone_into "$clone"; }
 
 # The environment that README's test command leaves; made here when that step did not run.
@@ -174,11 +250,13 @@ ensure_venv() {
   "$venv/bin/pip" install --quiet "$clone[test]"
 }
 
+# run_pytest MARKER [VARIABLE=VALUE ...]
 run_pytest() {
-  local code=0
-  in_empty_environment "$clone" ".venv/bin/pytest -m $1" \
-    PYTEST_ADDOPTS="--junitxml=$CI_WORK/$1.xml" || code=$?
-  count "$1" "$CI_WORK/$1.xml"
+  local marker=$1 code=0
+  shift
+  in_empty_environment "$clone" ".venv/bin/pytest -m $marker" \
+    PYTEST_ADDOPTS="--junitxml=$CI_WORK/$marker.xml" "$@" || code=$?
+  count "$marker" "$CI_WORK/$marker.xml"
   return "$code"
 }
 
