@@ -6,6 +6,10 @@
 #include <fstream>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#elif defined(__aarch64__) && defined(__APPLE__)
+#include <sys/sysctl.h>
+#elif defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
 #endif
 
 #include "core/error.h"
@@ -16,6 +20,7 @@ namespace akunu::cpu {
 struct Generic;
 struct Avx2;
 struct Avx512;
+struct Neon;
 
 namespace {
 
@@ -61,6 +66,22 @@ bool has_avx512() {
   if ((features.b & kNeeded) != kNeeded || (features.c & kVnni) == 0) return false;
   return (saved_state() & kMasksAndZmm) == kMasksAndZmm;
 }
+#elif defined(__aarch64__)
+bool has_neon() {
+#if defined(__APPLE__)
+  int present = 0;
+  size_t size = sizeof(present);
+  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &present, &size, nullptr, 0) == 0 &&
+         present != 0;
+#elif defined(__linux__)
+  // The atomics of ARMv8.1 are used by compilers unasked; floats need nothing beyond ARMv8.
+  constexpr unsigned long kAtomics = 1ul << 8, kDotProducts = 1ul << 20;
+  constexpr unsigned long kNeeded = kAtomics | kDotProducts;
+  return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
+#else
+  return false;
+#endif
+}
 #endif
 
 constexpr std::array kLevels{
@@ -69,6 +90,9 @@ constexpr std::array kLevels{
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>},
+#elif defined(__aarch64__)
+    IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
+             probes<Neon>},
 #endif
 };
 

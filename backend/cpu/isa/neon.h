@@ -1,0 +1,283 @@
+// The primitives of the level `neon` (ARMv8.2 with the dot products of int8): eight float lanes in two
+// registers. The same words as isa/avx2.h, and the same order of every sum, so that results are those
+// of `generic` with one rounding where multiply_add has one (tests/unit/isa_levels.cpp).
+#pragma once
+
+#include <arm_neon.h>
+#include <stdint.h>
+
+#include <cstddef>
+
+namespace akunu::cpu {
+
+// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+struct NeonColumns {
+  static constexpr uint32_t kCount = 4;
+  using Floats = float32x4_t;
+  using Ints = int32x4_t;  // an int32 per column, or four codes, or two int16
+
+  // 32 registers: 16 sums, 8 codes, the input and the products on their way.
+  static constexpr uint32_t kTileRows = 16;
+  static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
+
+  static Floats zero() { return vdupq_n_f32(0.0f); }
+  static Floats broadcast(float x) { return vdupq_n_f32(x); }
+  static Floats load(const float* p) { return vld1q_f32(p); }
+  static void store(float* p, Floats v) { vst1q_f32(p, v); }
+  static Floats add(Floats a, Floats b) { return vaddq_f32(a, b); }
+  static Floats multiply(Floats a, Floats b) { return vmulq_f32(a, b); }
+  static Floats multiply_add(Floats a, Floats b, Floats c) { return vfmaq_f32(c, a, b); }
+  static Floats negate(Floats a) { return vnegq_f32(a); }
+  static Floats to_float(Ints v) { return vcvtq_f32_s32(v); }
+  // The halves in the low 16 bits of each lane; the upper bits are ignored.
+  static Floats low_halves(Ints v) { return vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(v))); }
+  static Floats load_halves(const uint16_t* p) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
+  }
+
+  static Ints integers(uint32_t x) { return vreinterpretq_s32_u32(vdupq_n_u32(x)); }
+  static Ints bit_and(Ints a, Ints b) { return vandq_s32(a, b); }
+  static Ints bit_or(Ints a, Ints b) { return vorrq_s32(a, b); }
+  static Ints bit_xor(Ints a, Ints b) { return veorq_s32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return vsubq_s32(a, b); }
+  static Ints multiply_low(Ints a, Ints b) { return vmulq_s32(a, b); }
+  // Operators, not intrinsics: those take no shift by 0.
+  template <int kBits>
+  static Ints shift_right(Ints v) {
+    return vreinterpretq_s32_u32(vreinterpretq_u32_s32(v) >> kBits);
+  }
+  template <int kBits>
+  static Ints shift_left(Ints v) {
+    return vreinterpretq_s32_u32(vreinterpretq_u32_s32(v) << kBits);
+  }
+  template <int kBits>
+  static Ints shift_right_signed(Ints v) {
+    return v >> kBits;
+  }
+
+  // Two neighbouring int16 in every lane, and the sum of two products of int16.
+  static Ints broadcast_pair(const int16_t* p) {
+    int32_t both;
+    __builtin_memcpy(&both, p, sizeof(both));
+    return vdupq_n_s32(both);
+  }
+  static Ints multiply_pairs(Ints a, Ints b) {
+    const int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
+    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
+  }
+
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
+    const auto load = [&](uint64_t c) {
+      return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(first + c * stride)));
+    };
+    const Ints a = load(0), b = load(1), c = load(2), d = load(3);
+    out[0] = join(vtrn1q_s32(a, b), vtrn1q_s32(c, d));
+    out[1] = join(vtrn2q_s32(a, b), vtrn2q_s32(c, d));
+    out[2] = join_upper(vtrn1q_s32(a, b), vtrn1q_s32(c, d));
+    out[3] = join_upper(vtrn2q_s32(a, b), vtrn2q_s32(c, d));
+  }
+
+  // start + the products of each column's codes (0 .. 127) with x.
+  template <uint32_t kLargest, uint32_t kRegisters>
+  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+    static_assert(kLargest <= 127);
+    return dot_signed<kRegisters>(start, codes, x);
+  }
+  // Signed codes as they are.
+  static Ints signed_codes(Ints codes) { return codes; }
+  template <uint32_t kRegisters>
+  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+    static_assert(kRegisters % 4 == 0);
+    Ints sum = start;
+    for (uint32_t i = 0; i < kRegisters; i += 4) {
+      const int8x16_t sixteen = vld1q_s8(x + 4 * i);
+      sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i]), sixteen, 0);
+      sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 1]), sixteen, 1);
+      sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 2]), sixteen, 2);
+      sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 3]), sixteen, 3);
+    }
+    return sum;
+  }
+
+ private:
+  // The lower two lanes of both, and the upper two.
+  static Ints join(Ints a, Ints b) {
+    return vreinterpretq_s32_s64(vzip1q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+  }
+  static Ints join_upper(Ints a, Ints b) {
+    return vreinterpretq_s32_s64(vzip2q_s64(vreinterpretq_s64_s32(a), vreinterpretq_s64_s32(b)));
+  }
+};
+
+struct Neon {
+  using Columns = NeonColumns;
+
+  struct Vector {  // 8 floats
+    float32x4_t low, high;
+  };
+
+  static constexpr uint32_t kLanes = 8;
+  // Accumulators of a tile of floats, rows x columns, two registers each: 16 of 32 for sums.
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kFloatTileColumns = 2;
+  static constexpr uint32_t kSingleRowColumns = 4;
+
+  static Vector zero() { return broadcast(0.0f); }
+  static Vector broadcast(float x) { return {vdupq_n_f32(x), vdupq_n_f32(x)}; }
+  static Vector load(const float* p) { return {vld1q_f32(p), vld1q_f32(p + 4)}; }
+  static void store(float* p, Vector v) {
+    vst1q_f32(p, v.low);
+    vst1q_f32(p + 4, v.high);
+  }
+
+  // The first n lanes (1 to 8); the others are 0, and their memory isn't touched.
+  static Vector load(const float* p, uint32_t n) {
+    if (n >= kLanes) return load(p);
+    float padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load(padded);
+  }
+  static void store(float* p, Vector v, uint32_t n) {
+    if (n >= kLanes) return store(p, v);
+    float padded[kLanes];
+    store(padded, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
+
+  static Vector load_half(const uint16_t* p) {
+    return {NeonColumns::load_halves(p), NeonColumns::load_halves(p + 4)};
+  }
+  static Vector load_half(const uint16_t* p, uint32_t n) {
+    if (n >= kLanes) return load_half(p);
+    uint16_t padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_half(padded);
+  }
+  static void store_half(uint16_t* p, Vector v) {
+    vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(v.low)));
+    vst1_u16(p + 4, vreinterpret_u16_f16(vcvt_f16_f32(v.high)));
+  }
+  static void store_half(uint16_t* p, Vector v, uint32_t n) {
+    if (n >= kLanes) return store_half(p, v);
+    uint16_t padded[kLanes];
+    store_half(padded, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
+  // bfloat16: the upper half of a float32.
+  static Vector load_bfloat(const uint16_t* p) {
+    return {vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p), 16)),
+            vreinterpretq_f32_u32(vshll_n_u16(vld1_u16(p + 4), 16))};
+  }
+  static Vector load_bfloat(const uint16_t* p, uint32_t n) {
+    if (n >= kLanes) return load_bfloat(p);
+    uint16_t padded[kLanes] = {};
+    for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
+    return load_bfloat(padded);
+  }
+  static float half_to_float(uint16_t h) { return vgetq_lane_f32(four_halves(h), 0); }
+  static Vector broadcast_half(uint16_t h) { return {four_halves(h), four_halves(h)}; }
+
+  static Vector add(Vector a, Vector b) {
+    return {vaddq_f32(a.low, b.low), vaddq_f32(a.high, b.high)};
+  }
+  static Vector subtract(Vector a, Vector b) {
+    return {vsubq_f32(a.low, b.low), vsubq_f32(a.high, b.high)};
+  }
+  static Vector multiply(Vector a, Vector b) {
+    return {vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)};
+  }
+  static Vector divide(Vector a, Vector b) {
+    return {vdivq_f32(a.low, b.low), vdivq_f32(a.high, b.high)};
+  }
+  // a * b + c, rounded once.
+  static Vector multiply_add(Vector a, Vector b, Vector c) {
+    return {vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high)};
+  }
+  // b where either is NaN, which vmaxq and vminq would make NaN.
+  static Vector maximum(Vector a, Vector b) {
+    return {maximum4(a.low, b.low), maximum4(a.high, b.high)};
+  }
+  static Vector minimum(Vector a, Vector b) {
+    return {vbslq_f32(vcltq_f32(a.low, b.low), a.low, b.low),
+            vbslq_f32(vcltq_f32(a.high, b.high), a.high, b.high)};
+  }
+  static Vector absolute(Vector v) { return {vabsq_f32(v.low), vabsq_f32(v.high)}; }
+  // |magnitude| with the sign of `sign`.
+  static Vector copy_sign(Vector magnitude, Vector sign) {
+    const uint32x4_t mask = vdupq_n_u32(0x80000000u);
+    return {vbslq_f32(mask, sign.low, magnitude.low), vbslq_f32(mask, sign.high, magnitude.high)};
+  }
+  // Half to even.
+  static Vector round(Vector v) { return {vrndnq_f32(v.low), vrndnq_f32(v.high)}; }
+  // a < b ? x : y, lane by lane.
+  static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
+    return {vbslq_f32(vcltq_f32(a.low, b.low), x.low, y.low),
+            vbslq_f32(vcltq_f32(a.high, b.high), x.high, y.high)};
+  }
+  // Bit i: a[i] < b[i] does not hold (NaN included).
+  static uint32_t not_less(Vector a, Vector b) {
+    return ~mask(vcltq_f32(a.low, b.low), vcltq_f32(a.high, b.high)) & 0xffu;
+  }
+  static uint32_t is_nan(Vector a) {
+    return ~mask(vceqq_f32(a.low, a.low), vceqq_f32(a.high, a.high)) & 0xffu;
+  }
+
+  // 2^v for whole numbers in [-126, 127].
+  static Vector power_of_two(Vector v) { return {power4(v.low), power4(v.high)}; }
+  // For a normal x > 0: the mantissa in [1, 2), and the exponent.
+  static Vector mantissa(Vector x) { return {mantissa4(x.low), mantissa4(x.high)}; }
+  static Vector exponent(Vector x) { return {exponent4(x.low), exponent4(x.high)}; }
+
+  static float sum_lanes(Vector v) {
+    const float32x4_t four = vaddq_f32(v.low, v.high);
+    const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+  }
+  static float max_lanes(Vector v) {
+    const float32x4_t four = maximum4(v.low, v.high);
+    const float32x2_t low = vget_low_f32(four), high = vget_high_f32(four);
+    const float32x2_t two = vbsl_f32(vcgt_f32(low, high), low, high);
+    const float a = vget_lane_f32(two, 0), b = vget_lane_f32(two, 1);
+    return a > b ? a : b;
+  }
+
+  // Rounds 32 numbers in [-127, 127] half to even and stores them, and the sums of both halves.
+  static void store_rounded_bytes(int8_t* p, int16_t* half_sums, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 2; ++i) {
+      const int8x16_t bytes =
+          vcombine_s8(vmovn_s16(rounded(v[2 * i])), vmovn_s16(rounded(v[2 * i + 1])));
+      vst1q_s8(p + 16 * i, bytes);
+      half_sums[i] = vaddlvq_s8(bytes);
+    }
+  }
+
+ private:
+  static float32x4_t four_halves(uint16_t h) {
+    return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h)));
+  }
+  static float32x4_t maximum4(float32x4_t a, float32x4_t b) {
+    return vbslq_f32(vcgtq_f32(a, b), a, b);
+  }
+  // Lanes of all ones as bits 0 to 7.
+  static uint32_t mask(uint32x4_t low, uint32x4_t high) {
+    const uint32x4_t bits = {1, 2, 4, 8};
+    return vaddvq_u32(vandq_u32(low, bits)) | vaddvq_u32(vandq_u32(high, bits)) << 4;
+  }
+  static float32x4_t power4(float32x4_t v) {
+    return vreinterpretq_f32_s32(vshlq_n_s32(vaddq_s32(vcvtnq_s32_f32(v), vdupq_n_s32(127)), 23));
+  }
+  static float32x4_t mantissa4(float32x4_t x) {
+    const uint32x4_t fraction = vandq_u32(vreinterpretq_u32_f32(x), vdupq_n_u32(0x007fffff));
+    return vreinterpretq_f32_u32(vorrq_u32(fraction, vdupq_n_u32(0x3f800000)));
+  }
+  static float32x4_t exponent4(float32x4_t x) {
+    const uint32x4_t biased = vshrq_n_u32(vreinterpretq_u32_f32(x), 23);
+    return vcvtq_f32_s32(vsubq_s32(vreinterpretq_s32_u32(biased), vdupq_n_s32(127)));
+  }
+  static int16x8_t rounded(Vector v) {
+    return vcombine_s16(vmovn_s32(vcvtnq_s32_f32(v.low)), vmovn_s32(vcvtnq_s32_f32(v.high)));
+  }
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,25 @@
+// The level `generic` with the one difference that levels with an FMA have: a multiply_add rounds
+// once. So it has to give their bits, and isa_levels.cpp compares them. Slow, and for tests only.
+#pragma once
+
+#include "cpu/isa/generic.h"
+
+namespace akunu::cpu {
+
+struct FusedColumns : GenericColumns {
+  static Floats multiply_add(Floats a, Floats b, Floats c) {
+    for (uint32_t i = 0; i < kCount; ++i) c[i] = __builtin_fmaf(a[i], b[i], c[i]);
+    return c;
+  }
+};
+
+struct Fused : Generic {
+  using Columns = FusedColumns;
+
+  static Vector multiply_add(Vector a, Vector b, Vector c) {
+    return {FusedColumns::multiply_add(a.low, b.low, c.low),
+            FusedColumns::multiply_add(a.high, b.high, c.high)};
+  }
+};
+
+}  // namespace akunu::cpu

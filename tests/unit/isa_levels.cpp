@@ -1,0 +1,498 @@
+// Every kernel at every instruction set level of this build that this CPU has, on the same random
+// operands. What a level may differ in is whether a multiply_add rounds once: all with an FMA must
+// give the bits of `fused` (isa_fused.h), which is `generic` with one. `generic` itself is held to
+// derived bounds by tests/kernels, as all are; this driver is what runs under an emulator too.
+#include <cstring>
+#include <map>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "core/format.h"
+#include "core/kernel_params.h"
+#include "cpu/isa_level.h"
+#include "unit/check.h"
+
+namespace akunu::cpu {
+struct Fused;
+template <>
+bool find_kernel<Fused>(const KernelKey& request, Kernel& kernel);
+}  // namespace akunu::cpu
+
+namespace {
+
+using namespace akunu;
+using namespace akunu::cpu;
+using akunu::test::check;
+
+bool always() { return true; }
+const IsaLevel kFused{"fused", "nothing", always, find_kernel<Fused>, nullptr};
+
+std::mt19937 random_bits{20};
+
+float uniform(float low, float high) {
+  return low + (high - low) * static_cast<float>(random_bits() >> 8) * 0x1p-24f;
+}
+
+// Memory as a device gives it: aligned to 64 bytes.
+class Bytes {
+ public:
+  Bytes() = default;
+  explicit Bytes(size_t size) : data_(size + 64), size_(size) {}
+  Bytes(const Bytes& other) : Bytes(other.size_) { std::memcpy(data(), other.data(), size_); }
+  Bytes& operator=(const Bytes&) = delete;
+  std::byte* data() { return data_.data() + shift(); }
+  const std::byte* data() const { return data_.data() + shift(); }
+  size_t size() const { return size_; }
+  template <class T>
+  T* as() {
+    return reinterpret_cast<T*>(data());
+  }
+
+ private:
+  size_t shift() const { return -reinterpret_cast<uintptr_t>(data_.data()) % 64; }
+  std::vector<std::byte> data_;
+  size_t size_ = 0;
+};
+
+Bytes floats(uint64_t n, float low = -2.0f, float high = 2.0f) {
+  Bytes bytes(4 * n);
+  for (uint64_t i = 0; i < n; ++i) bytes.as<float>()[i] = uniform(low, high);
+  return bytes;
+}
+
+uint16_t small_half() {  // 2^-7 to 2^-3, of either sign: exponents 8 to 11
+  return static_cast<uint16_t>((random_bits() & 0x83ffu) | (8 + random_bits() % 4) << 10);
+}
+
+// Where a block of the format has halves.
+std::vector<uint32_t> offsets_of_halves(Format format) {
+  switch (format) {
+    case Format::q4_0:
+    case Format::q5_0:
+    case Format::q8_0:
+      return {0};
+    case Format::q4_1:
+    case Format::q5_1:
+    case Format::q4_k:
+    case Format::q5_k:
+      return {0, 2};
+    case Format::q2_k:
+      return {80, 82};
+    case Format::q3_k:
+      return {108};
+    case Format::q6_k:
+      return {208};
+    case Format::f32:
+    case Format::f16:
+    case Format::bf16:
+      return {};
+  }
+  __builtin_unreachable();
+}
+
+Bytes weights(Format format, uint64_t rows, uint64_t k) {
+  const FormatInfo& info = format_info(format);
+  const uint64_t blocks = rows * k / info.block_size;
+  Bytes bytes(blocks * info.block_bytes);
+  if (format == Format::f32) return floats(rows * k, -0.1f, 0.1f);
+  if (format == Format::f16) {
+    for (uint64_t i = 0; i < blocks; ++i) bytes.as<uint16_t>()[i] = small_half();
+  } else if (format == Format::bf16) {
+    for (uint64_t i = 0; i < blocks; ++i) {
+      const float x = uniform(-0.1f, 0.1f);
+      std::memcpy(bytes.data() + 2 * i, reinterpret_cast<const std::byte*>(&x) + 2, 2);
+    }
+  } else {  // every code, every scale, and halves that are numbers
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes.data()[i] = static_cast<std::byte>(random_bits());
+    for (uint64_t i = 0; i < blocks; ++i)
+      for (const uint32_t offset : offsets_of_halves(format)) {
+        const uint16_t half = small_half();
+        std::memcpy(bytes.data() + i * info.block_bytes + offset, &half, 2);
+      }
+  }
+  return bytes;
+}
+
+constexpr ActivationKind kKinds[] = {ActivationKind::f32, ActivationKind::q8_32};
+
+uint64_t activation_bytes(ActivationKind kind, uint64_t k) {
+  return kind == ActivationKind::f32 ? 4 * k : k + 4 * (k / 32) + 2 * (k / 16);
+}
+
+Bytes activation(ActivationKind kind, uint64_t rows, uint64_t k) {
+  if (kind == ActivationKind::f32) return floats(rows * k);
+  Bytes bytes(rows * activation_bytes(kind, k));
+  for (uint64_t r = 0; r < rows; ++r) {
+    std::byte* row = bytes.data() + r * activation_bytes(kind, k);
+    auto* codes = reinterpret_cast<int8_t*>(row);
+    for (uint64_t i = 0; i < k; ++i) codes[i] = static_cast<int8_t>(random_bits() % 255 - 127);
+    for (uint64_t g = 0; g < k / 32; ++g) {
+      const float scale = uniform(0.0f, 0.05f);
+      std::memcpy(row + k + 4 * g, &scale, 4);
+    }
+    for (uint64_t half = 0; half < k / 16; ++half) {
+      int16_t sum = 0;
+      for (uint64_t i = 0; i < 16; ++i) sum = static_cast<int16_t>(sum + codes[16 * half + i]);
+      std::memcpy(row + k + 4 * (k / 32) + 2 * half, &sum, 2);
+    }
+  }
+  return bytes;
+}
+
+// Two conversations: a run of five rows from position 250 on, over a page's end, and one row.
+constexpr uint32_t kLogStride = 512, kPageTableStride = 2, kRunRows = 5;
+constexpr uint32_t kStepRows = kRunRows + 1, kHeadRows = 2;
+
+struct Step {
+  std::vector<Row> rows;
+  std::vector<Span> spans{{0, 0, kRunRows, 0}, {1, kRunRows, 1, 0}};
+  std::vector<uint32_t> pages{2, 0, 1, 3};
+  std::vector<SequenceRecord> sequences;
+
+  Step() {
+    for (uint32_t r = 0; r < kStepRows; ++r) {
+      const bool is_run = r < kRunRows;
+      const uint32_t position = is_run ? 253 + r : 300;
+      rows.push_back({.sequence = is_run ? 0u : 1u,
+                      .position = position,
+                      .kv_length = position + 1,
+                      .draw = r,
+                      .flags = kRowActive | kRowChained,
+                      .head_row = r + 1 < kRunRows ? kNone : r - kRunRows + 1,
+                      .span = is_run ? 0u : 1u,
+                      .adapter = kNone,
+                      .last_position = 400,
+                      .reserved = {}});
+    }
+    for (uint32_t s = 0; s < 2; ++s) {
+      SequenceRecord record{};
+      record.version = kSequenceRecordVersion;
+      record.seed_low = 5 + s;
+      record.temperature = s == 0 ? 0.0f : 0.8f;
+      record.top_k = s == 0 ? 0 : 40;
+      record.top_p = s == 0 ? 1.0f : 0.9f;
+      record.min_p = s == 0 ? 0.0f : 0.02f;
+      record.repetition_penalty = s == 0 ? 1.0f : 1.2f;
+      record.frequency_penalty = s == 0 ? 0.0f : 0.1f;
+      record.presence_penalty = s == 0 ? 0.0f : 0.2f;
+      record.penalty_window = 64;
+      record.mask = kNone;
+      sequences.push_back(record);
+    }
+  }
+};
+
+struct Case {
+  std::string name;
+  KernelKey key;
+  std::vector<std::byte> params;
+  std::map<uint32_t, Bytes> operands;  // by slot
+  uint32_t n_rows = kStepRows;
+  uint32_t n_spans = 0;
+
+  template <class Params>
+  void set_params(const Params& value) {
+    params.resize(sizeof(value));
+    std::memcpy(params.data(), &value, sizeof(value));
+  }
+};
+
+// All operands after the run, then the rows. Slices are run in two parts, the later ones first.
+std::vector<Bytes> run(const IsaLevel& level, const Case& the_case) {
+  Kernel kernel{};
+  std::vector<Bytes> memory;
+  if (!level.find(the_case.key, kernel)) {
+    check(false, the_case.name + ": no kernel at level " + std::string(level.name));
+    return memory;
+  }
+  Step step;
+  while (step.rows.size() < the_case.n_rows) step.rows.push_back(step.rows.back());
+  Status status{};
+  Call call{};
+  memory.reserve(the_case.operands.size() + 1);
+  for (const auto& [slot, bytes] : the_case.operands) {
+    memory.push_back(bytes);
+    call.operands[slot] = memory.back().data();
+  }
+  call.kernel = &kernel;
+  call.params = the_case.params.data();
+  call.rows = step.rows.data();
+  call.spans = step.spans.data();
+  call.pages = step.pages.data();
+  call.sequences = step.sequences.data();
+  call.status = &status;
+  call.n_rows = the_case.n_rows;
+  call.n_spans = the_case.n_spans;
+  Bytes scratch(kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call));
+  const uint64_t n = kernel.slices(call);
+  check(n > 0, the_case.name + ": has slices");
+  kernel.run(call, n / 2, n, scratch.data());
+  kernel.run(call, 0, n / 2, scratch.data());
+  check(status.code == kStatusOk, the_case.name + ": status " + std::to_string(status.code));
+  Bytes rows(step.rows.size() * sizeof(Row));
+  std::memcpy(rows.data(), step.rows.data(), rows.size());
+  memory.push_back(rows);
+  return memory;
+}
+
+void compare(const Case& the_case) {
+  const std::vector<Bytes> expected = run(kFused, the_case);
+  bool wrote = false;
+  auto before = the_case.operands.begin();
+  for (size_t i = 0; i < the_case.operands.size(); ++i, ++before)
+    wrote |= std::memcmp(before->second.data(), expected[i].data(), expected[i].size()) != 0;
+  check(wrote || the_case.key.operation == Operation::advance,
+        the_case.name + ": writes something");
+  for (const IsaLevel& level : isa_levels()) {
+    if (level.name == "generic" || !level.is_available()) continue;
+    const std::vector<Bytes> found = run(level, the_case);
+    for (size_t i = 0; i < expected.size() && i < found.size(); ++i) {
+      const bool equal = std::memcmp(found[i].data(), expected[i].data(), expected[i].size()) == 0;
+      size_t first = 0;
+      while (!equal && found[i].data()[first] == expected[i].data()[first]) ++first;
+      check(equal, the_case.name + " at level " + std::string(level.name) + ": operand " +
+                       std::to_string(i) + " differs from byte " + std::to_string(first) + " on");
+    }
+  }
+}
+
+const std::vector<Format>& all_formats() {
+  static const std::vector<Format> formats = [] {
+    std::vector<Format> found;
+    for (uint32_t number = 0; number < 64; ++number)
+      if (const std::optional<Format> format = format_from_gguf(number)) found.push_back(*format);
+    return found;
+  }();
+  return formats;
+}
+
+int32_t number(Format format) { return static_cast<int32_t>(format); }
+int32_t number(ActivationKind kind) { return static_cast<int32_t>(kind); }
+
+// A length of rows that fits the format, and is a multiple of no more than it has to be.
+uint32_t odd_length(Format format) {
+  const uint32_t block = format_info(format).block_size;
+  return block == 1 ? 77 : 3 * block;
+}
+
+ActivationKind kind_of(Format format) {
+  return format_info(format).block_size == 1 ? ActivationKind::f32 : ActivationKind::q8_32;
+}
+
+void embeddings() {
+  for (const Format format : all_formats()) {
+    const uint32_t dim = odd_length(format), vocab_size = 50;
+    Case c{"embed " + std::string(format_info(format).name), {Operation::embed}, {}, {}};
+    c.key.weights[0] = number(format);
+    c.set_params(EmbedParams{dim, vocab_size, kLogStride, 1.5f});
+    Bytes log(4 * 2 * kLogStride);
+    for (uint32_t i = 0; i < 2 * kLogStride; ++i)
+      log.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits()) % vocab_size;
+    c.operands.emplace(0, log);
+    c.operands.emplace(1, weights(format, vocab_size, dim));
+    c.operands.emplace(2, Bytes(4 * kStepRows * dim));
+    compare(c);
+  }
+}
+
+void matmuls() {
+  for (const Format format : all_formats())
+    for (const Operation operation : {Operation::matmul, Operation::matmul_add})
+      for (const uint32_t rows : {1u, 2u, 7u, 37u})
+        for (const uint32_t n : {1u, 37u}) {
+          const uint32_t k = odd_length(format);
+          const ActivationKind kind = kind_of(format);
+          Case c{std::string(operation_info(operation).name) + " " +
+                     std::string(format_info(format).name) + " of " + std::to_string(rows) +
+                     " rows, n = " + std::to_string(n),
+                 {operation, number(kind)},
+                 {},
+                 {}};
+          c.key.weights[0] = number(format);
+          c.set_params(MatmulParams{n, k, {}});
+          c.operands.emplace(0, activation(kind, rows, k));
+          c.operands.emplace(1, weights(format, n, k));
+          c.operands.emplace(2, floats(uint64_t{rows} * n));
+          c.n_rows = rows;
+          compare(c);
+        }
+}
+
+void matmul_groups() {
+  const Format groups[][3] = {{Format::q4_k, Format::q6_k, Format::q8_0},
+                              {Format::f16, Format::f32, Format::bf16}};
+  for (const auto& formats : groups)
+    for (const uint32_t rows : {1u, 19u}) {
+      const uint32_t k = 512;
+      const ActivationKind kind = kind_of(formats[0]);
+      Case c{"matmul_group of " + std::to_string(rows) + " rows",
+             {Operation::matmul_group, number(kind)},
+             {},
+             {}};
+      MatmulGroupParams params{k, {21, 40, 5}};
+      c.operands.emplace(0, activation(kind, rows, k));
+      for (uint32_t i = 0; i < 3; ++i) {
+        c.key.weights[i] = number(formats[i]);
+        c.operands.emplace(1 + i, weights(formats[i], params.n[i], k));
+        if (i != 1) c.operands.emplace(4 + i, floats(params.n[i]));
+        c.operands.emplace(7 + i, Bytes(uint64_t{4} * rows * params.n[i]));
+      }
+      c.set_params(params);
+      c.n_rows = rows;
+      compare(c);
+    }
+}
+
+void norms() {
+  for (const ActivationKind kind : kKinds) {
+    const uint32_t dim = kind == ActivationKind::f32 ? 77 : 96;
+    Case c{"rms_norm", {Operation::rms_norm, number(kind)}, {}, {}};
+    c.set_params(NormParams{dim, 1e-5f, {}});
+    c.operands.emplace(0, floats(uint64_t{kStepRows} * dim));
+    c.operands.emplace(1, floats(dim));
+    c.operands.emplace(2, Bytes(kStepRows * activation_bytes(kind, dim)));
+    compare(c);
+  }
+  Case c{"head_norm", {Operation::head_norm}, {}, {}};
+  c.set_params(HeadNormParams{3, 26, 1e-6f, 0});
+  c.operands.emplace(0, floats(kStepRows * 3 * 26));
+  c.operands.emplace(1, floats(26));
+  compare(c);
+}
+
+void ropes() {
+  Case angles{"rope_angles", {Operation::rope_angles}, {}, {}};
+  angles.set_params(RopeAnglesParams{11, {}});
+  angles.operands.emplace(0, floats(11, 0.0f, 1.0f));
+  angles.operands.emplace(1, Bytes(4 * kStepRows * 22));
+  compare(angles);
+  for (const uint32_t style : {kRopeInterleaved, kRopeHalves}) {
+    Case c{"rope " + std::to_string(style), {Operation::rope}, {}, {}};
+    c.set_params(RopeParams{3, 26, 11, style});
+    c.operands.emplace(0, floats(kStepRows * 3 * 26));
+    c.operands.emplace(1, floats(kStepRows * 22, -1.0f, 1.0f));
+    compare(c);
+  }
+}
+
+Bytes cache(Format format, uint32_t n_kv_heads, uint32_t head_dim) {
+  return weights(format, uint64_t{4} * n_kv_heads * kPagePositions, head_dim);
+}
+
+void caches() {
+  const uint32_t n_heads = 6, n_kv_heads = 2, head_dim = 22, n_pairs = 9;
+  for (const Format format : {Format::f32, Format::f16})
+    for (const Operation operation :
+         {Operation::kv_write, Operation::rope_kv_write, Operation::norm_rope_kv_write}) {
+      Case c{
+          std::string(operation_info(operation).name) + " " + std::string(format_info(format).name),
+          {operation},
+          {},
+          {}};
+      c.key.cache = number(format);
+      const uint64_t kv = uint64_t{kStepRows} * n_kv_heads * head_dim;
+      uint32_t slot = 0;
+      if (operation != Operation::kv_write)
+        c.operands.emplace(slot++, floats(uint64_t{kStepRows} * n_heads * head_dim));
+      c.operands.emplace(slot++, floats(kv));
+      c.operands.emplace(slot++, floats(kv));
+      if (operation != Operation::kv_write)
+        c.operands.emplace(slot++, floats(kStepRows * 2 * n_pairs, -1.0f, 1.0f));
+      c.operands.emplace(slot++, cache(format, n_kv_heads, head_dim));
+      c.operands.emplace(slot++, cache(format, n_kv_heads, head_dim));
+      if (operation == Operation::norm_rope_kv_write) {
+        c.operands.emplace(slot++, floats(head_dim));
+        c.operands.emplace(slot++, floats(head_dim));
+      }
+      if (operation == Operation::kv_write)
+        c.set_params(KvWriteParams{n_kv_heads, head_dim, kPageTableStride, 0});
+      else
+        c.set_params(RopeKvWriteParams{n_heads, n_kv_heads, head_dim, n_pairs, kRopeHalves,
+                                       kPageTableStride, 0, 1e-6f});
+      compare(c);
+    }
+}
+
+void attentions() {
+  for (const Format format : {Format::f32, Format::f16})
+    for (const ActivationKind kind : kKinds)
+      for (const uint32_t head_dim : {22u, 64u}) {
+        const uint32_t n_heads = 8, n_kv_heads = 2;
+        if (kind == ActivationKind::q8_32 && head_dim % 32 != 0) continue;
+        for (const float soft_cap : {0.0f, 5.0f}) {
+          Case c{"attention " + std::string(format_info(format).name) + ", head_dim " +
+                     std::to_string(head_dim),
+                 {Operation::attention, number(kind)},
+                 {},
+                 {}};
+          c.key.cache = number(format);
+          c.set_params(AttentionParams{n_heads, n_kv_heads, head_dim, soft_cap == 0.0f ? 0u : 270u,
+                                       2.0f, soft_cap, kPageTableStride, 0});
+          c.operands.emplace(0, floats(uint64_t{kStepRows} * n_heads * head_dim));
+          c.operands.emplace(1, cache(format, n_kv_heads, head_dim));
+          c.operands.emplace(2, cache(format, n_kv_heads, head_dim));
+          c.operands.emplace(3, Bytes(kStepRows * activation_bytes(kind, n_heads * head_dim)));
+          c.n_spans = 2;
+          compare(c);
+        }
+      }
+}
+
+void elementwise() {
+  for (const ActivationKind kind : kKinds)
+    for (const uint32_t function : {kActivationSilu, kActivationGeluTanh}) {
+      const uint32_t n = kind == ActivationKind::f32 ? 77 : 96;
+      Case c{"gated_activation", {Operation::gated_activation, number(kind)}, {}, {}};
+      c.set_params(GatedActivationParams{n, function, {}});
+      c.operands.emplace(0, floats(uint64_t{kStepRows} * n, -20.0f, 20.0f));
+      c.operands.emplace(1, floats(uint64_t{kStepRows} * n));
+      c.operands.emplace(2, Bytes(kStepRows * activation_bytes(kind, n)));
+      compare(c);
+    }
+  for (const Operation operation : {Operation::add, Operation::add_bias, Operation::gather_head}) {
+    Case c{std::string(operation_info(operation).name), {operation}, {}, {}};
+    c.set_params(AddParams{77, {}});  // BiasParams and GatherParams look the same
+    c.operands.emplace(0, floats(kStepRows * 77));
+    c.operands.emplace(1, floats(kStepRows * 77));
+    compare(c);
+  }
+}
+
+void sampling() {
+  const uint32_t vocab_size = 1003;
+  Case sample{"sample", {Operation::sample}, {}, {}};
+  sample.set_params(SampleParams{vocab_size, kLogStride, 0.0f, 0});
+  sample.operands.emplace(0, floats(uint64_t{kHeadRows} * vocab_size, -8.0f, 8.0f));
+  Bytes log(4 * 2 * kLogStride);
+  for (uint32_t i = 0; i < 2 * kLogStride; ++i)
+    log.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits()) % vocab_size;
+  sample.operands.emplace(1, log);
+  sample.operands.emplace(2, Bytes(4 * kStepRows));
+  compare(sample);
+
+  Case advance{"advance", {Operation::advance}, {}, {}};
+  advance.set_params(AdvanceParams{kLogStride, {}});
+  advance.operands.emplace(0, Bytes(4 * kStepRows));
+  advance.operands.emplace(1, log);
+  compare(advance);
+}
+
+}  // namespace
+
+int main() {
+  for (const IsaLevel& level : isa_levels())
+    std::printf("%s: %s\n", std::string(level.name).c_str(),
+                level.is_available() ? "available" : "not available here");
+  embeddings();
+  matmuls();
+  matmul_groups();
+  norms();
+  ropes();
+  caches();
+  attentions();
+  elementwise();
+  sampling();
+  return akunu::test::summary();
+}
