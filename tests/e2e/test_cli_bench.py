@@ -156,7 +156,7 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     assert prompt.float_operations == 5050 * one.float_operations
 
 
-@pytest.mark.parametrize("level", ["generic", "avx2"])
+@pytest.mark.parametrize("level", [level["name"] for level in _core.levels()])
 def test_limits_are_measured_at_every_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     available = {entry["name"]: entry["is_available"] for entry in _core.levels()}
     if not available.get(level):

@@ -55,7 +55,7 @@ def test_stats_tell_what_was_reused_and_what_was_prefilled(chat: Any) -> None:
     assert reused >= prompt + 3
     assert reused + prefilled == then
     assert re.search(r"context +\d+ of 1024 tokens used", second)
-    assert "2 turns now; 2 replies" in second
+    assert re.search(r"conversation +2 turns", second)
 
 
 def counts(stats: str) -> tuple[int, int, int]:
@@ -69,14 +69,14 @@ def test_undo_takes_a_turn_back(chat: Any) -> None:
     ask(chat, "What is 12 + 7?")
     ask(chat, "What is 2 + 2?")
     assert 'took back "What is 2 + 2?" and its reply; one turn left' in ask(chat, "/undo")
-    assert "1 turns now" in ask(chat, "/stats")
+    assert re.search(r"conversation +1 turns?\b", ask(chat, "/stats"))
 
 
 def test_reset_and_clear_start_anew(chat: Any) -> None:
     for command in ("/reset", "/clear"):
         ask(chat, "What is 12 + 7?")
         assert "a new conversation" in ask(chat, command)
-        assert "0 turns now" in ask(chat, "/stats")
+        assert re.search(r"conversation +0 turns?\b", ask(chat, "/stats"))
 
 
 def test_the_system_message_is_shown_set_and_removed(chat: Any) -> None:
@@ -136,12 +136,13 @@ def test_a_saved_conversation_goes_on_elsewhere(terminal: Any, tmp_path: Path) -
     assert [m["role"] for m in saved["messages"]] == ["system", "user", "assistant"]
     assert "19" in saved["messages"][2]["content"]
     assert path.stat().st_mode & 0o777 == 0o600
-    ask(akunu, "/exit\n" * 0 + "/undo")
+    akunu.type("/exit\n")
+    assert akunu.exit_code() == 0
 
     other = terminal("chat")
     other.wait_for("> ")
     assert "loaded one turn and its system message" in ask(other, f"/load {path}")
-    assert "1 turns now" in ask(other, "/stats") or "no reply yet" in other.shown
+    assert "no reply yet" in ask(other, "/stats")
     assert 'took back "What is 12 + 7?"' in ask(other, "/undo")
     assert "You are brief." in ask(other, "/system")
 
@@ -171,7 +172,7 @@ def test_a_conversation_that_is_not_saved_is_not_forgotten_unasked(
     chat.type(f"/load {path}\n")
     chat.wait_for(r"It is not saved\.\n\[y/n\] ")
     assert "nothing was loaded" in ask(chat, "n")
-    assert "1 turns now" in ask(chat, "/stats")
+    assert re.search(r"conversation +1 turns?\b", ask(chat, "/stats"))
 
 
 @pytest.mark.parametrize(
@@ -218,7 +219,9 @@ def test_messages_that_make_no_conversation_are_named(
 
 def test_files_that_cannot_be_are_one_line(chat: Any, tmp_path: Path) -> None:
     assert "No such file" in ask(chat, f"/load {tmp_path}/none.json")
-    assert "No such file" in ask(chat, f"/save {tmp_path}/none/talk.json")
+    assert f"{tmp_path}/none/talk.json: No such file" in ask(
+        chat, f"/save {tmp_path}/none/talk.json"
+    )
     assert "is a directory" in ask(chat, f"/save {tmp_path}")
     assert "is not a file" in ask(chat, f"/load {tmp_path}")
     assert "where to?" in ask(chat, "/save")
@@ -248,14 +251,15 @@ def test_a_history_that_cannot_be_kept_is_said_once(terminal: Any, tmp_path: Pat
     akunu = terminal("chat", XDG_STATE_HOME=str(tmp_path / "file"))
     akunu.wait_for("> ")
     assert "19" in ask(akunu, "What is 12 + 7?")
-    assert "Traceback" not in akunu.shown
+    ask(akunu, "What is 2 + 2?")
+    assert akunu.shown.count("is not kept for the next chat") == 1
 
 
 def test_a_history_that_is_no_history_is_left_alone(terminal: Any, tmp_path: Path) -> None:
     path = tmp_path / "state" / "akunu" / "chat-history"
     path.mkdir(parents=True)
     akunu = terminal("chat")
-    assert "not kept" in akunu.wait_for(r"\n> ")
+    assert "is not kept for the next chat" in akunu.wait_for(r"\n> ")
     assert "19" in ask(akunu, "What is 12 + 7?")
 
 
@@ -310,7 +314,7 @@ def test_an_interrupted_reply_stays_in_the_conversation(terminal: Any) -> None:
     akunu.wait_for("akunu: stopped\n> ", timeout=10)
     shown = ask(akunu, "/stats")
     assert "ended by Ctrl-C" in shown
-    assert "1 turns now" in shown
+    assert re.search(r"conversation +1 turns?\b", shown)
 
 
 def test_a_narrow_terminal_shows_all_the_same(terminal: Any) -> None:

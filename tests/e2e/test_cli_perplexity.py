@@ -60,6 +60,10 @@ def test_a_text_reads_well_and_a_short_one_is_refused(run_akunu: Run, tmp_path: 
     assert done.returncode == 0
     assert done.stdout.startswith("perplexity ")
     assert "(2 chunks of 64 tokens, 62 tokens scored)" in done.stdout
+    assert "\N{PLUS-MINUS SIGN}" in done.stdout
+    ascii_only = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    plain = run_akunu("perplexity", "-f", "text.txt", "--context", "64", **ascii_only)
+    assert " +- " in plain.stdout
     short = run_akunu("perplexity", stdin="Hello")
     assert short.returncode == 1
     assert "two chunks of 512 are needed" in short.stderr

@@ -97,7 +97,9 @@ def test_zeros_give_zeros(isa, format_name):
     else:
         made = ref.FORMATS[format_name]
         codes = np.full((n, k), made.offset)
-        weight = ref.block_weight(ref.make_blocks(format_name, codes, np.ones((n, k // made.block))))
+        weight = ref.block_weight(
+            ref.make_blocks(format_name, codes, np.ones((n, k // made.block)))
+        )
     activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
     assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
     activation = ref.make_activation(KIND[format_name], np.zeros((rows, k)))

@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
+from akunu.cli import console
 from akunu.cli.bench_run import Result
 from akunu.cli.roofline import Limits, Share, limits_facts, limits_line
 
@@ -166,7 +167,7 @@ class _Markdown:
             subject.backends,
             str(subject.n_threads),
             result.test.name,
-            f"{result.avg_ts:.2f} \N{PLUS-MINUS SIGN} {result.stddev_ts:.2f}",
+            f"{result.avg_ts:.2f} {console.plus_minus()} {result.stddev_ts:.2f}",
         ]
         if row.share is not None and row.limits is not None:
             cells += [

@@ -48,6 +48,8 @@ class ChatCommand:
         try:
             completion = write_reply(model, conversation, question, self.sampling)
         except Interrupted:
+            if console.is_terminal(sys.stdout):
+                console.write("\n")
             raise KeyboardInterrupt from None
         cut = why_cut(completion, model, self.sampling)
         if cut:

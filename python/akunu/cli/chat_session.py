@@ -43,8 +43,8 @@ _COMMANDS = (
 _ALIASES: Mapping[str, str] = MappingProxyType({"/clear": "/reset"})
 
 _TYPING = (
-    "A line that ends in \\ goes on in the next one; so does everything between two lines of",
-    '""". Ctrl-C stops a reply. A space before a slash makes a question of it.',
+    'A line that ends in \\ goes on in the next one; """ opens a text of several lines, and the',
+    'next """ ends it. Ctrl-C stops a reply. A space before a slash makes a question of it.',
 )
 
 
@@ -74,9 +74,11 @@ class ChatSession:
         """Read questions and answer them until the person leaves; return the exit code."""
         name = f"{title_of(self._model)}, context {self._model.context} tokens"
         console.say(f"akunu {akunu.__version__}: {name}; /help lists commands, /exit leaves")
-        if self._history.problem:
-            console.say(f"akunu: the history of lines is not kept: {self._history.problem}")
+        told = ""
         while True:
+            if self._history.problem != told:
+                told = self._history.problem
+                _say(f"what you type is not kept for the next chat: {told}")
             try:
                 entry = self._editor.read()
             except KeyboardInterrupt:

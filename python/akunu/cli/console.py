@@ -72,6 +72,15 @@ def for_terminal(text: str) -> str:
     return text.translate(_CONTROL_CHARACTERS)
 
 
+def plus_minus() -> str:
+    """Return the sign between a value and its error, as stdout can show it."""
+    try:
+        "\N{PLUS-MINUS SIGN}".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "+-"
+    return "\N{PLUS-MINUS SIGN}"
+
+
 def write(text: str, style: str | None = None) -> None:
     """Write a part of the result to stdout at once; at a terminal it cannot steer it."""
     if is_terminal(sys.stdout):

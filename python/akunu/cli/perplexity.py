@@ -43,7 +43,7 @@ def show_perplexity(
         raise console.UsageError(f"--context is {n_context}; it must be {_LEAST_CONTEXT} or more")
     if chunks is not None and chunks < 1:
         raise console.UsageError(f"--chunks is {chunks}; it must be 1 or more")
-    text = text_of(None, path, command="perplexity").removesuffix("\n")
+    text = text_of(None, path, command="perplexity", options="--file").removesuffix("\n")
     with load_model(model_name, load) as model:
         tokens = np.array(model.tokenizer.encode(text), dtype=np.int64)
         result = perplexity(model, tokens, n_context, chunks)
@@ -66,7 +66,7 @@ def show_perplexity(
         print()
     else:
         print(
-            f"perplexity {result.perplexity:.4f} \N{PLUS-MINUS SIGN} {result.error:.5f}  "
+            f"perplexity {result.perplexity:.4f} {console.plus_minus()} {result.error:.5f}  "
             f"({result.chunks} chunks of {n_context} tokens, {result.scored_tokens} tokens scored)"
         )
     return 0

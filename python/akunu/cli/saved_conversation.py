@@ -35,7 +35,10 @@ def save_conversation(path: Path, conversation: Conversation, model_name: str) -
     }
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
     target = path.resolve()  # a link stays a link
-    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+    try:
+        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
+    except OSError as error:  # it would name the temporary file
+        raise OSError(error.errno, error.strerror, str(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             file.write(text.encode())

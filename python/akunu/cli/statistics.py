@@ -12,7 +12,6 @@ class Statistics:
         """`context`: the positions that there are."""
         self._context = context
         self._last: Completion | None = None
-        self._replies = 0
         self._reused = 0
         self._prefilled = 0
         self._generated = 0
@@ -20,7 +19,6 @@ class Statistics:
     def add(self, completion: Completion) -> None:
         """Count a reply."""
         self._last = completion
-        self._replies += 1
         self._reused += completion.cached_tokens
         self._prefilled += completion.prompt_tokens - completion.cached_tokens
         self._generated += completion.completion_tokens
@@ -29,7 +27,7 @@ class Statistics:
         """Return what to show, while the conversation has this many turns."""
         last = self._last
         if last is None:
-            return ["no reply yet"]
+            return [f"no reply yet; the conversation has {_turns(turns)}"]
         prefilled = last.prompt_tokens - last.cached_tokens
         used = last.prompt_tokens + last.completion_tokens
         return [
@@ -39,9 +37,14 @@ class Statistics:
             f"last reply    {last.completion_tokens} tokens in {last.completion_seconds:.2f} s"
             f"{_speed(last.completion_tokens_per_second)}, ended by {_reason(last)}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
-            f"this chat     {turns} turns now; {self._replies} replies: {self._reused} tokens "
-            f"reused, {self._prefilled} prefilled, {self._generated} generated",
+            f"conversation  {_turns(turns)}",
+            f"this chat     {self._reused} tokens reused, {self._prefilled} prefilled, "
+            f"{self._generated} generated",
         ]
+
+
+def _turns(count: int) -> str:
+    return "1 turn" if count == 1 else f"{count} turns"
 
 
 def _speed(tokens_per_second: float) -> str:

@@ -38,7 +38,9 @@ def file_text(path: Path) -> str:
     return decoded(path.read_bytes(), str(path))
 
 
-def text_of(prompt: str | None, path: Path | None, *, command: str) -> str:
+def text_of(
+    prompt: str | None, path: Path | None, *, command: str, options: str = "--prompt or --file"
+) -> str:
     """Return the text that --prompt, --file or standard input gives.
 
     Raises UsageError where both are given, or none and nobody pipes anything in.
@@ -53,6 +55,6 @@ def text_of(prompt: str | None, path: Path | None, *, command: str) -> str:
         return file_text(path)
     if path is None and console.is_terminal(sys.stdin):
         raise console.UsageError(
-            f"there is no text: give one with --prompt or --file, or pipe it into akunu {command}"
+            f"there is no text: give one with {options}, or pipe it into akunu {command}"
         )
     return standard_input()
