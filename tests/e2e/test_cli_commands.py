@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT
 from gguf import GGUFReader, GGUFWriter
@@ -200,6 +202,23 @@ def test_inspect_shows_a_file_that_cannot_run(run_akunu: Run, tmp_path: Path) ->
     assert "\x1b" not in text.stdout
     assert "line\\nnext" in text.stdout
     assert "not possible" in text.stdout
+
+
+def test_inspect_shows_all_parts_of_a_split_file(run_akunu: Run, tmp_path: Path) -> None:
+    writer = GGUFWriter(tmp_path / "model.gguf", "odd", split_max_tensors=2)
+    for number in range(3):
+        writer.add_tensor(f"tensor.{number}", np.ones((4, 32), dtype=np.float32))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    parts = sorted(tmp_path.glob("model-*.gguf"))
+    assert len(parts) == 2
+    facts = as_json(run_akunu("inspect", str(parts[0]), "--json"))
+    assert [Path(part) for part in facts["file"]["parts"]] == parts
+    assert facts["file"]["bytes"] == sum(part.stat().st_size for part in parts)
+    assert [Path(tensor["file"]) for tensor in facts["tensors"]] == [parts[0], parts[0], parts[1]]
+    assert re.search(r"parts +2\n", run_akunu("inspect", str(parts[0])).stdout)
 
 
 def test_doctor_says_what_was_chosen_and_that_it_works(run_akunu: Run) -> None:

@@ -48,7 +48,8 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
         facts: dict[str, Any] = {
             "file": {
                 "path": str(path),
-                "bytes": path.stat().st_size,
+                "parts": file.parts,
+                "bytes": sum(Path(part).stat().st_size for part in file.parts),
                 "gguf_version": file.version,
                 "alignment": file.alignment,
                 "tensors": len(tensors),
@@ -63,6 +64,7 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
                     "format": tensor.type_name,
                     "shape": list(tensor.shape),
                     "bytes": tensor.size,
+                    "file": tensor.path,
                     "offset": tensor.offset,
                 }
                 for tensor in tensors
@@ -138,6 +140,7 @@ def _write(facts: dict[str, Any]) -> None:
         "file",
         [
             ("path", file["path"]),
+            *([("parts", str(len(file["parts"])))] if len(file["parts"]) > 1 else []),
             ("size", bytes_text(file["bytes"])),
             ("GGUF version", str(file["gguf_version"])),
             ("tensors", f"{file['tensors']}, {bytes_text(file['tensor_bytes'])}"),
