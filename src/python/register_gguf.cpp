@@ -121,7 +121,9 @@ class NativeGgufFile {
 
   const GgufValue* find(const py::str& key) const {
     const std::optional<std::string> bytes = to_bytes(key);
-    return bytes ? file_->find(*bytes) : nullptr;
+    const GgufValue* value = bytes ? file_->find(*bytes) : nullptr;
+    check_damage();  // keys that were cut off are not there to be found
+    return value;
   }
   py::object at(const py::str& key) const {
     const GgufValue* value = find(key);
@@ -129,15 +131,16 @@ class NativeGgufFile {
       PyErr_SetObject(PyExc_KeyError, key.ptr());
       throw py::error_already_set();
     }
-    return checked_value(*value);
+    return converted(*value);
   }
   py::object value_or(const py::str& key, const py::object& fallback) const {
     const GgufValue* value = find(key);
-    return value == nullptr ? fallback : checked_value(*value);
+    return value == nullptr ? fallback : converted(*value);
   }
   py::list keys() const {
     py::list result;
     for (const GgufValue& value : file_->values()) result.append(to_str(value.key));
+    check_damage();
     return result;
   }
   py::list tensors() const {
@@ -154,10 +157,13 @@ class NativeGgufFile {
   }
 
  private:
-  py::object checked_value(const GgufValue& value) const {
+  py::object converted(const GgufValue& value) const {
     py::object result = to_python(*file_, value);
-    if (const std::optional<std::string> damage = file_->damage()) throw ModelFormatError(*damage);
+    check_damage();
     return result;
+  }
+  void check_damage() const {
+    if (const std::optional<std::string> damage = file_->damage()) throw ModelFormatError(*damage);
   }
 
   std::shared_ptr<const GgufFile> file_;
