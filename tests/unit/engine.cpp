@@ -299,6 +299,25 @@ void test_side_by_side(const std::string& path, bool prefix_cache, uint32_t chai
   check(complete == n_texts + 2, "open-ended texts side by side are those alone, and end");
 }
 
+// A request that has no room keeps younger ones out, also those that would have some.
+void test_order(const std::string& path) {
+  Engine engine(path, 2, 1024);  // four pages
+  const auto request = [&](uint32_t n_prompt, uint32_t max_tokens) {
+    return engine.scheduler.generate({.prompt = make_tokens(n_prompt, 1000, n_prompt),
+                                      .max_tokens = max_tokens,
+                                      .stop_ids = {},
+                                      .sampling = {}});
+  };
+  const auto oldest = request(700, 40);   // three pages
+  const auto waiting = request(300, 40);  // two
+  const auto small = request(10, 2);      // one, which is there
+  std::array<uint32_t, 1> some;
+  check(small->next(some, kWait) == 1, "the youngest comes in");
+  check(oldest->completion_tokens() == 40 && waiting->prompt_tokens_done() == 300,
+        "after the one that waited, which came after the oldest");
+  check(collect(*waiting).size() == 40, "all end");
+}
+
 // While a text goes on, a long prompt beside it comes to its end.
 void test_prompt_beside_text(const std::string& path) {
   Engine engine(path, 2);
@@ -396,6 +415,7 @@ int main(int argc, char** argv) {
   test_side_by_side(path, true, 1);
   test_side_by_side(path, false, 1);
   test_side_by_side(path, true, 8);
+  test_order(path);
   test_prompt_beside_text(path);
   test_no_allocation(path);
   return summary();
