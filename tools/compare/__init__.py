@@ -1,6 +1,7 @@
 """akunu beside llama.cpp, on the same file and the same machine.
 
     python -m tools.compare speed MODEL.gguf --peer PYTHON
+    python -m tools.compare accuracy MODEL.gguf --peer PYTHON
     python -m tools.compare report compare-MODEL.json --write docs/benchmarks.md
 
 docs/benchmarks.md says how to build the peer, what exactly is timed, and how to read the result.

@@ -71,13 +71,13 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     return "\n".join([*_HEADER, *rows, "", *[*facts, *_noise(results)]])
 
 
-def replace_between(document: str, table: str) -> str:
+def replace_between(document: str, table: str, *, begin: str = BEGIN, end: str = END) -> str:
     """The document with the table between its two marks; ValueError where they are not there."""
-    before, begin, rest = document.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"the document has no lines {BEGIN} and {END}")
-    return f"{before}{BEGIN}\n\n{table}\n\n{END}{after}"
+    before, found_begin, rest = document.partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        raise ValueError(f"the document has no lines {begin} and {end}")
+    return f"{before}{begin}\n\n{table}\n\n{end}{after}"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,146 @@
+"""Quantised models: akunu is as near to exact arithmetic on the same weights as llama.cpp is.
+
+Both round what goes into a matmul with quantised weights to int8, so both are some way off; the
+divergence from the reference may be up to 1.1 times llama.cpp's. The reference is the forward pass
+in double on the weights as the package `gguf` dequantises them.
+
+Needs AKUNU_PEER_PYTHON, an interpreter that has llama-cpp-python (docs/benchmarks.md).
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from math import sqrt
+from pathlib import Path
+
+import gguf
+import numpy as np
+import pytest
+
+import akunu
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.compare.accuracy import EMBER, Result, compare, engine_logits, judge, reference_logits
+from tools.compare.quantise import dequantise, quantise
+from tools.compare.texts import chunks_of
+from tools.make_synthetic import Shape, write
+
+pytestmark = pytest.mark.oracle
+
+RATIO = 1.1
+PERPLEXITY = 0.005
+
+RECIPES = (
+    "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M", "Q6_K",
+)  # fmt: skip
+# F32 is not here: with nothing to round, both are within float32's own noise of the reference.
+SYNTHETIC_FORMATS = ("F16", "BF16", *RECIPES)
+
+SHAPES = {
+    "llama": Shape(
+        architecture="llama", n_layers=4, dim=256, n_heads=4, n_kv_heads=2, head_dim=64,
+        ffn_dim=768, vocab_size=700,
+    ),
+    # Not tied: with random weights, a tied output only repeats the token with certainty.
+    "qwen3": Shape(
+        architecture="qwen3", n_layers=3, dim=256, n_heads=8, n_kv_heads=2, head_dim=64,
+        ffn_dim=512, vocab_size=700, qk_norm=True,
+    ),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="session")
+def peer() -> str:
+    python = os.environ.get("AKUNU_PEER_PYTHON")
+    if not python:
+        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
+    return python
+
+
+@pytest.fixture(scope="session")
+def ember_f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("ember") / "ember-f32.gguf"
+    dequantise(EMBER, path)
+    return path
+
+
+def skip_without_kernel(path: Path) -> None:
+    """While akunu has no kernel for a format yet."""
+    try:
+        akunu.load(path, context=32).close()
+    except akunu.UnsupportedModelError as error:
+        if "no kernel matmul" not in str(error):
+            raise
+        pytest.skip(str(error))
+
+
+def assert_as_near(results: Sequence[Result]) -> None:
+    for result in results:
+        print(result)  # pytest shows it where a test fails
+        assert result.ratio <= RATIO, result.kv_type
+        # A few tokens that any noise moves make up most of the mean; this is about the others.
+        assert result.median_ratio <= RATIO, result.kv_type
+        ours, theirs = (
+            (1 - engine.agreement) * result.n_tokens for engine in (result.akunu, result.peer)
+        )
+        # Counts of rare events: three standard deviations of what is compared.
+        assert ours - RATIO * theirs <= 3 * sqrt(ours + RATIO**2 * theirs), result.kv_type
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
+    recipe: str, peer: str, ember_f32: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / f"ember-{recipe}.gguf"
+    quantise(ember_f32, path, recipe, peer=peer)
+    skip_without_kernel(path)
+    tokenizer = akunu.Tokenizer.from_gguf(path)
+    chunks = chunks_of(tokenizer, "dialogues", length=512, n_chunks=8)
+    results = compare(path, chunks, peer=peer, name=recipe, kv_types=("f16", "f32"))
+    assert_as_near(results)
+    for result in results:
+        assert abs(result.akunu.perplexity / result.peer.perplexity - 1) <= PERPLEXITY
+
+
+@pytest.mark.parametrize("kind", SHAPES)
+@pytest.mark.parametrize("weight_format", SYNTHETIC_FORMATS)
+def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
+    weight_format: str, kind: str, peer: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "model.gguf"
+    write(path, SHAPES[kind], weight_format, pure=True)
+    skip_without_kernel(path)
+    tokenizer = akunu.Tokenizer.from_gguf(path)
+    chunks = chunks_of(tokenizer, "random", length=128, n_chunks=32)
+    name = f"{kind} {weight_format}"
+    assert_as_near(compare(path, chunks, peer=peer, name=name, kv_types=("f16", "f32")))
+
+
+def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> None:
+    """akunu runs a file in which one of 84 matrices is 1 % too large; the others run the right one.
+
+    As a kernel would do that is a little wrong for one format of a file that mixes several.
+    """
+    wrong = tmp_path / "wrong.gguf"
+    wrong.write_bytes(EMBER.read_bytes())
+    reader = gguf.GGUFReader(wrong, "r+")
+    (tensor,) = (each for each in reader.tensors if each.name == "blk.5.ffn_down.weight")
+    assert tensor.tensor_type == gguf.GGMLQuantizationType.Q8_0
+    scales = tensor.data.reshape(-1, 34)[:, :2].copy().view(np.float16)
+    tensor.data.reshape(-1, 34)[:, :2] = (scales * np.float16(1.01)).view(np.uint8)
+    reader.data.flush()
+    chunks = chunks_of(akunu.Tokenizer.from_gguf(EMBER), "dialogues", length=512, n_chunks=2)
+    ours, theirs = (
+        engine_logits(python, worker, path, chunks, kv_type="f16", threads=1)
+        for python, worker, path in (
+            (sys.executable, "akunu_logits", wrong),
+            (peer, "llama_cpp_logits", EMBER),
+        )
+    )
+    reference = reference_logits(EMBER, chunks)
+    result = judge("wrong", chunks, reference, ours, theirs, kv_type="f16")
+    print(result)
+    assert result.median_ratio > RATIO

@@ -1,0 +1,23 @@
+"""llama.cpp's quantiser: `llama_cpp_quantise.py SOURCE TARGET FILE_TYPE PURE`."""
+
+from __future__ import annotations
+
+import sys
+
+try:
+    import llama_cpp as api
+except ImportError as error:
+    sys.exit(f"{sys.executable} has no llama-cpp-python ({error}); see docs/benchmarks.md")
+
+
+def main(source: str, target: str, file_type: int, pure: bool) -> None:
+    options = api.llama_model_quantize_default_params()
+    options.ftype = file_type
+    options.pure = pure
+    code = api.llama_model_quantize(source.encode(), target.encode(), options)
+    if code != 0:
+        sys.exit(f"llama_model_quantize returned {code}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4] == "1")
