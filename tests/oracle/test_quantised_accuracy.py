@@ -67,16 +67,6 @@ def ember_f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def skip_without_kernel(path: Path) -> None:
-    """While akunu has no kernel for a format yet."""
-    try:
-        akunu.load(path, context=32).close()
-    except akunu.UnsupportedModelError as error:
-        if "no kernel matmul" not in str(error):
-            raise
-        pytest.skip(str(error))
-
-
 def assert_as_near(results: Sequence[Result]) -> None:
     for result in results:
         print(result)  # pytest shows it where a test fails
@@ -96,7 +86,6 @@ def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
 ) -> None:
     path = tmp_path / f"ember-{recipe}.gguf"
     quantise(ember_f32, path, recipe, peer=peer)
-    skip_without_kernel(path)
     tokenizer = akunu.Tokenizer.from_gguf(path)
     chunks = chunks_of(tokenizer, "dialogues", length=512, n_chunks=8)
     results = compare(path, chunks, peer=peer, name=recipe, kv_types=("f16", "f32"))
@@ -112,7 +101,6 @@ def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
 ) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPES[kind], weight_format, pure=True)
-    skip_without_kernel(path)
     tokenizer = akunu.Tokenizer.from_gguf(path)
     chunks = chunks_of(tokenizer, "random", length=128, n_chunks=32)
     name = f"{kind} {weight_format}"
