@@ -172,8 +172,26 @@ struct Avx2Columns {
     const __m256i packed = _mm256_packus_epi32(low, low);
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
   }
-  static Floats load_halves(const uint16_t* p) {
-    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  // The halves at first + c * stride, for every column c.
+  static Floats gather_halves(const std::byte* first, uint64_t stride) {
+    return _mm256_cvtph_ps(eight_halves(first, stride));
+  }
+  template <int kColumn>
+  static __m128i with_half(__m128i halves, const std::byte* first, uint64_t stride) {
+    uint16_t bits;
+    __builtin_memcpy(&bits, first + kColumn * stride, sizeof(bits));
+    return _mm_insert_epi16(halves, bits, kColumn);
+  }
+  static __m128i eight_halves(const std::byte* first, uint64_t stride) {
+    __m128i halves = _mm_setzero_si128();
+    halves = with_half<0>(halves, first, stride);
+    halves = with_half<1>(halves, first, stride);
+    halves = with_half<2>(halves, first, stride);
+    halves = with_half<3>(halves, first, stride);
+    halves = with_half<4>(halves, first, stride);
+    halves = with_half<5>(halves, first, stride);
+    halves = with_half<6>(halves, first, stride);
+    return with_half<7>(halves, first, stride);
   }
 
   static Ints integers(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }

@@ -221,8 +221,13 @@ struct GenericColumns {
   static Floats to_float(Ints v) { return __builtin_convertvector(v, Floats); }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) { return Generic::half4((Generic::Bits4)v & 0xffffu); }
-  static Floats load_halves(const uint16_t* p) {
-    return Generic::half4(Generic::Bits4{p[0], p[1], p[2], p[3]});
+  static Floats gather_halves(const std::byte* first, uint64_t stride) {
+    const auto half = [&](uint64_t c) {
+      uint16_t bits;
+      __builtin_memcpy(&bits, first + c * stride, sizeof(bits));
+      return uint32_t{bits};
+    };
+    return Generic::half4(Generic::Bits4{half(0), half(1), half(2), half(3)});
   }
 
   static Ints integers(uint32_t x) {

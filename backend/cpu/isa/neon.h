@@ -31,6 +31,12 @@ struct NeonColumns {
   static Floats to_float(Ints v) { return vcvtq_f32_s32(v); }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) { return vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(v))); }
+  static Floats gather_halves(const std::byte* first, uint64_t stride) {
+    uint16_t halves[kCount];
+    for (uint32_t c = 0; c < kCount; ++c)
+      __builtin_memcpy(&halves[c], first + c * stride, sizeof(halves[c]));
+    return load_halves(halves);
+  }
   static Floats load_halves(const uint16_t* p) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p)));
   }

@@ -54,8 +54,8 @@ struct Q4_0 : Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32> {
   struct Raw {
     Ints nibbles[4];
   };
-  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
-    Base::load_scales(panel, group, n, out);
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    Base::load_scale(panel, group, out);
   }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;
@@ -85,9 +85,9 @@ struct Q4_1 : Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32> {
   struct Raw {
     Ints nibbles[4];
   };
-  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
-    Base::load_scales(panel, group, n, out);
-    Base::load_minima(panel, group, n, out);
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    Base::load_scale(panel, group, out);
+    Base::load_minimum(panel, group, out);
   }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;
@@ -144,8 +144,8 @@ struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0> {
     const int32_t code = static_cast<int32_t>(code5(block.nibbles, block.high, i)) - 16;
     return Isa::half_to_float(block.d) * static_cast<float>(code);
   }
-  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
-    Base::load_scales(panel, group, n, out);
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    Base::load_scale(panel, group, out);
   }
   static typename Base::Raw load(const Panel& panel, uint32_t group) {
     typename Base::Raw raw;
@@ -169,9 +169,9 @@ struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1> {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
   }
-  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
-    Base::load_scales(panel, group, n, out);
-    Base::load_minima(panel, group, n, out);
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    Base::load_scale(panel, group, out);
+    Base::load_minimum(panel, group, out);
   }
   static typename Base::Raw load(const Panel& panel, uint32_t group) {
     typename Base::Raw raw;
@@ -198,8 +198,8 @@ struct Q8_0 : Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32> {
   struct Raw {
     Ints codes[8];
   };
-  static void scales(const Panel& panel, uint32_t group, uint32_t n, typename Base::Scales& out) {
-    Base::load_scales(panel, group, n, out);
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    Base::load_scale(panel, group, out);
   }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;

@@ -14,16 +14,18 @@ struct Blocks {
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
-  using Scales = GroupScales<Columns>;
+  using Scales = GroupScales<Columns, kWeights / 32>;
 
   // What most formats have; see panel.h.
   static constexpr uint32_t kDots = 1;
   static constexpr bool kSigned = false;
   static constexpr uint32_t kOffset = 0;
   static constexpr bool kHasMinimum = false;
-  static constexpr uint32_t kSpan = 1;
+  static constexpr uint32_t kGroups = kWeights / 32, kSpan = 1;
 
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{k / kWeights} * sizeof(Layout); }
+  static constexpr uint64_t row_bytes(uint32_t k) {
+    return uint64_t{k / kWeights} * sizeof(Layout);
+  }
   static const Layout& block(const std::byte* row, uint64_t b) {
     static_assert(alignof(Layout) <= 2);
     return reinterpret_cast<const Layout*>(row)[b];
@@ -35,41 +37,25 @@ struct Blocks {
  protected:
   // Where the block of a group begins in the panel's first row.
   static const std::byte* at(const Panel& panel, uint32_t group) {
-    return panel.first + uint64_t{group / (kWeights / 32)} * sizeof(Layout);
+    return panel.first + uint64_t{group / kGroups} * sizeof(Layout);
   }
   // kRegisters / 4 runs of 16 bytes of every column, from byte `offset` of a group's block on.
   template <uint32_t kRegisters>
-  static inline __attribute__((always_inline)) void load_bytes(const Panel& panel, uint32_t group,
-                                                               uint64_t offset, Ints* out) {
+  static void load_bytes(const Panel& panel, uint32_t group, uint64_t offset, Ints* out) {
     for (uint32_t i = 0; i < kRegisters; i += 4) {
       Ints four[4];
       Columns::transpose(at(panel, group) + offset + 4 * i, panel.stride, four);
       for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
     }
   }
-  // The half at byte `offset` of each of n neighbouring blocks, of every column. First all of them
-  // into memory, then vectors from there: a load that waits for sixteen stores would be slow.
-  static inline __attribute__((always_inline)) void load_halves(const Panel& panel, uint32_t group,
-                                                                uint64_t offset, uint32_t n,
-                                                                Floats (&out)[8]) {
-    uint16_t halves[8][Columns::kCount];
-    const std::byte* column = at(panel, group) + offset;
-    for (uint32_t c = 0; c < Columns::kCount; ++c, column += panel.stride)
-      for (uint32_t b = 0; b < n; ++b)
-        halves[b][c] = load_unaligned<uint16_t>(column + b * sizeof(Layout));
-    for (uint32_t b = 0; b < n; ++b) out[b] = Columns::load_halves(halves[b]);
+  // Blocks of 32 weights begin with their scale ...
+  static void load_scale(const Panel& panel, uint32_t group, Scales& out) {
+    out.scale[0][0] = Columns::gather_halves(at(panel, group), panel.stride);
   }
-  static inline __attribute__((always_inline)) void load_scales(const Panel& panel, uint32_t group,
-                                                                uint32_t n, Scales& out) {
-    Floats scales[8];
-    load_halves(panel, group, 0, n, scales);
-    for (uint32_t g = 0; g < n; ++g) out.scale[g][0] = scales[g];
-  }
-  // A second half after the scale is what is added to every weight.
-  static inline __attribute__((always_inline)) void load_minima(const Panel& panel, uint32_t group,
-                                                                uint32_t n, Scales& out) {
-    load_halves(panel, group, 2, n, out.minimum_scale);
-    for (uint32_t g = 0; g < n; ++g) out.minimum[g] = Columns::integers(0x00010001u);
+  // ... and some continue with what is added to every weight.
+  static void load_minimum(const Panel& panel, uint32_t group, Scales& out) {
+    out.minimum_scale[0] = Columns::gather_halves(at(panel, group) + 2, panel.stride);
+    out.minimum[0] = Columns::integers(0x00010001u);
   }
 
   // Fields of `kBits` bits at bit kShift of every byte.

@@ -133,7 +133,7 @@ struct Q2_K : KBlocks<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
-  static void scales(const Panel& panel, uint32_t group, uint32_t, typename Base::Scales& out) {
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
     Ints end[4], bytes[4];
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
     const auto d = Columns::low_halves(end[3]);
@@ -190,7 +190,7 @@ struct Q3_K : KBlocks<Isa, Q3_K<Isa>, BlockQ3_K> {
     return scale * static_cast<float>(static_cast<int32_t>(code) - 4);
   }
 
-  static void scales(const Panel& panel, uint32_t group, uint32_t, typename Base::Scales& out) {
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
     // The last 16 bytes: two that belong to `low`, the twelve of `scales`, d.
     Ints end[4], s[3];
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ3_K) - 16, end);
@@ -237,7 +237,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Ints = typename Base::Ints;
   static constexpr bool kHasMinimum = true;
 
-  static void scales(const Panel& panel, uint32_t group, uint32_t, typename Base::Scales& out) {
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
     static_assert(offsetof(Layout, d) == 0 && offsetof(Layout, scales) == 4);
     Ints begin[4];
     Base::template load_bytes<4>(panel, group, 0, begin);
@@ -346,7 +346,7 @@ struct Q6_K : KBlocks<Isa, Q6_K<Isa>, BlockQ6_K> {
     return scale * static_cast<float>(static_cast<int32_t>(code) - 32);
   }
 
-  static void scales(const Panel& panel, uint32_t group, uint32_t, typename Base::Scales& out) {
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
     Ints end[4], bytes[4];
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ6_K) - 16, end);
     const auto d = Columns::low_halves(Columns::template shift_right<16>(end[3]));

@@ -71,6 +71,18 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
     return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
   }
 
+  // What `put` does, for a whole panel.
+  template <bool kAdd>
+  static void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
+                        typename Columns::Floats sums) {
+    float* out = member.out + row * member.n + j;
+    if constexpr (kAdd)
+      sums = Columns::add(Columns::load(out), sums);
+    else if (member.bias != nullptr)
+      sums = Columns::add(sums, Columns::load(member.bias + j));
+    Columns::store(out, sums);
+  }
+
   template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
                   uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte* scratch) {
@@ -91,12 +103,13 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
       const uint32_t skipped = static_cast<uint32_t>(j - from);
       const uint32_t n = end - j < kColumnStep ? static_cast<uint32_t>(end - j) : kColumnStep;
       const Panel here{panel.first + from * row_bytes, row_bytes};
-      multiply_panel_columns<Isa, Format>(inputs, n_inputs, here, scratch,
-                                          [&](uint32_t r, typename Columns::Floats sums) {
-                                            float lanes[kColumnStep];
-                                            Columns::store(lanes, sums);
-                                            put<kAdd>(member, first_row + r, j, lanes + skipped, n);
-                                          });
+      multiply_panel_columns<Isa, Format>(
+          inputs, n_inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
+            if (n == kColumnStep) return put_panel<kAdd>(member, first_row + r, j, sums);
+            float lanes[kColumnStep];
+            Columns::store(lanes, sums);
+            put<kAdd>(member, first_row + r, j, lanes + skipped, n);
+          });
     }
   }
 };

@@ -19,10 +19,10 @@
 //   kLargestCode         codes are 0 .. kLargestCode, or, with kSigned, int8
 //   kOffset              what is subtracted from a code
 //   kHasMinimum
+//   kGroups              groups in a block
 //   kSpan                groups that one `load` reads: those that share bytes
 //   row_bytes(k)
-//   scales(panel, group, n, out)    the scales (and minima) of groups [group, group + n); group is a
-//                                   multiple of 8 and n 8 at most; 8 in blocks of 256
+//   scales(panel, group, out)       the scales (and minima) of the block that begins with `group`
 //   load(panel, group)              the bytes of kSpan groups, group a multiple of kSpan
 //   codes<i>(raw, out)              the codes of the i-th of them: register j has, of every column,
 //                                   weights 4 j to 4 j + 3
@@ -45,12 +45,12 @@ struct Panel {
   uint64_t stride;
 };
 
-// What eight groups add to their codes.
-template <class Columns>
+// What the groups of a block add to their codes.
+template <class Columns, uint32_t kGroups>
 struct GroupScales {
-  typename Columns::Floats scale[8][2];  // by group, and dot in the group
-  typename Columns::Floats minimum_scale[8];
-  typename Columns::Ints minimum[8];  // two int16, for both halves of the group
+  typename Columns::Floats scale[kGroups][2];  // by group, and dot in the group
+  typename Columns::Floats minimum_scale[kGroups];
+  typename Columns::Ints minimum[kGroups];  // two int16, for both halves of the group
 };
 
 // A group's minima; nothing in formats without.
@@ -83,27 +83,31 @@ struct PanelProduct {
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
   using Group = UnpackedGroup<Columns, Format>;
-  using Scales = GroupScales<Columns>;
+  using Scales = GroupScales<Columns, Format::kGroups>;
 
-  // Calls use(group, g) for every group of the panel, in order.
+  // Calls use(group, g) for every group of the panel, in order. Meanwhile it asks for the panel that
+  // follows: its lines lie one after another, but groups touch sixteen rows in turn, an order that
+  // no processor foresees.
   template <class Use>
-  static inline __attribute__((always_inline)) void for_each_group(const Panel& panel, uint32_t k,
-                                                                   const Use& use) {
-    const uint32_t n_groups = k / 32;
-    Scales scales;
-    for (uint32_t first = 0; first < n_groups; first += 8) {
-      const uint32_t n = n_groups - first < 8 ? n_groups - first : 8;
-      Format::scales(panel, first, n, scales);
-      for (uint32_t i = 0; i < n; i += Format::kSpan)
+  static inline void for_each_group(const Panel& panel, uint32_t k, const Use& use) {
+    constexpr uint64_t kSpanBytes = Columns::kCount * Format::row_bytes(256) / 8 * Format::kSpan;
+    const std::byte* asked_for = panel.first + Columns::kCount * panel.stride;
+    const std::byte* line = asked_for;
+    for (uint32_t first = 0; first < k / 32; first += Format::kGroups) {
+      Scales scales;
+      Format::scales(panel, first, scales);
+      for (uint32_t i = 0; i < Format::kGroups; i += Format::kSpan) {
+        for (asked_for += kSpanBytes; line < asked_for; line += kCacheLine)
+          __builtin_prefetch(line, 0, kIntoSecondCache);
         unpack_span<0>(Format::load(panel, first + i), scales, first, i, use);
+      }
     }
   }
 
   // sums[r] += input row r . panel, for R rows.
   template <uint32_t R>
-  static inline __attribute__((always_inline)) void accumulate(const Group& group, uint32_t g,
-                                                               const InputRows& inputs,
-                                                               Floats (&sums)[R]) {
+  static inline void accumulate(const Group& group, uint32_t g, const InputRows& inputs,
+                                Floats (&sums)[R]) {
     const std::byte* row = inputs.first;
     const uint32_t n_groups = inputs.k / 32;
 #pragma GCC unroll 16
@@ -130,6 +134,8 @@ struct PanelProduct {
   }
 
  private:
+  static constexpr uint64_t kCacheLine = 64;
+  static constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
 
   // Registers [kFirst, kFirst + kCount) of a group, less the offset of their codes.
@@ -151,10 +157,8 @@ struct PanelProduct {
   }
 
   template <uint32_t kIndex, class Raw, class Use>
-  static inline __attribute__((always_inline)) void unpack_span(const Raw& raw,
-                                                                const Scales& scales,
-                                                                uint32_t first, uint32_t i,
-                                                                const Use& use) {
+  static inline void unpack_span(const Raw& raw, const Scales& scales, uint32_t first, uint32_t i,
+                                 const Use& use) {
     Group group;
     Format::template codes<kIndex>(raw, group.codes);
     if constexpr (Format::kSigned)
@@ -167,16 +171,19 @@ struct PanelProduct {
   }
 };
 
-// Rows of a whole input times one panel; out(r, sums) receives them. `room` is for the unpacked panel:
-// panel_room bytes, aligned to 64.
+// Bytes of an unpacked panel.
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
   return uint64_t{k / 32} * sizeof(UnpackedGroup<typename Isa::Columns, Format>);
 }
 
+// Rows of a whole input times one panel; out(r, sums) receives them. `room` is for the unpacked panel:
+// panel_room bytes, aligned to 64. Flattened: a word or a trait that stayed a function would take
+// its vectors through memory.
 template <class Isa, class Format, class Out>
-static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_inputs,
-                                          const Panel& panel, std::byte* room, const Out& out) {
+[[gnu::flatten]] static inline void multiply_panel_columns(const InputRows& inputs,
+                                                           uint32_t n_inputs, const Panel& panel,
+                                                           std::byte* room, const Out& out) {
   using Product = PanelProduct<Isa, Format>;
   using Columns = typename Isa::Columns;
   using Group = typename Product::Group;
@@ -185,7 +192,7 @@ static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_in
     typename Columns::Floats sums[R];
     for (auto& sum : sums) sum = Columns::zero();
     const InputRows rows{inputs.first + first * inputs.stride, inputs.stride, inputs.k};
-    for_each([&](const Group& group, uint32_t g) __attribute__((always_inline)) {
+    for_each([&](const Group& group, uint32_t g) {
       Product::template accumulate<R>(group, g, rows, sums);
     });
     for (uint32_t r = 0; r < R; ++r) out(first + r, sums[r]);
