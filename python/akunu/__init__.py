@@ -10,7 +10,6 @@ Importing akunu is cheap and changes nothing: what a name needs is imported when
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
 from akunu.errors import (
     AkunuError,
@@ -22,6 +21,7 @@ from akunu.errors import (
     UnsupportedModelError,
 )
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from akunu.completion import Completion
     from akunu.model import MemoryReport, Model, ModelConfig, load

@@ -123,6 +123,76 @@ def test_ctrl_c_during_a_load_exits_with_130(library: str) -> None:
     assert (process.returncode, errors) == (130, b"")
 
 
+# As an extension module does it that is interrupted while it begins.
+IMPORTED = """
+import os, signal, time
+seconds = 30 * {interrupts}
+print("begins", flush=True)
+try:
+    for _ in range({interrupts}):
+        os.kill(os.getpid(), signal.SIGINT)
+    for _ in range(20):  # an interrupt that waits looks again every few milliseconds
+        time.sleep(0.01)
+except KeyboardInterrupt as error:
+    raise ImportError("initialization failed") from error
+print("ends", flush=True)
+"""
+
+IMPORTS = """
+import sys, time
+from akunu.cli import interrupts
+
+def run():
+    try:
+        import slow
+        time.sleep(slow.seconds)
+        print("another line")
+    except BaseException as error:
+        print(type(error).__name__, flush=True)
+        raise
+    return 0
+
+sys.exit(interrupts.guarded(run, is_process=True))
+"""
+
+
+@pytest.mark.parametrize(
+    ("interrupts", "shown"),
+    [
+        (0, ["begins", "ends", "another line"]),
+        (1, ["begins", "ends", "KeyboardInterrupt"]),
+        (2, ["begins"]),
+    ],
+)
+def test_an_interrupt_waits_for_an_import_and_a_second_one_does_not(
+    interrupts: int, shown: list[str], tmp_path: Path
+) -> None:
+    (tmp_path / "slow.py").write_text(IMPORTED.format(interrupts=interrupts))
+    done = subprocess.run(
+        [sys.executable, "-c", IMPORTS],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        env={**ENVIRONMENT, "PYTHONPATH": str(tmp_path)},
+    )
+    assert done.stdout.splitlines() == shown
+    assert (done.returncode, done.stderr) == (130 if interrupts else 0, "")
+
+
+def test_who_calls_the_command_keeps_its_handlers() -> None:
+    code = """
+import signal
+from akunu.cli.main import main
+numbers = [signal.SIGINT, signal.SIGALRM]
+before = [signal.getsignal(number) for number in numbers]
+print(main(["--version"]), [signal.getsignal(number) for number in numbers] == before)
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+print(main(["--version"]), signal.getsignal(signal.SIGINT) is signal.SIG_IGN)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.stdout.splitlines()[1::2] == ["0 True", "0 True"]
+
+
 def test_ctrl_c_while_it_waits_for_standard_input_exits_with_130() -> None:
     process = subprocess.Popen(
         [*COMMAND, "complete"],

@@ -12,6 +12,7 @@ from types import MappingProxyType
 import akunu
 from akunu.cli import console
 from akunu.cli.history import History, history_path
+from akunu.cli.interrupts import EXIT_INTERRUPTED
 from akunu.cli.line_editor import LineEditor
 from akunu.cli.loading import title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
@@ -83,7 +84,7 @@ class ChatSession:
                 entry = self._editor.read()
             except KeyboardInterrupt:
                 print(file=sys.stderr)
-                return console.EXIT_INTERRUPTED
+                return EXIT_INTERRUPTED
             if entry is None:
                 print(file=sys.stderr)
                 return 0

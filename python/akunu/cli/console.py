@@ -8,11 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TextIO
 
+from akunu.cli.interrupts import EXIT_INTERRUPTED
 from akunu.errors import AkunuError, ArgumentError
 
 EXIT_ERROR = 1
 EXIT_USAGE = 2
-EXIT_INTERRUPTED = 130  # 128 + SIGINT
 EXIT_BROKEN_PIPE = 141  # 128 + SIGPIPE
 
 DIM = "2"

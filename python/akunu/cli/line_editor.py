@@ -135,7 +135,7 @@ class LineEditor:
 
         self._interrupted_line = ""
         before = signal.getsignal(signal.SIGINT)
-        if before is not signal.default_int_handler:  # ignored, as in the background
+        if not callable(before):  # ignored, as in the background
             return input(prompt)
         signal.signal(signal.SIGINT, interrupt)
         try:

@@ -4,45 +4,54 @@
 141: whoever read the output went away.
 
 What takes time to import is imported where it is needed, so that `akunu --version` is quick and
-Ctrl-C never meets a program that is not ready for it.
+Ctrl-C never meets a program that is not ready for it: until `guarded` it is Python's to handle.
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
 
-from akunu.cli import console
+try:
+    from akunu.cli.interrupts import guarded
+except KeyboardInterrupt:
+    sys.exit(130)
 
+TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     import typer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run `akunu` with these arguments (default: the process's); return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if given == ["--version"]:
-        return _reported(show_version)
+
+    def run() -> int:
+        given = list(sys.argv[1:] if arguments is None else arguments)
+        if given == ["--version"]:
+            return _reported(show_version)
+        return _run(build, given or ["--help"], "akunu")
 
     def build() -> typer.Typer:
         from akunu.cli.app import akunu_app
 
         return akunu_app()
 
-    return _run(build, given or ["--help"], "akunu")
+    return guarded(run, is_process=arguments is None)
 
 
 def chat_main(arguments: Sequence[str] | None = None) -> int:
     """Run `akunu-chat`, which is `akunu chat`; return its exit code."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+
+    def run() -> int:
+        return _run(build, list(sys.argv[1:] if arguments is None else arguments), "akunu-chat")
 
     def build() -> typer.Typer:
         from akunu.cli.app import chat_app
 
         return chat_app()
 
-    return _run(build, given, "akunu-chat")
+    return guarded(run, is_process=arguments is None)
 
 
 def show_version() -> int:
@@ -54,10 +63,12 @@ def show_version() -> int:
 
 
 def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -> int:
+    from akunu.cli import console
+
     def run() -> int:
         app = build()
         try:
-            result: Any = app(arguments, prog_name=program, standalone_mode=False)
+            result: object = app(arguments, prog_name=program, standalone_mode=False)
         except Exception as error:
             # Typer's errors: its own classes or click's, depending on its version.
             if type(error).__name__ == "Abort":
@@ -72,5 +83,7 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
 
 
 def _reported(run: Callable[[], int]) -> int:
+    from akunu.cli import console
+
     console.prepare_streams()
     return console.reported(run)
