@@ -542,5 +542,5 @@ def _find(path_or_name: str | os.PathLike[str]) -> Path:
 
 
 def _shorten(value: object) -> str:
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
+    shown = repr(value)  # a path is known by its end, a text taken for one by its beginning
+    return shown if len(shown) <= 120 else f"{shown[:40]}...{shown[-77:]}"

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from email.message import Message
 from importlib.metadata import PackageNotFoundError, metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conftest import CHECKOUT
@@ -66,6 +67,18 @@ def test_every_dependency_is_listed_with_licence_and_reason(heading: str) -> Non
         assert all(listed[name]), f"{name} has an empty cell"
 
 
+# Where it stands in a package's metadata depends on its age. A classifier names the licence of its
+# own code; only an expression, which is newer, also those of what others wrote in it. numpy for
+# Python 3.10 has the classifier, numpy for 3.11 the expression.
+def stated_licence(facts: Message) -> tuple[str, bool]:
+    """The licence that a package states, and whether it is a complete expression."""
+    expression = facts.get("License-Expression")
+    if expression:
+        return expression, True
+    classifiers = [each for each in facts.get_all("Classifier") or [] if "License" in each]
+    return " ".join(classifiers) or facts.get("License") or "", False
+
+
 def licence_families(text: str) -> set[str]:
     return set(re.findall(r"apache|bsd|mit\b|mpl|gpl|zlib", text.lower()))
 
@@ -77,10 +90,10 @@ def test_licences_are_those_that_the_packages_state(heading: str) -> None:
             facts = metadata(name)
         except PackageNotFoundError:  # of an extra that is not installed here
             continue
-        classifiers = [each for each in facts.get_all("Classifier") or [] if "License" in each]
-        stated = facts.get("License-Expression") or " ".join(classifiers) or facts["License"]
-        assert licence_families(stated), f"{name} states {stated!r}"
-        assert licence_families(cells[0]) == licence_families(stated), f"{name}: {stated}"
+        stated, is_complete = stated_licence(cast(Message, facts))
+        families, listed = licence_families(stated), licence_families(cells[0])
+        assert families, f"{name} states {stated!r}"
+        assert families == listed if is_complete else families <= listed, f"{name}: {stated}"
 
 
 def test_python_versions_are_the_same_everywhere() -> None:

@@ -112,7 +112,7 @@ def test_a_text_that_ends_early_is_measured_again_with_another() -> None:
 
 
 def test_a_worker_that_fails_says_why(tmp_path: Path) -> None:
-    missing = tmp_path / "missing.gguf"
+    missing = tmp_path / ("long/" * 50) / "missing.gguf"
     with pytest.raises(RuntimeError, match=r"missing\.gguf"):
         EngineProcess(sys.executable, "akunu_worker", missing, context=64, threads=1)
 

@@ -249,7 +249,13 @@ def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
     path.write_bytes(file_of([value("general.architecture", 8, string(b"\xff\xfe"))]))
     with pytest.raises(UnsupportedModelError, match=r"\\xff\\xfe"):
         _core.NativeModel(
-            str(path), device="cpu", context=None, threads=1, kv_type="f16", kv_memory=None
+            str(path),
+            device="cpu",
+            context=None,
+            threads=1,
+            kv_type="f16",
+            kv_memory=None,
+            prefix_cache=False,
         )
 
 
