@@ -28,6 +28,10 @@ class Reader {
     config.name = std::string(file_.get_string("general.name").value_or(""));
     config.dim = required("embedding_length");
     config.n_layers = required("block_count");
+    if (!file_.tensors().empty() && config.n_layers > file_.tensors().size())
+      throw ModelFormatError(path() + ": " + key("block_count") + " is " +
+                             std::to_string(config.n_layers) + "; the file has " +
+                             std::to_string(file_.tensors().size()) + " tensors");
     config.n_heads = required("attention.head_count");
     config.n_kv_heads = optional("attention.head_count_kv").value_or(config.n_heads);
     config.ffn_dim = required("feed_forward_length");
