@@ -153,14 +153,14 @@ void ThreadPool::help(uint32_t worker) {
   }
 }
 
-uint32_t usable_processors() {
+uint32_t usable_processors(const std::string& root) {
   uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
 #if defined(__linux__)
   cpu_set_t allowed;
   if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
     processors = std::max(1u, static_cast<uint32_t>(CPU_COUNT(&allowed)));
 #endif
-  if (const std::optional<double> quota = processor_quota())
+  if (const std::optional<double> quota = processor_quota(root))
     processors = std::min(processors, std::max(1u, static_cast<uint32_t>(std::ceil(*quota))));
   return processors;
 }

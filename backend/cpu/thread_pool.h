@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -59,6 +60,7 @@ class ThreadPool {
 };
 
 // Processors that this process may use: its affinity mask and its container's quota, rounded up.
-uint32_t usable_processors();
+// Tests give another root of the file system.
+uint32_t usable_processors(const std::string& root = "");
 
 }  // namespace akunu::cpu

@@ -2,6 +2,7 @@
 // the memory it gives out.
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -101,6 +102,22 @@ void test_damaged_system_files() {
       system.add(file, text);
     check(!cpu::processor_quota(system.root()) && cpu::available_memory(system.root()) > 0,
           "nonsense is read as nothing known");
+  }
+}
+
+void test_workers_keep_to_the_quota() {
+  const uint32_t without = cpu::usable_processors("/nowhere");
+  for (const auto& [quota, processors] : {std::pair{"1000", 1u},
+                                          {"100000", 1u},
+                                          {"100001", 2u},
+                                          {"150000", 2u},
+                                          {"99900000", 999u}}) {
+    FakeSystem system;
+    system.add("proc/self/cgroup", "0::/\n");
+    system.add("proc/self/mountinfo", "29 23 0:26 / /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+    system.add("sys/fs/cgroup/cpu.max", std::string(quota) + " 100000\n");
+    check(cpu::usable_processors(system.root()) == std::min(without, processors),
+          std::string("a quota of ") + quota + " in 100000 is rounded up");
   }
 }
 
@@ -236,6 +253,7 @@ int main() {
   test_version_2();
   test_version_1();
   test_damaged_system_files();
+  test_workers_keep_to_the_quota();
   test_this_machine();
   test_levels();
   test_every_level_has_kernels_of_its_own();
