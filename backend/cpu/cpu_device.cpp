@@ -248,7 +248,8 @@ class CpuDevice final : public Device {
   MemoryUse& use_of(std::string_view label, bool mapped) {
     for (MemoryUse& use : memory_use_)
       if (use.label == label && use.mapped == mapped) return use;
-    return memory_use_.emplace_back(std::string(label), 0, mapped);
+    memory_use_.push_back({.label = std::string(label), .bytes = 0, .mapped = mapped});
+    return memory_use_.back();
   }
 
   static void check_weight(const WeightSource& source) {

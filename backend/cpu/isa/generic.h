@@ -163,7 +163,8 @@ struct Generic {
     return floats(((Bits4)mask & bits(a)) | (~(Bits4)mask & bits(b)));
   }
   static uint32_t mask4(Ints4 mask) {
-    return (mask[0] & 1u) | (mask[1] & 2u) | (mask[2] & 4u) | (mask[3] & 8u);
+    const Bits4 set = (Bits4)mask;
+    return (set[0] & 1u) | (set[1] & 2u) | (set[2] & 4u) | (set[3] & 8u);
   }
   static Floats4 power4(Floats4 v) {
     return (Floats4)((__builtin_convertvector(v, Ints4) + 127) << 23);
