@@ -1,0 +1,126 @@
+"""Writes the small whole models of tests/fuzz/corpus/model, with the `gguf` package.
+
+    python tests/fuzz/make_model_corpus.py [FOLDER]
+
+One layer each, of 32 numbers: every architecture, every place where a file may say more than it
+must, the number formats with small blocks, a split model (its files one behind the other), and the
+beginnings of files that are no models. The files are committed, so that fuzzing needs no Python.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+from gguf import GGMLQuantizationType as Type
+from gguf.quants import quantize
+
+FOLDER = Path(__file__).parent / "corpus" / "model"
+DIM = 32
+VOCABULARY = 8
+
+FOREIGN = {
+    "lfs": b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n",
+    "html": b"<!doctype html><html>",
+    "json": b'{"error":"no"}',
+    "safetensors": b"\x10" + bytes(7) + b'{"__metadata__":{}}',
+    "zip": b"PK\x03\x04" + bytes(26) + b"archive/data.pkl",
+    "ggjt": b"tjgg\x03\0\0\0",
+    "gzip": b"\x1f\x8b\x08",
+}
+
+
+def add_numbers(writer: gguf.GGUFWriter, more: bool) -> None:
+    writer.add_block_count(1)
+    writer.add_context_length(64)
+    writer.add_embedding_length(DIM)
+    writer.add_feed_forward_length(DIM)
+    writer.add_head_count(2)
+    writer.add_head_count_kv(1)
+    writer.add_layer_norm_rms_eps(1e-5)
+    if more:
+        writer.add_rope_freq_base(10000.0)
+        writer.add_rope_dimension_count(DIM // 2)
+        writer.add_key_length(DIM // 2)
+        writer.add_value_length(DIM // 2)
+        writer.add_string(f"{writer.arch}.rope.scaling.type", "linear")
+        writer.add_float32(f"{writer.arch}.rope.scaling.factor", 2.0)
+        writer.add_uint32(f"{writer.arch}.attention.sliding_window", 64)
+        writer.add_uint32(f"{writer.arch}.expert_count", 0)
+        writer.add_float32(f"{writer.arch}.logit_scale", 1.0)
+        writer.add_bool(f"{writer.arch}.attention.causal", True)
+
+
+def add_tensors(
+    writer: gguf.GGUFWriter, types: list[Type], *, biases: bool, norms: bool, tied: bool
+) -> None:
+    stream = np.random.RandomState(1)
+    matrices = 0
+
+    def matrix(name: str, rows: int) -> None:
+        nonlocal matrices
+        tensor_type = types[matrices % len(types)]
+        matrices += 1
+        values = stream.standard_normal((rows, DIM)).astype(np.float32) / 6
+        writer.add_tensor(name, quantize(values, tensor_type), raw_dtype=tensor_type)
+
+    def vector(name: str, n: int = DIM, dtype: Any = np.float32) -> None:
+        writer.add_tensor(name, np.ones(n, dtype))
+
+    matrix("token_embd.weight", VOCABULARY)
+    vector("output_norm.weight")
+    if not tied:
+        matrix("output.weight", VOCABULARY)
+    for name in ("attn_norm", "ffn_norm"):
+        vector(f"blk.0.{name}.weight", dtype=np.float16 if norms else np.float32)
+    for name, rows in (("q", DIM), ("k", DIM // 2), ("v", DIM // 2)):
+        matrix(f"blk.0.attn_{name}.weight", rows)
+        if biases:
+            vector(f"blk.0.attn_{name}.bias", rows)
+        if norms and name != "v":
+            vector(f"blk.0.attn_{name}_norm.weight", DIM // 2)
+    for name in ("attn_output", "ffn_gate", "ffn_up", "ffn_down"):
+        matrix(f"blk.0.{name}.weight", DIM)
+    if tied:
+        vector("rope_freqs.weight", DIM // 4)
+
+
+def write(
+    path: Path, architecture: str, types: list[Type], *, split: int = 0, **options: bool
+) -> None:
+    writer = gguf.GGUFWriter(path, architecture, split_max_tensors=split)
+    add_numbers(writer, options.pop("more", False))
+    add_tensors(
+        writer,
+        types,
+        biases=options.get("biases", False),
+        norms=options.get("norms", False),
+        tied=options.get("tied", False),
+    )
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    write(folder / "llama.gguf", "llama", [Type.Q4_0], more=True)
+    mixed = [Type.F32, Type.Q5_1, Type.F16, Type.BF16, Type.Q4_1, Type.Q5_0, Type.Q4_0]
+    write(folder / "llama_tied.gguf", "llama", mixed, tied=True)
+    write(folder / "qwen2.gguf", "qwen2", [Type.Q5_0], biases=True)
+    write(folder / "qwen3.gguf", "qwen3", [Type.Q8_0, Type.Q4_0, Type.Q4_1], norms=True, more=True)
+    with tempfile.TemporaryDirectory() as temporary:
+        write(Path(temporary) / "model.gguf", "llama", [Type.Q4_0], split=4)
+        parts = sorted(Path(temporary).iterdir())
+        (folder / "split.gguf").write_bytes(b"".join(part.read_bytes() for part in parts))
+    for name, content in FOREIGN.items():
+        (folder / f"{name}.gguf").write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)
