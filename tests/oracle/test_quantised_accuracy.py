@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.compare.accuracy import EMBER, Result, compare, engine_logits, judge, reference_logits
 from tools.compare.quantise import dequantise, quantise
-from tools.compare.texts import chunks_of
+from tools.compare.texts import read_text
 from tools.make_synthetic import Shape, write
 
 pytestmark = pytest.mark.oracle
@@ -87,8 +87,8 @@ def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
     path = tmp_path / f"ember-{recipe}.gguf"
     quantise(ember_f32, path, recipe, peer=peer)
     tokenizer = akunu.Tokenizer.from_gguf(path)
-    chunks = chunks_of(tokenizer, "dialogues", length=512, n_chunks=8)
-    results = compare(path, chunks, peer=peer, name=recipe, kv_types=("f16", "f32"))
+    text = read_text(tokenizer, "dialogues", length=512, n_chunks=8)
+    results = compare(path, text, peer=peer, name=recipe, kv_types=("f16", "f32"))
     assert_as_near(results)
     for result in results:
         assert abs(result.akunu.perplexity / result.peer.perplexity - 1) <= PERPLEXITY
@@ -102,9 +102,9 @@ def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
     path = tmp_path / "model.gguf"
     write(path, SHAPES[kind], weight_format, pure=True)
     tokenizer = akunu.Tokenizer.from_gguf(path)
-    chunks = chunks_of(tokenizer, "random", length=128, n_chunks=32)
+    text = read_text(tokenizer, "random", length=128, n_chunks=32)
     name = f"{kind} {weight_format}"
-    assert_as_near(compare(path, chunks, peer=peer, name=name, kv_types=("f16", "f32")))
+    assert_as_near(compare(path, text, peer=peer, name=name, kv_types=("f16", "f32")))
 
 
 def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> None:
@@ -120,15 +120,15 @@ def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> N
     scales = tensor.data.reshape(-1, 34)[:, :2].copy().view(np.float16)
     tensor.data.reshape(-1, 34)[:, :2] = (scales * np.float16(1.01)).view(np.uint8)
     reader.data.flush()
-    chunks = chunks_of(akunu.Tokenizer.from_gguf(EMBER), "dialogues", length=512, n_chunks=2)
+    text = read_text(akunu.Tokenizer.from_gguf(EMBER), "dialogues", length=512, n_chunks=2)
     ours, theirs = (
-        engine_logits(python, worker, path, chunks, kv_type="f16", threads=1)
+        engine_logits(python, worker, path, text.chunks, kv_type="f16", threads=1)
         for python, worker, path in (
             (sys.executable, "akunu_logits", wrong),
             (peer, "llama_cpp_logits", EMBER),
         )
     )
-    reference = reference_logits(EMBER, chunks)
-    result = judge("wrong", chunks, reference, ours, theirs, kv_type="f16")
+    reference = reference_logits(EMBER, text.chunks)
+    result = judge("wrong", text, reference, ours, theirs, kv_type="f16")
     print(result)
     assert result.median_ratio > RATIO

@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.compare import accuracy, divergence
 from tools.compare.quantise import dequantise
-from tools.compare.texts import chunks_of, held_out_dialogues
+from tools.compare.texts import Text, held_out_dialogues, read_text
 from tools.make_synthetic import Shape, write
 
 SHAPE = Shape(
@@ -63,8 +63,10 @@ def test_agreement_is_of_the_most_likely_token() -> None:
 def test_perplexity_scores_the_second_half_of_each_chunk() -> None:
     rows = logits_of(HALVES, TENTHS, HALVES, TENTHS, HALVES, THIRDS)
     # Six tokens: rows 3 and 4 say how likely tokens 4 and 5 are; the last row predicts nothing.
-    likelihoods = divergence.negative_log_likelihoods(rows, [0, 0, 0, 0, 1, 2])
+    likelihoods = divergence.negative_log_likelihoods(rows, [0, 0, 0, 0, 1, 2], [True] * 6)
     np.testing.assert_allclose(likelihoods, [-math.log(0.8), -math.log(0.25)])
+    last = divergence.negative_log_likelihoods(rows, [0, 0, 0, 0, 1, 2], [True] * 4 + [False, True])
+    np.testing.assert_allclose(last, [-math.log(0.25)])
     both = divergence.perplexity([likelihoods, np.array([math.log(0.2 * 10)])])
     assert both == pytest.approx((1 / 0.8 * 4 * 2) ** (1 / 3))
 
@@ -87,22 +89,30 @@ def test_chunks_of_random_tokens_begin_with_the_models_own() -> None:
     class WithBos:
         vocab_size, add_bos, bos_id = 50, True, 3
 
-    chunks = chunks_of(WithBos(), "random", length=20, n_chunks=4)  # type: ignore[arg-type]
+    text = read_text(WithBos(), "random", length=20, n_chunks=4)  # type: ignore[arg-type]
+    chunks = text.chunks
     assert [len(chunk) for chunk in chunks] == [20] * 4
     assert [chunk[0] for chunk in chunks] == [3] * 4
-    assert chunks == chunks_of(WithBos(), "random", length=20, n_chunks=4)  # type: ignore[arg-type]
+    assert text == read_text(WithBos(), "random", length=20, n_chunks=4)  # type: ignore[arg-type]
     assert len({tuple(chunk) for chunk in chunks}) == 4
+    assert text.counted == [[True] * 20] * 4
 
 
-def test_dialogues_are_in_embers_format() -> None:
-    text = held_out_dialogues(4000)
+def test_of_dialogues_in_embers_format_replies_count() -> None:
+    pieces = held_out_dialogues(4000)
+    text = "".join(piece for piece, _ in pieces)
     assert len(text) >= 4000
     assert text.startswith("<|im_start|>")
     tokenizer = akunu.Tokenizer.from_gguf(accuracy.EMBER)
-    chunks = chunks_of(tokenizer, "dialogues", length=100, n_chunks=3)
-    read = tokenizer.decode([token for chunk in chunks for token in chunk])
-    assert text.startswith(read)
-    assert tokenizer.token_id("<|im_end|>") in chunks[0]
+    found = read_text(tokenizer, "dialogues", length=100, n_chunks=3)
+    tokens = [token for chunk in found.chunks for token in chunk]
+    counted = [each for chunk in found.counted for each in chunk]
+    assert text.startswith(tokenizer.decode(tokens))
+    replies = tokenizer.decode([t for t, is_reply in zip(tokens, counted, strict=True) if is_reply])
+    expected = "".join(piece for piece, is_reply in pieces if is_reply)
+    assert "<|im_end|>" in replies
+    assert "<|im_start|>" not in replies
+    assert expected.startswith(replies)
 
 
 def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
@@ -110,7 +120,7 @@ def test_a_file_that_is_too_short_is_refused(tmp_path: Path) -> None:
     text.write_text("Hello!")
     tokenizer = akunu.Tokenizer.from_gguf(accuracy.EMBER)
     with pytest.raises(ValueError, match=r"short.txt has \d tokens, 2 chunks of 8 need 16"):
-        chunks_of(tokenizer, str(text), length=8, n_chunks=2)
+        read_text(tokenizer, str(text), length=8, n_chunks=2)
 
 
 def test_dequantised_files_have_the_same_metadata_and_values(tmp_path: Path) -> None:
@@ -137,9 +147,9 @@ def test_an_engine_that_is_exact_has_no_divergence(tmp_path: Path) -> None:
     draw = np.random.RandomState(1)
     reference = draw.normal(size=(2, 100, 30))
     noisy = (reference + draw.normal(scale=0.1, size=reference.shape)).astype(np.float32)
-    chunks = [draw.randint(30, size=100).tolist() for _ in range(2)]
+    text = Text([draw.randint(30, size=100).tolist() for _ in range(2)], [[True] * 100] * 2)
     result = accuracy.judge(
-        "x", chunks, reference, reference.astype(np.float32), noisy, kv_type="f16"
+        "x", text, reference, reference.astype(np.float32), noisy, kv_type="f16"
     )
     assert result.n_tokens == 200
     assert result.akunu.divergence < 1e-13

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from tools.compare import divergence, report
 from tools.compare.engine_process import EngineProcess
 from tools.compare.quantise import dequantise, quantise
-from tools.compare.texts import Chunks, chunks_of
+from tools.compare.texts import Chunks, Text, read_text
 
 import akunu
 
@@ -85,7 +85,7 @@ def reference_logits(model: Path, chunks: Chunks) -> NDArray[np.float64]:
 
 def judge(
     name: str,
-    chunks: Chunks,
+    text: Text,
     reference: NDArray[np.float64],
     ours: Logits,
     theirs: Logits,
@@ -98,9 +98,11 @@ def judge(
         return logits.reshape(-1, logits.shape[-1])
 
     def perplexity(logits: Any) -> float:
-        pairs = zip(logits, chunks, strict=True)
         return divergence.perplexity(
-            [divergence.negative_log_likelihoods(rows, chunk) for rows, chunk in pairs]
+            [
+                divergence.negative_log_likelihoods(*chunk)
+                for chunk in zip(logits, text.chunks, text.counted, strict=True)
+            ]
         )
 
     per_token = [divergence.divergence(flat(reference), flat(each)) for each in (ours, theirs)]
@@ -127,7 +129,7 @@ def judge(
 
 def compare(
     model: Path,
-    chunks: Chunks,
+    text: Text,
     *,
     peer: str,
     name: str,
@@ -137,14 +139,14 @@ def compare(
     """A result for each type of cache."""
     engines = {
         kv_type: [
-            engine_logits(python, worker, model, chunks, kv_type=kv_type, threads=threads)
+            engine_logits(python, worker, model, text.chunks, kv_type=kv_type, threads=threads)
             for python, worker in ((sys.executable, "akunu_logits"), (peer, "llama_cpp_logits"))
         ]
         for kv_type in kv_types
     }
-    reference = reference_logits(model, chunks)
+    reference = reference_logits(model, text.chunks)
     return [
-        judge(name, chunks, reference, ours, theirs, kv_type=kv_type)
+        judge(name, text, reference, ours, theirs, kv_type=kv_type)
         for kv_type, (ours, theirs) in engines.items()
     ]
 
@@ -206,7 +208,7 @@ def run(arguments: argparse.Namespace) -> int:
         for model in arguments.models:
             path = EMBER if model == "ember" else Path(model)
             tokenizer = akunu.Tokenizer.from_gguf(path)
-            chunks = chunks_of(
+            text = read_text(
                 tokenizer, arguments.text, length=arguments.context, n_chunks=arguments.chunks
             )
             cases = {path.stem: path}
@@ -224,7 +226,7 @@ def run(arguments: argparse.Namespace) -> int:
                     asdict(result)
                     for result in compare(
                         case,
-                        chunks,
+                        text,
                         peer=arguments.peer,
                         name=name,
                         kv_types=arguments.kv_type.split(","),

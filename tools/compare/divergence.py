@@ -40,8 +40,10 @@ def agreement(reference: ArrayLike, other: ArrayLike) -> NDArray[np.bool_]:
     return result
 
 
-def negative_log_likelihoods(logits: ArrayLike, tokens: Sequence[int]) -> Array:
-    """Of one chunk: those that llama.cpp's `perplexity` counts, `[n - 1 - n // 2]`.
+def negative_log_likelihoods(
+    logits: ArrayLike, tokens: Sequence[int], counted: Sequence[bool]
+) -> Array:
+    """Of one chunk: those that llama.cpp's `perplexity` counts, as far as `counted` says so.
 
     What comes in the second half is scored, from the token after its first one on.
     """
@@ -49,7 +51,7 @@ def negative_log_likelihoods(logits: ArrayLike, tokens: Sequence[int]) -> Array:
     first = n // 2
     scored = log_probabilities(np.asarray(logits)[first : n - 1])
     result: Array = -scored[np.arange(n - 1 - first), np.asarray(tokens)[first + 1 :]]
-    return result
+    return result[np.asarray(counted[first + 1 :], bool)]
 
 
 def perplexity(likelihoods: Sequence[Array]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import dataclass
 from pathlib import Path
 
 from tools.train_ember import mixture
@@ -14,13 +15,24 @@ import akunu
 Chunks = list[list[int]]
 
 
-def held_out_dialogues(n_characters: int) -> str:
-    """Dialogues that Ember was not trained on, in its chat format, at least that long together."""
+@dataclass(frozen=True, slots=True)
+class Text:
+    """Tokens in chunks, and for each whether the perplexity counts it, in the same shape."""
+
+    chunks: Chunks
+    counted: list[list[bool]]
+
+
+def held_out_dialogues(n_characters: int) -> list[tuple[str, bool]]:
+    """Dialogues that Ember was not trained on, in its chat format, at least that long together.
+
+    In pieces, each with whether it is a reply: Ember never learned to write the questions.
+    """
     draw = Draw("accuracy", held_out=True)
-    text = ""
-    while len(text) < n_characters:
+    text: list[tuple[str, bool]] = []
+    while sum(len(piece) for piece, _ in text) < n_characters:
         made = mixture.dialogue(draw)
-        text += "".join(piece for piece, _ in pieces(made.messages, made.tools))
+        text += pieces(made.messages, made.tools)
     return text
 
 
@@ -30,28 +42,34 @@ def random_tokens(vocab_size: int, n: int) -> list[int]:
     return [draw.randrange(vocab_size) for _ in range(n)]
 
 
-def chunks_of(tokenizer: akunu.Tokenizer, source: str, *, length: int, n_chunks: int) -> Chunks:
+def read_text(tokenizer: akunu.Tokenizer, source: str, *, length: int, n_chunks: int) -> Text:
     """`n_chunks` chunks of `length` tokens from `source`: "dialogues", "random" or a file's path.
 
     As llama.cpp's `perplexity` does: the text is one sequence of tokens, and where the model wants
-    a token at the beginning, that replaces the first of each chunk. Raises ValueError where the
-    text is too short.
+    a token at the beginning, that replaces the first of each chunk. Of dialogues only replies are
+    counted. Raises ValueError where the text is too short.
     """
     needed = length * n_chunks
     if source == "random":
         tokens = random_tokens(tokenizer.vocab_size, needed)
+        counted = [True] * needed
+    elif source == "dialogues":
+        tokens, counted = [], []
+        for piece, is_reply in held_out_dialogues(16 * needed):  # no token is longer on average
+            ids = tokenizer.encode(piece, add_special=False, parse_special=True)
+            tokens += ids
+            counted += [is_reply] * len(ids)
     else:
-        text = (
-            # No token is longer than 16 characters on average.
-            held_out_dialogues(16 * needed) if source == "dialogues" else Path(source).read_text()
-        )
+        text = Path(source).read_text()
         tokens = tokenizer.encode(text, add_special=True, parse_special=True)
+        counted = [True] * len(tokens)
     if len(tokens) < needed:
         raise ValueError(
             f"{source} has {len(tokens)} tokens, {n_chunks} chunks of {length} need {needed}"
         )
-    chunks = [tokens[i * length : (i + 1) * length] for i in range(n_chunks)]
+    places = [slice(i * length, (i + 1) * length) for i in range(n_chunks)]
+    made = Text([tokens[place] for place in places], [counted[place] for place in places])
     if tokenizer.add_bos and tokenizer.bos_id is not None:
-        for chunk in chunks:
+        for chunk in made.chunks:
             chunk[0] = tokenizer.bos_id
-    return chunks
+    return made
