@@ -40,8 +40,8 @@ static inline uint32_t code5(const uint8_t (&nibbles)[16], const uint8_t (&high)
 
 // x = d * (code - 8), exact.
 template <class Isa>
-struct Q4_0 : Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32> {
-  using Base = Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32>;
+struct Q4_0 : SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false> {
+  using Base = SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 2;
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
@@ -54,9 +54,6 @@ struct Q4_0 : Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32> {
   struct Raw {
     Ints nibbles[4];
   };
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Base::load_scale(panel, group, out);
-  }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_0, nibbles), raw.nibbles);
@@ -70,12 +67,11 @@ struct Q4_0 : Blocks<Isa, Q4_0<Isa>, BlockQ4_0, 32> {
 
 // x = d * code + m: the product is exact, so one rounding.
 template <class Isa>
-struct Q4_1 : Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32> {
-  using Base = Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32>;
+struct Q4_1 : SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true> {
+  using Base = SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 3;
   static constexpr uint32_t kLargestCode = 15;
-  static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ4_1& block, uint32_t i) {
     const float code = static_cast<float>(code4(block.nibbles, i));
@@ -85,10 +81,6 @@ struct Q4_1 : Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32> {
   struct Raw {
     Ints nibbles[4];
   };
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Base::load_scale(panel, group, out);
-    Base::load_minimum(panel, group, out);
-  }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_1, nibbles), raw.nibbles);
@@ -101,9 +93,9 @@ struct Q4_1 : Blocks<Isa, Q4_1<Isa>, BlockQ4_1, 32> {
 };
 
 // What Q5_0 and Q5_1 share: nibbles, and a fifth bit for each of 32 weights.
-template <class Isa, class Trait, class Layout>
-struct FiveBits : Blocks<Isa, Trait, Layout, 32> {
-  using Base = Blocks<Isa, Trait, Layout, 32>;
+template <class Isa, class Trait, class Layout, bool kMinimum>
+struct FiveBits : SmallBlocks<Isa, Trait, Layout, kMinimum> {
+  using Base = SmallBlocks<Isa, Trait, Layout, kMinimum>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr uint32_t kLargestCode = 31;
@@ -134,8 +126,8 @@ struct FiveBits : Blocks<Isa, Trait, Layout, 32> {
 
 // x = d * (code - 16), exact.
 template <class Isa>
-struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0> {
-  using Base = FiveBits<Isa, Q5_0<Isa>, BlockQ5_0>;
+struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false> {
+  using Base = FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false>;
   using Columns = typename Base::Columns;
   static constexpr int32_t kFormat = 6;
   static constexpr uint32_t kOffset = 16;
@@ -143,9 +135,6 @@ struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0> {
   static float weight(const BlockQ5_0& block, uint32_t i) {
     const int32_t code = static_cast<int32_t>(code5(block.nibbles, block.high, i)) - 16;
     return Isa::half_to_float(block.d) * static_cast<float>(code);
-  }
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Base::load_scale(panel, group, out);
   }
   static typename Base::Raw load(const Panel& panel, uint32_t group) {
     typename Base::Raw raw;
@@ -160,18 +149,13 @@ struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0> {
 
 // x = d * code + m: one rounding.
 template <class Isa>
-struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1> {
-  using Base = FiveBits<Isa, Q5_1<Isa>, BlockQ5_1>;
+struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1, true> {
+  using Base = FiveBits<Isa, Q5_1<Isa>, BlockQ5_1, true>;
   static constexpr int32_t kFormat = 7;
-  static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ5_1& block, uint32_t i) {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
-  }
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Base::load_scale(panel, group, out);
-    Base::load_minimum(panel, group, out);
   }
   static typename Base::Raw load(const Panel& panel, uint32_t group) {
     typename Base::Raw raw;
@@ -185,8 +169,8 @@ struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1> {
 
 // x = d * code, exact.
 template <class Isa>
-struct Q8_0 : Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32> {
-  using Base = Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32>;
+struct Q8_0 : SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false> {
+  using Base = SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 8;
   static constexpr bool kSigned = true;
@@ -198,9 +182,6 @@ struct Q8_0 : Blocks<Isa, Q8_0<Isa>, BlockQ8_0, 32> {
   struct Raw {
     Ints codes[8];
   };
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Base::load_scale(panel, group, out);
-  }
   static Raw load(const Panel& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<8>(panel, group, offsetof(BlockQ8_0, codes), raw.codes);

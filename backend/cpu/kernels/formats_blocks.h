@@ -48,16 +48,6 @@ struct Blocks {
       for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
     }
   }
-  // Blocks of 32 weights begin with their scale ...
-  static void load_scale(const Panel& panel, uint32_t group, Scales& out) {
-    out.scale[0][0] = Columns::gather_halves(at(panel, group), panel.stride);
-  }
-  // ... and some continue with what is added to every weight.
-  static void load_minimum(const Panel& panel, uint32_t group, Scales& out) {
-    out.minimum_scale[0] = Columns::gather_halves(at(panel, group) + 2, panel.stride);
-    out.minimum[0] = Columns::integers(0x00010001u);
-  }
-
   // Fields of `kBits` bits at bit kShift of every byte.
   template <int kShift, uint32_t kBits>
   static Ints fields(Ints bytes) {
@@ -82,6 +72,24 @@ struct Blocks {
       return Columns::template shift_right<24>(v);
     else
       return Columns::bit_and(Columns::template shift_right<8 * kByte>(v), Columns::integers(0xff));
+  }
+};
+
+// Blocks of 32 weights: they begin with a scale, and where there are minima what is added to every
+// weight comes next.
+template <class Isa, class Trait, class Layout, bool kMinimum>
+struct SmallBlocks : Blocks<Isa, Trait, Layout, 32> {
+  using Base = Blocks<Isa, Trait, Layout, 32>;
+  using Columns = typename Base::Columns;
+  static constexpr bool kHasMinimum = kMinimum;
+
+  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+    const std::byte* first = Base::at(panel, group);
+    out.scale[0][0] = Columns::gather_halves(first, panel.stride);
+    if constexpr (kMinimum) {
+      out.minimum_scale[0] = Columns::gather_halves(first + sizeof(uint16_t), panel.stride);
+      out.minimum[0] = Columns::integers(0x00010001u);
+    }
   }
 };
 
