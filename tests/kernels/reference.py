@@ -202,7 +202,7 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
-    """float64 [rows, n]. Floats: eight lanes take k in order, then they meet. Codes: a group at a time."""
+    """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
     step = LANES if weight.block == 1 else weight.block
