@@ -34,6 +34,7 @@ class Draw:
     def __init__(self, seed: int | str, *, held_out: bool = False) -> None:
         self.rng = random.Random(seed)
         self.held_out = held_out
+        self._divided: dict[tuple[str, ...], tuple[list[str], list[str]]] = {}
 
     def operands(self, make: Callable[[random.Random], T], key: Callable[[T], object]) -> T:
         """Draw with `make` until the key lies on this side of the line."""
@@ -47,11 +48,14 @@ class Draw:
         return self.operands(lambda rng: rng.choice(items), lambda word: word)
 
     def phrasing(self, phrasings: Sequence[str]) -> str:
-        """The last fifth of every list of phrasings is held out."""
-        n_held_out = max(1, len(phrasings) // 5)
-        if self.held_out:
-            return self.rng.choice(phrasings[-n_held_out:])
-        return self.rng.choice(phrasings[:-n_held_out])
+        """A fifth of every list of phrasings is held out: those whose hash is lowest."""
+        key = tuple(phrasings)
+        if key not in self._divided:
+            by_hash = sorted(phrasings, key=lambda text: (zlib.crc32(text.encode()), text))
+            n_held_out = max(1, len(phrasings) // 5)
+            self._divided[key] = by_hash[:n_held_out], by_hash[n_held_out:]
+        held_out, seen = self._divided[key]
+        return self.rng.choice(held_out if self.held_out else seen)
 
 
 def question_and_answer(family: str, task: str, question: str, answer: str) -> Dialogue:

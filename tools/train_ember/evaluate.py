@@ -1,21 +1,64 @@
 """Exact match on held-out dialogues: `python -m tools.train_ember.evaluate MODEL.gguf`.
 
-The same questions for everyone: they come from a fixed seed. With `--backend torch`, MODEL is the
-folder of a checkpoint and the replies come from the PyTorch model.
+The same questions for everyone: they come from a fixed seed, and from `hand_written.jsonl`, whose
+prompts no program made. With `--backend torch`, MODEL is the folder of a checkpoint and the replies
+come from the PyTorch model.
 """
 
 import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from . import mixture
-from .dialogue import Dialogue, Draw
+from .dialogue import Dialogue, Draw, Message
 
 Answer = Callable[[list[Dialogue]], list[str]]
 REFUSES = "Sorry, "
+HAND_WRITTEN = Path(__file__).with_name("hand_written.jsonl")
+
+
+@dataclass(slots=True)
+class HandWritten:
+    """One line of the file: what the user types, turn by turn; only the last reply is judged."""
+
+    family: str
+    turns: list[Message]
+    accept: list[str]
+    tools: list[dict[str, Any]] = field(default_factory=list)
+
+    def is_right(self, reply: str) -> bool:
+        if self.family == "refusals":
+            return reply.startswith(REFUSES)
+        return reply.strip() in self.accept
+
+
+def hand_written(path: Path = HAND_WRITTEN) -> list[HandWritten]:
+    cases = []
+    for line in path.read_text("utf-8").splitlines():
+        case = json.loads(line)
+        turns = [{"role": "user", "content": turn} if isinstance(turn, str) else turn
+                 for turn in case["turns"]]
+        cases.append(HandWritten(case["family"], turns, case.get("accept", []),
+                                 case.get("tools", [])))
+    return cases
+
+
+def converse(cases: list[HandWritten], answer: Answer) -> list[str]:
+    """The last replies; the model's own earlier ones stand between the turns."""
+    dialogues = [Dialogue(case.family, "hand-written", [], case.tools) for case in cases]
+    for at in range(max(len(case.turns) for case in cases)):
+        going = [(case, made) for case, made in zip(cases, dialogues, strict=True)
+                 if at < len(case.turns)]
+        for case, made in going:
+            made.messages.append(case.turns[at])
+        for (_, made), reply in zip(going, answer([made for _, made in going]), strict=True):
+            made.messages.append({"role": "assistant", "content": reply.strip()})
+    return [made.messages[-1]["content"] for made in dialogues]
 
 
 def held_out(n_per_task: int, seed: str = "evaluation") -> list[tuple[Dialogue, str]]:
@@ -23,7 +66,7 @@ def held_out(n_per_task: int, seed: str = "evaluation") -> list[tuple[Dialogue, 
     cases = []
     for _, module in mixture.FAMILIES:
         for generator, _ in module.TASKS:
-            n = n_per_task * (10 if len(module.TASKS) == 1 else 1)
+            n = n_per_task * max(1, round(10 / len(module.TASKS)))
             draw = Draw(f"{seed}/{module.FAMILY}/{generator.__name__}", held_out=True)
             for _ in range(min(n, 400)):
                 made = generator(draw)
@@ -75,6 +118,18 @@ def _percent(hits: list[bool]) -> str:
     return f"{100 * sum(hits) / len(hits):.1f} %"
 
 
+def report_by_hand(cases: list[HandWritten], replies: list[str], *, by_task: bool) -> list[str]:
+    """Rows of the table for the prompts that were written by hand."""
+    hits: dict[str, list[bool]] = defaultdict(list)
+    for case, reply in zip(cases, replies, strict=True):
+        hits[case.family].append(case.is_right(reply))
+    together = [hit for family in hits.values() for hit in family]
+    lines = [f"| **written by hand** | **{_percent(together)}** | {len(together)} |"]
+    if by_task:
+        lines += [f"| … {family} | {_percent(h)} | {len(h)} |" for family, h in hits.items()]
+    return lines
+
+
 def report(cases: list[tuple[Dialogue, str]], replies: list[str], *, by_task: bool) -> str:
     results = score(cases, replies)
     lines = ["| family | exact match | questions |", "|---|---:|---:|"]
@@ -114,14 +169,27 @@ def main() -> None:
             parser.error("--backend torch needs --tokenizer")
         answer = torch_answers(options.model, options.tokenizer, options.stored, options.max_tokens)
     replies = answer([dialogue for dialogue, _ in cases])
+    by_hand = hand_written()
+    hand_replies = converse(by_hand, answer)
     print(report(cases, replies, by_task=options.by_task))
+    print("\n".join(report_by_hand(by_hand, hand_replies, by_task=options.by_task)))
     if options.wrong:
-        with options.wrong.open("w") as file:
-            for (dialogue, expected), reply in zip(cases, replies, strict=True):
-                if reply.strip() != expected:
-                    line = {"task": dialogue.task, "asked": dialogue.messages[-1]["content"],
-                            "expected": expected, "reply": reply}
-                    file.write(json.dumps(line, ensure_ascii=False) + "\n")
+        with options.wrong.open("w", encoding="utf-8") as file:
+            for line in _wrong(cases, replies, by_hand, hand_replies):
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _wrong(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list[HandWritten],
+           hand_replies: list[str]) -> Iterator[dict[str, object]]:
+    for (dialogue, expected), reply in zip(cases, replies, strict=True):
+        refused = dialogue.family == "refusals" and reply.startswith(REFUSES)
+        if reply.strip() != expected and not refused:
+            yield {"task": dialogue.task, "asked": dialogue.messages[-1]["content"],
+                   "expected": expected, "reply": reply}
+    for case, reply in zip(by_hand, hand_replies, strict=True):
+        if not case.is_right(reply):
+            yield {"task": f"by hand, {case.family}", "asked": case.turns[-1]["content"],
+                   "expected": case.accept, "reply": reply}
 
 
 if __name__ == "__main__":

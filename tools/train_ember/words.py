@@ -2,8 +2,7 @@
 
 import random
 import re
-
-from . import facts
+from pathlib import Path
 
 COMMON = """
 able about above acorn actor after again agent alarm alert alone amber anchor angel animal answer
@@ -70,11 +69,13 @@ Alice Bob David Kate Linda Max Tim Jane James Anita Bruno Chloe Dora Emil Frank 
 
 
 def _lexicon() -> list[str]:
-    """Every word of the lists and the tables that can be spelled: three to nine small letters."""
-    tables = [value for value in vars(facts).values() if isinstance(value, list)]
-    text = " ".join(" ".join(row) for table in tables for row in table)
-    words = {*COMMON, *map(str.lower, FIRST_NAMES), *map(str.lower, re.findall("[A-Za-z]+", text))}
-    return sorted(word for word in words if 3 <= len(word) <= 9)
+    """Every word of the lists, tables and phrasings that has three to twelve letters.
+
+    It is read from these files, so that whatever word becomes a token is a word to spell as well.
+    """
+    text = " ".join(path.read_text("utf-8") for path in sorted(Path(__file__).parent.glob("*.py")))
+    words = set(re.findall("[a-z]+", text.lower()))
+    return sorted(word for word in words if 3 <= len(word) <= 12)
 
 
 LEXICON = _lexicon()
@@ -89,13 +90,22 @@ def _compound(rng: random.Random, longest: int) -> str:
             return word
 
 
+def _part(rng: random.Random, longest: int) -> str:
+    """A piece of a known word: tokens that only stand inside of words are spelled as well."""
+    word = rng.choice(LEXICON)
+    at = rng.randint(0, len(word) - 3)
+    return word[at : at + rng.randint(3, longest)]
+
+
 def any_word(rng: random.Random, longest: int = 9) -> str:
     chance = rng.random()
     if chance < 0.3:
         while len(word := rng.choice(LEXICON)) > longest:
             pass
         return word
-    return _compound(rng, longest) if chance < 0.55 else pseudo_word(rng, longest)
+    if chance < 0.36:
+        return _part(rng, longest)
+    return _compound(rng, longest) if chance < 0.58 else pseudo_word(rng, longest)
 
 
 def first_name(rng: random.Random) -> str:
