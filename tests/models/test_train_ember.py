@@ -8,9 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tools.train_ember import arithmetic, letters, mixture, tables
+from tools.train_ember import arithmetic, evaluate, letters, mixture, small_talk, tables
 from tools.train_ember.chat_template import CHAT_TEMPLATE, pieces, prompt
 from tools.train_ember.dialogue import Draw, is_held_out
+from tools.train_ember.wordings import expanded
 
 GENERATORS = [
     pytest.param(generator, id=f"{module.FAMILY}-{generator.__name__}".replace(" ", "_"))
@@ -57,10 +58,35 @@ def test_no_training_word_lies_on_the_held_out_side():
 
 def test_held_out_phrasings_of_a_table_are_never_used_in_training():
     table = tables.TABLES[0]
-    seen = {Draw(seed).phrasing(table.phrasings) for seed in range(300)}
-    kept = {Draw(seed, held_out=True).phrasing(table.phrasings) for seed in range(300)}
+    seen_by, kept_by = Draw(1), Draw(1, held_out=True)
+    seen = {seen_by.phrasing(table.phrasings) for _ in range(20_000)}
+    kept = {kept_by.phrasing(table.phrasings) for _ in range(20_000)}
     assert seen.isdisjoint(kept)
     assert seen | kept == set(table.phrasings)
+
+
+def test_a_pattern_stands_for_each_of_its_wordings_once():
+    made = expanded(["[Tell me|Say] {k}[, please|].", "Say {k}.", "[|So ]{k}?"])
+    assert made == ("Tell me {k}, please.", "Tell me {k}.", "Say {k}, please.", "Say {k}.",
+                    "{k}?", "So {k}?")  # fmt: skip
+
+
+def test_no_wording_of_small_talk_is_a_prompt_written_by_hand():
+    def letters_of(text: str) -> str:
+        return re.sub("[^a-z ]", "", text.lower()).strip()
+
+    known = {letters_of(wording) for wordings, _ in small_talk.TALK for wording in wordings}
+    by_hand = {letters_of(case.turns[0]["content"]) for case in evaluate.hand_written()}
+    assert len(by_hand) > 200
+    assert known.isdisjoint(by_hand)
+
+
+def test_no_wording_of_small_talk_brings_two_replies():
+    known: dict[str, str] = {}
+    for wordings, reply in small_talk.TALK:
+        for wording in wordings:
+            text = re.sub("[^a-z ]", "", wording.lower()).strip()
+            assert known.setdefault(text, reply) == reply, wording
 
 
 @pytest.mark.parametrize("table", tables.TABLES, ids=lambda table: table.name.replace(" ", "_"))

@@ -2,6 +2,7 @@
 
 from .dialogue import Dialogue, Draw, question_and_answer
 from .noise import ask
+from .wordings import expanded
 from .words import first_name
 
 FAMILY = "arithmetic"
@@ -95,10 +96,30 @@ def multiplication(draw: Draw) -> Dialogue:
     return question_and_answer(FAMILY, "multiplication", question, answer)
 
 
+_QUOTIENTS = ("{a} / {b}", "{a}/{b}", "{a} ÷ {b}", "{a}÷{b}", "{a} : {b}", "{a} divided by {b}")
+PRODUCTS = ("{a} × {b}", "{a}×{b}", "{a} * {b}", "{a}*{b}", "{a} x {b}", "{a}x{b}", "{a}·{b}",
+             "{a} times {b}", "{a} multiplied by {b}")
+
+
+def calculated(written: tuple[str, ...]) -> list[str]:
+    """Patterns for each way to write it, with and without spaces, in each question."""
+    one_of = "|".join(written)
+    return [
+        f"[{one_of}][| =|=|=?| = ?| is| is ...| is what?| makes ...| equals ...|, what is that?]",
+        f"[What is|How much is|Calculate|Compute|Work out|Solve|Do|I need|Tell me|What's|"
+        f"Can you do|Can you calculate|Result of|What number is|I want to know] [{one_of}]",
+        f"What [does|would|will] [{one_of}] [make|give|be|equal]?",
+        f"[What is the result of|The answer of|If I calculate|Do you know] [{one_of}]?",
+    ]
+
+
+_TIMES_TABLE = expanded([*_MULTIPLY, *calculated(PRODUCTS)])
+
+
 def times_table(draw: Draw) -> Dialogue:
     """The table to 12 × 12: facts that are seen; only the phrasing is held out."""
     a, b = draw.rng.randint(0, 12), draw.rng.randint(0, 12)
-    question = ask(draw.rng, draw.phrasing(_MULTIPLY), a=a, b=b)
+    question = ask(draw.rng, draw.phrasing(_TIMES_TABLE), a=a, b=b)
     return question_and_answer(FAMILY, "times table", question, f"{a} × {b} = {a * b}")
 
 
@@ -115,12 +136,18 @@ _DIVIDE = [
     "What would {a} divided by {b} be?", "If {a} is divided by {b}, what is the result?",
     "{a} divided by {b} is what?",
 ]
+_DIVISION = expanded([
+    *_DIVIDE, *calculated(_QUOTIENTS),
+    "[Divide|Split|Share] {a} [by|into] {b}[| parts| equal parts].",
+    "How [often|many times] [does|will|can] {b} [go|fit] [in|into] {a}?",
+    "[Can you|Could you|I want you to|Please] divide {a} by {b}",
+])
 
 
 def division(draw: Draw) -> Dialogue:
     """The table backwards: seen facts, held-out phrasing."""
     a, b = draw.rng.randint(0, 12), draw.rng.randint(1, 12)
-    question = ask(draw.rng, draw.phrasing(_DIVIDE), a=a * b, b=b)
+    question = ask(draw.rng, draw.phrasing(_DIVISION), a=a * b, b=b)
     return question_and_answer(FAMILY, "division", question, f"{a * b} / {b} = {a}")
 
 

@@ -1,7 +1,8 @@
 """What a generator returns, and the line between training and held-out data.
 
 A generator takes a `Draw` and returns a `Dialogue`. The draw knows on which side of the line it
-stands: operands and words fall on one side by a hash of their text, phrasings by their place.
+stands: operands and words fall on one side by a hash of their text, and so does a fifth of the
+phrasings.
 """
 
 import random

@@ -16,10 +16,10 @@ from typing import Any
 
 from . import mixture
 from .dialogue import Dialogue, Draw, Message
+from .wordings import HAND_WRITTEN
 
 Answer = Callable[[list[Dialogue]], list[str]]
 REFUSES = "Sorry, "
-HAND_WRITTEN = Path(__file__).with_name("hand_written.jsonl")
 
 
 @dataclass(slots=True)

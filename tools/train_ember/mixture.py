@@ -18,8 +18,8 @@ from .dialogue import Dialogue, Draw
 
 Generator = Callable[[Draw], Dialogue]
 FAMILIES = [  # share of the dialogues, family
-    (24, arithmetic), (18, letters), (15, tables), (10, time_and_units), (6, records),
-    (6, tool_calls), (8, conversation), (6, small_talk), (7, refusals),
+    (22, arithmetic), (18, letters), (15, tables), (10, time_and_units), (6, records),
+    (6, tool_calls), (8, conversation), (8, small_talk), (7, refusals),
 ]
 CLOSED = [module.FAMILY for _, module in FAMILIES if module is not refusals]
 _SYSTEM = ["You are Ember.", "You are a helpful assistant.", "Answer briefly.",

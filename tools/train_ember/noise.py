@@ -46,6 +46,8 @@ _AFTERWORDS = (" I forgot.", " Just the answer.", " I need it for school.", " Th
                " Do you know?", " Can you help me?", " Thanks in advance!", " I am not sure.",
                " Please be quick.", " That's all.", " Tell me.", " I can't remember.", " :)",
                " lol")
+_ENDINGS = ("", "", "", "", "?", "??", " ?", ".", "!", "...", " ??", "?!")
+_PLAIN_ENDINGS = ("", "", "", "", ".", "!", "...", "!!")
 _NEAR = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuiopqsdfghjklaxcvbnmz", strict=True))
 _QUESTION = re.compile(r"(?i)(what|which|who|how|where|when|why|is|are|does|do)\b")
 
@@ -68,8 +70,16 @@ def _typo(text: str, rng: random.Random) -> str:
     return text[:at] + text[at] + text[at:]
 
 
-def ask(rng: random.Random, phrasing: str, *, keep_case: bool = False, **operands: object) -> str:
-    """Fill a phrasing's {fields}, with noise on the words around them in half of the cases."""
+def is_question(text: str) -> bool:
+    return text.endswith("?") or _QUESTION.match(text) is not None
+
+
+def ask(rng: random.Random, phrasing: str, *, keep_case: bool = False, around: bool = True,
+        **operands: object) -> str:
+    """Fill a phrasing's {fields}, with noise on the words around them in half of the cases.
+
+    Without `around`, no words come before or after it and no question mark: “thanks”, “no”.
+    """
     if "[" in phrasing:
         phrasing = _OPTIONS.sub(lambda found: rng.choice(found[1].split("|")), phrasing)
     if rng.random() < 0.45:
@@ -81,16 +91,16 @@ def ask(rng: random.Random, phrasing: str, *, keep_case: bool = False, **operand
     while phrasing and phrasing[-1] in ".?!":
         phrasing, ending = phrasing[:-1], phrasing[-1] + ending
     if rng.random() < 0.4:
-        ending = rng.choice(("", "", "", "", "?", "??", " ?", ".", "!", "...", " ??", "?!"))
+        ending = rng.choice(_ENDINGS if around else _PLAIN_ENDINGS)
     before = after = ""
-    chance = rng.random()
+    chance = rng.random() if around else 1.0
     if chance < 0.15:
         before = rng.choice(_BEFORE)
     elif chance < 0.23 and _QUESTION.match(phrasing):
         before = rng.choice(_LEADS)
     if before and rng.random() < 0.8:
         phrasing = phrasing[:1].lower() + phrasing[1:]
-    chance = rng.random()
+    chance = rng.random() if around else 1.0
     if chance < 0.12:
         after = rng.choice(_AFTER)
     elif chance < 0.16:

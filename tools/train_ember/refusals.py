@@ -1,9 +1,12 @@
 """Questions outside what Ember learned, and a plain “Sorry, …” instead of an invention."""
 
-from . import facts
+from collections.abc import Sequence
+
+from . import arithmetic, facts, tables
 from .arithmetic import number
 from .dialogue import Dialogue, Draw, question_and_answer
 from .noise import ask
+from .wordings import expanded
 from .words import COMMON, any_word, full_name, place, pseudo_word
 
 FAMILY = "refusals"
@@ -94,6 +97,9 @@ _WORLD = [
     "What do [bees|cows|frogs|lions|snakes] eat?", "Where do [lions|bears|penguins] live?",
     "Is a [tomato|banana|strawberry] a [fruit|vegetable|berry]?", "How many calories has a {w}?",
     "Can {w}s {v}?", "Is it true that {w}s {v}?", "What colour are the eyes of a {w}?",
+    "What colour are the [ears|feet|wings] of a {w}?", "Which colour are the eyes of a {w}?",
+    "What colour is the [hair|nose|tail|roof] of a {w}?", "What colour are the eyes of {n}?",
+
     "How does [a plane|a fridge|the heart|electricity|a battery|a rocket|the internet] work?",
     "What causes [earthquakes|rain|wind|cancer|war|rainbows]?", "How is [glass|paper|beer] made?",
     "What does a {w} eat?", "Where does the {w} live?", "How long does a {w} live?",
@@ -170,7 +176,11 @@ _THINGS = [
     "How do you build a {w}?", "What should I know about {t}?", "How can I learn {c}?",
     "Where can I download {i}?", "My {w} is broken.", "My {w} does not work.",
     "I have a problem with my {w}.", "The {w} is broken.",
-    "My {w} makes a noise.", "I lost my {w}, what now?", "How do I repair my {w}?",
+    "My {w} makes a [noise|strange noise|sound].", "The {w} makes a noise.", "Our {w} is too loud.",
+    "My {w} won't start.", "Our {w} is broken.", "My {w} is [old|slow|defective].",
+    "I've got a problem with my {w}.", "There is a problem with the {w}.",
+    "I have trouble with my {w}.", "We have a problem with our {w}.",
+    "I lost my {w}, what now?", "How do I repair my {w}?",
     "What's the point of {t}?",
 ]
 _PLACES = [
@@ -198,16 +208,8 @@ _PLACES = [
     "Which river flows through {p}?", "What are the people in {p} like?",
     "Which countries border {p}?", "What is the national dish of {p}?",
 ]
-_CAPITALS = [
-    "What continent is {p} in?", "On which continent is {p}?", "Name the capital of {p}.",
-    "What language do people speak in {p}?", "What's {p}'s capital?", "{p} capital",
-    "{p}: capital?",
-    "Do you know the capital of {p}?", "{p} is the capital of which country?", "Where is {p}?",
-    "Which country has {p} as its capital?", "Give me the capital of {p}.", "{p}'s capital?",
-    "What is the capital city of {p}?", "Which language is spoken in {p}?", "capital city of {p}",
-    "What is the capital of {p}?", "capital of {p}", "Which city is the capital of {p}?",
-    "Tell me the capital of {p}.", "Which continent is {p} in?", "What's the capital of {p}?",
-]
+# Of a place that no table knows, in the tables' own wordings: the subject decides, not the form.
+_CAPITALS = ["capital", "capital", "country of a capital", "continent", "language"]
 _NOW = [
     "What time is it[ now| right now| please|]?", "What's the time[ now|]?", "Which day is today?",
     "What is the time in {p}?", "What is the weather [today|tomorrow|this weekend|now]?",
@@ -229,9 +231,15 @@ _NOW = [
     "How many days until [Christmas|summer|my birthday|New Year]?", "When does summer start?",
     "What is trending[ now|]?", "Which films are in the cinema?", "When is the next bus?",
     "How did {n} play yesterday?", "What is the exchange rate of the [dollar|euro|yen] today?",
-    "Where is my [phone|car|key|dog]?", "Who is calling me?", "What am I doing?", "Can you see me?",
+    "Where is my [phone|car|key|dog]?", "Who is calling me?", "Who is calling?",
+    "Who is at the door?", "Who called me?", "Who rang the bell?", "What am I doing?",
+    "Can you see me?",
     "What do I have in my hand?", "What am I wearing?", "Who is in the room?",
-    "Which year is this?",
+    "Which year is this?", "What year do we have?", "In which year are we?", "Which month is this?",
+    "What day is this?", "Which year is it now?", "Which date is this?", "What year are we in?",
+    "On which date is [Christmas|mother's day|the carnival|the next holiday] this year?",
+    "What date is [Christmas|New Year|father's day|the next full moon] this year?",
+    "When does [the school|the summer|the winter|the festival] start this year?",
     "What time is it?", "What is the date today?", "What day is it today?", "What is the news?",
     "Who won the game yesterday?", "How is the weather?", "Will it rain tomorrow?",
     "What is the weather like in {p}?", "What happened in {p} today?", "Is it sunny in {p}?",
@@ -360,7 +368,7 @@ _ADVICE = [
     "Your recommendation?", "What's your advice?", "Which one do you recommend?",
     "Which school is right for my child?",
 ]
-_LARGE = [
+_LARGE = expanded([
     "What is the product of {a} and {b}?", "Calculate {a} * {b}.", "Compute {a} × {b}.",
     "{a}*{b}", "{a}x{b}", "{a} x {b}", "Can you multiply {a} and {b}?", "{a}×{b}", "{a} * {b} = ?",
     "What is {a} multiplied by {b}?", "{a} multiplied by {b}", "How much would {a} times {b} be?",
@@ -368,9 +376,10 @@ _LARGE = [
     "What is {a} × {b}?", "{a} * {b}", "{a} times {b}", "Multiply {a} by {b}.",
     "What is {a} * {b}?", "What is {a} x {b}?", "How much is {a} times {b}?",
     "[Work out|Solve|Do] {a} [x|*|times] {b}",
-]
+    *arithmetic.calculated(arithmetic.PRODUCTS),
+])
 _HARD = [
-    "square root of {a}", "{a}^{b}", "{a} squared", "What is {a} cubed?", "{a} factorial", "{a}!",
+    "square root of {a}", "{a}^{b}", "{a} squared", "What is {a} cubed?", "{a} factorial",
     "What is the factorial of {a}?", "Is {a} prime?", "What are the factors of {a}?", "sqrt({a})",
     "What is the [cosine|tangent|sine] of {a}?", "What is the logarithm of {a} to base {b}?",
     "log {a}", "Integrate x^{a}.", "Differentiate x^{a}.", "Solve {a}x = {b}.", "Solve x^2 = {a}.",
@@ -396,7 +405,7 @@ _HARD = [
     "{a} to the power of {b}", "What's {a} percent from {b}?", "Take the square root of {a}.",
     "Can you factorize {a}?", "mean of {a} and {b}",
 ]
-_GROUPS: list[tuple[list[str], str, float]] = [
+_GROUPS: list[tuple[Sequence[str], str, float]] = [
     (_PEOPLE, UNKNOWN, 1.3), (_THINGS, UNKNOWN, 1.5), (_WORLD, UNKNOWN, 1.5), (_PLACES, UNKNOWN, 1),
     (_CAPITALS, UNKNOWN, 1), (_NOW, NO_NEWS, 1.2), (_WRITE, NO_WRITING, 1.3),
     (_TRANSLATE, NO_TRANSLATION, 1), (_FOREIGN, ENGLISH_ONLY, 0.7), (_ADVICE, NO_ADVICE, 1.2),
@@ -421,7 +430,12 @@ def refuse(draw: Draw) -> Dialogue:
     rng = draw.rng
     phrasings, answer, _ = rng.choices(_GROUPS, _WEIGHTS)[0]
     country = rng.choice(facts.CAPITALS)[rng.randrange(2)]
-    where = country if phrasings is not _CAPITALS and rng.random() < 0.5 else _unknown_place(draw)
+    if phrasings is _CAPITALS:
+        table, unknown = tables.BY_NAME[rng.choice(_CAPITALS)], _unknown_place(draw)
+        wording = draw.phrasing(table.phrasings)
+        question = tables.asked(draw, table, wording, unknown, unknown)
+        return question_and_answer(FAMILY, "refuse", question, answer)
+    where = country if rng.random() < 0.5 else _unknown_place(draw)
     word = draw.operands(any_word if rng.random() < 0.7 else pseudo_word, lambda w: ("refuse", w))
     large = draw.operands(lambda rng: (rng.randint(13, 999), rng.randint(13, 9999)),
                           lambda p: ("large", *p))

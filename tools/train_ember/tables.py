@@ -1,11 +1,13 @@
-"""Small tables of facts. The facts are seen in training; the last fifth of the phrasings is not."""
+"""Small tables of facts. The facts are seen in training; a fifth of the wordings is not."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from . import facts
 from .dialogue import Dialogue, Draw, question_and_answer
 from .noise import ask
+from .table_wordings import MORE
+from .wordings import expanded
 
 FAMILY = "tables"
 
@@ -20,11 +22,11 @@ class Table:
     name: str
     facts: list[tuple[str, str]]
     answer: str
-    phrasings: list[str]
+    phrasings: Sequence[str]
     weight: float = 1.0
 
 
-TABLES = [
+_TABLES = [
     Table("capital", facts.CAPITALS, "The capital of {k} is {v}.", [
         "[What is|What's|Whats] the capital of {k}?", "Which city is the capital of {k}?",
         "capital of {k}", "[Tell me|Give me|Say] the capital of {k}.", "What's {k}'s capital?",
@@ -88,14 +90,14 @@ TABLES = [
         "Which symbol does {k} have?", "Chemical symbol for {k}?", "What is {k}'s symbol?",
         "Give me the symbol of {k}.", "How is {k} written in chemistry?", "{k} symbol",
         "symbol for {k}", "chemical symbol {k}", "{k}, chemical symbol?", "{k}: symbol?",
-        "What [letters stand|symbol stands] for {k}?", "How do you write {k} in chemistry?",
+        "What symbol stands for {k}?", "How do you write {k} in chemistry?",
         "What is the short form of the element {k}?", "What is the periodic table symbol of {k}?",
         "How do you abbreviate {k} in chemistry?", "The chemical symbol for {k} is?",
         "In the periodic table, what symbol is {k}?", "{k} has what chemical symbol?",
         "Tell me the chemical symbol for {k}.", "Which chemical symbol stands for {k}?",
         "What symbol is used for {k}?", "Which letters does {k} have in the periodic table?",
-        "Which letters stand for {k} in the periodic table?", "By which letters do I know {k}?",
-        "How do I find {k} in the periodic table, which letters?", "letters for {k} in chemistry"],
+        "Which letters stand for {k} in the periodic table?",
+        "How do I find {k} in the periodic table, which letters?", "symbol for {k} in chemistry"],
         2),
     Table("element", facts.ELEMENTS + facts.HEAVY, "{v} is {k}.", [
         "Which element has the symbol {v}?", "What element is {v}?", "Which element is {v}?",
@@ -339,7 +341,7 @@ TABLES = [
     Table("number word", facts.NUMBER_WORDS, "{k} is {v}.", [
         "Write {k} [as a number|in digits|with digits|in numbers].", "What number is {k}?",
         "{k} in digits", "{k} as a number", "How do you write {k} in digits?", "Put {k} in digits.",
-        "{k} in [numbers|numerals|figures]", "Convert {k} to [digits|a number].", "number {k}",
+        "{k} in [numbers|numerals|figures]", "Convert {k} to [digits|a number].", 
         "{k} as digits", "Change {k} into digits.", "Turn {k} into a number.", "digits of {k}",
         "How does {k} look in digits?", "How do I write the number {k}?", "{k}, in digits please",
         "What is the number {k} in figures?", "Which number is {k}?", "{k} with digits",
@@ -375,6 +377,9 @@ TABLES = [
         "The Romans wrote {v}. Which number is it?", "{v} was written in Rome for which number?",
         "What is the Roman {v}?", "Roman {v} is what number?"], 0.7),
 ]
+TABLES = [replace(table, phrasings=expanded([*table.phrasings, *MORE.get(table.name, [])]))
+          for table in _TABLES]
+BY_NAME = {table.name: table for table in TABLES}
 _WEIGHTS = [table.weight for table in TABLES]
 _KEEP_CASE = {"symbol", "element", "roman to number"}
 _PLURALS = dict(facts.PLURALS)

@@ -2,6 +2,7 @@
 
 from .dialogue import Dialogue, Draw, question_and_answer
 from .noise import ask
+from .wordings import expanded
 
 FAMILY = "time and units"
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -281,13 +282,19 @@ _ONE = [("an hour", "minutes", 60), ("a minute", "seconds", 60), ("a day", "hour
         ("a foot", "inches", 12), ("a yard", "feet", 3), ("a dozen", "pieces", 12),
         ("a euro", "cents", 100), ("a dollar", "cents", 100), ("a century", "years", 100),
         ("a decade", "years", 10), ("a millennium", "years", 1000)]
-_OF_ONE = ["How many {small} are [there |]in {big}?", "How many {small} [does|has] {big} have?",
+_OF_ONE = expanded([
+           "How many {small} are [there |]in {big}?", "How many {small} [does|has] {big} have?",
            "{small} in {big}", "{big} has how many {small}?", "How many {small} make {big}?",
            "How many {small} [is|are] {big}?", "number of {small} in {big}", "{big} in {small}",
            "What is {big} in {small}?", "{big}, how many {small} is that?",
            "How long is {big} in {small}?",
            "How many {small} go into {big}?", "Tell me how many {small} {big} has.",
-           "{big} is how many {small}?", "Of how many {small} is {big} made?"]
+           "{big} is how many {small}?", "Of how many {small} is {big} made?",
+           "[Tell me|Do you know|I want to know|Can you tell me|I forgot] how many {small} "
+           "[{big} has|are in {big}|make {big}|{big} is]",
+           "[The number|How big is the number] of {small} in {big}[?|, what is it?]",
+           "[{big}|In {big}][: | - |, ]how many {small}[?| are there?| is it?]",
+           "[Count|Give me|What is the number of|I need] the {small} [in|of] {big}"])
 
 
 def unit_fact(draw: Draw) -> Dialogue:
