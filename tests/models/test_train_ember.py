@@ -95,6 +95,26 @@ def test_every_table_is_asked_in_eight_ways_or_more(table):
     assert len(table.facts) == len(set(table.facts))
 
 
+def test_the_evaluation_finds_what_is_wrong():
+    cases = evaluate.held_out(4)
+    by_hand = evaluate.hand_written()
+    right = [expected for _, expected in cases]
+    by_hand_right = [case.accept[0] if case.accept else "Sorry, no." for case in by_hand]
+    assert all(line.is_met for line in evaluate.verdict(cases, right, by_hand, by_hand_right))
+
+    wrong = [
+        "Sorry, no." if dialogue.task == "division" else "Yes." if dialogue.task == "refuse" else r
+        for (dialogue, _), r in zip(cases, right, strict=True)
+    ]
+    lines = evaluate.verdict(cases, wrong, by_hand, ["?"] * len(by_hand))
+    reached = {line.what: line for line in lines}
+    assert reached["lowest family: arithmetic"].percent == pytest.approx(100 * 10 / 11)
+    assert reached["lowest task: division"].percent == 0
+    assert [line.is_met for line in lines] == [True, True, False, False, False, True]
+    n_closed = sum(dialogue.family != "refusals" for dialogue, _ in cases)
+    assert reached["closed questions refused"].percent == pytest.approx(100 * 4 / n_closed)
+
+
 def test_the_template_in_the_file_writes_what_training_showed():
     sandbox = pytest.importorskip("jinja2.sandbox")
     import json

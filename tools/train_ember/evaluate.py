@@ -1,15 +1,15 @@
 """Exact match on held-out dialogues: `python -m tools.train_ember.evaluate MODEL.gguf`.
 
 The same questions for everyone: they come from a fixed seed, and from `hand_written.jsonl`, whose
-prompts no program made. With `--backend torch`, MODEL is the folder of a checkpoint and the replies
-come from the PyTorch model.
+prompts no program made. The table of the lines to reach comes last. With `--backend torch`, MODEL
+is the folder of a checkpoint and the replies come from the PyTorch model.
 """
 
 import argparse
 import json
 import sys
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -118,6 +118,55 @@ def _percent(hits: list[bool]) -> str:
     return f"{100 * sum(hits) / len(hits):.1f} %"
 
 
+def share(hits: Sequence[bool]) -> float:
+    return sum(hits) / len(hits)
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One number that the model has to reach: at least, or at most, so many per cent."""
+
+    what: str
+    percent: float
+    bound: float
+    at_least: bool = True
+
+    @property
+    def is_met(self) -> bool:
+        return self.percent >= self.bound if self.at_least else self.percent <= self.bound
+
+
+def verdict(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list[HandWritten],
+            hand_replies: list[str]) -> list[Line]:
+    """The lines that the packaged model is held to, and what it reached."""
+    results = score(cases, replies)
+    closed = {family: tasks for family, tasks in results.items() if family in mixture.CLOSED}
+    families = {family: share([hit for hits in tasks.values() for hit in hits])
+                for family, tasks in closed.items()}
+    of_task = {task: share(hits) for tasks in closed.values() for task, hits in tasks.items()}
+    family, task = min(families, key=families.__getitem__), min(of_task, key=of_task.__getitem__)
+    refused = [reply.startswith(REFUSES) for (dialogue, _), reply
+               in zip(cases, replies, strict=True) if dialogue.family in mixture.CLOSED]
+    outside = [hit for hits in results["refusals"].values() for hit in hits]
+    right = [case.is_right(reply) for case, reply in zip(by_hand, hand_replies, strict=True)]
+    return [
+        Line("macro average, closed families", 100 * sum(families.values()) / len(families), 95),
+        Line(f"lowest family: {family}", 100 * families[family], 88),
+        Line(f"lowest task: {task}", 100 * of_task[task], 88),
+        Line("written by hand", 100 * share(right), 85),
+        Line("out of scope, refused", 100 * share(outside), 90),
+        Line("closed questions refused", 100 * share(refused), 2, at_least=False),
+    ]
+
+
+def report_verdict(lines: list[Line]) -> str:
+    rows = ["| line | wanted | reached | |", "|---|---:|---:|---|"]
+    rows += [f"| {line.what} | {'≥' if line.at_least else '≤'} {line.bound:g} % | "
+             f"{line.percent:.1f} % | {'met' if line.is_met else '**not met**'} |"
+             for line in lines]
+    return "\n".join(rows)
+
+
 def report_by_hand(cases: list[HandWritten], replies: list[str], *, by_task: bool) -> list[str]:
     """Rows of the table for the prompts that were written by hand."""
     hits: dict[str, list[bool]] = defaultdict(list)
@@ -173,6 +222,7 @@ def main() -> None:
     hand_replies = converse(by_hand, answer)
     print(report(cases, replies, by_task=options.by_task))
     print("\n".join(report_by_hand(by_hand, hand_replies, by_task=options.by_task)))
+    print("\n" + report_verdict(verdict(cases, replies, by_hand, hand_replies)))
     if options.wrong:
         with options.wrong.open("w", encoding="utf-8") as file:
             for line in _wrong(cases, replies, by_hand, hand_replies):
