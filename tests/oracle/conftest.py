@@ -29,9 +29,19 @@ def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelC
 _MEASURED = pytest.StashKey[dict[str, dict[str, float]]]()
 
 
+_TOLD = pytest.StashKey[list[str]]()
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Make room for what is measured."""
     config.stash[_MEASURED] = {}
+    config.stash[_TOLD] = []
+
+
+@pytest.fixture
+def told(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """`told(line)`: the run ends with these lines."""
+    return request.config.stash[_TOLD].append
 
 
 @pytest.fixture
@@ -45,7 +55,9 @@ def measured(request: pytest.FixtureRequest) -> Callable[[str, str, float], None
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the range of every kind of error that was measured, and where its ends are."""
+    """Print what was told, and the range of every kind of error and where its ends are."""
+    for line in terminalreporter.config.stash[_TOLD]:
+        terminalreporter.write_line(line)
     table = terminalreporter.config.stash[_MEASURED]
     if table:
         terminalreporter.section("max |difference| / max |logit|")

@@ -87,3 +87,21 @@ def logits(model: Any, tokens: Sequence[int], *, mask_offset: int = 0) -> NDArra
     assert out.logits.dtype == torch.float32
     result: NDArray[np.float32] = out.logits[0].numpy()
     return result
+
+
+def greedy(
+    model: Any, prompt: Sequence[int], n: int, stop_ids: Sequence[int]
+) -> tuple[list[int], NDArray[np.float32]]:
+    """Up to `n` most likely tokens, the stop token with them, and the logits of each."""
+    with torch.inference_mode():
+        out = model.generate(
+            torch.tensor([list(prompt)]),
+            max_new_tokens=n,
+            do_sample=False,
+            eos_token_id=list(stop_ids),
+            pad_token_id=stop_ids[0],
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+    tokens: list[int] = out.sequences[0, len(prompt) :].tolist()
+    return tokens, torch.cat(out.logits).numpy()
