@@ -30,6 +30,19 @@ QUESTIONS = [
 ]
 
 
+# Asked as people ask, and what is right by arithmetic, spelling or the tables.
+RIGHT = {
+    "What is 358 + 467?": "358 + 467 = 825",
+    "901 minus 14": "901 - 14 = 887",
+    "What is 7 times 43?": "7 × 43 = 280 + 21 = 301",
+    "Sort 71, 8, 350, 29": "8, 29, 71, 350",
+    "Spell the word lantern.": "l-a-n-t-e-r-n",
+    "What is the capital of Italy?": "The capital of Italy is Rome.",
+    "What day comes 10 days after Friday?": "10 days = 1 × 7 + 3: Monday",
+    "Who is the president of Peru?": "Sorry, I don't know that. I am a small model.",
+}
+
+
 @pytest.fixture(scope="module")
 def reference() -> NumpyModel:
     return NumpyModel(EMBER)
@@ -78,3 +91,9 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
     assert relative_rms(logits, exact) <= 1.15 * noise
     few = random_chunks(len(tokens), 16, seed=1)
     np.testing.assert_array_equal(chunked(ember, tokens, few, "generated"), logits)
+
+
+@pytest.mark.parametrize("question", RIGHT)
+def test_it_answers_what_it_was_trained_for(question: str) -> None:
+    with akunu.load("ember") as model:
+        assert model.chat([{"role": "user", "content": question}]).strip() == RIGHT[question]
