@@ -110,7 +110,7 @@ def test_the_evaluation_finds_what_is_wrong():
     reached = {line.what: line for line in lines}
     assert reached["lowest family: arithmetic"].percent == pytest.approx(100 * 10 / 11)
     assert reached["lowest task: division"].percent == 0
-    assert [line.is_met for line in lines] == [True, True, False, False, False, True]
+    assert [line.is_met for line in lines] == [True, True, True, False, False, False, True]
     n_closed = sum(dialogue.family != "refusals" for dialogue, _ in cases)
     assert reached["closed questions refused"].percent == pytest.approx(100 * 4 / n_closed)
 

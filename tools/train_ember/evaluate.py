@@ -151,6 +151,7 @@ def verdict(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list
     right = [case.is_right(reply) for case, reply in zip(by_hand, hand_replies, strict=True)]
     return [
         Line("macro average, closed families", 100 * sum(families.values()) / len(families), 95),
+        Line("macro average, closed tasks", 100 * sum(of_task.values()) / len(of_task), 95),
         Line(f"lowest family: {family}", 100 * families[family], 88),
         Line(f"lowest task: {task}", 100 * of_task[task], 88),
         Line("written by hand", 100 * share(right), 85),
