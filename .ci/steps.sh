@@ -61,7 +61,8 @@ prepare() {
     echo "no apt-get here: expecting g++, python3 with venv, cmake, ninja and clang with libFuzzer"
     return
   fi
-  install_packages ca-certificates git g++ python3 python3-dev python3-venv cmake ninja-build clang ccache
+  install_packages ca-certificates git g++ python3 python3-dev python3-venv cmake ninja-build clang ccache \
+    qemu-user
   # libFuzzer and the sanitizers of clang are a package of their own, named after the version.
   local major
   major=$(clang -dumpversion | cut -d. -f1)
@@ -188,7 +189,7 @@ arm() {
     return
   fi
   ensure_clone
-  install_packages g++-aarch64-linux-gnu qemu-user
+  install_packages g++-aarch64-linux-gnu
   local build="$CI_WORK/build-arm" code=0
   local emulator=(qemu-aarch64 -L /usr/aarch64-linux-gnu)
   cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release \

@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from harness import On, pack_params, plain_step, run
 
+from akunu import _core
 from akunu.errors import ArgumentError, DeviceError
 
-LEVELS = ["generic", "avx2"]
+LEVELS = [str(level["name"]) for level in _core.levels("cpu")]  # all of this build
 
 
 def why_missing(level: str) -> str | None:
