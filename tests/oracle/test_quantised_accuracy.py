@@ -108,7 +108,7 @@ def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
 
 
 def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> None:
-    """akunu runs a file in which one of 84 matrices is 1 % too large; the others run the right one.
+    """akunu runs a file in which one of 84 matrices is 3 % too large; the others run the right one.
 
     As a kernel would do that is a little wrong for one format of a file that mixes several.
     """
@@ -118,7 +118,7 @@ def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> N
     (tensor,) = (each for each in reader.tensors if each.name == "blk.5.ffn_down.weight")
     assert tensor.tensor_type == gguf.GGMLQuantizationType.Q8_0
     scales = tensor.data.reshape(-1, 34)[:, :2].copy().view(np.float16)
-    tensor.data.reshape(-1, 34)[:, :2] = (scales * np.float16(1.01)).view(np.uint8)
+    tensor.data.reshape(-1, 34)[:, :2] = (scales * np.float16(1.03)).view(np.uint8)
     reader.data.flush()
     text = read_text(akunu.Tokenizer.from_gguf(EMBER), "dialogues", length=512, n_chunks=2)
     ours, theirs = (
