@@ -116,7 +116,6 @@ def test_replies_are_those_of_hugging_face(
     transformers_ember: Any,
     measured: Measured,
     told: Callable[[str], None],
-    record_property: Callable[[str, object], None],
 ) -> None:
     stop_ids = sorted(ember.tokenizer.stop_ids)
     n_compared = n_cut = 0
@@ -139,8 +138,6 @@ def test_replies_are_those_of_hugging_face(
         measured("Ember in F32, f32 cache", f"dialogue {at}", error)
         assert error <= BOUND_F32_CACHE
     told(f"Ember's replies: {n_compared} tokens compared, {n_cut} of {N_DIALOGUES} cut short")
-    record_property("tokens_compared", n_compared)
-    record_property("dialogues_cut_short", n_cut)
     # The comparison has something to say.
     assert len(families) >= 8
     assert n_cut <= N_DIALOGUES // 10
