@@ -179,11 +179,14 @@ static constexpr uint64_t panel_room(uint32_t k) {
 
 // Rows of a whole input times one panel; out(r, sums) receives them. `room` is for the unpacked panel:
 // panel_room bytes, aligned to 64. Flattened: a word or a trait that stayed a function would take
-// its vectors through memory.
+// its vectors through memory. Not under AddressSanitizer, whose checks of all that take minutes to
+// compile.
 template <class Isa, class Format, class Out>
-[[gnu::flatten]] static inline void multiply_panel_columns(const InputRows& inputs,
-                                                           uint32_t n_inputs, const Panel& panel,
-                                                           std::byte* room, const Out& out) {
+#ifndef __SANITIZE_ADDRESS__
+[[gnu::flatten]]
+#endif
+static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_inputs,
+                                          const Panel& panel, std::byte* room, const Out& out) {
   using Product = PanelProduct<Isa, Format>;
   using Columns = typename Isa::Columns;
   using Group = typename Product::Group;
