@@ -6,6 +6,7 @@ need neither it nor the seconds that it takes. Without it, `-m oracle` fails ins
 
 from __future__ import annotations
 
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -66,6 +67,15 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(
             f"{what}: {len(errors)} cases, {errors[low]:.1e} ({low}) to {errors[high]:.1e} ({high})"
         )
+
+
+@pytest.fixture(scope="session")
+def peer() -> str:
+    """An interpreter that has llama-cpp-python."""
+    python = os.environ.get("AKUNU_PEER_PYTHON")
+    if not python:
+        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
+    return python
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
-"""Runs under an interpreter that has llama-cpp-python; test_peer.py starts it.
+"""Runs under an interpreter that has llama-cpp-python; test_synthetic_peer.py starts it.
 
-peer.py logits MODEL        JSON on standard output: the tokens of a text, and logits
-peer.py quantise IN OUT N   writes IN as OUT in the recipe with llama.cpp's number N
+peer.py MODEL   JSON on standard output: the tokens of a text, and logits
 """
 
 from __future__ import annotations
@@ -24,13 +23,5 @@ def logits(path: str) -> None:
     print(json.dumps({"tokens": tokens, "text": text, "logits": values.tolist()}))
 
 
-def quantise(source: str, target: str, recipe: str) -> None:
-    options = llama_cpp.llama_model_quantize_default_params()
-    options.ftype = int(recipe)
-    options.nthread = 1
-    code = llama_cpp.llama_model_quantize(source.encode(), target.encode(), options)
-    if code != 0:
-        sys.exit(f"llama_model_quantize returned {code}")
-
-
-{"logits": logits, "quantise": quantise}[sys.argv[1]](*sys.argv[2:])
+if __name__ == "__main__":
+    logits(sys.argv[1])

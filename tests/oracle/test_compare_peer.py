@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -19,10 +18,7 @@ pytestmark = pytest.mark.oracle
 REPOSITORY = Path(__file__).resolve().parents[2]
 
 
-def test_speed_prints_a_table_and_saves_every_measurement(tmp_path: Path) -> None:
-    peer = os.environ.get("AKUNU_PEER_PYTHON")
-    if not peer:
-        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
+def test_speed_prints_a_table_and_saves_every_measurement(peer: str, tmp_path: Path) -> None:
     model, output = tmp_path / "model.gguf", tmp_path / "result.json"
     shape = Shape(
         architecture="qwen3", n_layers=2, dim=64, n_heads=2, n_kv_heads=1, head_dim=32,

@@ -9,7 +9,6 @@ Needs AKUNU_PEER_PYTHON, an interpreter that has llama-cpp-python (docs/benchmar
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from math import sqrt
@@ -50,14 +49,6 @@ SHAPES = {
         ffn_dim=512, vocab_size=700, qk_norm=True,
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def peer() -> str:
-    python = os.environ.get("AKUNU_PEER_PYTHON")
-    if not python:
-        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
-    return python
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ Needs AKUNU_PEER_PYTHON, an interpreter that has llama-cpp-python (docs/benchmar
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +20,7 @@ import akunu
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from tools.compare.quantise import quantise
 from tools.make_synthetic import PRESETS, RopeFactors, Shape, write
 from tools.make_synthetic.recipes import RECIPES
 
@@ -52,19 +52,9 @@ DEPTHS = {
 }
 
 
-@pytest.fixture(scope="session")
-def peer() -> str:
-    python = os.environ.get("AKUNU_PEER_PYTHON")
-    if not python:
-        pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")
-    return python
-
-
-def run_peer(python: str, *arguments: str | Path) -> str:
+def run_peer(python: str, model: Path) -> str:
     script = Path(__file__).with_name("peer.py")
-    done = subprocess.run(
-        [python, script, *map(str, arguments)], capture_output=True, text=True, timeout=300
-    )
+    done = subprocess.run([python, script, model], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     return done.stdout
 
@@ -77,7 +67,7 @@ def relative_difference(ours: Any, theirs: Any) -> float:
 def test_llama_cpp_sees_the_same_tokens_and_logits(kind: str, peer: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPES[kind], "F32")
-    theirs = json.loads(run_peer(peer, "logits", path))
+    theirs = json.loads(run_peer(peer, path))
     with akunu.load(path, context=64) as model:
         text = theirs["text"].strip()
         assert model.tokenizer.decode(theirs["tokens"]).strip() == text
@@ -92,7 +82,7 @@ def test_llama_cpp_sees_the_same_tokens_and_logits(kind: str, peer: str, tmp_pat
 def test_llama_cpp_computes_with_every_format(recipe: str, peer: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPE, recipe)
-    logits = np.array(json.loads(run_peer(peer, "logits", path))["logits"])
+    logits = np.array(json.loads(run_peer(peer, path))["logits"])
     assert np.isfinite(logits).all()
     assert 1 < logits.std() < 4
 
@@ -106,7 +96,7 @@ def test_llama_cpp_takes_the_vocabularies_of_presets(
     )
     path = tmp_path / "model.gguf"
     write(path, shape, "Q8_0")
-    theirs = json.loads(run_peer(peer, "logits", path))
+    theirs = json.loads(run_peer(peer, path))
     with akunu.load(path, context=64) as model:
         encoded = model.tokenizer.encode("The sea is 12 miles away, não?\n", add_special=False)
     assert encoded == theirs["tokens"]
@@ -119,7 +109,7 @@ def test_llama_cpp_chooses_the_same_formats(
 ) -> None:
     source, target, own = (tmp_path / name for name in ("f16.gguf", "theirs.gguf", "own.gguf"))
     write(source, DEPTHS[depth], "F16")
-    run_peer(peer, "quantise", source, target, RECIPES[recipe][1])
+    quantise(source, target, recipe, peer=peer)
     write(own, DEPTHS[depth], recipe)
     formats = [
         {tensor.name: tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors}

@@ -30,9 +30,12 @@ def held_out_dialogues(n_characters: int) -> list[tuple[str, bool]]:
     """
     draw = Draw("accuracy", held_out=True)
     text: list[tuple[str, bool]] = []
-    while sum(len(piece) for piece, _ in text) < n_characters:
+    length = 0
+    while length < n_characters:
         made = mixture.dialogue(draw)
-        text += pieces(made.messages, made.tools)
+        for piece, is_reply in pieces(made.messages, made.tools):
+            text.append((piece, is_reply))
+            length += len(piece)
     return text
 
 

@@ -8,29 +8,18 @@ the cache has F32.
 
 from __future__ import annotations
 
-import ctypes
 import sys
 from typing import Any
 
-try:
-    import llama_cpp as api
-except ImportError as error:
-    sys.exit(f"{sys.executable} has no llama-cpp-python ({error}); see docs/benchmarks.md")
 import numpy as np
+from llama_cpp_api import api, load_model
 from protocol import serve
 
 KV_TYPES = {"f16": api.GGML_TYPE_F16, "f32": api.GGML_TYPE_F32}
 
 
 def main(path: str, context: int, threads: int) -> None:
-    silent = api.llama_log_callback(lambda level, text, data: None)
-    api.llama_log_set(silent, ctypes.c_void_p(0))
-    api.llama_backend_init()
-    model_params = api.llama_model_default_params()
-    model_params.n_gpu_layers = 0
-    model = api.llama_model_load_from_file(path.encode(), model_params)
-    if not model:
-        sys.exit(f"llama.cpp cannot load {path}")
+    model = load_model(path)
     vocab_size = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))
 
     def logits_of(running: Any, chunk: list[int]) -> Any:

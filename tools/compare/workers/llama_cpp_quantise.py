@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import sys
 
-try:
-    import llama_cpp as api
-except ImportError as error:
-    sys.exit(f"{sys.executable} has no llama-cpp-python ({error}); see docs/benchmarks.md")
+from llama_cpp_api import api
 
 
 def main(source: str, target: str, file_type: int, pure: bool) -> None:

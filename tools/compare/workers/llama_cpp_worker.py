@@ -7,29 +7,18 @@ F16 keys and values; flash attention "auto"; repacked weights; memory-mapped fil
 
 from __future__ import annotations
 
-import ctypes
 import sys
 import time
 from typing import Any
 
-try:
-    import llama_cpp as api
-except ImportError as error:
-    sys.exit(f"{sys.executable} has no llama-cpp-python ({error}); see docs/benchmarks.md")
+from llama_cpp_api import api, load_model
 from protocol import serve
 
 BATCH = 512
 
 
 def main(path: str, context: int, threads: int) -> None:
-    silent = api.llama_log_callback(lambda level, text, data: None)
-    api.llama_log_set(silent, ctypes.c_void_p(0))
-    api.llama_backend_init()
-    model_params = api.llama_model_default_params()
-    model_params.n_gpu_layers = 0
-    model = api.llama_model_load_from_file(path.encode(), model_params)
-    if not model:
-        sys.exit(f"llama.cpp cannot load {path}")
+    model = load_model(path)
     params = api.llama_context_default_params()
     params.n_ctx = context
     params.n_batch = params.n_ubatch = BATCH
