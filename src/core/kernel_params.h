@@ -3,11 +3,11 @@
 // holds a product of sizes; kernels widen to 64 bits before they multiply.
 #pragma once
 
-#include <stdint.h>
+#include "core/rows.h"
 
 namespace akunu {
 
-constexpr uint32_t kPagePositions = 256;  // positions per page of the cache
+AKUNU_CONSTANT uint32_t kPagePositions = 256;  // positions per page of the cache
 
 struct EmbedParams {
   uint32_t dim;
@@ -28,7 +28,7 @@ struct MatmulParams {
   uint32_t padding[2];
 };
 
-constexpr uint32_t kMaxGroup = 3;
+AKUNU_CONSTANT uint32_t kMaxGroup = 3;
 
 struct MatmulGroupParams {
   uint32_t k;
@@ -52,8 +52,8 @@ struct RopeAnglesParams {
   uint32_t padding[3];
 };
 
-constexpr uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
-constexpr uint32_t kRopeHalves = 1;       // dimension i rotates with i + rope_dim / 2
+AKUNU_CONSTANT uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
+AKUNU_CONSTANT uint32_t kRopeHalves = 1;       // dimension i rotates with i + rope_dim / 2
 
 struct RopeParams {
   uint32_t n_heads;
@@ -67,6 +67,22 @@ struct KvWriteParams {
   uint32_t head_dim;
   uint32_t page_table_stride;  // entries per sequence in the page table
   uint32_t page_table_base;    // first entry of this layer's cache group
+};
+
+// rms_norm of the input, then matmul_group.
+struct NormMatmulGroupParams {
+  uint32_t k;
+  uint32_t n[kMaxGroup];  // rows of each weight; 0: this member is absent
+  float epsilon;
+  uint32_t padding[3];
+};
+
+// rms_norm of the input, then two matmuls, then gated_activation of their results.
+struct NormGatedMatmulParams {
+  uint32_t k;
+  uint32_t n;           // rows of each of the two weights
+  uint32_t activation;  // kActivation...
+  float epsilon;
 };
 
 struct RopeKvWriteParams {
@@ -91,8 +107,24 @@ struct AttentionParams {
   uint32_t page_table_base;
 };
 
-constexpr uint32_t kActivationSilu = 0;
-constexpr uint32_t kActivationGeluTanh = 1;
+// rope_kv_write, with the per-head norms where they are bound, then attention.
+struct RopeAttentionParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t n_pairs;
+  uint32_t style;
+  uint32_t window;
+  float scale;
+  float soft_cap;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  float epsilon;  // of the per-head norms
+  uint32_t padding;
+};
+
+AKUNU_CONSTANT uint32_t kActivationSilu = 0;
+AKUNU_CONSTANT uint32_t kActivationGeluTanh = 1;
 
 struct GatedActivationParams {
   uint32_t n;
@@ -122,18 +154,19 @@ struct AdvanceParams {
   uint32_t padding[3];
 };
 
-// Where position `position` of a sequence lies: the page's number in the pool. `pages` is the whole
-// page table, pages[group][sequence][n].
-static inline uint32_t page_of(const uint32_t* pages, uint32_t page_table_base,
-                               uint32_t page_table_stride, uint32_t sequence, uint32_t position) {
+// Where position `position` of a sequence lies: the page's number in the pool. `pages` points to the
+// whole page table, pages[group][sequence][n], wherever it lies.
+template <class Pages>
+inline uint32_t page_of(Pages pages, uint32_t page_table_base, uint32_t page_table_stride,
+                        uint32_t sequence, uint32_t position) {
   return pages[static_cast<uint64_t>(page_table_base) +
                static_cast<uint64_t>(sequence) * page_table_stride + position / kPagePositions];
 }
 
 // Offset in elements of (page, kv head, position in the page) in a layer's K or V pool, which is
 // laid out [page][kv_head][kPagePositions][head_dim].
-static inline uint64_t kv_offset(uint32_t page, uint32_t n_kv_heads, uint32_t kv_head,
-                                 uint32_t position_in_page, uint32_t head_dim) {
+inline uint64_t kv_offset(uint32_t page, uint32_t n_kv_heads, uint32_t kv_head,
+                          uint32_t position_in_page, uint32_t head_dim) {
   return ((static_cast<uint64_t>(page) * n_kv_heads + kv_head) * kPagePositions +
           position_in_page) *
          head_dim;

@@ -63,6 +63,31 @@ constexpr Operands<8> kNormRopeKvWrite{{{"query", rows, inout},
                                         {"value_cache", cache, inout},
                                         {"query_norm", vector, in},
                                         {"key_norm", vector, in}}};
+constexpr Operands<11> kNormMatmulGroup{{{"input", rows, in},
+                                         {"weight_0", weight, in},
+                                         {"weight_1", weight, in, true},
+                                         {"weight_2", weight, in, true},
+                                         {"bias_0", vector, in, true},
+                                         {"bias_1", vector, in, true},
+                                         {"bias_2", vector, in, true},
+                                         {"out_0", rows, out},
+                                         {"out_1", rows, out, true},
+                                         {"out_2", rows, out, true},
+                                         {"norm", vector, in}}};
+constexpr Operands<5> kNormGatedMatmul{{{"input", rows, in},
+                                        {"gate", weight, in},
+                                        {"up", weight, in},
+                                        {"norm", vector, in},
+                                        {"out", activation, out}}};
+constexpr Operands<9> kRopeAttention{{{"query", rows, in},
+                                      {"key", rows, in},
+                                      {"value", rows, in},
+                                      {"angles", rows, in},
+                                      {"key_cache", cache, inout},
+                                      {"value_cache", cache, inout},
+                                      {"query_norm", vector, in, true},
+                                      {"key_norm", vector, in, true},
+                                      {"out", activation, out}}};
 
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"embed", kEmbed, sizeof(EmbedParams)},
@@ -83,6 +108,9 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},
     {"norm_rope_kv_write", kNormRopeKvWrite, sizeof(RopeKvWriteParams)},
+    {"norm_matmul_group", kNormMatmulGroup, sizeof(NormMatmulGroupParams)},
+    {"norm_gated_matmul", kNormGatedMatmul, sizeof(NormGatedMatmulParams)},
+    {"rope_attention", kRopeAttention, sizeof(RopeAttentionParams)},
 }};
 
 constexpr bool sizes_are_multiples_of_16() {

@@ -29,8 +29,11 @@ enum class Operation : uint8_t {
   matmul_add,
   rope_kv_write,
   norm_rope_kv_write,
+  norm_matmul_group,
+  norm_gated_matmul,
+  rope_attention,
 };
-constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::norm_rope_kv_write) + 1;
+constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::rope_attention) + 1;
 
 enum class Access : uint8_t { in, out, inout };
 
@@ -64,7 +67,8 @@ const OperationInfo& operation_info(Operation operation);
 std::optional<Operation> operation_from_name(std::string_view name);
 
 // Slots of a command: operands first, then what every kernel may read.
-constexpr uint32_t kMaxOperands = 24;  // slots 0..23
+constexpr uint32_t kMaxOperands = 23;  // slots 0..22
+constexpr uint32_t kSlotPass = 23;
 constexpr uint32_t kSlotWorkspace = 24;
 constexpr uint32_t kSlotParams = 25;
 constexpr uint32_t kSlotRows = 26;

@@ -8,18 +8,24 @@
 // so that every step of a chain is the same commands over the same memory.
 #pragma once
 
+// A constant of a header that C++, MSL and CUDA include: MSL keeps those in a space of their own.
+#ifdef __METAL_VERSION__
+#define AKUNU_CONSTANT constant constexpr
+#else
 #include <stdint.h>
+#define AKUNU_CONSTANT constexpr
+#endif
 
 namespace akunu {
 
 // Says "none" in a field that otherwise holds an index.
-constexpr uint32_t kNone = 0xffffffffu;
+AKUNU_CONSTANT uint32_t kNone = 0xffffffffu;
 
 // Flags of a row.
-constexpr uint32_t kRowActive = 1u << 0;   // cleared: the row writes nothing that outlives the step
-constexpr uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
-constexpr uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
-constexpr uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)
+AKUNU_CONSTANT uint32_t kRowActive = 1u << 0;   // cleared: the row writes nothing that outlives the step
+AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
+AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
+AKUNU_CONSTANT uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)
 
 struct Row {
   uint32_t sequence;   // index of the sequence record, the token log and the page tables
@@ -43,8 +49,18 @@ struct Span {
 };
 static_assert(sizeof(Span) == 16, "a span is 16 bytes on every device");
 
-constexpr uint32_t kSequenceRecordVersion = 1;
-constexpr uint32_t kMaxStopIds = 32;
+// The part of a step that one command covers, for devices that tell it to kernels through memory
+// (slot 23): rows, or head rows where the command's extent is head_rows, and the spans of the pass.
+struct PassRange {
+  uint32_t first_row;
+  uint32_t n_rows;
+  uint32_t first_span;
+  uint32_t n_spans;
+};
+static_assert(sizeof(PassRange) == 16, "a pass range is 16 bytes on every device");
+
+AKUNU_CONSTANT uint32_t kSequenceRecordVersion = 1;
+AKUNU_CONSTANT uint32_t kMaxStopIds = 32;
 
 // A neutral value switches a setting off: temperature 0 is greedy; top_k 0, top_p 1, min_p 0,
 // repetition_penalty 1, frequency_penalty 0, presence_penalty 0.
@@ -69,10 +85,10 @@ struct SequenceRecord {
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");
 
 // Written by kernels, read by the host after `wait`. 0 is well.
-constexpr uint32_t kStatusOk = 0;
-constexpr uint32_t kStatusNotANumber = 1;   // a row's logits hold NaN
-constexpr uint32_t kStatusBadToken = 2;     // a token of the log is outside the vocabulary
-constexpr uint32_t kStatusNoCandidate = 3;  // every logit of a row is -inf
+AKUNU_CONSTANT uint32_t kStatusOk = 0;
+AKUNU_CONSTANT uint32_t kStatusNotANumber = 1;   // a row's logits hold NaN
+AKUNU_CONSTANT uint32_t kStatusBadToken = 2;     // a token of the log is outside the vocabulary
+AKUNU_CONSTANT uint32_t kStatusNoCandidate = 3;  // every logit of a row is -inf
 
 struct Status {
   uint32_t code;    // the first kStatus... recorded
