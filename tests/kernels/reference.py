@@ -208,8 +208,8 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     codes = activation.data.dtype == np.uint8  # q8_32
     step = weight.block if codes else LANES
     # Floats: additions in a lane, three to join the lanes, the product. Codes: a group's addition
-    # and up to three before it (two dots and the minimum). Codes that become floats first: a product
-    # of scales, the product with the code, the minimum.
+    # and up to three before it (two dots and the minimum). Codes that become floats first: a
+    # product of scales, the product with the code, the minimum.
     roundings = -(-k // step) + 3 + 2 + (0 if codes or weight.block == 1 else 3)
     magnitude = np.abs(activation.values) @ weight.magnitude.T
     return values, growth(roundings) * magnitude + k * TINY

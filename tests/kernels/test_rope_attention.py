@@ -1,4 +1,4 @@
-"""rope_attention: the cache is written and read in one operation, bit for bit as by its sequence."""
+"""rope_attention: writes and reads the cache in one operation, bit for bit as its sequence."""
 
 from __future__ import annotations
 
