@@ -88,6 +88,8 @@ class CpuDevice final : public Device {
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
     check_copy("write", destination, bytes.size());
+    if (in_flight(destination.buffer))
+      throw DeviceError("write of a buffer that a submission in flight uses; wait for it first");
     if (static_cast<const Allocation*>(destination.buffer.handle)->mapped)
       throw ArgumentError("a mapped weight cannot be written");
     if (!bytes.empty())
@@ -273,9 +275,6 @@ class CpuDevice final : public Device {
       throw ArgumentError(std::string(verb) + " of " + std::to_string(bytes) + " bytes at byte " +
                           std::to_string(binding.offset) + " leaves the buffer of " +
                           std::to_string(binding.buffer.size) + " bytes");
-    if (in_flight(binding.buffer))
-      throw DeviceError(std::string(verb) +
-                        " of a buffer that a submission in flight uses; wait for it first");
   }
 
   bool in_flight(const Buffer& buffer) const {

@@ -164,7 +164,8 @@ class Device {
   // Totals per label, mapped weights included.
   virtual std::vector<MemoryUse> memory_use() const = 0;
 
-  // Copies between the host and a buffer that no submission in flight touches.
+  // Copies to a buffer that no submission in flight touches, and from bytes that none of them
+  // writes: the log of a sequence may be read up to where the last finished submission came.
   virtual void write(const Binding& destination, std::span<const std::byte> bytes) = 0;
   virtual void read(const Binding& source, std::span<std::byte> bytes) const = 0;
 
