@@ -22,11 +22,16 @@ MUTATION_FACTOR = 20
 
 @contextmanager
 def opened(
-    path: Path, *, kv_type: str = "f32", threads: int = 1, kv_memory: int | None = None
+    path: Path,
+    *,
+    device: str = "cpu",
+    kv_type: str = "f32",
+    threads: int = 1,
+    kv_memory: int | None = None,
 ) -> Iterator[Any]:
     """The model at `path`, closed at the end."""
     model = akunu.load(
-        path, device="cpu", context=512, threads=threads, kv_type=kv_type, kv_memory=kv_memory
+        path, device=device, context=512, threads=threads, kv_type=kv_type, kv_memory=kv_memory
     )
     try:
         yield model
