@@ -61,6 +61,9 @@ class DeviceVariant : public Device {
     waited_for_ = std::max(waited_for_, ticket);
     return device_->wait(ticket, timeout);
   }
+  std::vector<CommandTime> profile(const Replay& replay) override {
+    return device_->profile(replay);
+  }
   // The most submissions that were under way at once.
   uint64_t most_in_flight() const { return most_in_flight_; }
 
