@@ -24,6 +24,7 @@ import numpy as np
 import pytest
 from engine import (
     BOUND_F32_CACHE,
+    GPUS,
     PATHS,
     chunked,
     opened,
@@ -91,12 +92,6 @@ def test_block_formats_err_by_the_noise_of_int8_activations(
                 assert relative_rms(logits, exact) <= NOISE_FACTOR * noise
             else:
                 assert relative_error(logits, exact) <= BOUND_F32_CACHE
-
-
-NO_GPU = pytest.param(
-    "", marks=pytest.mark.skip(reason="this build has no GPU, nor an emulated one")
-)
-GPUS = [name for name in _core.backends() if name != "cpu"] or [NO_GPU]
 
 
 @pytest.mark.parametrize("gpu", GPUS)
