@@ -30,9 +30,9 @@ struct Argument {
   enum class Kind : uint8_t { buffer, threadgroup };
   std::string_view name;
   Kind kind = Kind::buffer;
-  uint32_t index = 0;            // of [[buffer(n)]] or [[threadgroup(n)]]
-  bool is_read_only = false;     // `constant`, or `device const`
-  uint32_t element_bytes = 0;    // of what it points or refers to; a reference needs them all
+  uint32_t index = 0;          // of [[buffer(n)]] or [[threadgroup(n)]]
+  bool is_read_only = false;   // `constant`, or `device const`
+  uint32_t element_bytes = 0;  // of what it points or refers to; a reference needs them all
   uint32_t alignment = 0;
 };
 
