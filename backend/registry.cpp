@@ -5,6 +5,9 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
+#if defined(AKUNU_METAL) || defined(AKUNU_METAL_EMULATED)
+#include "metal/metal_device.h"
+#endif
 
 namespace akunu {
 namespace {
@@ -14,10 +17,17 @@ struct Backend {
   std::shared_ptr<Device> (*create)(const DeviceOptions& options);
   Roofline (*measure_roofline)(const DeviceOptions& options);
   std::vector<Level> (*levels)();
+  bool is_for_tests = false;  // taken only where it is asked for by name
 };
 
 // The fastest first: "auto" takes the first that finds a device.
 constexpr std::array kBackends{
+#ifdef AKUNU_METAL
+    Backend{"metal", create_metal_device, metal::measure_roofline, metal::levels},
+#endif
+#ifdef AKUNU_METAL_EMULATED
+    Backend{"metal-emulated", create_metal_device, metal::measure_roofline, metal::levels, true},
+#endif
     Backend{"cpu", create_cpu_device, cpu::measure_roofline, cpu::levels},
 };
 
@@ -26,7 +36,7 @@ template <class Use>
 auto with_backend(std::string_view name, const Use& use) {
   std::string known;
   for (const Backend& backend : kBackends) {
-    if (name == "auto") {
+    if (name == "auto" && !backend.is_for_tests) {
       if (&backend == &kBackends.back()) return use(backend);
       try {
         return use(backend);

@@ -10,6 +10,7 @@
 #include <system_error>
 #include <unordered_map>
 
+#include "core/device_checks.h"
 #include "core/error.h"
 #include "cpu/chip.h"
 #include "cpu/isa_level.h"
@@ -79,12 +80,7 @@ class CpuDevice final : public Device {
 
   uint64_t available_memory() const override { return cpu::available_memory(); }
 
-  std::vector<MemoryUse> memory_use() const override {
-    std::vector<MemoryUse> uses;
-    for (const MemoryUse& use : memory_use_)
-      if (use.bytes > 0) uses.push_back(use);
-    return uses;
-  }
+  std::vector<MemoryUse> memory_use() const override { return ledger_.uses(); }
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
     check_copy("write", destination, bytes.size());
@@ -230,49 +226,22 @@ class CpuDevice final : public Device {
   }
 
   Buffer add(Allocation allocation, std::byte* contents, uint64_t bytes) {
-    MemoryUse& use = use_of(allocation.label, allocation.mapped);
+    ledger_.add(allocation.label, allocation.mapped, bytes);
     auto owned = std::make_unique<Allocation>(std::move(allocation));
     void* handle = owned.get();
     allocations_.emplace(handle, std::move(owned));
-    use.bytes += bytes;
     return {handle, bytes, contents};
   }
 
   void remove(const Buffer& buffer) {
     const auto found = allocations_.find(buffer.handle);
     if (found == allocations_.end()) return;
-    use_of(found->second->label, found->second->mapped).bytes -= found->second->counted_bytes;
+    ledger_.remove(found->second->label, found->second->mapped, found->second->counted_bytes);
     allocations_.erase(found);
   }
 
-  MemoryUse& use_of(std::string_view label, bool mapped) {
-    for (MemoryUse& use : memory_use_)
-      if (use.label == label && use.mapped == mapped) return use;
-    memory_use_.push_back({.label = std::string(label), .bytes = 0, .mapped = mapped});
-    return memory_use_.back();
-  }
-
-  static void check_weight(const WeightSource& source) {
-    const FormatInfo& info = format_info(source.format);
-    const std::string what = "weight " + std::string(source.name) + " (" + std::string(info.name) +
-                             " [" + std::to_string(source.rows) + ", " + std::to_string(source.k) +
-                             "])";
-    if (source.k % info.block_size != 0)
-      throw ArgumentError(what + ": rows must be a multiple of " + std::to_string(info.block_size) +
-                          " long");
-    const uint64_t bytes_per_row = row_bytes(source.format, source.k);
-    const bool overflows = bytes_per_row != 0 && source.rows > UINT64_MAX / bytes_per_row;
-    if (overflows || source.bytes.size() != source.rows * bytes_per_row)
-      throw ArgumentError(what + " has " + std::to_string(source.bytes.size()) +
-                          " bytes, expected rows of " + std::to_string(bytes_per_row));
-  }
-
   void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) const {
-    if (!binding || binding.offset > binding.buffer.size ||
-        bytes > binding.buffer.size - binding.offset)
-      throw ArgumentError(std::string(verb) + " of " + std::to_string(bytes) + " bytes at byte " +
-                          std::to_string(binding.offset) + " leaves the buffer of " +
-                          std::to_string(binding.buffer.size) + " bytes");
+    akunu::check_copy(verb, binding, bytes);
     if (in_flight(binding.buffer))
       throw DeviceError(std::string(verb) +
                         " of a buffer that a submission in flight uses; wait for it first");
@@ -303,9 +272,10 @@ class CpuDevice final : public Device {
   void reserve_scratch(uint64_t bytes) {
     constexpr std::string_view kLabel = "scratch of the workers";
     scratch_bytes_ = (bytes + 63) / 64 * 64;
-    const uint64_t total = scratch_bytes_ * chip_.workers;
+    const uint64_t total = scratch_bytes_ * chip_.workers, before = scratch_.size();
     scratch_ = take_memory(total, kLabel);
-    use_of(kLabel, false).bytes = total;
+    ledger_.remove(kLabel, false, before);
+    ledger_.add(kLabel, false, total);
   }
 
   void reserve_plan() { plan_.reserve(max_commands_ * submissions_.limits().max_passes); }
@@ -371,7 +341,7 @@ class CpuDevice final : public Device {
   ChipConfig chip_;
   mutable std::deque<Kernel> kernels_;  // each that was asked for; pipelines point to them
   std::unordered_map<const void*, std::unique_ptr<Allocation>> allocations_;
-  std::deque<MemoryUse> memory_use_;  // by label, in order of appearance
+  MemoryLedger ledger_;
   std::vector<std::unique_ptr<CompiledProgram>> programs_;
   Submissions submissions_;
   MemoryBlock scratch_;

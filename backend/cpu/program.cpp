@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "core/error.h"
+#include "core/device_checks.h"
 
 namespace akunu::cpu {
 namespace {
@@ -16,31 +16,15 @@ T* pointer_to(const Buffer& buffer) {
   return reinterpret_cast<T*>(buffer.contents);
 }
 
-CompiledCommand compile_command(const Command& command, int32_t waits_for, size_t index,
-                                const std::string& label) {
-  const OperationInfo& info = operation_info(command.operation);
-  const std::string where =
-      "command " + std::to_string(index) + " (" + label + ", " + std::string(info.name) + ")";
-  if (!command.pipeline) throw ArgumentError(where + " has no pipeline");
-  if (waits_for >= static_cast<int32_t>(index) || waits_for < -1)
-    throw ArgumentError(where + " waits for command " + std::to_string(waits_for) +
-                        ", which is not an earlier one");
+CompiledCommand compile_command(const Command& command, int32_t waits_for) {
   CompiledCommand compiled;
   compiled.kernel = static_cast<const Kernel*>(command.pipeline.handle);
   compiled.extent = command.extent;
   compiled.params = command.params;
   compiled.waits_for = waits_for;
-  for (size_t slot = 0; slot < info.operands.size(); ++slot) {
-    const Binding& binding = command.operands[slot];
-    if (!binding && !info.operands[slot].optional)
-      throw ArgumentError(where + " has nothing bound to " + std::string(info.operands[slot].name));
-    if (!binding) continue;
-    if (binding.offset > binding.buffer.size)
-      throw ArgumentError(where + " binds " + std::string(info.operands[slot].name) + " at byte " +
-                          std::to_string(binding.offset) + " of a buffer of " +
-                          std::to_string(binding.buffer.size));
-    compiled.operands[slot] = binding.buffer.contents + binding.offset;
-  }
+  for (size_t slot = 0; slot < kMaxOperands; ++slot)
+    if (const Binding& binding = command.operands[slot])
+      compiled.operands[slot] = binding.buffer.contents + binding.offset;
   return compiled;
 }
 
@@ -77,11 +61,7 @@ bool CompiledProgram::uses(const void* handle) const {
 }
 
 CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
-  if (table.labels.size() != table.commands.size() ||
-      table.waits_for.size() != table.commands.size())
-    throw ArgumentError("a table of " + std::to_string(table.commands.size()) + " commands has " +
-                        std::to_string(table.labels.size()) + " labels and " +
-                        std::to_string(table.waits_for.size()) + " dependencies");
+  check_table(table);
   CompiledProgram program;
   program.labels = std::move(table.labels);
   program.memory = memory;
@@ -94,7 +74,7 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
     if (buffer.contents != nullptr) program.buffers.push_back(buffer.handle);
   for (size_t i = 0; i < table.commands.size(); ++i) {
     const Command& command = table.commands[i];
-    program.commands.push_back(compile_command(command, table.waits_for[i], i, program.labels[i]));
+    program.commands.push_back(compile_command(command, table.waits_for[i]));
     for (const Binding& binding : command.operands)
       if (binding) program.buffers.push_back(binding.buffer.handle);
     const CompiledCommand& compiled = program.commands.back();

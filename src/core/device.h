@@ -44,6 +44,8 @@ struct WeightSource {
   uint64_t rows = 0;
   uint64_t k = 0;
   std::shared_ptr<const void> owner;  // keeps `bytes` alive (the mapped file)
+  // All that is mapped of the file, if it is; the pages that it begins and ends in are mapped whole.
+  std::span<const std::byte> mapping = {};
 };
 
 // A weight as the device has it.

@@ -149,12 +149,14 @@ WeightSource weight_source(const GgufFile& file, const GgufTensor& tensor) {
   if (tensor.n_dims == 0 || tensor.n_dims > 2)
     throw UnsupportedModelError(who + " has " + std::to_string(tensor.n_dims) +
                                 " dimensions; akunu has one and two");
+  const std::shared_ptr<const MappedFile>& mapping = file.part_of(tensor).mapping;
   return {.name = tensor.name,
           .bytes = file.tensor_bytes(tensor),
           .format = *format,
           .rows = tensor.n_dims == 2 ? tensor.dims[1] : 1,
           .k = tensor.dims[0],
-          .owner = file.part_of(tensor).mapping};
+          .owner = mapping,
+          .mapping = mapping ? mapping->bytes() : std::span<const std::byte>()};
 }
 
 }  // namespace akunu

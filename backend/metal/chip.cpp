@@ -1,0 +1,60 @@
+#include "metal/chip.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace akunu::metal {
+namespace {
+
+constexpr double kChunkSeconds = 0.05;  // the longest that a chain of steps should last
+
+// A step of one row reads the weights once, so it lasts their bytes over the bandwidth. The model
+// that people choose depends on what fits: taken here is a quarter of the memory that the GPU may
+// use, at most the 4.5 GB of eight billion weights of 4.5 bits.
+double typical_step_seconds(const GpuFacts& facts, uint32_t cores) {
+  constexpr double kSmallest = 1e9, kLargest = 4.5e9;
+  const double bytes =
+      std::clamp(static_cast<double>(facts.working_set_bytes) / 4, kSmallest, kLargest);
+  return bytes / memory_bandwidth(cores);
+}
+
+}  // namespace
+
+uint32_t least_cores(const std::string& name) {
+  constexpr std::array<std::pair<std::string_view, uint32_t>, 3> kTiers{
+      {{"Ultra", 48}, {"Max", 24}, {"Pro", 14}}};
+  for (const auto& [tier, cores] : kTiers)
+    if (name.find(tier) != std::string::npos) return cores;
+  return 7;
+}
+
+// M1 to M5 have 8 to 17 GB/s per core (M3 Pro and M1 the least, M1 Pro and M4 Pro the most), in
+// every tier and binning: no table of chips says more about those to come than their mean does.
+double memory_bandwidth(uint32_t cores) { return 12e9 * cores; }
+
+ChipConfig describe_chip(const GpuFacts& facts) {
+  const uint32_t cores = facts.cores > 0 ? facts.cores : least_cores(facts.name);
+  ChipConfig chip;
+  chip.name = facts.name;
+  chip.workers = cores;
+  chip.memory_bytes = facts.working_set_bytes;
+  // A prompt step reads every weight once. Multiplying 512 rows takes many times as long as that on
+  // all of these chips, so more rows would only cost scratch.
+  chip.max_prompt_rows = 512;
+  // Rows that generate wait for the prompt rows beside them. Arithmetic of 64 rows is about as long
+  // as reading the weights for them: each core reads 12 GB/s and does some 350 GFLOP/s, so 4.5 bits
+  // and 2 operations per weight and row are even near 30 rows.
+  chip.max_mixed_rows = 64;
+  // Logits are large (150,000 floats per row) and mostly wanted for few rows.
+  chip.max_head_rows = 32;
+  // Longer chains would only delay what waits to come in, and stops: the next chunk is encoded while
+  // this one runs, and a command buffer costs tenths of a millisecond.
+  constexpr double kLongest = 16;
+  chip.chain_steps = static_cast<uint32_t>(
+      std::clamp(kChunkSeconds / typical_step_seconds(facts, cores), 1.0, kLongest));
+  return chip;
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,40 @@
+// An Apple GPU as a Device. Memory is shared with the processor, weights stay where the file is
+// mapped; a submission is one command buffer, encoded by `submit`, which returns at once.
+//
+// Everything that the host says about a submission goes through staging memory and is copied on the
+// GPU in queue order, so several submissions may be in flight. What kernels record is copied out at
+// the end of each: a submission runs all of its steps even when one of them records a status.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/device.h"
+#include "registry.h"
+
+namespace akunu {
+
+// Throws ArgumentError for an unknown level and DeviceError where there is no GPU for it.
+std::shared_ptr<Device> create_metal_device(const DeviceOptions& options);
+
+namespace metal {
+
+std::vector<Level> levels();
+
+// Always throws DeviceError: not measured on this backend.
+Roofline measure_roofline(const DeviceOptions& options);
+
+struct CommandTime {
+  std::string label;
+  uint32_t step = 0;
+  double seconds = 0;  // on the GPU, from its start to its end
+};
+
+// Runs the replay with a command buffer per command, one after the other, and times each. Throws as
+// `submit` and `wait`, and ArgumentError for a device of another backend or one with submissions in
+// flight.
+std::vector<CommandTime> profile(Device& device, const Replay& replay);
+
+}  // namespace metal
+}  // namespace akunu

@@ -1,0 +1,160 @@
+#include "metal/submissions.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "core/device_checks.h"
+#include "core/error.h"
+
+namespace akunu::metal {
+namespace {
+
+// Copies on the GPU are of whole words.
+constexpr uint64_t kWord = 4;
+// Where a staged piece begins.
+constexpr uint64_t kStagedAlignment = 16;
+
+uint64_t aligned(uint64_t bytes) {
+  return (bytes + kStagedAlignment - 1) / kStagedAlignment * kStagedAlignment;
+}
+
+const StepMemory& memory_of(Program program) { return program_of(program).memory; }
+
+// Each program once, in the order of the passes.
+template <class Use>
+void for_each_program(const Submission& submission, const Use& use) {
+  for (auto pass = submission.passes.begin(); pass != submission.passes.end(); ++pass) {
+    const auto same = [&](const Pass& other) {
+      return other.program.handle == pass->program.handle;
+    };
+    if (std::none_of(submission.passes.begin(), pass, same)) use(program_of(pass->program));
+  }
+}
+
+}  // namespace
+
+void Submissions::set_limits(const SubmissionLimits& limits) {
+  if (!idle()) throw DeviceError("limits cannot change while a submission is in flight");
+  limits_ = larger_of(limits_, limits);
+  const uint64_t range_bytes = 2 * uint64_t{limits_.max_passes} * sizeof(PassRange);
+  entry_bytes_ = aligned(range_bytes) + uint64_t{limits_.max_rows} * (sizeof(Row) + sizeof(Span)) +
+                 aligned(limits_.max_update_bytes + limits_.max_updates * kStagedAlignment);
+  constexpr std::string_view kLabel = "staging";
+  if (kCapacity * entry_bytes_ > staging_.size())
+    staging_ = OwnedBlock(memory_, kCapacity * entry_bytes_, kLabel);
+  if (range_bytes > ranges_.size()) ranges_ = OwnedBlock(memory_, range_bytes, kLabel);
+  for (Submission& entry : entries_) {
+    entry.passes.reserve(limits_.max_passes);
+    entry.copies.reserve(limits_.max_updates + 3);  // ranges, rows, spans
+  }
+}
+
+void Submissions::check(const Replay& replay) const {
+  if (n_submitted_ - n_done_ >= kCapacity)
+    throw DeviceError(std::to_string(kCapacity) +
+                      " submissions are in flight; wait for one of them first");
+  check_replay(replay, limits_, memory_of);
+  for (const Update& update : replay.updates)
+    if (update.destination.offset % kWord != 0 || update.bytes.size() % kWord != 0)
+      throw ArgumentError("an update of " + std::to_string(update.bytes.size()) +
+                          " bytes at byte " + std::to_string(update.destination.offset) +
+                          " is not one of whole words");
+}
+
+void Submissions::stage_bytes(Submission& entry, const Buffer& destination, uint64_t offset,
+                              std::span<const std::byte> bytes) {
+  if (bytes.empty()) return;
+  std::memcpy(staging_.contents() + staged_end_, bytes.data(), bytes.size());
+  entry.copies.push_back({staged_end_, destination, offset, bytes.size()});
+  staged_end_ += aligned(bytes.size());
+}
+
+Submission& Submissions::stage(const Replay& replay) {
+  check(replay);
+  const Ticket ticket = n_submitted_ + 1;
+  Submission& entry = entries_[ticket % kCapacity];
+  entry.steps = replay.steps;
+  entry.outcome = {};
+  entry.passes.assign(replay.passes.begin(), replay.passes.end());
+  entry.copies.clear();
+  staged_end_ = ticket % kCapacity * entry_bytes_;
+  // In the order of the contract: what is updated and part of the rows' memory is overwritten.
+  for (const Update& update : replay.updates)
+    stage_bytes(entry, update.destination.buffer, update.destination.offset, update.bytes);
+  if (entry.passes.empty()) return entry;
+  const StepMemory& memory = memory_of(entry.passes.front().program);
+  stage_bytes(entry, memory.rows, 0, std::as_bytes(replay.rows));
+  stage_bytes(entry, memory.spans, 0, std::as_bytes(replay.spans));
+  for (uint32_t i = 0; i < entry.passes.size(); ++i) {
+    const Pass& pass = entry.passes[i];
+    const std::array<PassRange, 2> both{
+        {{pass.first_row, pass.n_rows, pass.first_span, pass.n_spans},
+         {pass.first_head_row, pass.n_head_rows, pass.first_span, pass.n_spans}}};
+    stage_bytes(entry, ranges_.block(), i * sizeof(both), std::as_bytes(std::span(both)));
+  }
+  return entry;
+}
+
+const Submission& Submissions::at(Ticket ticket) const {
+  check_ticket(ticket, n_submitted_, kCapacity);
+  return entries_[ticket % kCapacity];
+}
+
+bool Submissions::uses(const Buffer& buffer) const {
+  for (Ticket ticket = n_done_ + 1; ticket <= n_submitted_; ++ticket) {
+    const Submission& entry = entries_[ticket % kCapacity];
+    for (const Pass& pass : entry.passes)
+      if (program_of(pass.program).uses(buffer.handle)) return true;
+    for (const StagedCopy& copy : entry.copies)
+      if (copy.destination.handle == buffer.handle) return true;
+  }
+  return false;
+}
+
+bool Submissions::uses(const CompiledProgram& program) const {
+  for (Ticket ticket = n_done_ + 1; ticket <= n_submitted_; ++ticket)
+    for (const Pass& pass : entries_[ticket % kCapacity].passes)
+      if (pass.program.handle == &program) return true;
+  return false;
+}
+
+void Submissions::encode_head(MTL::BlitCommandEncoder* encoder,
+                              const Submission& submission) const {
+  for (const StagedCopy& copy : submission.copies) {
+    const Allocation& to = allocation_of(copy.destination);
+    encoder->copyFromBuffer(staging_.buffer(), copy.from, to.buffer, to.offset + copy.offset,
+                            copy.n_bytes);
+  }
+  for_each_program(submission, [&](const CompiledProgram& program) {
+    if (!program.commands.empty())
+      encoder->fillBuffer(program.statuses.buffer(), NS::Range::Make(0, program.status_bytes()), 0);
+  });
+}
+
+void Submissions::encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
+                              Ticket ticket) {
+  for_each_program(submission, [&](const CompiledProgram& program) {
+    if (!program.commands.empty())
+      encoder->copyFromBuffer(program.statuses.buffer(), 0, program.statuses.buffer(),
+                              program.statuses_of(ticket), program.status_bytes());
+  });
+}
+
+void Submissions::collect(Submission& submission, Ticket ticket) {
+  submission.outcome.finished = true;
+  submission.outcome.steps_done = submission.steps;
+  for (const Pass& pass : submission.passes) {
+    const CompiledProgram& program = program_of(pass.program);
+    const std::byte* statuses = program.statuses.contents() + program.statuses_of(ticket);
+    for (size_t i = 0; i < program.commands.size(); ++i) {
+      Status status;
+      std::memcpy(&status, statuses + i * sizeof(Status), sizeof(Status));
+      if (status.code == kStatusOk) continue;
+      submission.outcome.status = status;
+      submission.outcome.label = program.labels[i];
+      return;
+    }
+  }
+}
+
+}  // namespace akunu::metal

@@ -1,0 +1,89 @@
+// The queue of submissions. What the host says about one lies in staging memory of its own from
+// `push` until its outcome is known; the first thing that its command buffer does is to copy it to
+// where kernels read it. So the host never writes what the GPU may be reading.
+#pragma once
+
+#include <Metal/Metal.hpp>
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "core/device.h"
+#include "metal/memory.h"
+#include "metal/program.h"
+
+namespace akunu::metal {
+
+// A copy that the head of a command buffer makes.
+struct StagedCopy {
+  uint64_t from = 0;  // in the staging memory
+  Buffer destination;
+  uint64_t offset = 0;
+  uint64_t n_bytes = 0;
+};
+
+struct Submission {
+  uint32_t steps = 0;
+  std::vector<Pass> passes;
+  std::vector<StagedCopy> copies;
+  NS::SharedPtr<MTL::CommandBuffer> commands;  // until it is done
+  Outcome outcome;
+};
+
+class Submissions {
+ public:
+  explicit Submissions(Memory& memory) : memory_(memory) {}
+
+  // Grows to the larger of the old and the new limits. Nothing may be in flight.
+  void set_limits(const SubmissionLimits& limits);
+
+  // Stages a submission as the next ticket; `commit` makes it count. Throws ArgumentError outside
+  // the limits and DeviceError when the queue is full.
+  Submission& stage(const Replay& replay);
+  Ticket commit() { return ++n_submitted_; }
+
+  bool idle() const { return n_done_ == n_submitted_; }
+  Submission& front() { return entries_[(n_done_ + 1) % kCapacity]; }
+  void finish_front() {
+    front().commands.reset();
+    ++n_done_;
+  }
+  // Throws ArgumentError for a ticket that was never given out or is long forgotten.
+  const Submission& at(Ticket ticket) const;
+  // Whether a submission in flight uses a buffer.
+  bool uses(const Buffer& buffer) const;
+  bool uses(const CompiledProgram& program) const;
+
+  // Tickets in flight are n_done() + 1 .. n_submitted().
+  Ticket n_done() const { return n_done_; }
+  Ticket n_submitted() const { return n_submitted_; }
+
+  // Copies of rows, spans, updates and pass ranges, then statuses are cleared.
+  void encode_head(MTL::BlitCommandEncoder* encoder, const Submission& submission) const;
+  // Statuses are copied to where `collect` reads them.
+  static void encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
+                          Ticket ticket);
+  // The outcome of a submission that is done: the first command in order that recorded a status.
+  static void collect(Submission& submission, Ticket ticket);
+
+  // Two PassRanges per pass of the submission that is running.
+  const MTL::Buffer* ranges() const { return ranges_.buffer(); }
+
+ private:
+  void check(const Replay& replay) const;
+  void stage_bytes(Submission& entry, const Buffer& destination, uint64_t offset,
+                   std::span<const std::byte> bytes);
+
+  Memory& memory_;
+  SubmissionLimits limits_{0, 0, 0, 0};
+  OwnedBlock staging_;  // kCapacity times entry_bytes_
+  OwnedBlock ranges_;
+  uint64_t entry_bytes_ = 0;
+  uint64_t staged_end_ = 0;
+  std::array<Submission, kCapacity>
+      entries_;  // ticket t lies at t % kCapacity; tickets count from 1
+  Ticket n_submitted_ = 0;
+  Ticket n_done_ = 0;
+};
+
+}  // namespace akunu::metal

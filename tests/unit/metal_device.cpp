@@ -1,0 +1,628 @@
+// The Metal device over the emulator, without its kernels: order, submissions in flight, chains,
+// recorded passes, statuses, failures, memory, fork. The same file of the device runs on a Mac.
+#include "metal/metal_device.h"
+
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+
+#include "core/error.h"
+#include "metal/emulator/metal_cpp/settings.h"
+#include "metal/kernel.h"
+#include "metal/memory.h"
+#include "unit/check.h"
+
+// The kernels of the package are not linked here.
+std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&) { return {}; }
+
+namespace akunu::test {
+namespace {
+
+using metal::Grid;
+using metal::Kernel;
+using metal::Scope;
+using std::chrono::milliseconds;
+
+constexpr auto kLong = std::chrono::minutes(1);
+
+bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
+// A variable of the environment, for as long as it lives.
+class Environment {
+ public:
+  Environment(const char* name, const std::string& value) : name_(name) {
+    setenv(name, value.c_str(), 1);
+  }
+  ~Environment() { unsetenv(name_); }
+
+ private:
+  const char* name_;
+};
+
+// Queues stand still for as long as it lives.
+struct ClosedGate {
+  ClosedGate() { metal::emulator::open_gate(false); }
+  ~ClosedGate() { metal::emulator::open_gate(true); }
+};
+
+struct ToyParams {
+  uint32_t n = 1;
+  uint32_t value = 0;
+  uint32_t first = 0;
+  uint32_t wanted = 0;
+};
+
+Grid one_thread_each(const Scope& scope) {
+  const auto n = scope.get<ToyParams>().n;
+  return {.threadgroups = {(n + 31) / 32, 1, 1}, .threads = {32, 1, 1}};
+}
+Grid one_thread(const Scope&) { return {.threads = {1, 1, 1}}; }
+Grid one_group(const Scope&) { return {.threads = {64, 1, 1}, .threadgroup_bytes = {256}}; }
+Grid too_many_threads(const Scope&) { return {.threads = {2048, 1, 1}}; }
+uint64_t toy_workspace(const std::byte* params, uint32_t) {
+  return reinterpret_cast<const ToyParams*>(params)->n * sizeof(uint32_t);
+}
+
+Kernel toy(const char* function, Grid (*grid)(const Scope&) = one_thread_each) {
+  Kernel kernel;
+  kernel.launches.push_back({.function = function, .constants = {}, .grid = grid});
+  return kernel;
+}
+
+Kernel toy_add(bool twice) {
+  Kernel kernel = toy("toy_add");
+  kernel.launches[0].constants = {{1, twice, true}};
+  return kernel;
+}
+
+Kernel toy_through_workspace() {
+  Kernel kernel = toy("toy_scatter");
+  kernel.launches.push_back(toy("toy_gather").launches[0]);
+  kernel.workspace_bytes = toy_workspace;
+  return kernel;
+}
+
+// Another function for one row than for more.
+Kernel toy_by_rows() {
+  Kernel kernel = toy_add(false);
+  kernel.launches[0].max_rows = 1;
+  kernel.launches.push_back(toy_add(true).launches[0]);
+  kernel.launches[1].min_rows = 2;
+  return kernel;
+}
+
+const Kernel kAdd = toy_add(false), kAddTwice = toy_add(true), kSum = toy("toy_sum"),
+             kAppend = toy("toy_append", one_thread), kComplain = toy("toy_complain"),
+             kNote = toy("toy_note", one_thread), kThroughWorkspace = toy_through_workspace(),
+             kTurn = toy("toy_turn", one_group), kStumble = toy("toy_stumble"),
+             kReadWeight = toy("toy_read_weight", one_thread), kByRows = toy_by_rows(),
+             kMissing = toy("toy_missing"), kTooManyThreads = toy("toy_append", too_many_threads);
+
+struct ToyCommand {
+  const Kernel* kernel;
+  ToyParams params;
+  int32_t waits_for = -1;
+  Symbol extent = Symbol::rows;
+  Binding weight = {};
+};
+
+struct ToyMachine {
+  static constexpr uint32_t kRows = 16;
+  static constexpr uint64_t kDataBytes = 1 << 14;
+
+  explicit ToyMachine(const std::string& level = "checked")
+      : device(create_metal_device({.isa = level})),
+        data(device, kDataBytes, "data"),
+        rows(device, kRows * sizeof(Row), "rows"),
+        spans(device, kRows * sizeof(Span), "spans"),
+        pages(device, 64, "pages"),
+        sequences(device, sizeof(SequenceRecord), "sequences"),
+        status(device, sizeof(Status), "status") {
+    device->set_limits(
+        {.max_rows = kRows, .max_updates = 4, .max_update_bytes = 64, .max_passes = 3});
+  }
+
+  Program compile(const std::vector<ToyCommand>& commands) {
+    DispatchTable table;
+    for (const ToyCommand& toy_command : commands) {
+      Command command;
+      command.operation = Operation::add;
+      command.pipeline = {toy_command.kernel};
+      command.extent = {toy_command.extent, 1};
+      command.operands[0] = data.binding();
+      command.operands[1] = toy_command.weight ? toy_command.weight : data.binding();
+      std::memcpy(command.params.data(), &toy_command.params, sizeof(ToyParams));
+      table.labels.push_back("command " + std::to_string(table.commands.size()));
+      table.commands.push_back(command);
+      table.waits_for.push_back(toy_command.waits_for);
+    }
+    return device->compile(std::move(table),
+                           {rows.get(), spans.get(), pages.get(), sequences.get(), status.get()});
+  }
+
+  static Pass pass_over(Program program, uint32_t n_rows = 1) {
+    return {program, 0, n_rows, 0, n_rows, 0, 0};
+  }
+
+  Ticket submit(std::span<const Pass> passes, uint32_t steps = 1,
+                std::span<const Update> updates = {}) {
+    Replay replay;
+    replay.steps = steps;
+    replay.passes = passes;
+    replay.updates = updates;
+    return device->submit(replay);
+  }
+
+  Outcome run(Program program, uint32_t steps = 1, uint32_t n_rows = 1) {
+    const Pass pass = pass_over(program, n_rows);
+    return device->wait(submit(std::span(&pass, 1), steps), kLong);
+  }
+
+  uint32_t* words() const { return reinterpret_cast<uint32_t*>(data.get().contents); }
+
+  std::shared_ptr<Device> device;
+  OwnedBuffer data, rows, spans, pages, sequences, status;
+};
+
+void test_commands_wait_for_what_they_read() {
+  ToyMachine machine;
+  const Program program =
+      machine.compile({{&kAdd, {300, 1}}, {&kSum, {50, 300}, 0}, {&kAddTwice, {300, 1}, 1}});
+  uint32_t wrong = 0;
+  for (uint32_t round = 0; round < 3; ++round) {
+    machine.run(program);
+    for (uint32_t i = 0; i < 50; ++i) wrong += machine.words()[1000 + i] != 300 * (3 * round + 1);
+  }
+  check(wrong == 0, "a command sees what it waits for and nothing of what waits for it");
+}
+
+void test_undeclared_dependencies_are_found() {
+  ToyMachine machine;
+  const Program program = machine.compile({{&kAdd, {300, 1}}, {&kSum, {50, 300}, -1}});
+  const std::string message = message_of<DeviceError>([&] { machine.run(program); });
+  check(contains(message, "command "), "two commands of a stage that share memory: " + message);
+}
+
+void test_launches_of_a_command() {
+  ToyMachine machine;
+  // Both use their workspace in one stage; neither may see the other's.
+  machine.run(
+      machine.compile({{&kThroughWorkspace, {100, 3, 0}}, {&kThroughWorkspace, {90, 7, 200}, -1}}));
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < 100; ++i) wrong += machine.words()[i] != (99 - i) * 3;
+  for (uint32_t i = 0; i < 90; ++i) wrong += machine.words()[200 + i] != (89 - i) * 7;
+  check(wrong == 0, "launches of a command run in order, over a workspace of its own");
+
+  std::fill_n(machine.words(), 64, 0u);
+  const Program by_rows = machine.compile({{&kByRows, {1, 1}}});
+  machine.run(by_rows, 1, 1);
+  check(machine.words()[0] == 1, "one row runs the launch for one row");
+  machine.run(by_rows, 1, 2);
+  check(machine.words()[0] == 3, "two rows run the launch for more");
+
+  for (uint32_t i = 0; i < 64; ++i) machine.words()[i] = i;
+  machine.run(machine.compile({{&kTurn, {}}}));
+  check(machine.words()[0] == 63 && machine.words()[63] == 0, "threadgroup memory is there");
+}
+
+void test_extents() {
+  ToyMachine machine;
+  const Program program = machine.compile(
+      {{&kNote, {1, 0, 0}, -1, Symbol::rows}, {&kNote, {1, 0, 8}, 0, Symbol::head_rows}});
+  const Pass pass{program, 2, 5, 1, 3, 4, 6};
+  machine.device->wait(machine.submit(std::span(&pass, 1)), kLong);
+  constexpr std::array<uint32_t, 13> kExpected{2, 5, 4, 6, 3, 0, 0, 0, 1, 3, 4, 6, 3};
+  check(std::equal(kExpected.begin(), kExpected.end(), machine.words()),
+        "rows, head rows and spans are told, and which operands are bound");
+
+  const Pass no_heads{program, 0, 1, 0, 0, 0, 0};
+  std::fill_n(machine.words(), 16, 77u);
+  machine.device->wait(machine.submit(std::span(&no_heads, 1)), kLong);
+  check(machine.words()[1] == 1 && machine.words()[9] == 77,
+        "a command over no rows is not launched");
+
+  // The same program twice in a submission: each pass has a range of its own.
+  const std::array<Pass, 2> twice{{{program, 0, 1, 0, 1, 0, 0}, {program, 7, 1, 9, 1, 0, 0}}};
+  machine.device->wait(machine.submit(twice), kLong);
+  check(machine.words()[0] == 7 && machine.words()[8] == 9, "the last pass came last");
+  check(machine.device->wait(machine.submit({}, 2), kLong).steps_done == 2,
+        "no passes are nothing to do");
+  check(machine.run(machine.compile({}), 3).steps_done == 3, "and neither are no commands");
+}
+
+void test_submissions_in_flight() {
+  ToyMachine machine;
+  const Program program = machine.compile({{&kAppend, {1, 1}}});
+  const Pass pass = ToyMachine::pass_over(program);
+  Ticket last = 0;
+  {
+    const ClosedGate gate;
+    for (uint32_t i = 0; i < 3; ++i) {
+      std::array<Row, 1> rows{};
+      rows[0].position = 10 * i;
+      uint32_t value = i + 1;
+      const std::array<Update, 1> updates{
+          {{machine.data.binding(), std::as_bytes(std::span(&value, 1))}}};
+      Replay replay;
+      replay.steps = 2;
+      replay.updates = updates;
+      replay.passes = std::span(&pass, 1);
+      if (i != 1) replay.rows = rows;  // the second goes on with the rows that are there
+      last = machine.device->submit(replay);
+      value = 99;  // what was submitted is a copy
+      rows[0].position = 99;
+    }
+    const Outcome none = machine.device->wait(last, milliseconds(20));
+    check(!none.finished, "a time-out comes when the GPU stands still");
+    check(!machine.device->wait(last, milliseconds(0)).finished, "also one of nothing");
+  }
+  const Outcome outcome = machine.device->wait(last, milliseconds::max());
+  check(outcome.finished && outcome.steps_done == 2 && outcome.label.empty(),
+        "the last submission is done");
+  constexpr std::array<uint32_t, 6> kExpected{100, 101, 202, 203, 320, 321};
+  check(machine.words()[100] == 6 &&
+            std::equal(kExpected.begin(), kExpected.end(), machine.words() + 101),
+        "updates, rows and steps of three submissions take effect in order");
+  check(machine.device->wait(last - 1, kLong).steps_done == 2, "an outcome is kept for a while");
+  for (int i = 0; i < 100; ++i)
+    last = machine.submit(std::span(&pass, 1)), machine.device->wait(last, kLong);
+  check(machine.words()[100] == 106, "many submissions reuse the staging memory");
+}
+
+// The list that steps of one row leave, at once or one by one, recorded or not.
+std::vector<uint32_t> list_after(const char* encoding, uint32_t n_submissions, uint32_t steps) {
+  const Environment variable("AKUNU_METAL_ENCODING", encoding);
+  ToyMachine machine;
+  check(contains(machine.device->chip().reason, encoding), "the chip says how steps are encoded");
+  const std::array<Pass, 2> passes{
+      ToyMachine::pass_over(machine.compile(
+          {{&kAppend, {1, 3}}, {&kThroughWorkspace, {64, 2, 200}, -1}, {&kAdd, {1, 1}, 0}})),
+      ToyMachine::pass_over(machine.compile({{&kSum, {3, 50}}, {&kAppend, {1, 1}, 0}}))};
+  Ticket last = 0;
+  for (uint32_t i = 0; i < n_submissions; ++i) last = machine.submit(passes, steps);
+  check(machine.device->wait(last, kLong).finished, "a chain is done");
+  return {machine.words(), machine.words() + ToyMachine::kDataBytes / 4};
+}
+
+void test_chains_and_recordings() {
+  const std::vector<uint32_t> expected = list_after("plain", 8, 1);
+  check(expected[100] == 16 && expected[101] != expected[116], "sixteen entries, not all the same");
+  check(list_after("plain", 1, 8) == expected, "a chain of 8 steps is 8 single steps");
+  check(list_after("indirect", 8, 1) == expected, "a recorded step is the step");
+  check(list_after("indirect", 1, 8) == expected, "so is a chain of recorded steps");
+  check(list_after("indirect", 2, 4) == expected, "and two of them");
+
+  const Environment variable("AKUNU_METAL_ENCODING", "sometimes");
+  check(contains(message_of<ArgumentError>([] { create_metal_device({}); }), "plain or indirect"),
+        "another encoding is refused");
+}
+
+// A larger program makes the workspace grow; what was recorded before must not keep the old one.
+void test_workspace_grows_under_recordings() {
+  ToyMachine machine;
+  const Program small = machine.compile({{&kThroughWorkspace, {10, 1, 0}}});
+  machine.run(small);
+  const Program large = machine.compile({{&kThroughWorkspace, {2000, 1, 0}}});
+  machine.run(large);
+  machine.run(small);
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < 2000; ++i)
+    wrong += machine.words()[i] != 1999 - i + (i < 10 ? 2 * (9 - i) : 0);
+  check(wrong == 0, "both programs count once per run");
+}
+
+void test_status() {
+  ToyMachine machine;
+  const Program program = machine.compile({{&kAdd, {1, 1}},
+                                           {&kComplain, {1, 7, 0, 3}, 0},
+                                           {&kComplain, {64, 8, 0, 3}, 0},
+                                           {&kComplain, {1, 9, 0, 9}, 0}});
+  const Outcome outcome = machine.run(program, 10);
+  check(outcome.finished && outcome.steps_done == 10, "all steps of a submission run");
+  check(outcome.status.code == kStatusNotANumber && outcome.status.row == 7 &&
+            outcome.label == "command 1",
+        "the first command in the order of the table is named");
+  const Outcome next = machine.run(program, 2);
+  check(next.status.code == kStatusOk && next.label.empty(), "the next submission is clean");
+  const Pass pass = ToyMachine::pass_over(program);
+  machine.words()[0] = 2;
+  const Ticket bad = machine.submit(std::span(&pass, 1)),
+               good = machine.submit(std::span(&pass, 1));
+  check(machine.device->wait(good, kLong).label.empty() &&
+            machine.device->wait(bad, kLong).label == "command 1",
+        "each submission in flight has statuses of its own");
+}
+
+void test_failure(const char* encoding, std::string_view label) {
+  const Environment variable("AKUNU_METAL_ENCODING", encoding);
+  ToyMachine machine("plain");
+  const Program program =
+      machine.compile({{&kAdd, {1, 1}}, {&kStumble, {1, 0, 0, 2}, 0}, {&kAdd, {1, 1, 9}, 1}});
+  const Pass pass = ToyMachine::pass_over(program);
+  const Ticket good = machine.submit(std::span(&pass, 1)),
+               bad = machine.submit(std::span(&pass, 1)),
+               behind = machine.submit(std::span(&pass, 1));
+  check(machine.device->wait(good, kLong).finished,
+        "the submission before the failing one is well");
+  const std::string message = message_of<DeviceError>([&] { machine.device->wait(behind, kLong); });
+  check(contains(message, "the GPU failed in " + std::string(label)) &&
+            contains(message, "toy_stumble") && contains(message, "load the model again"),
+        "a failure names the command: " + message);
+  check(bad < behind && contains(message_of<DeviceError>([&] { machine.run(program); }),
+                                 "an earlier command failed"),
+        "and nothing runs after it");
+}
+
+void test_memory() {
+  const Environment memory("AKUNU_METAL_EMULATED_MEMORY", "1000000");
+  const Environment length("AKUNU_METAL_EMULATED_BUFFER_LENGTH", "600000");
+  const auto device = create_metal_device({});
+  check(device->chip().memory_bytes == 1'000'000, "the working set is the memory");
+  const Buffer first = device->allocate(500'000, "first");
+  check(std::all_of(first.contents, first.contents + first.size,
+                    [](std::byte byte) { return byte == std::byte{}; }),
+        "memory is zero");
+  check(device->available_memory() == 500'000, "what is allocated is not available");
+  const std::string full =
+      message_of<OutOfMemoryError>([&] { device->allocate(500'001, "second"); });
+  check(contains(full, "second needs 500001 bytes, 500000 are available of the 1000000"), full);
+  device->release(first);
+  const std::string longer =
+      message_of<OutOfMemoryError>([&] { device->allocate(600'001, "third"); });
+  check(contains(longer, "a buffer of the GPU has 600000 at most"), longer);
+  const Buffer small = device->allocate(0, "nothing");
+  check(small.contents != nullptr && small.size == 0, "nothing is a buffer too");
+  const Buffer again = device->allocate(100, "first");
+  const std::vector<MemoryUse> uses = device->memory_use();
+  check(uses.size() == 1 && uses[0].label == "first" && uses[0].bytes == 100 && !uses[0].mapped,
+        "memory is counted by label");
+  device->release(again);
+  device->release(small);
+}
+
+// Pages with words that say where they are.
+struct Mapping {
+  explicit Mapping(uint64_t n_pages)
+      : page(static_cast<uint64_t>(sysconf(_SC_PAGESIZE))), size(n_pages * page) {
+    void* mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    bytes = {static_cast<std::byte*>(mapped), size};
+    for (uint64_t i = 0; i < size / 4; ++i)
+      reinterpret_cast<uint32_t*>(mapped)[i] = static_cast<uint32_t>(i);
+    mprotect(mapped, size, PROT_READ);
+    owner = std::shared_ptr<const void>(
+        mapped, [n = size](const void* address) { munmap(const_cast<void*>(address), n); });
+  }
+  WeightSource weight(uint64_t first, uint64_t n_bytes) const {
+    return {.name = "w",
+            .bytes = bytes.subspan(first, n_bytes),
+            .format = Format::f32,
+            .rows = 1,
+            .k = n_bytes / 4,
+            .owner = owner,
+            // A file rarely ends where a page does.
+            .mapping = bytes.first(size - 100)};
+  }
+  uint64_t page, size;
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;
+};
+
+const void* buffer_of(const Weight& weight) {
+  return metal::allocation_of(weight.binding.buffer).buffer;
+}
+
+uint64_t bytes_of(const Device& device, std::string_view label, bool mapped) {
+  for (const MemoryUse& use : device.memory_use())
+    if (use.label == label && use.mapped == mapped) return use.bytes;
+  return 0;
+}
+
+void test_import() {
+  ToyMachine machine;
+  Device& device = *machine.device;
+  auto mapping = std::make_unique<Mapping>(4);
+  const Weight first = device.import_weight(mapping->weight(64, 400)),
+               second = device.import_weight(mapping->weight(2 * mapping->page + 16, 1200)),
+               odd = device.import_weight(mapping->weight(2 * mapping->page + 8, 1200));
+  const std::byte* begin = mapping->bytes.data();
+  check(first.binding.buffer.contents == begin + 64, "a weight stays where the file is mapped");
+  check(buffer_of(first) == buffer_of(second), "weights of a mapping share a buffer");
+  check(buffer_of(odd) != buffer_of(first) &&
+            odd.binding.buffer.contents != begin + 2 * mapping->page + 8,
+        "a weight at an odd place is copied");
+  check(bytes_of(device, "weights", true) == 1600 &&
+            bytes_of(device, "weights (copied)", false) == 1200,
+        "and both are counted");
+  const uint32_t page_words = static_cast<uint32_t>(mapping->page / 4);
+  mapping.reset();  // the device keeps the mapping
+  const auto word_of = [&](const Weight& weight, uint32_t index) {
+    const Program program =
+        machine.compile({{&kReadWeight, {1, 0, index}, -1, Symbol::rows, weight.binding}});
+    machine.run(program);
+    machine.device->release_program(program);
+    return machine.words()[0];
+  };
+  check(word_of(first, 5) == 16 + 5 && word_of(second, 7) == 2 * page_words + 4 + 7 &&
+            word_of(odd, 9) == 2 * page_words + 2 + 9,
+        "kernels read all of them");
+  std::array<std::byte, 4> out{};
+  device.read(first.binding, out);
+  check(std::to_integer<uint32_t>(out[0]) == 16, "and so does the host");
+  check(contains(message_of<ArgumentError>([&] { device.write(first.binding, out); }),
+                 "cannot be written"),
+        "which cannot write one");
+  std::weak_ptr<const void> owner;
+  {
+    Mapping other(1);
+    owner = other.owner;
+    const Weight weight = device.import_weight(other.weight(0, 64));
+    device.release_weight(weight);
+  }
+  check(owner.expired(), "a mapping ends with its last weight");
+  for (const Weight& weight : {first, second, odd}) device.release_weight(weight);
+  check(bytes_of(device, "weights", true) == 0, "released weights are not counted");
+
+  WeightSource loose = Mapping(1).weight(0, 64);
+  const std::vector<uint32_t> words(16, 5);
+  loose.bytes = std::as_bytes(std::span(words));
+  loose.mapping = {};
+  const Weight copied = device.import_weight(loose);
+  check(copied.binding.buffer.contents != loose.bytes.data(), "what is not mapped is copied");
+  device.release_weight(copied);
+  loose.k = 3;
+  check(contains(message_of<ArgumentError>([&] { device.import_weight(loose); }), "expected rows"),
+        "bytes must be what the format says");
+}
+
+// A file longer than a buffer may be.
+void test_views() {
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const Environment length("AKUNU_METAL_EMULATED_BUFFER_LENGTH", std::to_string(8 * page + 1000));
+  ToyMachine machine;
+  const Mapping mapping(20);
+  Device& device = *machine.device;
+  const uint64_t piece = 3 * page + 64;
+  std::vector<Weight> weights;
+  for (uint64_t at = 0; at + piece <= mapping.size; at += piece)
+    weights.push_back(device.import_weight(mapping.weight(at, piece)));
+  check(weights.size() == 6 && bytes_of(device, "weights", true) == 6 * piece,
+        "weights of a long file stay in it");
+  std::vector<const void*> buffers;
+  for (const Weight& weight : weights)
+    if (std::find(buffers.begin(), buffers.end(), buffer_of(weight)) == buffers.end())
+      buffers.push_back(buffer_of(weight));
+  check(buffers.size() == 3, "two of them fit into each of three views");
+  uint32_t wrong = 0;
+  for (uint32_t i = 0; i < weights.size(); ++i) {
+    machine.run(
+        machine.compile({{&kReadWeight, {1, 0, 100}, -1, Symbol::rows, weights[i].binding}}));
+    wrong += machine.words()[0] != i * piece / 4 + 100;
+  }
+  check(wrong == 0, "kernels read through every view");
+  const Weight whole = device.import_weight(mapping.weight(16, 4 * page));
+  device.release_weight(whole);
+  const std::string message =
+      message_of<OutOfMemoryError>([&] { device.import_weight(mapping.weight(0, 9 * page)); });
+  check(contains(message, "a buffer of the GPU has"), "a weight longer than a buffer: " + message);
+  for (const Weight& weight : weights) device.release_weight(weight);
+}
+
+void test_mistakes_are_named() {
+  ToyMachine machine;
+  Device& device = *machine.device;
+  const auto argument_error = [](auto&& run, std::string_view part) {
+    const std::string message = message_of<ArgumentError>(run);
+    check(contains(message, part), "\"" + message + "\" says: " + std::string(part));
+  };
+  const auto device_error = [](auto&& run, std::string_view part) {
+    const std::string message = message_of<DeviceError>(run);
+    check(contains(message, part), "\"" + message + "\" says: " + std::string(part));
+  };
+  const Pass pass = ToyMachine::pass_over(machine.compile({{&kAdd, {1, 1}}}));
+  const std::array<Pass, 1> passes{pass};
+  argument_error([&] { machine.submit(std::vector<Pass>(4, pass)); }, "4 passes, the limit is 3");
+  std::vector<Row> rows(17);
+  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "17 rows, the limit is 16");
+  const std::array<std::byte, 80> bytes{};
+  const Update odd{machine.data.binding(2), std::span(bytes).first(4)};
+  argument_error([&] { machine.submit(passes, 1, std::span(&odd, 1)); }, "whole words");
+  argument_error([&] { device.wait(1, kLong); }, "never given out");
+  argument_error([&] { machine.compile({{&kAdd, {1}, 0}}); }, "not an earlier one");
+  argument_error([&] { machine.compile({{nullptr, {1}, -1}}); }, "no pipeline");
+  const std::string missing =
+      message_of<UnsupportedModelError>([&] { machine.compile({{&kMissing, {1}, -1}}); });
+  check(contains(missing, "toy_missing"), missing);
+  device_error([&] { machine.run(machine.compile({{&kTooManyThreads, {1}, -1}})); },
+               "2048 threads per threadgroup; this GPU can run it with 1024");
+  check(machine.run(pass.program).finished, "a submission that was refused leaves nothing behind");
+
+  Ticket ticket = 0;
+  for (int i = 0; i < 8; ++i) ticket = machine.submit(passes);
+  device_error([&] { machine.submit(passes); }, "8 submissions are in flight");
+  device_error([&] { device.write(machine.data.binding(), bytes); }, "in flight");
+  std::array<std::byte, 8> out{};
+  device_error([&] { device.read(machine.data.binding(), out); }, "in flight");
+  device.wait(ticket, kLong);
+  device.write(machine.data.binding(), bytes);
+  argument_error([] { create_metal_device({.isa = "avx2"}); }, "not one of plain, checked");
+}
+
+void test_profile() {
+  ToyMachine machine;
+  const Pass pass =
+      ToyMachine::pass_over(machine.compile({{&kAppend, {1, 1}}, {&kAdd, {1, 1}, 0}}));
+  Replay replay;
+  replay.steps = 2;
+  replay.passes = std::span(&pass, 1);
+  const std::vector<metal::CommandTime> times = metal::profile(*machine.device, replay);
+  check(times.size() == 4 && times[0].label == "command 0" && times[3].label == "command 1" &&
+            times[3].step == 1,
+        "each command of each step is timed");
+  check(std::all_of(times.begin(), times.end(), [](const auto& time) { return time.seconds > 0; }),
+        "and took some time");
+  check(machine.words()[100] == 2 && machine.words()[0] == 2, "and ran once");
+  machine.run(pass.program);
+  check(machine.words()[100] == 3, "submissions go on after it");
+}
+
+template <class Run>
+bool refuses(Run&& run) {
+  return contains(message_of<DeviceError>(run),
+                  "forked after the model was loaded; load it again in the child");
+}
+
+void test_fork() {
+  auto machine = std::make_unique<ToyMachine>();
+  const Program program = machine->compile({{&kAdd, {1, 1}}});
+  machine->run(program);
+  const Pass pass = ToyMachine::pass_over(program);
+  const Ticket ticket = machine->submit(std::span(&pass, 1));
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // a child that hangs is a failure
+    Device& device = *machine->device;
+    int failures = !refuses([&] { device.wait(ticket, kLong); });
+    failures += !refuses([&] { device.submit({}); });
+    failures += !refuses([&] { device.allocate(16, "x"); });
+    failures += !refuses([&] { device.compile({}, {}); });
+    failures += !refuses([&] { device.set_limits({}); });
+    machine.reset();  // the buffers, then the device
+    _exit(failures);
+  }
+  int state = 0;
+  waitpid(child, &state, 0);
+  check(WIFEXITED(state) && WEXITSTATUS(state) == 0, "a forked child is refused and ends");
+  check(machine->device->wait(ticket, kLong).finished, "the parent goes on");
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main() {
+  using namespace akunu::test;
+  test_fork();
+  test_commands_wait_for_what_they_read();
+  test_undeclared_dependencies_are_found();
+  test_launches_of_a_command();
+  test_extents();
+  test_submissions_in_flight();
+  test_chains_and_recordings();
+  test_workspace_grows_under_recordings();
+  test_status();
+  test_failure("plain", "command 1");
+  test_failure("indirect", "steps");
+  test_memory();
+  test_import();
+  test_views();
+  test_mistakes_are_named();
+  test_profile();
+  return summary();
+}
