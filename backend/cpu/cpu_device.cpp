@@ -84,6 +84,8 @@ class CpuDevice final : public Device {
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
     check_copy("write", destination, bytes.size());
+    if (in_flight(destination.buffer))
+      throw DeviceError("write of a buffer that a submission in flight uses; wait for it first");
     if (static_cast<const Allocation*>(destination.buffer.handle)->mapped)
       throw ArgumentError("a mapped weight cannot be written");
     if (!bytes.empty())
@@ -207,6 +209,28 @@ class CpuDevice final : public Device {
     return wanted.outcome;
   }
 
+  std::vector<CommandTime> profile(const Replay& replay) override {
+    refuse_in_child();
+    if (!submissions_.idle())
+      throw DeviceError("a profile needs the device alone; wait for what is in flight first");
+    submissions_.push(replay);
+    Submission& submission = submissions_.front();
+    begin(submission);
+    plan_.lay_out(submission.passes, chip_.workers, true);
+    plan_.rewind();
+    std::vector<CommandTime> times;
+    const std::span<const uint32_t> widths = plan_.widths();
+    for (uint32_t stage = 0; stage < widths.size(); ++stage) {
+      const Clock::time_point start = Clock::now();
+      run_stages(stage, widths.subspan(stage, 1));
+      const std::chrono::duration<double> seconds = Clock::now() - start;
+      const PlannedCommand& command = plan_.last_of(stage);
+      times.push_back({command.program->labels[command.index], seconds.count()});
+    }
+    submissions_.finish_front();
+    return times;
+  }
+
  private:
   bool forked() const { return getpid() != pid_; }
 
@@ -238,13 +262,6 @@ class CpuDevice final : public Device {
     if (found == allocations_.end()) return;
     ledger_.remove(found->second->label, found->second->mapped, found->second->counted_bytes);
     allocations_.erase(found);
-  }
-
-  void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) const {
-    akunu::check_copy(verb, binding, bytes);
-    if (in_flight(binding.buffer))
-      throw DeviceError(std::string(verb) +
-                        " of a buffer that a submission in flight uses; wait for it first");
   }
 
   bool in_flight(const Buffer& buffer) const {
@@ -312,12 +329,21 @@ class CpuDevice final : public Device {
 
   void run_planned() {
     plan_.rewind();
+    run_stages(0, plan_.widths());
+  }
+
+  void run_stages(uint32_t first, std::span<const uint32_t> widths) {
+    struct Context {
+      CpuDevice& device;
+      uint32_t first;
+    } context{*this, first};
     pool_->run(
-        [](void* context, uint32_t worker, uint32_t stage) {
-          auto& device = *static_cast<CpuDevice*>(context);
-          device.plan_.run_stage(stage, device.scratch_.data() + worker * device.scratch_bytes_);
+        [](void* pointer, uint32_t worker, uint32_t stage) {
+          const auto& [device, first_stage] = *static_cast<Context*>(pointer);
+          device.plan_.run_stage(first_stage + stage,
+                                 device.scratch_.data() + worker * device.scratch_bytes_);
         },
-        this, plan_.widths());
+        &context, widths);
   }
 
   // The first in the order of commands, so that it is the same whoever came first.

@@ -95,7 +95,7 @@ void StepPlan::reserve(size_t n_commands) {
   n_commands_ = n_stages_ = 0;  // what is under way is laid out anew
 }
 
-void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers) {
+void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart) {
   n_commands_ = n_stages_ = 0;
   const uint64_t portions = n_workers == 1 ? 1 : n_workers * kPortionsPerWorker;
   for (const Pass& pass : passes) {
@@ -108,7 +108,7 @@ void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers) {
       planned.index = i;
       planned.status = {};
       // Passes share scratch memory, so each begins a stage.
-      const bool new_stage = i == 0 || program.commands[i].waits_for >= first_of_stage;
+      const bool new_stage = apart || i == 0 || program.commands[i].waits_for >= first_of_stage;
       if (new_stage) first_of_stage = static_cast<int32_t>(i);
       const Call call = make_call(planned);
       planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);

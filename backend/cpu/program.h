@@ -63,7 +63,8 @@ class StepPlan {
   void reserve(size_t n_commands);
 
   // Lays out the passes' commands and counts their slices; rows and spans must be in place.
-  void lay_out(std::span<const Pass> passes, uint32_t n_workers);
+  // `apart`: every command is a stage of its own.
+  void lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart = false);
   // Before each run of the plan.
   void rewind();
   // The part of one worker in a stage: takes slices until all of them are taken.
@@ -74,6 +75,8 @@ class StepPlan {
   }
   // How many workers can share each stage: as many as it has portions.
   std::span<const uint32_t> widths() const { return std::span(widths_).first(n_stages_); }
+  // The last command of a stage: the only one with slices where they were laid out apart.
+  const PlannedCommand& last_of(uint32_t stage) const { return commands_[stage_ends_[stage] - 1]; }
 
  private:
   void add_to_stage(const PlannedCommand& planned, bool new_stage);

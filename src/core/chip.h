@@ -16,6 +16,7 @@ struct ChipConfig {
   uint32_t max_mixed_rows = 64;    // of them beside rows that are generating, which wait for them
   uint32_t max_head_rows = 32;     // rows of a prompt with logits in one step
   uint32_t chain_steps = 1;        // steps per submission when nothing else waits
+  uint32_t submissions_ahead = 0;  // made while another is running, when nothing else waits
 };
 
 }  // namespace akunu

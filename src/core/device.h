@@ -135,6 +135,12 @@ struct Outcome {
   std::string_view label;  // of the command that recorded it; empty when all is well
 };
 
+// How long one command of a replay took with nothing beside it.
+struct CommandTime {
+  std::string_view label;
+  double seconds = 0;
+};
+
 struct MemoryUse {
   std::string label;
   uint64_t bytes = 0;
@@ -166,7 +172,8 @@ class Device {
   // Totals per label, mapped weights included.
   virtual std::vector<MemoryUse> memory_use() const = 0;
 
-  // Copies between the host and a buffer that no submission in flight touches.
+  // Copies to a buffer that no submission in flight touches, and from bytes that none of them
+  // writes: the log of a sequence may be read up to where the last finished submission came.
   virtual void write(const Binding& destination, std::span<const std::byte> bytes) = 0;
   virtual void read(const Binding& source, std::span<std::byte> bytes) const = 0;
 
@@ -190,6 +197,11 @@ class Device {
   // Waits for a ticket (and all before it). Throws DeviceError when the device itself failed, or
   // after a fork; what kernels recorded is in the outcome.
   virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
+
+  // Runs a replay of one step command after command, each timed alone; in order, without commands
+  // that had nothing to do. Throws as submit and wait, and DeviceError while a submission is in
+  // flight.
+  virtual std::vector<CommandTime> profile(const Replay& replay) = 0;
 
  protected:
   Device() = default;

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kGroupWeight = 1;
 constexpr size_t kGroupBias = 4;
 constexpr size_t kGroupOut = 7;
+constexpr size_t kGroupNorm = 10;  // norm_matmul_group only
 
 // matmul x 2 or 3 of one activation -> matmul_group
 bool merge_matmuls(std::span<const Node> sequence, Node& fused, std::vector<ValueId>&) {
@@ -106,6 +107,83 @@ bool merge_norm_rope_kv_write(std::span<const Node> sequence, Node& fused,
   return true;
 }
 
+// rms_norm, matmul of what it makes -> norm_matmul_group of one
+bool merge_norm_matmul(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+  const Node& norm = sequence[0];
+  const Node& matmul = sequence[1];
+  if (matmul.operands[0] != norm.operands[2]) return false;
+  const auto params = matmul.get<MatmulParams>();
+  fused.operands[0] = norm.operands[0];
+  fused.operands[kGroupWeight] = matmul.operands[1];
+  fused.operands[kGroupOut] = matmul.operands[2];
+  fused.operands[kGroupNorm] = norm.operands[1];
+  fused.set(
+      NormMatmulGroupParams{params.k, {params.n, 0, 0}, norm.get<NormParams>().epsilon, {0, 0, 0}});
+  dropped.push_back(norm.operands[2]);
+  return true;
+}
+
+// rms_norm, matmul_group of what it makes -> norm_matmul_group
+bool merge_norm_group(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+  const Node& norm = sequence[0];
+  const Node& group = sequence[1];
+  if (group.operands[0] != norm.operands[2]) return false;
+  const auto params = group.get<MatmulGroupParams>();
+  fused.operands = group.operands;
+  fused.operands[0] = norm.operands[0];
+  fused.operands[kGroupNorm] = norm.operands[1];
+  fused.set(NormMatmulGroupParams{params.k,
+                                  {params.n[0], params.n[1], params.n[2]},
+                                  norm.get<NormParams>().epsilon,
+                                  {0, 0, 0}});
+  dropped.push_back(norm.operands[2]);
+  return true;
+}
+
+// norm_matmul_group of gate and up, their gated_activation -> norm_gated_matmul
+bool merge_norm_gated(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+  const Node& group = sequence[0];
+  const Node& gated = sequence[1];
+  const auto params = group.get<NormMatmulGroupParams>();
+  const auto activation = gated.get<GatedActivationParams>();
+  for (size_t i = 0; i < kMaxGroup; ++i)
+    if (group.operands[kGroupBias + i] != kNoValue || (params.n[i] == 0) != (i == 2)) return false;
+  if (gated.operands[0] != group.operands[kGroupOut] ||
+      gated.operands[1] != group.operands[kGroupOut + 1] || params.n[0] != params.n[1] ||
+      params.n[0] != activation.n)
+    return false;
+  fused.operands[0] = group.operands[0];
+  fused.operands[1] = group.operands[kGroupWeight];
+  fused.operands[2] = group.operands[kGroupWeight + 1];
+  fused.operands[3] = group.operands[kGroupNorm];
+  fused.operands[4] = gated.operands[2];
+  fused.set(NormGatedMatmulParams{params.k, params.n[0], activation.activation, params.epsilon});
+  dropped.push_back(gated.operands[0]);
+  dropped.push_back(gated.operands[1]);
+  return true;
+}
+
+// rope_kv_write or norm_rope_kv_write, attention of that query to those pools -> rope_attention
+bool merge_rope_attention(std::span<const Node> sequence, Node& fused,
+                          std::vector<ValueId>& dropped) {
+  const Node& write = sequence[0];
+  const Node& attention = sequence[1];
+  const auto rope = write.get<RopeKvWriteParams>();
+  const auto params = attention.get<AttentionParams>();
+  if (attention.operands[0] != write.operands[0] || attention.operands[1] != write.operands[4] ||
+      attention.operands[2] != write.operands[5] || rope.n_heads != params.n_heads ||
+      rope.n_kv_heads != params.n_kv_heads || rope.head_dim != params.head_dim ||
+      rope.page_table_base != params.page_table_base)
+    return false;
+  fused.operands = write.operands;
+  fused.operands[8] = attention.operands[3];
+  fused.set(RopeAttentionParams{rope.n_heads, rope.n_kv_heads, rope.head_dim, rope.n_pairs,
+                                rope.style, params.window, params.scale, params.soft_cap,
+                                params.page_table_stride, params.page_table_base, rope.epsilon, 0});
+  dropped.push_back(write.operands[0]);
+  return true;
+}
+
 // Whether `value` is read at or after nodes[from], or in a later program, before it is written
 // anew.
 bool is_read(ValueId value, const std::vector<const std::vector<Node>*>& programs, size_t program,
@@ -158,6 +236,12 @@ std::span<const FusionRule> fusion_rules() {
       {matmul_group, {matmul, matmul}, merge_matmuls},
       {matmul_group, {matmul_group, add_bias}, merge_bias},
       {matmul_add, {matmul, add}, merge_matmul_add},
+      {norm_matmul_group, {rms_norm, matmul_group}, merge_norm_group},
+      {norm_matmul_group, {rms_norm, matmul}, merge_norm_matmul},
+      {norm_matmul_group, {norm_matmul_group, add_bias}, merge_bias},
+      {norm_gated_matmul, {norm_matmul_group, gated_activation}, merge_norm_gated},
+      {rope_attention, {rope_kv_write, attention}, merge_rope_attention},
+      {rope_attention, {norm_rope_kv_write, attention}, merge_rope_attention},
   };
   return rules;
 }
@@ -184,36 +268,48 @@ KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
   return request;
 }
 
+namespace {
+
+// Takes `rule` at nodes[at] if everything that it asks for is there.
+bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
+           const std::vector<const std::vector<Node>*>& programs, size_t program,
+           const Forward& forward, const Device& device, RowClass row_class) {
+  const size_t length = rule.sequence.size();
+  if (at + length > nodes.size()) return false;
+  const std::span<const Node> sequence(&nodes[at], length);
+  for (size_t i = 0; i < length; ++i)
+    if (sequence[i].operation != rule.sequence[i]) return false;
+  if (!same_extent(sequence)) return false;
+  Node fused;
+  fused.operation = rule.fused;
+  fused.extent = sequence[0].extent;
+  std::vector<ValueId> dropped;
+  if (!rule.merge(sequence, fused, dropped)) return false;
+  for (const ValueId value : dropped)
+    if (is_read(value, programs, program, at + length)) return false;
+  if (!device.find_kernel(kernel_request(fused, forward.values, row_class))) return false;
+  fused.label = joined_label(sequence);
+  nodes[at] = std::move(fused);
+  nodes.erase(nodes.begin() + static_cast<ptrdiff_t>(at) + 1,
+              nodes.begin() + static_cast<ptrdiff_t>(at + length));
+  return true;
+}
+
+}  // namespace
+
 void fuse(Forward& forward, const Device& device, RowClass row_class) {
   const std::vector<const std::vector<Node>*> programs{&forward.body, &forward.logits,
                                                        &forward.choose};
   std::vector<Node>* const mutable_programs[] = {&forward.body, &forward.logits, &forward.choose};
   for (size_t program = 0; program < programs.size(); ++program) {
     std::vector<Node>& nodes = *mutable_programs[program];
-    for (size_t at = 0; at < nodes.size();) {
-      const bool taken =
-          std::any_of(fusion_rules().begin(), fusion_rules().end(), [&](const FusionRule& rule) {
-            const size_t length = rule.sequence.size();
-            if (at + length > nodes.size()) return false;
-            const std::span<const Node> sequence(&nodes[at], length);
-            for (size_t i = 0; i < length; ++i)
-              if (sequence[i].operation != rule.sequence[i]) return false;
-            if (!same_extent(sequence)) return false;
-            Node fused;
-            fused.operation = rule.fused;
-            fused.extent = sequence[0].extent;
-            std::vector<ValueId> dropped;
-            if (!rule.merge(sequence, fused, dropped)) return false;
-            for (const ValueId value : dropped)
-              if (is_read(value, programs, program, at + length)) return false;
-            if (!device.find_kernel(kernel_request(fused, forward.values, row_class))) return false;
-            fused.label = joined_label(sequence);
-            nodes[at] = std::move(fused);
-            nodes.erase(nodes.begin() + static_cast<ptrdiff_t>(at) + 1,
-                        nodes.begin() + static_cast<ptrdiff_t>(at + length));
-            return true;
-          });
-      if (!taken) ++at;  // a fused node may begin another sequence: look at the same place again
+    // A fused node may begin another sequence, or end one that began before it.
+    for (bool changed = true; changed;) {
+      changed = false;
+      for (size_t at = 0; at < nodes.size(); ++at)
+        for (const FusionRule& rule : fusion_rules())
+          while (apply(rule, nodes, at, programs, program, forward, device, row_class))
+            changed = true;
     }
   }
 }

@@ -157,16 +157,16 @@ struct AdvanceParams {
 // Where position `position` of a sequence lies: the page's number in the pool. `pages` points to the
 // whole page table, pages[group][sequence][n], wherever it lies.
 template <class Pages>
-inline uint32_t page_of(Pages pages, uint32_t page_table_base, uint32_t page_table_stride,
-                        uint32_t sequence, uint32_t position) {
+static inline uint32_t page_of(Pages pages, uint32_t page_table_base, uint32_t page_table_stride,
+                               uint32_t sequence, uint32_t position) {
   return pages[static_cast<uint64_t>(page_table_base) +
                static_cast<uint64_t>(sequence) * page_table_stride + position / kPagePositions];
 }
 
 // Offset in elements of (page, kv head, position in the page) in a layer's K or V pool, which is
 // laid out [page][kv_head][kPagePositions][head_dim].
-inline uint64_t kv_offset(uint32_t page, uint32_t n_kv_heads, uint32_t kv_head,
-                          uint32_t position_in_page, uint32_t head_dim) {
+static inline uint64_t kv_offset(uint32_t page, uint32_t n_kv_heads, uint32_t kv_head,
+                                 uint32_t position_in_page, uint32_t head_dim) {
   return ((static_cast<uint64_t>(page) * n_kv_heads + kv_head) * kPagePositions +
           position_in_page) *
          head_dim;

@@ -22,7 +22,8 @@ namespace akunu {
 AKUNU_CONSTANT uint32_t kNone = 0xffffffffu;
 
 // Flags of a row.
-AKUNU_CONSTANT uint32_t kRowActive = 1u << 0;   // cleared: the row writes nothing that outlives the step
+AKUNU_CONSTANT uint32_t kRowActive =
+    1u << 0;  // cleared: the row writes nothing that outlives the step
 AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
 AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
 AKUNU_CONSTANT uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)

@@ -171,9 +171,13 @@ void Scheduler::cut(const std::shared_ptr<Generation>& generation, uint32_t n_to
 void Scheduler::run() {
   while (wait_for_work()) {
     try {
-      apply_cuts();
-      drop_cancelled();
-      admit();
+      if (!ahead_ || is_disturbed()) {
+        // Who comes, leaves or is cut changes what a submission in flight still works on.
+        if (ahead_) finish(*std::exchange(ahead_, std::nullopt));
+        apply_cuts();
+        drop_cancelled();
+        admit();
+      }
       if (!active_.empty()) generate_step();
       if (active_logits_) logits_step();
     } catch (...) {
@@ -192,7 +196,20 @@ bool Scheduler::wait_for_work() {
   return !stopping_;
 }
 
+bool Scheduler::is_disturbed() {
+  const std::lock_guard lock(mutex_);
+  return !queue_.empty() || !logits_queue_.empty() || !cuts_.empty() || active_logits_ ||
+         std::ranges::any_of(
+             active_, [](const Active& active) { return active.generation->is_cancelled(); });
+}
+
 void Scheduler::fail_everything(std::exception_ptr error) {
+  if (ahead_) {
+    try {
+      await(std::exchange(ahead_, std::nullopt)->ticket);
+    } catch (...) {  // of what is lost anyway
+    }
+  }
   for (Active& active : active_) {
     active.generation->fail(error);
     cache_.discard(active.sequence);  // what a failed step left in it, nobody knows
@@ -316,7 +333,8 @@ bool Scheduler::has_prompt_left(const Active& active) const {
 // Takes the pages that the next submission needs. Older generations come first: for them, younger
 // ones step back. The oldest never does, unless it is for logits, which end by themselves.
 void Scheduler::grow() {
-  const uint32_t most_steps = std::max(1u, model_.device().chip().chain_steps);
+  const ChipConfig& chip = model_.device().chip();
+  const uint32_t most_steps = std::max(1u, chip.chain_steps * (1 + chip.submissions_ahead));
   for (size_t i = 0; i < active_.size(); ++i) {
     if (has_prompt_left(active_[i])) continue;
     const Sequence& sequence = model_.sequences()[active_[i].sequence];
@@ -410,20 +428,51 @@ void Scheduler::await(Ticket ticket) {
 }
 
 void Scheduler::generate_step() {
-  grow();
-  if (active_.empty()) return;
-  if (recompose_) compose();
+  if (!ahead_) {
+    grow();
+    if (active_.empty()) return;
+    if (recompose_) compose();
+  }
+  const Chunk chunk = ahead_ ? *std::exchange(ahead_, std::nullopt) : submit();
+  if (can_go_ahead(chunk)) ahead_ = submit();
+  finish(chunk);
+  if (active_.empty() && ahead_) finish(*std::exchange(ahead_, std::nullopt));
+}
+
+Scheduler::Chunk Scheduler::submit() {
   // Prompt rows move on by more than one position, and whoever waits to come in waits for this.
-  const bool pure = step_.n_generated() > 0 && step_.n_generated() == step_.n_rows();
-  const uint32_t steps = pure && !someone_waits_ ? model_.device().chip().chain_steps : 1;
-  await(step_.submit(model_.device(), steps, true, !recompose_));
-  // The same rows go on unless a prompt was among them or somebody came or left.
-  recompose_ = !pure;
+  Chunk chunk;
+  chunk.is_chain = step_.n_generated() > 0 && step_.n_generated() == step_.n_rows();
+  chunk.steps = chunk.is_chain && !someone_waits_ ? model_.device().chip().chain_steps : 1;
+  chunk.ticket = step_.submit(model_.device(), chunk.steps, true, !recompose_);
+  // The same rows go on unless a prompt was among them or somebody comes or leaves.
+  recompose_ = !chunk.is_chain;
+  return chunk;
+}
+
+// Whether the rows of a chunk may go on before the host has seen what it chose: a row that ends in
+// between switches itself off. The device must know every page that they can come to need.
+bool Scheduler::can_go_ahead(const Chunk& chunk) const {
+  const ChipConfig& chip = model_.device().chip();
+  if (chip.submissions_ahead == 0 || !chunk.is_chain || someone_waits_ || recompose_) return false;
+  bool someone_goes_on = false;
+  for (const Active& active : active_) {
+    const Sequence& sequence = model_.sequences()[active.sequence];
+    const uint32_t most = most_positions(*active.generation);
+    someone_goes_on |= sequence.n_done + chunk.steps < most;
+    const uint32_t n_positions = std::min(sequence.n_done + chunk.steps + chip.chain_steps, most);
+    if (active.n_pages_known < pages_for(n_positions)) return false;
+  }
+  return someone_goes_on;
+}
+
+void Scheduler::finish(const Chunk& chunk) {
+  await(chunk.ticket);
   std::erase_if(active_, [&](Active& active) {
     Sequence& sequence = model_.sequences()[active.sequence];
     active.generation->set_prompt_tokens_done(sequence.n_done);
     if (active.row == kNone) return false;
-    for (uint32_t step = 0; step < steps; ++step) {
+    for (uint32_t step = 0; step < chunk.steps; ++step) {
       sequence.n_done += active.is_generating;
       if (take_token(active)) continue;
       cache_.end(active.sequence, kNone);

@@ -10,6 +10,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -66,6 +67,12 @@ class Scheduler {
     bool is_known = false;
     size_t chunk = 0;
   };
+  // What one submission runs for those that generate.
+  struct Chunk {
+    Ticket ticket = 0;
+    uint32_t steps = 0;
+    bool is_chain = false;  // its rows move on by themselves, step after step
+  };
   struct Cut {
     std::shared_ptr<Generation> generation;
     uint32_t n_tokens = 0;
@@ -88,7 +95,11 @@ class Scheduler {
   void send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record);
   void send_new_pages(Active& active);
   void compose();
+  bool is_disturbed();  // somebody comes, leaves or is cut
   void generate_step();
+  Chunk submit();
+  bool can_go_ahead(const Chunk& chunk) const;
+  void finish(const Chunk& chunk);
   void logits_step();
   Row row_of(const Active& active, uint32_t position) const;
   bool take_token(Active& active);  // false: the generation is over
@@ -116,6 +127,7 @@ class Scheduler {
   SequenceCache cache_;
   std::vector<Active> active_;  // oldest first
   std::unique_ptr<ActiveLogits> active_logits_;
+  std::optional<Chunk> ahead_;  // submitted before the one that is being waited for has ended
   Step step_;
   Step logits_step_;
   bool someone_waits_ = false;  // so a submission should be short

@@ -67,6 +67,18 @@ uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool
 }
 
 Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
+  Passes passes;
+  Replay replay = make_replay(passes, choose, go_on);
+  replay.steps = steps;
+  return device.submit(replay);
+}
+
+std::vector<CommandTime> Step::profile(Device& device, bool choose) {
+  Passes passes;
+  return device.profile(make_replay(passes, choose, false));
+}
+
+Replay Step::make_replay(Passes& passes, bool choose, bool go_on) const {
   const auto n_rows = static_cast<uint32_t>(rows_.size());
   const auto n_spans = static_cast<uint32_t>(spans_.size());
   const uint32_t n_prompt = n_rows - n_generated_;
@@ -78,7 +90,6 @@ Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
   const ClassPrograms& generated =
       model_.programs(n_generated_ == 1 ? RowClass::single : RowClass::few);
   const ClassPrograms& prompt = model_.programs(RowClass::many);
-  std::array<Pass, 5> passes;
   size_t n_passes = 0;
   const auto add_pass = [&](Program program, bool prompts) {
     passes[n_passes++] =
@@ -98,14 +109,13 @@ Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
   if (choose) passes[n_passes++] = {model_.choose(), 0, n_rows, 0, n_head_rows_, 0, n_spans};
 
   Replay replay;
-  replay.steps = steps;
   if (!go_on) {
     replay.rows = rows_;
     replay.spans = spans_;
   }
   replay.updates = updates_;
   replay.passes = std::span(passes).first(n_passes);
-  return device.submit(replay);
+  return replay;
 }
 
 }  // namespace akunu

@@ -2,6 +2,7 @@
 // updates that go before. Rows that generate come first, prompt rows behind them.
 #pragma once
 
+#include <array>
 #include <vector>
 
 #include "inference/model.h"
@@ -32,8 +33,13 @@ class Step {
   // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has
   // from the step before are used again: they must be the same ones, moved on.
   Ticket submit(Device& device, uint32_t steps, bool choose, bool go_on);
+  // Runs one step, command after command; see Device::profile.
+  std::vector<CommandTime> profile(Device& device, bool choose);
 
  private:
+  // Most passes that a step has: two bodies, two logits, one choice.
+  using Passes = std::array<Pass, 5>;
+  Replay make_replay(Passes& passes, bool choose, bool go_on) const;
   void add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows);
 
   const Model& model_;

@@ -419,6 +419,10 @@ py::list devices() {
   return list;
 }
 
+std::string activation_kind(const std::string& device, const std::string& format) {
+  return std::string(name_of(create_device(device)->activation_kind(format_from_name(format))));
+}
+
 }  // namespace
 
 void register_kernels(py::module_& m) {
@@ -438,6 +442,9 @@ void register_kernels(py::module_& m) {
         "Raises UnsupportedModelError where the device lacks the kernel, DeviceError where it\n"
         "wrote next to an operand.");
   m.def("operations", &operations, "Every operation: name, operands, bytes of parameters.");
+  m.def("backends", &backend_names, "Every backend of this build, whether or not it works here.");
+  m.def("activation_kind", &activation_kind, py::arg("device"), py::arg("format"),
+        "The kind in which a device wants the input of a matmul with a weight in `format`.");
   m.def("devices", &devices, "Every device that works here, with its tuning numbers.");
 }
 

@@ -76,12 +76,6 @@ std::vector<uint32_t> to_vector(const Tokens& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
-Format kv_format(const std::string& name) {
-  if (name == "f16") return Format::f16;
-  if (name == "f32") return Format::f32;
-  throw ArgumentError("kv_type is '" + name + "'; possible are f16 and f32");
-}
-
 const char* name_of(FinishReason reason) {
   switch (reason) {
     case FinishReason::none:
@@ -245,6 +239,12 @@ class NativeModel {
 };
 
 }  // namespace
+
+Format kv_format(const std::string& name) {
+  if (name == "f16") return Format::f16;
+  if (name == "f32") return Format::f32;
+  throw ArgumentError("kv_type is '" + name + "'; possible are f16 and f32");
+}
 
 void register_model(py::module_& m) {
   py::class_<NativeGeneration>(m, "Generation")

@@ -1,35 +1,60 @@
-"""Fixtures of the kernel tests: every ISA level, where the machine has it."""
+"""Fixtures of the kernel tests: every device and level of this build, where the machine has it."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from harness import On, pack_params, plain_step, run
+from harness import On, Target, pack_params, plain_step, run
 
 from akunu import _core
 from akunu.errors import ArgumentError, DeviceError
 
-LEVELS = [str(level["name"]) for level in _core.levels("cpu")]  # all of this build
 
-
-def why_missing(level: str) -> str | None:
+def why_missing(target: Target) -> str | None:
     data = np.zeros((1, 1), np.float32)
     try:
-        run("add", [data, data.copy()], pack_params("add", 1), plain_step(1), On(level))
+        run("add", [data, data.copy()], pack_params("add", 1), plain_step(1), On(target))
     except (ArgumentError, DeviceError) as error:
         return str(error)
     return None
 
 
-MISSING = {level: why_missing(level) for level in LEVELS}
+TARGETS = [
+    Target(device, str(level["name"]))
+    for device in _core.backends()
+    for level in _core.levels(device)
+    # Emulated kernels are looked at as they run; without that they are what the models' tests run.
+    if (device, level["name"]) != ("metal-emulated", "plain")
+]
+REASONS = {target: why_missing(target) for target in TARGETS}
 
 
-@pytest.fixture(params=LEVELS)
-def isa(request: pytest.FixtureRequest) -> str:
-    level = str(request.param)
-    if reason := MISSING[level]:
-        pytest.skip(reason)
-    return level
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """`target`: every device and level; with `kind`, every activation kind of its matmuls.
+
+    `@pytest.mark.kind(NAME)`: only targets with that kind. `gpu_target`: those that are no CPU.
+    """
+
+    def parameter(target: Target, *more: str) -> object:
+        reason = REASONS[target]
+        marks = [] if reason is None else [pytest.mark.skip(reason=reason)]
+        return pytest.param(target, *more, marks=marks, id="-".join([str(target), *more]))
+
+    names = metafunc.fixturenames
+    if "gpu_target" in names:
+        found = [parameter(target) for target in TARGETS if target.device != "cpu"]
+        why = "this build has no GPU, nor an emulated one (AKUNU_METAL_EMULATOR)"
+        nothing = [pytest.param(None, marks=pytest.mark.skip(reason=why), id="none")]
+        metafunc.parametrize("gpu_target", found or nothing)
+    if "target" not in names:
+        return
+    wanted = metafunc.definition.get_closest_marker("kind")
+    targets = [t for t in TARGETS if wanted is None or wanted.args[0] in t.kinds]
+    if "kind" in names:
+        pairs = [parameter(target, kind) for target in targets for kind in target.kinds]
+        metafunc.parametrize(("target", "kind"), pairs)
+    else:
+        metafunc.parametrize("target", [parameter(target) for target in targets])
 
 
 @pytest.fixture

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from reference import Weight
+from reference import ALL_FORMATS, Weight
 
 from akunu import _core
 
 NONE = 0xFFFFFFFF
 ACTIVE, CHAINED, PROMPT = 1, 2, 4
 PAGE = 256  # positions per page
+MAX_FEW_ROWS = 16
 
 ROW = np.dtype(
     [
@@ -71,6 +72,9 @@ PARAMS = {
     "advance": "I",
     "rope_kv_write": "IIIIIIIf",
     "norm_rope_kv_write": "IIIIIIIf",
+    "norm_matmul_group": "IIIIf",
+    "norm_gated_matmul": "IIIf",
+    "rope_attention": "IIIIIIffIIf",
 }
 
 
@@ -103,13 +107,34 @@ class Run:
 
 
 @dataclass(frozen=True)
-class On:
-    """Where and how a kernel runs: the level, the threads, what a request to the device says."""
+class Target:
+    """A device at one of its levels."""
 
-    isa: str
+    device: str
+    level: str
+
+    def __str__(self) -> str:
+        return self.level if self.device == "cpu" else f"{self.device}-{self.level}"
+
+    def kind_of(self, format_name: str) -> str:
+        """The activation kind that this device wants beside a weight in the format."""
+        return _core.activation_kind(self.device, format_name)
+
+    @property
+    def kinds(self) -> list[str]:
+        """Every activation kind that it wants, of whatever weight."""
+        return sorted({self.kind_of(name) for name in ALL_FORMATS})
+
+
+@dataclass(frozen=True)
+class On:
+    """Where and how a kernel runs: the target, the threads, what a request to the device says."""
+
+    target: Target
     threads: int = 1
     activation: str = "f32"
     cache: str = "f16"
+    row_class: str = ""  # empty: by the number of rows
 
 
 def neutral_sequences(n: int) -> np.ndarray:
@@ -178,6 +203,9 @@ def run(
             bound[slot] = (operand.format, *operand.values.shape, operand.data)
         elif operand is not None:
             bound[slot] = operand
+    if n_rows is None:
+        n_rows = len(step.rows) - first_row
+    by_count = "single" if n_rows == 1 else "few" if n_rows <= MAX_FEW_ROWS else "many"
     first, count = (
         ("first_row", "n_rows") if extent == "rows" else ("first_head_row", "n_head_rows")
     )
@@ -189,14 +217,16 @@ def run(
         spans=step.spans.tobytes(),
         pages=step.pages,
         sequences=step.sequences.tobytes(),
-        isa=on.isa,
+        device=on.target.device,
+        isa=on.target.level,
+        row_class=on.row_class or by_count,
         threads=on.threads,
         activation=on.activation,
         cache=on.cache,
         extent=extent,
         first_span=first_span,
         n_spans=len(step.spans) - first_span if n_spans is None else n_spans,
-        **{first: first_row, count: len(step.rows) - first_row if n_rows is None else n_rows},
+        **{first: first_row, count: n_rows},
     )
     for slot, operand in enumerate(operands):
         if isinstance(operand, np.ndarray) and slot in result:

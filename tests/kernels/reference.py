@@ -205,10 +205,12 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
-    step = LANES if weight.block == 1 else weight.block
+    codes = activation.data.dtype == np.uint8  # q8_32
+    step = weight.block if codes else LANES
     # Floats: additions in a lane, three to join the lanes, the product. Codes: a group's addition
-    # and up to three before it (two dots and the minimum).
-    roundings = -(-k // step) + 3 + 2
+    # and up to three before it (two dots and the minimum). Codes that become floats first: a
+    # product of scales, the product with the code, the minimum.
+    roundings = -(-k // step) + 3 + 2 + (0 if codes or weight.block == 1 else 3)
     magnitude = np.abs(activation.values) @ weight.magnitude.T
     return values, growth(roundings) * magnitude + k * TINY
 

@@ -9,16 +9,16 @@ from harness import On, assert_same_bits, pack_params, plain_step, run
 
 @pytest.mark.parametrize("n", [1, 7, 40, 1000])
 @pytest.mark.parametrize("rows", [1, 17])
-def test_is_the_rounded_sum(isa, rng, n, rows):
+def test_is_the_rounded_sum(target, rng, n, rows):
     data = rng.standard_normal((rows, n)).astype(np.float32)
     other = (rng.standard_normal((rows, n)) * 1e3).astype(np.float32)
     out = data.copy()
-    run("add", [out, other], pack_params("add", n), plain_step(rows), On(isa, 2))
+    run("add", [out, other], pack_params("add", n), plain_step(rows), On(target, 2))
     assert_same_bits(out, data + other)
 
 
-def test_leaves_other_rows_alone(isa):
+def test_leaves_other_rows_alone(target):
     data = np.ones((4, 8), np.float32)
     step = plain_step(4)
-    run("add", [data, data.copy()], pack_params("add", 8), step, On(isa), first_row=1, n_rows=2)
+    run("add", [data, data.copy()], pack_params("add", 8), step, On(target), first_row=1, n_rows=2)
     assert data[:, 0].tolist() == [1, 2, 2, 1]

@@ -9,9 +9,9 @@ from harness import On, assert_same_bits, pack_params, plain_step, run
 
 @pytest.mark.parametrize("n", [1, 7, 40, 1000])
 @pytest.mark.parametrize("rows", [1, 17])
-def test_is_the_rounded_sum(isa, rng, n, rows):
+def test_is_the_rounded_sum(target, rng, n, rows):
     data = rng.standard_normal((rows, n)).astype(np.float32)
     bias = rng.standard_normal(n).astype(np.float32)
     out = data.copy()
-    run("add_bias", [out, bias], pack_params("add_bias", n), plain_step(rows), On(isa, 2))
+    run("add_bias", [out, bias], pack_params("add_bias", n), plain_step(rows), On(target, 2))
     assert_same_bits(out, data + bias)

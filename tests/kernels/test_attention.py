@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference as ref
-from harness import PAGE, On, Run, Step, assert_same_bits, make_step, pack_params, run
+from harness import PAGE, On, Run, assert_same_bits, make_step, pack_params, run
 from reference import AttentionShape
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
@@ -37,7 +37,7 @@ class Setting:
     def expected(self):
         return ref.attention(self.shape, self.query, self.keys, self.values, self.step)
 
-    def run(self, isa, kind, step: Step | None = None, *, threads=1, **part):
+    def run(self, target, kind, step=None, *, threads=1, row_class="", **part):
         step = step or self.step
         shape = self.shape
         out = ref.activation_array(kind, len(step.rows), shape.n_heads * shape.head_dim)
@@ -56,7 +56,7 @@ class Setting:
                 step.page_base,
             ),
             step,
-            On(isa, threads, kind, cache=self.cache),
+            On(target, threads, kind, self.cache, row_class),
             **part,
         )
         return out
@@ -81,12 +81,13 @@ RUNS = [
 @pytest.mark.parametrize("cache", ["f32", "f16"])
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize("shape", HEADS)
-def test_agrees_with_float64(isa, rng, shape, runs, cache):
+def test_agrees_with_float64(target, rng, shape, runs, cache):
     setting = Setting(rng, shape, runs, cache)
     expected, bound = setting.expected()
-    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
+@pytest.mark.kind("q8_32")
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize(
     "shape",
@@ -97,83 +98,102 @@ def test_agrees_with_float64(isa, rng, shape, runs, cache):
         AttentionShape(6, 3, 16),  # units of two kv heads, where the last has one left
     ],
 )
-def test_rounds_to_q8_32(isa, rng, shape, runs):
+def test_rounds_to_q8_32(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected()
-    ref.assert_activation("q8_32", setting.run(isa, "q8_32"), expected, bound)
+    ref.assert_activation("q8_32", setting.run(target, "q8_32"), expected, bound)
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 255, 256, 257, 400])
-def test_a_window_starts_at_the_right_position(isa, rng, window):
+def test_a_window_starts_at_the_right_position(target, rng, window):
     """What lies outside any row's window is NaN, so a step too far shows at once."""
     shape = AttentionShape(6, 2, 40, window=window)
     setting = Setting(rng, shape, [Run(0, 250, 20), Run(1, 600, 1)], "f16")
     expected, bound = setting.expected()
-    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
 @pytest.mark.parametrize("soft_cap", [0.5, 30.0])
-def test_soft_cap_bends_the_scores(isa, rng, soft_cap):
+def test_soft_cap_bends_the_scores(target, rng, soft_cap):
     shape = AttentionShape(4, 2, 64, soft_cap=soft_cap)
     setting = Setting(rng, shape, [Run(0, 290, 5)], "f16", scale=5.0)
     expected, bound = setting.expected()
-    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-def test_large_scores_do_not_overflow(isa, rng):
+def test_large_scores_do_not_overflow(target, rng):
     shape = AttentionShape(2, 2, 64)
     setting = Setting(rng, shape, [Run(0, 300, 3)], "f16", scale=1000.0)
     expected, bound = setting.expected()
-    ref.assert_activation("f32", setting.run(isa, "f32"), expected, bound)
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
-def test_zeros_average_the_values(isa, rng):
+def test_zeros_average_the_values(target, rng):
     shape = AttentionShape(2, 1, 8)
     setting = Setting(rng, shape, [Run(0, 299, 1)], "f32")
     setting.query[:] = 0
     expected, bound = setting.expected()
-    out = setting.run(isa, "f32")
+    out = setting.run(target, "f32")
     ref.assert_activation("f32", out, expected, bound)
     pages, places = ref.page_offsets(setting.step, 0, np.arange(300))
     mean = setting.values[pages, 0, places].astype(np.float64).mean(axis=0)
     np.testing.assert_allclose(out[0, :8], mean, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["f32", "q8_32"])
-@pytest.mark.parametrize("window", [0, 100])
-def test_however_it_is_cut_the_bits_are_the_same(isa, rng, kind, window):
-    shape = AttentionShape(8, 4, 40, window=window)
-    setting = Setting(rng, shape, [Run(0, 220, 75), Run(1, 40, 3)], "f16")
-    step = setting.step
-    together = setting.run(isa, kind)
-    assert_same_bits(setting.run(isa, kind, threads=2), together)
-    assert_same_bits(setting.run(isa, kind, threads=3), together)
+# For the rows of two sequences: where they may be cut into spans.
+CUTS = {
+    "few": ([13, 3], [[1] * 16, [4, 4, 4, 1, 3], [2, 10, 1, 1, 2]]),
+    "many": ([75, 3], [[1] * 78, [16, 16, 16, 16, 11, 3], [2, 33, 40, 1, 2]]),
+}
 
-    # The same rows as one span each, as spans of 16, and as spans that differ.
-    for cuts in ([1] * 78, [16, 16, 16, 16, 11, 3], [2, 33, 40, 1, 2]):
-        starts = np.cumsum([0, *cuts[:-1]])
+
+@pytest.mark.parametrize("row_class", CUTS)
+@pytest.mark.parametrize("window", [0, 100])
+def test_however_it_is_cut_the_bits_are_the_same(target, rng, kind, window, row_class):
+    shape = AttentionShape(8, 4, 40, window=window)
+    (n_first, n_second), cuts = CUTS[row_class]
+    setting = Setting(rng, shape, [Run(0, 220, n_first), Run(1, 40, n_second)], "f16")
+    step, wanted = setting.step, {"row_class": row_class}
+    together = setting.run(target, kind, **wanted)
+    assert_same_bits(setting.run(target, kind, threads=2, **wanted), together)
+    assert_same_bits(setting.run(target, kind, threads=3, **wanted), together)
+
+    for cut in cuts:
+        starts = np.cumsum([0, *cut[:-1]])
         runs = [
             Run(int(step.rows["sequence"][s]), int(step.rows["position"][s]), n)
-            for s, n in zip(starts, cuts, strict=True)
+            for s, n in zip(starts, cut, strict=True)
         ]
         other = make_step(runs)
         assert_same_bits(other.pages, step.pages)
-        assert_same_bits(setting.run(isa, kind, other), together, f"spans of {cuts}")
+        assert_same_bits(setting.run(target, kind, other, **wanted), together, f"spans of {cut}")
 
     # One span of several alone: a pass over part of the step's rows.
-    part = setting.run(isa, kind, first_row=75, n_rows=3, first_span=1, n_spans=1)
-    assert_same_bits(part[75:], together[75:])
-    assert (part[:75].view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
+    alone = {"first_row": n_first, "n_rows": n_second, "first_span": 1, "n_spans": 1}
+    part = setting.run(target, kind, **alone, **wanted)
+    assert_same_bits(part[n_first:], together[n_first:])
+    assert (part[:n_first].view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
-def test_a_later_row_s_infinity_is_not_seen(isa, rng):
+def test_one_row_alone_has_the_bits_it_has_among_few(target, rng):
+    setting = Setting(rng, AttentionShape(6, 2, 64), [Run(0, 520, 5)], "f16")
+    together = setting.run(target, "f32", row_class="few")
+    step = make_step([Run(0, 523, 1)])
+    single = Setting(rng, setting.shape, [Run(0, 523, 1)], "f16")
+    single.keys, single.values, single.query = setting.keys, setting.values, setting.query[3:4]
+    alone = single.run(target, "f32", step, row_class="single")
+    assert_same_bits(alone, together[3:4])
+
+
+@pytest.mark.parametrize("row_class", ["few", "many"])
+def test_a_later_row_s_infinity_is_not_seen(target, rng, row_class):
     """Rows computed together share loads; an infinite value of the last row must stay its own."""
     shape = AttentionShape(2, 1, 16)
     setting = Setting(rng, shape, [Run(0, 10, 12)], "f32")
-    clean = setting.run(isa, "f32")
+    clean = setting.run(target, "f32", row_class=row_class)
     page, place = ref.page_offsets(setting.step, 0, 21)
     setting.values[page, :, place] = np.inf
     setting.keys[page, :, place] = np.nan
-    out = setting.run(isa, "f32")
+    out = setting.run(target, "f32", row_class=row_class)
     assert_same_bits(out[:-1], clean[:-1])
     assert not np.isfinite(out[-1]).any()

@@ -11,26 +11,26 @@ from harness import On, Run, assert_same_bits, make_step, pack_params, poisoned,
 LOG_STRIDE = 40
 
 
-def embed(isa, table, log, step, scale, dim):
+def embed(target, table, log, step, scale, dim):
     out = poisoned((len(step.rows), dim))
     status = run(
         "embed",
         [log, table, out],
         pack_params("embed", dim, len(table.values), log.shape[1], scale),
         step,
-        On(isa, 2),
+        On(target, 2),
     )
     return out, status
 
 
 @pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
 @pytest.mark.parametrize("scale", [1.0, 11.3137085])
-def test_takes_the_row_of_the_token_at_the_row_s_position(isa, rng, format_name, scale):
+def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_name, scale):
     vocab_size, dim = 50, 512 if format_name.endswith("_k") else 96
     table = ref.random_weight(format_name, vocab_size, dim, rng)
     log = rng.integers(0, vocab_size, (2, LOG_STRIDE)).astype(np.uint32)
     step = make_step([Run(1, 30, 3), Run(0, 0, 1)])
-    out, status = embed(isa, table, log, step, scale, dim)
+    out, status = embed(target, table, log, step, scale, dim)
     tokens = [log[1, 30], log[1, 31], log[1, 32], log[0, 0]]
     expected = table.values.astype(np.float32)[tokens] * np.float32(scale)
     assert status[0] == 0
@@ -38,7 +38,7 @@ def test_takes_the_row_of_the_token_at_the_row_s_position(isa, rng, format_name,
 
 
 @pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
-def test_extreme_blocks_are_gguf_s_bit_for_bit(isa, format_name):
+def test_extreme_blocks_are_gguf_s_bit_for_bit(target, format_name):
     """Halves at their ends, infinite and NaN; codes, scales and minima at theirs."""
     blocks = ref.extreme_blocks(format_name)
     kind = gguf.GGMLQuantizationType(blocks.format.number)
@@ -48,43 +48,43 @@ def test_extreme_blocks_are_gguf_s_bit_for_bit(isa, format_name):
     n = len(expected)
     log = np.arange(n, dtype=np.uint32)[None]
     step = make_step([Run(0, 0, n)], max_positions=n)
-    out, _ = embed(isa, table, log, step, 1.0, 256)
+    out, _ = embed(target, table, log, step, 1.0, 256)
     np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
     number = ~np.isnan(expected)
     assert_same_bits(out[number], expected[number])
 
 
-def test_every_finite_bfloat16_is_exact(isa):
+def test_every_finite_bfloat16_is_exact(target):
     values = (np.arange(2**16, dtype=np.uint32) << 16).view(np.float32)
     values = np.where(np.isfinite(values), values, 0).reshape(256, 256)
     table = ref.float_weight("bf16", values)
     log = np.arange(256, dtype=np.uint32)[None]
-    out, _ = embed(isa, table, log, make_step([Run(0, 0, 256)]), 1.0, 256)
+    out, _ = embed(target, table, log, make_step([Run(0, 0, 256)]), 1.0, 256)
     assert_same_bits(out, values)
 
 
 @pytest.mark.parametrize("format_name", ["f16", "bf16"])
 @pytest.mark.parametrize("dim", [1, 7, 33])
-def test_dim_needs_no_multiple(isa, rng, format_name, dim):
+def test_dim_needs_no_multiple(target, rng, format_name, dim):
     table = ref.random_weight(format_name, 4, dim, rng)
     log = np.array([[3, 1]], np.uint32)
-    out, _ = embed(isa, table, log, make_step([Run(0, 0, 2)]), 1.0, dim)
+    out, _ = embed(target, table, log, make_step([Run(0, 0, 2)]), 1.0, dim)
     assert_same_bits(out, table.values.astype(np.float32)[[3, 1]])
 
 
-def test_a_token_outside_the_vocabulary_is_recorded_and_gives_zeros(isa, rng):
+def test_a_token_outside_the_vocabulary_is_recorded_and_gives_zeros(target, rng):
     table = ref.random_weight("f32", 8, 32, rng)
     log = np.array([[3, 8, 0xFFFFFFFF]], np.uint32)
-    out, status = embed(isa, table, log, make_step([Run(0, 0, 3)]), 1.0, 32)
+    out, status = embed(target, table, log, make_step([Run(0, 0, 3)]), 1.0, 32)
     assert status[0] == 2
     assert status[1:] in [(1, 8), (2, 0xFFFFFFFF)]  # whichever a worker met first
     assert (out[1:] == 0).all()
     assert_same_bits(out[:1], table.values.astype(np.float32)[[3]])
 
 
-def test_an_inactive_row_s_token_is_nobody_s_error(isa, rng):
+def test_an_inactive_row_s_token_is_nobody_s_error(target, rng):
     table = ref.random_weight("f32", 8, 32, rng)
     step = make_step([Run(0, 0, 1)])
     step.rows["flags"] = 0
-    _, status = embed(isa, table, np.array([[99]], np.uint32), step, 1.0, 32)
+    _, status = embed(target, table, np.array([[99]], np.uint32), step, 1.0, 32)
     assert status[0] == 0

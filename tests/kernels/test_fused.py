@@ -15,6 +15,7 @@ from harness import (
     On,
     Run,
     Step,
+    Target,
     assert_same_bits,
     make_step,
     pack_params,
@@ -23,14 +24,13 @@ from harness import (
     run,
 )
 
-KIND = {name: "f32" if name in ref.FLOAT_FORMATS else "q8_32" for name in ref.ALL_FORMATS}
 DTYPE = {"f32": np.float32, "f16": np.float16}
 Outputs = list[np.ndarray]
 
 
-def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     formats, with_bias, rows = case
-    kind, k = KIND[formats[0]], 512
+    kind, k = target.kind_of(formats[0]), 512
     sizes = [70, 13, 24][: len(formats)]
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
@@ -46,34 +46,34 @@ def matmul_group(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outpu
 
     operands = [x.data, *three(weights), *three(biases), *three(outs)]
     params = pack_params("matmul_group", k, *sizes, *[0] * (3 - len(sizes)))
-    run("matmul_group", operands, params, step, On(isa, 2, kind))
+    run("matmul_group", operands, params, step, On(target, 2, kind))
 
     expected = [poisoned((rows, n)) for n in sizes]
     for n, weight, bias, out in zip(sizes, weights, biases, expected, strict=True):
-        on = On(isa, 1, kind)
+        on = On(target, 1, kind)
         run("matmul", [x.data, weight, out], pack_params("matmul", n, k), step, on)
         if bias is not None:
-            run("add_bias", [out, bias], pack_params("add_bias", n), step, On(isa))
+            run("add_bias", [out, bias], pack_params("add_bias", n), step, On(target))
     return outs, expected
 
 
-def matmul_add(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     format_name, rows = case
-    kind, n, k = KIND[format_name], 77, 256
+    kind, n, k = target.kind_of(format_name), 77, 256
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     weight = ref.random_weight(format_name, n, k, rng)
     data = rng.standard_normal((rows, n)).astype(np.float32)
     expected, product = data.copy(), poisoned((rows, n))
-    on = On(isa, 2, kind)
+    on = On(target, 2, kind)
     run("matmul_add", [x.data, weight, data], pack_params("matmul_add", n, k), step, on)
     run("matmul", [x.data, weight, product], pack_params("matmul", n, k), step, on)
-    run("add", [expected, product], pack_params("add", n), step, On(isa))
+    run("add", [expected, product], pack_params("add", n), step, On(target))
     return [data], [expected]
 
 
 def rope_kv_write(
-    isa: str, case: tuple, rng: np.random.Generator, *, norm: bool = False
+    target: Target, case: tuple, rng: np.random.Generator, *, norm: bool = False
 ) -> tuple[Outputs, Outputs]:
     cache, style, (n_heads, n_kv_heads, head_dim, n_pairs) = case
     step = make_step([Run(1, 250, 9), Run(0, 3, 1)])
@@ -96,7 +96,7 @@ def rope_kv_write(
     name = "norm_rope_kv_write" if norm else "rope_kv_write"
     params = pack_params(name, n_heads, n_kv_heads, head_dim, n_pairs, style, *tables, 1e-6)
     operands = [query, key, value, angles, *fused, *(norms if norm else [])]
-    run(name, operands, params, step, On(isa, 2, cache=cache))
+    run(name, operands, params, step, On(target, 2, cache=cache))
     assert_same_bits(key, key_before, "the fused kernel must leave key as it was")
 
     for data, heads, weight in (
@@ -105,21 +105,23 @@ def rope_kv_write(
     ):
         if norm:
             norm_params = pack_params("head_norm", heads, head_dim, 1e-6)
-            run("head_norm", [data, weight], norm_params, step, On(isa))
+            run("head_norm", [data, weight], norm_params, step, On(target))
         rope_params = pack_params("rope", heads, head_dim, n_pairs, style)
-        run("rope", [data, angles], rope_params, step, On(isa))
+        run("rope", [data, angles], rope_params, step, On(target))
     run(
         "kv_write",
         [sequence_key, value, *sequence],
         pack_params("kv_write", n_kv_heads, head_dim, *tables),
         step,
-        On(isa, cache=cache),
+        On(target, cache=cache),
     )
     return [query, *fused], [sequence_query, *sequence]
 
 
-def norm_rope_kv_write(isa: str, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
-    return rope_kv_write(isa, case, rng, norm=True)
+def norm_rope_kv_write(
+    target: Target, case: tuple, rng: np.random.Generator
+) -> tuple[Outputs, Outputs]:
+    return rope_kv_write(target, case, rng, norm=True)
 
 
 GROUPS = [
@@ -142,7 +144,7 @@ CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads
 # Each fused operation, its generator of (fused, sequence) results, and the cases.
 FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
     "matmul_group": (matmul_group, [(*group, rows) for group in GROUPS for rows in (1, 5, 70)]),
-    "matmul_add": (matmul_add, [(f, rows) for f in KIND for rows in (1, 16, 70)]),
+    "matmul_add": (matmul_add, [(f, rows) for f in ref.ALL_FORMATS for rows in (1, 16, 70)]),
     "rope_kv_write": (rope_kv_write, CACHES),
     "norm_rope_kv_write": (norm_rope_kv_write, CACHES),
 }
@@ -156,7 +158,7 @@ FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
         for i, case in enumerate(FUSED[name][1])
     ],
 )
-def test_a_fused_kernel_is_its_sequence_bit_for_bit(isa, rng, name, case):
-    results, expected = FUSED[name][0](isa, case, rng)
+def test_a_fused_kernel_is_its_sequence_bit_for_bit(target, rng, name, case):
+    results, expected = FUSED[name][0](target, case, rng)
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         assert_same_bits(result, wanted, f"{name}, result {index}")

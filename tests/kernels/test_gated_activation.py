@@ -10,7 +10,7 @@ from harness import On, assert_same_bits, pack_params, plain_step, run
 ACTIVATIONS = [pytest.param(0, id="silu"), pytest.param(1, id="gelu_tanh")]
 
 
-def activate(isa, kind, gate, up, activation, *, threads=1, first_row=0, n_rows=None):
+def activate(target, kind, gate, up, activation, *, threads=1, first_row=0, n_rows=None):
     rows, n = gate.shape
     out = ref.activation_array(kind, rows, n)
     run(
@@ -18,48 +18,46 @@ def activate(isa, kind, gate, up, activation, *, threads=1, first_row=0, n_rows=
         [gate, up, out],
         pack_params("gated_activation", n, activation),
         plain_step(rows),
-        On(isa, threads, kind),
+        On(target, threads, kind),
         first_row=first_row,
         n_rows=n_rows,
     )
     return out
 
 
-@pytest.mark.parametrize("kind", ["f32", "q8_32"])
 @pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("n", [1, 7, 64, 416, 2080, 4100])
 @pytest.mark.parametrize("rows", [1, 3])
-def test_agrees_with_float64(isa, rng, kind, activation, n, rows):
+def test_agrees_with_float64(target, rng, kind, activation, n, rows):
     n = n if kind == "f32" else -(-n // 32) * 32
     gate = (rng.standard_normal((rows, n)) * 3).astype(np.float32)
     up = rng.standard_normal((rows, n)).astype(np.float32)
     expected, bound = ref.gated_activation(gate, up, activation)
-    ref.assert_activation(kind, activate(isa, kind, gate, up, activation), expected, bound)
+    ref.assert_activation(kind, activate(target, kind, gate, up, activation), expected, bound)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_every_size_of_number(isa, activation):
+def test_every_size_of_number(target, activation):
     """Each sign, exponents from the subnormals to 1e30, and every quarter up to 120."""
     sizes = np.concatenate([10.0 ** np.arange(-44, 31, 0.25), np.arange(0, 120, 0.25)])
     gate = np.concatenate([sizes, -sizes]).astype(np.float32)[None]
     up = np.ones_like(gate)
     expected, bound = ref.gated_activation(gate, up, activation)
-    ref.assert_activation("f32", activate(isa, "f32", gate, up, activation), expected, bound)
+    ref.assert_activation("f32", activate(target, "f32", gate, up, activation), expected, bound)
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-def test_not_a_number_stays_one(isa, activation):
+def test_not_a_number_stays_one(target, activation):
     gate = np.array([[np.nan, 1, 2]], np.float32)
-    out = activate(isa, "f32", gate, np.ones_like(gate), activation)
+    out = activate(target, "f32", gate, np.ones_like(gate), activation)
     assert np.isnan(out[0]).tolist() == [True, False, False]
 
 
-@pytest.mark.parametrize("kind", ["f32", "q8_32"])
-def test_rows_and_threads_change_no_bit(isa, rng, kind):
+def test_rows_and_threads_change_no_bit(target, rng, kind):
     gate = rng.standard_normal((20, 2112)).astype(np.float32)
     up = rng.standard_normal((20, 2112)).astype(np.float32)
-    together = activate(isa, kind, gate, up, 0)
-    assert_same_bits(activate(isa, kind, gate, up, 0, threads=3), together)
-    part = activate(isa, kind, gate, up, 0, first_row=7, n_rows=2)
+    together = activate(target, kind, gate, up, 0)
+    assert_same_bits(activate(target, kind, gate, up, 0, threads=3), together)
+    part = activate(target, kind, gate, up, 0, first_row=7, n_rows=2)
     assert_same_bits(part[7:9], together[7:9])
     assert (np.delete(part, [7, 8], axis=0).view(np.uint8) == 0xFF).all()

@@ -24,7 +24,7 @@ def expected_cache(step, rows, dtype, n_kv_heads, head_dim):
 @pytest.mark.parametrize("cache", ["f32", "f16"])
 @pytest.mark.parametrize(("n_kv_heads", "head_dim"), [(1, 1), (3, 40), (2, 64), (1, 123)])
 @pytest.mark.parametrize("threads", [1, 3])
-def test_writes_the_row_s_place_only(isa, rng, cache, n_kv_heads, head_dim, threads):
+def test_writes_the_row_s_place_only(target, rng, cache, n_kv_heads, head_dim, threads):
     step = make_step(RUNS)
     step.rows["flags"][1] = 0  # inactive: writes nothing
     shape = (len(step.rows), n_kv_heads * head_dim)
@@ -38,13 +38,13 @@ def test_writes_the_row_s_place_only(isa, rng, cache, n_kv_heads, head_dim, thre
         [key, value, key_cache, value_cache],
         pack_params("kv_write", n_kv_heads, head_dim, step.page_stride, step.page_base),
         step,
-        On(isa, threads, cache=cache),
+        On(target, threads, cache=cache),
     )
     assert_same_bits(key_cache, expected_cache(step, key, DTYPE[cache], n_kv_heads, head_dim))
     assert_same_bits(value_cache, expected_cache(step, value, DTYPE[cache], n_kv_heads, head_dim))
 
 
-def test_rounds_to_half_like_numpy_everywhere(isa, rng):
+def test_rounds_to_half_like_numpy_everywhere(target, rng):
     """Every half, what lies halfway between two, and just beside that."""
     halves = np.arange(0, 0x7C00, dtype=np.uint16).view(np.float16).astype(np.float32)
     middles = (halves[:-1] + halves[1:]) / 2
@@ -66,6 +66,6 @@ def test_rounds_to_half_like_numpy_everywhere(isa, rng):
         [numbers, numbers, *caches],
         pack_params("kv_write", 1, 256, step.page_stride, step.page_base),
         step,
-        On(isa),
+        On(target),
     )
     assert_same_bits(caches[0], expected_cache(step, numbers, np.float16, 1, 256))

@@ -18,7 +18,6 @@ from harness import (
 )
 
 FORMATS = ref.ALL_FORMATS
-KIND = {name: "f32" if name in ref.FLOAT_FORMATS else "q8_32" for name in FORMATS}
 # n, k: below, at and beside every tile and lane count; k is rounded up to whole blocks.
 SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
 
@@ -28,10 +27,10 @@ def fit(format_name: str, k: int) -> int:
     return -(-k // block) * block
 
 
-def multiply(isa, weight, activation, step, *, threads=1, **part):
+def multiply(target, weight, activation, step, *, threads=1, row_class="", **part):
     n, k = weight.values.shape
     out = poisoned((len(activation.data), n))
-    on = On(isa, threads, KIND[weight.format])
+    on = On(target, threads, target.kind_of(weight.format), row_class=row_class)
     status = run(
         "matmul",
         [activation.data, weight, out],
@@ -47,20 +46,20 @@ def multiply(isa, weight, activation, step, *, threads=1, **part):
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize(("n", "k"), SHAPES)
 @pytest.mark.parametrize("rows", [1, 2, 3, 16, 17, 70])
-def test_agrees_with_float64(isa, rng, format_name, n, k, rows):
+def test_agrees_with_float64(target, rng, format_name, n, k, rows):
     k = fit(format_name, k)
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((rows, k))
     x[rng.random((rows, k)) < 0.05] = 0
     x[0] *= 1e-30  # a row of its own scale
-    activation = ref.make_activation(KIND[format_name], x)
+    activation = ref.make_activation(target.kind_of(format_name), x)
     expected, bound = ref.matmul(weight, activation)
-    out = multiply(isa, weight, activation, plain_step(rows))
+    out = multiply(target, weight, activation, plain_step(rows))
     assert_within(out, expected, bound)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_the_largest_weights(isa, rng, format_name):
+def test_the_largest_weights(target, rng, format_name):
     """Halves of 65504, all signs; codes, scales and minima at both ends of their range."""
     n, k, rows = 9, fit(format_name, 128), 5
     signs = rng.choice([-1.0, 1.0], (n, k))
@@ -82,15 +81,17 @@ def test_the_largest_weights(isa, rng, format_name):
             )
         )
     # Codes of +127 and -127 only: the products at which an int16 pair sum is tightest.
-    activation = ref.make_activation(KIND[format_name], rng.choice([-2.0, 2.0], (rows, k)))
-    activation.data[0] = ref.make_activation(KIND[format_name], np.full((1, k), 2.0)).data
+    activation = ref.make_activation(
+        target.kind_of(format_name), rng.choice([-2.0, 2.0], (rows, k))
+    )
+    activation.data[0] = ref.make_activation(target.kind_of(format_name), np.full((1, k), 2.0)).data
     activation.values[0] = 2.0
     expected, bound = ref.matmul(weight, activation)
-    assert_within(multiply(isa, weight, activation, plain_step(rows)), expected, bound)
+    assert_within(multiply(target, weight, activation, plain_step(rows)), expected, bound)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_zeros_give_zeros(isa, format_name):
+def test_zeros_give_zeros(target, format_name):
     n, k, rows = 11, fit(format_name, 64), 3
     if format_name in ref.FLOAT_FORMATS:
         weight = ref.pack_weight(format_name, np.zeros((n, k)))
@@ -100,70 +101,78 @@ def test_zeros_give_zeros(isa, format_name):
         weight = ref.block_weight(
             ref.make_blocks(format_name, codes, np.ones((n, k // made.block)))
         )
-    activation = ref.make_activation(KIND[format_name], np.ones((rows, k)))
-    assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
-    activation = ref.make_activation(KIND[format_name], np.zeros((rows, k)))
-    assert (multiply(isa, weight, activation, plain_step(rows)) == 0).all()
+    activation = ref.make_activation(target.kind_of(format_name), np.ones((rows, k)))
+    assert (multiply(target, weight, activation, plain_step(rows)) == 0).all()
+    activation = ref.make_activation(target.kind_of(format_name), np.zeros((rows, k)))
+    assert (multiply(target, weight, activation, plain_step(rows)) == 0).all()
 
 
+@pytest.mark.kind("q8_32")
 @pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
-def test_a_row_that_is_not_a_number_stays_one(isa, rng, format_name):
+def test_a_row_that_is_not_a_number_stays_one(target, rng, format_name):
     k = fit(format_name, 64)
     weight = ref.random_weight(format_name, 6, k, rng)
     activation = ref.make_activation("q8_32", rng.standard_normal((2, k)))
     activation.data[1, k : k + 4] = np.float32(np.nan).reshape(1).view(np.uint8)
-    out = multiply(isa, weight, activation, plain_step(2))
+    out = multiply(target, weight, activation, plain_step(2))
     assert np.isfinite(out[0]).all()
     assert np.isnan(out[1]).all()
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_rows_have_the_same_bits_alone_in_few_and_in_many(isa, rng, format_name):
-    n, k, rows = 203, fit(format_name, 200), 141
+@pytest.mark.parametrize(("row_class", "rows"), [("few", 16), ("many", 141)])
+def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, row_class, rows):
+    n, k = 203, fit(format_name, 200)
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
+    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((rows, k)))
     step = plain_step(rows)
-    together = multiply(isa, weight, activation, step)
-    for n_rows in (1, 2, 3, 16, 64):
-        for first_row in (0, 1, 77):
-            part = multiply(isa, weight, activation, step, first_row=first_row, n_rows=n_rows)
-            own = slice(first_row, first_row + n_rows)
-            assert_same_bits(part[own], together[own])
-            outside = np.delete(part, np.arange(rows)[own], axis=0)
-            assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
+    together = multiply(target, weight, activation, step, row_class=row_class)
+    for first_row, n_rows in [(0, 1), (9, 1), (1, 2), (13, 3), (0, 16), (77, 16), (77, 64)]:
+        if first_row + n_rows > rows:
+            continue
+        # One row of few is the business of the `single` kernel.
+        row_class_of_part = "single" if (row_class, n_rows) == ("few", 1) else row_class
+        part = multiply(
+            target, weight, activation, step,
+            row_class=row_class_of_part, first_row=first_row, n_rows=n_rows,
+        )  # fmt: skip
+        own = slice(first_row, first_row + n_rows)
+        assert_same_bits(part[own], together[own])
+        outside = np.delete(part, np.arange(rows)[own], axis=0)
+        assert (outside.view(np.uint8) == 0xFF).all(), "wrote rows that are not its own"
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize("threads", [2, 3])
-def test_threads_change_no_bit(isa, rng, format_name, threads):
+def test_threads_change_no_bit(target, rng, format_name, threads):
     n, k, rows = 500, 256, 67
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(KIND[format_name], rng.standard_normal((rows, k)))
+    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((rows, k)))
     step = plain_step(rows)
-    alone = multiply(isa, weight, activation, step)
-    assert_same_bits(multiply(isa, weight, activation, step, threads=threads), alone)
+    alone = multiply(target, weight, activation, step)
+    assert_same_bits(multiply(target, weight, activation, step, threads=threads), alone)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_weights_need_no_alignment(isa, rng, format_name):
+def test_weights_need_no_alignment(target, rng, format_name):
     """A mapped file aligns a tensor to what its numbers need, not to what a register needs."""
     n, k = 10, fit(format_name, 96)
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(KIND[format_name], rng.standard_normal((1, k)))
+    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((1, k)))
     step = plain_step(1)
-    expected = multiply(isa, weight, activation, step)
+    expected = multiply(target, weight, activation, step)
     offset = 4 if format_name == "f32" else 2
     room = np.zeros(weight.data.size + offset, np.uint8)
     room[offset:] = weight.data.ravel()
     weight.data = room[offset:]
-    assert_same_bits(multiply(isa, weight, activation, step), expected)
+    assert_same_bits(multiply(target, weight, activation, step), expected)
 
 
-def test_head_rows_are_indexed_by_themselves(isa, rng):
+def test_head_rows_are_indexed_by_themselves(target, rng):
     """The head's matmul covers head rows 2 and 3 of a step of five rows."""
     weight = ref.random_weight("f32", 4, 8, rng)
     activation = ref.make_activation("f32", rng.standard_normal((5, 8)))
     step = make_step([Run(0, 0, 5)])
     expected, bound = ref.matmul(weight, activation)
-    out = multiply(isa, weight, activation, step, first_row=2, n_rows=2, extent="head_rows")
+    out = multiply(target, weight, activation, step, first_row=2, n_rows=2, extent="head_rows")
     assert_within(out[2:4], expected[2:4], bound[2:4])

@@ -8,29 +8,29 @@ from harness import On, Run, assert_same_bits, assert_within, make_step, pack_pa
 from reference import UNIT
 
 
-def angles_of(isa, frequencies, step, threads=1):
+def angles_of(target, frequencies, step, threads=1):
     out = poisoned((len(step.rows), 2 * len(frequencies)))
     run(
         "rope_angles",
         [frequencies, out],
         pack_params("rope_angles", len(frequencies)),
         step,
-        On(isa, threads),
+        On(target, threads),
     )
     return out
 
 
 @pytest.mark.parametrize("n_pairs", [1, 20, 32, 63])
-def test_agrees_with_float64(isa, n_pairs):
+def test_agrees_with_float64(target, n_pairs):
     base = 500000.0
     frequencies = (base ** (-np.arange(n_pairs) / n_pairs)).astype(np.float32)
     step = make_step([Run(0, 0, 3), Run(1, 255, 3), Run(2, 131070, 2)], max_positions=131072)
-    out = angles_of(isa, frequencies, step)
+    out = angles_of(target, frequencies, step)
     angle = step.rows["position"].astype(np.float32)[:, None] * frequencies
     # libm: within a unit in the last place; the result is at most 1.
     bound = np.full(angle.shape, 2 * UNIT)
     assert_within(out[:, 0::2], np.cos(angle.astype(np.float64)), bound)
     assert_within(out[:, 1::2], np.sin(angle.astype(np.float64)), bound)
-    assert_same_bits(angles_of(isa, frequencies, step, threads=3), out)
+    assert_same_bits(angles_of(target, frequencies, step, threads=3), out)
     alone = make_step([Run(1, 256, 1)], max_positions=131072)
-    assert_same_bits(angles_of(isa, frequencies, alone), out[4:5])
+    assert_same_bits(angles_of(target, frequencies, alone), out[4:5])

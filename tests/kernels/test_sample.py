@@ -30,13 +30,13 @@ def setting(n_rows=1, position=10, **record):
     return step
 
 
-def sample(isa, logits, step, log=None, *, soft_cap=0.0, threads=1, **part):
+def sample(target, logits, step, log=None, *, soft_cap=0.0, threads=1, **part):
     """Returns (picked, status); logits and log change in place."""
     if log is None:
         log = np.zeros((len(step.sequences), LOG_STRIDE), np.uint32)
     picked = poisoned(len(step.rows), np.uint32)
     params = pack_params("sample", logits.shape[1], log.shape[1], soft_cap)
-    status = run("sample", [logits, log, picked], params, step, On(isa, threads), **part)
+    status = run("sample", [logits, log, picked], params, step, On(target, threads), **part)
     return picked, status
 
 
@@ -48,10 +48,10 @@ def row(*values: float) -> np.ndarray:
 
 
 @pytest.mark.parametrize("vocab_size", [1, 7, 8, 9, 1000, 150001])
-def test_greedy_takes_the_largest(isa, rng, vocab_size):
+def test_greedy_takes_the_largest(target, rng, vocab_size):
     logits = rng.standard_normal((3, vocab_size)).astype(np.float32)
     before = logits.copy()
-    picked, status = sample(isa, logits, setting(3), threads=2)
+    picked, status = sample(target, logits, setting(3), threads=2)
     assert picked.tolist() == before.argmax(axis=1).tolist()
     assert status[0] == 0
     assert_same_bits(logits, before)
@@ -69,8 +69,8 @@ def test_greedy_takes_the_largest(isa, rng, vocab_size):
         (row(*[0.0] * 40), 0),
     ],
 )
-def test_greedy_takes_the_lowest_index_on_ties(isa, logits, expected):
-    assert sample(isa, logits, setting())[0].tolist() == [expected]
+def test_greedy_takes_the_lowest_index_on_ties(target, logits, expected):
+    assert sample(target, logits, setting())[0].tolist() == [expected]
 
 
 # --- What goes wrong ------------------------------------------------------------------------------
@@ -78,13 +78,13 @@ def test_greedy_takes_the_lowest_index_on_ties(isa, logits, expected):
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 @pytest.mark.parametrize("place", [0, 7, 8, 18])
-def test_nan_is_reported_never_chosen(isa, rng, temperature, place):
+def test_nan_is_reported_never_chosen(target, rng, temperature, place):
     logits = rng.standard_normal((3, 19)).astype(np.float32)
     logits[1, place] = np.nan
     step = setting(3, temperature=temperature)
     step.rows["flags"] |= CHAINED
     log = np.full((1, LOG_STRIDE), 77, np.uint32)
-    picked, status = sample(isa, logits, step, log)
+    picked, status = sample(target, logits, step, log)
     assert status[:2] == (1, 1)
     assert picked[1] == NONE
     assert (picked[[0, 2]] < 19).all()
@@ -92,32 +92,32 @@ def test_nan_is_reported_never_chosen(isa, rng, temperature, place):
 
 
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
-def test_no_candidate_is_reported(isa, temperature):
+def test_no_candidate_is_reported(target, temperature):
     logits = np.full((1, 21), -np.inf, np.float32)
-    picked, status = sample(isa, logits, setting(temperature=temperature))
+    picked, status = sample(target, logits, setting(temperature=temperature))
     assert status[:2] == (3, 0)
     assert picked.tolist() == [NONE]
 
 
 @pytest.mark.parametrize("filters", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}])
-def test_minus_infinity_is_never_picked_and_infinity_always(isa, rng, filters):
+def test_minus_infinity_is_never_picked_and_infinity_always(target, rng, filters):
     for draw in range(50):
         step = setting(temperature=1.0, **filters)
         step.rows["draw"] = draw
         logits = np.full((1, 30), -np.inf, np.float32)
         logits[0, [3, 17, 22]] = 0
-        assert sample(isa, logits, step)[0][0] in (3, 17, 22)
+        assert sample(target, logits, step)[0][0] in (3, 17, 22)
         logits[0, [25, 28]] = np.inf
-        assert sample(isa, logits, step)[0][0] == 25
+        assert sample(target, logits, step)[0][0] == 25
 
 
 @pytest.mark.parametrize(("head_row", "flags"), [(NONE, ACTIVE | CHAINED), (0, CHAINED), (0, 0)])
-def test_rows_that_are_inactive_or_without_logits_write_nothing(isa, head_row, flags):
+def test_rows_that_are_inactive_or_without_logits_write_nothing(target, head_row, flags):
     step = setting()
     step.rows["head_row"], step.rows["flags"] = head_row, flags
     logits = row(1, 2, np.nan)
     log = np.full((1, LOG_STRIDE), 77, np.uint32)
-    picked, status = sample(isa, logits, step, log)
+    picked, status = sample(target, logits, step, log)
     assert status[0] == 0
     assert picked.tolist() == [0xFFFFFFFF]  # as poisoned
     assert (log == 77).all()
@@ -130,11 +130,11 @@ def test_rows_that_are_inactive_or_without_logits_write_nothing(isa, head_row, f
     ("flags", "position", "written"),
     [(ACTIVE | CHAINED, 10, True), (ACTIVE, 10, False), (ACTIVE | CHAINED, LOG_STRIDE - 1, False)],
 )
-def test_a_chained_row_logs_its_token_inside_the_log(isa, flags, position, written):
+def test_a_chained_row_logs_its_token_inside_the_log(target, flags, position, written):
     step = setting(position=position)
     step.rows["flags"] = flags
     log = np.full((2, LOG_STRIDE), 77, np.uint32)
-    picked, _ = sample(isa, row(1, 2, 9), step, log)
+    picked, _ = sample(target, row(1, 2, 9), step, log)
     assert picked.tolist() == [2]
     expected = np.full_like(log, 77)
     if written:
@@ -149,7 +149,7 @@ def test_a_chained_row_logs_its_token_inside_the_log(isa, flags, position, writt
 @pytest.mark.parametrize(
     "penalties", [(1.3, 0.0, 0.0), (1.0, 0.25, 0.0), (1.0, 0.0, 0.7), (1.1, 0.3, -0.4)]
 )
-def test_penalties_count_the_window_s_tokens(isa, rng, window, penalties):
+def test_penalties_count_the_window_s_tokens(target, rng, window, penalties):
     repetition, frequency, presence = penalties
     step = setting(
         penalty_window=window,
@@ -160,21 +160,21 @@ def test_penalties_count_the_window_s_tokens(isa, rng, window, penalties):
     logits = (rng.standard_normal((1, 20)) * 3).astype(np.float32)
     log = rng.integers(0, 24, (1, LOG_STRIDE)).astype(np.uint32)  # some outside the vocabulary
     expected = ref.penalise(logits[0], log[0], 10, step.sequences[0])
-    picked, _ = sample(isa, logits, step, log)
+    picked, _ = sample(target, logits, step, log)
     assert_same_bits(logits[0], expected)
     assert picked[0] == expected.argmax()
 
 
-def test_rows_of_a_span_are_penalised_up_to_their_own_position(isa, rng):
+def test_rows_of_a_span_are_penalised_up_to_their_own_position(target, rng):
     step = setting(4, penalty_window=8, repetition_penalty=1.5)
     logits = (rng.standard_normal((4, 50)) * 3).astype(np.float32)
     log = rng.integers(0, 50, (1, LOG_STRIDE)).astype(np.uint32)
     expected = [ref.penalise(logits[r], log[0], 10 + r, step.sequences[0]) for r in range(4)]
-    sample(isa, logits, step, log, threads=3)
+    sample(target, logits, step, log, threads=3)
     assert_same_bits(logits, np.stack(expected))
 
 
-def test_soft_cap_comes_before_penalties(isa):
+def test_soft_cap_comes_before_penalties(target):
     step = setting(penalty_window=64, repetition_penalty=2.0)
     values = np.concatenate(
         [[-1e30, -100, -3, -1e-3, 0, 1e-3, 1, 50, 1e30], np.linspace(-40, 40, 41)]
@@ -183,7 +183,7 @@ def test_soft_cap_comes_before_penalties(isa):
     log = np.full((1, LOG_STRIDE), 7, np.uint32)
     expected = 30 * np.tanh(logits[0].astype(np.float64) / 30)
     expected[7] /= 2
-    sample(isa, logits, step, log, soft_cap=30.0)
+    sample(target, logits, step, log, soft_cap=30.0)
     # quotient, tanh to 3 ulp = 6 units, product, the penalty
     np.testing.assert_array_less(
         np.abs(logits[0] - expected), 12 * ref.UNIT * np.abs(expected) + 1e-44
@@ -223,7 +223,7 @@ FILTERS = [
 @pytest.mark.parametrize("filters", FILTERS)
 @pytest.mark.parametrize("temperature", [0.3, 1.0, 5.0])
 @pytest.mark.parametrize("vocab_size", [13, 1003])
-def test_picks_what_the_reference_picks(isa, rng, filters, temperature, vocab_size):
+def test_picks_what_the_reference_picks(target, rng, filters, temperature, vocab_size):
     rows = 60
     step = setting(
         rows, temperature=temperature, seed_low=0x9ABC, seed_high=0xFFFF0001, choice=3, **filters
@@ -232,7 +232,7 @@ def test_picks_what_the_reference_picks(isa, rng, filters, temperature, vocab_si
     logits = (rng.standard_normal((rows, vocab_size)) * 2).astype(np.float32)
     logits[:20] = np.round(logits[:20])  # many ties
     step.rows["flags"][7] = 0
-    picked, status = sample(isa, logits, step, threads=2)
+    picked, status = sample(target, logits, step, threads=2)
     assert status[0] == 0
     uncertain = 0
     for r in np.delete(np.arange(rows), 7):
@@ -245,7 +245,7 @@ def test_picks_what_the_reference_picks(isa, rng, filters, temperature, vocab_si
 
 @pytest.mark.parametrize("shape", ["ascending", "descending", "equal", "two-sizes"])
 @pytest.mark.parametrize("filters", [{"top_k": 100}, {"top_p": 0.5}, {}])
-def test_orders_that_are_hard_on_a_heap(isa, shape, filters):
+def test_orders_that_are_hard_on_a_heap(target, shape, filters):
     n = 4099
     logits = {
         "ascending": np.linspace(-5, 5, n),
@@ -257,20 +257,20 @@ def test_orders_that_are_hard_on_a_heap(isa, shape, filters):
     for draw in range(20):
         step.rows["draw"] = draw
         expected = ref.pick(logits[0], step.sequences[0], draw)
-        picked, _ = sample(isa, logits, step)
+        picked, _ = sample(target, logits, step)
         assert not expected.certain or picked[0] == expected.token
 
 
-def test_a_large_vocabulary(isa, rng):
+def test_a_large_vocabulary(target, rng):
     logits = (rng.standard_normal((1, 150000)) * 3).astype(np.float32)
     for filters in ({}, {"top_k": 40}, {"top_k": 60000, "top_p": 0.99}, {"top_p": 0.95}):
         step = setting(temperature=0.9, seed_high=9, **filters)
         expected = ref.pick(logits[0], step.sequences[0], 0)
         assert expected.certain
-        assert sample(isa, logits, step)[0][0] == expected.token
+        assert sample(target, logits, step)[0][0] == expected.token
 
 
-def test_the_key_and_the_counter_all_matter(isa, rng):
+def test_the_key_and_the_counter_all_matter(target, rng):
     """Another seed, choice or draw is another noise; each as the reference has it."""
     logits = np.zeros((1, 500), np.float32)
     seen = set()
@@ -280,13 +280,13 @@ def test_the_key_and_the_counter_all_matter(isa, rng):
             step.rows["draw"] = value
         elif field:
             step.sequences[field] = value
-        picked = int(sample(isa, logits, step)[0][0])
+        picked = int(sample(target, logits, step)[0][0])
         assert picked == ref.pick(logits[0], step.sequences[0], int(step.rows["draw"][0])).token
         seen.add(picked)
     assert len(seen) == 5
 
 
-def test_noise_is_as_exact_as_stated(isa):
+def test_noise_is_as_exact_as_stated(target):
     """Two tokens whose logits differ by the reference's noise: a nudge of the bound decides.
 
     Draws at which a word is near 0 or 2^32 come from a search: there the logarithms are hardest.
@@ -306,15 +306,15 @@ def test_noise_is_as_exact_as_stated(isa):
         for nudge, winner in ((error, 0), (-error, 1)):
             lead = np.float32(gap + nudge)
             logits = row(lead, 0) if lead > 0 else row(0, -lead)
-            assert sample(isa, logits, step)[0][0] == winner, f"draw {draw}"
+            assert sample(target, logits, step)[0][0] == winner, f"draw {draw}"
 
 
-def test_rows_and_threads_change_no_pick(isa, rng):
+def test_rows_and_threads_change_no_pick(target, rng):
     rows = 33
     step = setting(rows, temperature=1.0, top_p=0.9, seed_low=3)
     step.rows["draw"] = np.arange(rows)
     logits = rng.standard_normal((rows, 777)).astype(np.float32)
-    together, _ = sample(isa, logits, step, threads=3)
-    alone, _ = sample(isa, logits, step, first_row=20, n_rows=1)
+    together, _ = sample(target, logits, step, threads=3)
+    alone, _ = sample(target, logits, step, first_row=20, n_rows=1)
     assert alone[20] == together[20]
     assert (np.delete(alone, 20) == 0xFFFFFFFF).all()

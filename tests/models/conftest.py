@@ -1,4 +1,4 @@
-"""Models are built once per run and format; `isa` runs a test at every instruction set level."""
+"""Models are built once per run and format; `device` runs a test on every device and level."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ from golden_values import SEED
 from random_models import ModelCase, case_cache
 
 import akunu
+from akunu import _core
+
+# Emulated kernels run unchecked here: tests/kernels looks at each of them.
+PLACES = [("cpu", "generic"), ("cpu", "avx2"), ("metal", ""), ("metal-emulated", "plain")]
 
 
 @pytest.fixture(scope="session")
@@ -17,19 +21,20 @@ def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelC
     return case_cache(tmp_path_factory.mktemp("models"), seed=SEED)
 
 
-@pytest.fixture(params=["generic", "avx2"])
-def isa(
+@pytest.fixture(params=[place for place in PLACES if place[0] in _core.backends()], ids="-".join)
+def device(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     model_case: Callable[..., ModelCase],
 ) -> str:
-    """The instruction set level that models loaded by this test run at."""
-    level = str(request.param)
-    monkeypatch.setenv("AKUNU_CPU_ISA", level)
+    """The device of models loaded by this test; the environment says the level."""
+    name, level = request.param
+    if level:
+        monkeypatch.setenv("AKUNU_CPU_ISA" if name == "cpu" else "AKUNU_METAL_LEVEL", level)
     try:
-        akunu.load(model_case("llama").path, device="cpu", threads=1).close()
+        akunu.load(model_case("llama").path, device=name, threads=1).close()
     except akunu.ArgumentError as error:
         if "does not offer" not in str(error):
             raise
         pytest.skip(str(error))
-    return level
+    return str(name)

@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 from golden_values import N_TOKENS
 from numpy.typing import ArrayLike, NDArray
 
 import akunu
+from akunu import _core
+
+# The GPUs of this build, for `pytest.mark.parametrize`.
+_NO_GPU = pytest.param("", marks=pytest.mark.skip(reason="this build has no GPU, real or emulated"))
+GPUS = [name for name in _core.backends() if name != "cpu"] or [_NO_GPU]
 
 # Largest error beside the largest logit, against Hugging Face in float32.
 BOUND_F32_CACHE = 2e-4
@@ -22,11 +28,16 @@ MUTATION_FACTOR = 20
 
 @contextmanager
 def opened(
-    path: Path, *, kv_type: str = "f32", threads: int = 1, kv_memory: int | None = None
+    path: Path,
+    *,
+    device: str = "cpu",
+    kv_type: str = "f32",
+    threads: int = 1,
+    kv_memory: int | None = None,
 ) -> Iterator[Any]:
     """The model at `path`, closed at the end."""
     model = akunu.load(
-        path, device="cpu", context=512, threads=threads, kv_type=kv_type, kv_memory=kv_memory
+        path, device=device, context=512, threads=threads, kv_type=kv_type, kv_memory=kv_memory
     )
     try:
         yield model

@@ -14,7 +14,16 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import chunked, finished, opened, random_chunks, relative_rms, start
+from engine import (
+    BOUND_F16_CACHE,
+    GPUS,
+    chunked,
+    finished,
+    opened,
+    random_chunks,
+    relative_rms,
+    start,
+)
 from numpy_forward import NumpyModel, Variant
 
 import akunu
@@ -91,6 +100,26 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
     assert relative_rms(logits, exact) <= 1.15 * noise
     few = random_chunks(len(tokens), 16, seed=1)
     np.testing.assert_array_equal(chunked(ember, tokens, few, "generated"), logits)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("question", list(RIGHT)[:3])
+def test_a_gpu_gives_the_answer_of_the_exact_forward_pass(
+    reference: NumpyModel, gpu: str, question: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Activations stay float32 there, so only the cache's halves and rounding are left."""
+    with opened(EMBER, device=gpu, kv_type="f16") as model:
+        prompt = prompt_of(model, question)
+        answer = finished(start(model, prompt, 40, stop_ids=sorted(model.tokenizer.stop_ids)))
+        text = model.tokenizer.decode(answer)
+    exact = reference.logits(prompt + answer[:-1])[len(prompt) - 1 :]
+    second, first = np.sort(exact, axis=1)[:, -2:].T
+    chosen = np.take_along_axis(exact, np.array(answer)[:, None], axis=1)[:, 0]
+    with capsys.disabled():
+        margin = (first - second).min()
+        print(f"\n{question} {text.strip()} (closest rival {margin:.3f} behind)", end=" ")
+    assert text.strip() == RIGHT[question]
+    assert (first - chosen <= BOUND_F16_CACHE * np.abs(exact).max()).all()
 
 
 @pytest.mark.parametrize("question", RIGHT)

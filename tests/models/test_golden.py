@@ -33,10 +33,10 @@ def test_the_model_is_the_one_that_the_golden_values_are_of(model_case: Cases, k
 @pytest.mark.parametrize(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face(
-    model_case: Cases, isa: str, kind: str, kv_type: str, bound: float
+    model_case: Cases, device: str, kind: str, kv_type: str, bound: float
 ) -> None:
     golden = golden_values.load(kind)
-    with opened(model_case(kind).path, kv_type=kv_type) as model:
+    with opened(model_case(kind).path, device=device, kv_type=kv_type) as model:
         logits = model.logits(golden.tokens)
         assert logits.dtype == np.float32
         assert logits.shape == (len(golden.tokens), model_case(kind).spec.vocab_size)
@@ -46,10 +46,10 @@ def test_logits_are_those_of_hugging_face(
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face_in_chunks_and_steps(
-    model_case: Cases, isa: str, kind: str, path: str
+    model_case: Cases, device: str, kind: str, path: str
 ) -> None:
     golden = golden_values.load(kind)
-    with opened(model_case(kind).path) as model:
+    with opened(model_case(kind).path, device=device) as model:
         logits = chunked(model, golden.tokens, *PATHS[path])
     assert relative_error(logits[golden.positions], golden.logits) <= BOUND_F32_CACHE
 

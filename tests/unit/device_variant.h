@@ -1,6 +1,9 @@
-// The real device, but without fused kernels, or with longer chains: for comparing the engine with
+// The real device, but without fused kernels, with longer chains, or submitted ahead: for comparing the engine with
 // itself.
 #pragma once
+
+#include <algorithm>
+#include <atomic>
 
 #include "core/device.h"
 
@@ -8,9 +11,11 @@ namespace akunu::test {
 
 class DeviceVariant : public Device {
  public:
-  DeviceVariant(std::shared_ptr<Device> device, bool fused, uint32_t chain_steps)
+  DeviceVariant(std::shared_ptr<Device> device, bool fused, uint32_t chain_steps,
+                uint32_t submissions_ahead = 0)
       : device_(std::move(device)), chip_(device_->chip()), fused_(fused) {
     chip_.chain_steps = chain_steps;
+    chip_.submissions_ahead = submissions_ahead;
   }
 
   Pipeline find_kernel(const KernelRequest& request) const override {
@@ -47,15 +52,27 @@ class DeviceVariant : public Device {
     return device_->compile(std::move(table), memory);
   }
   void release_program(Program program) override { device_->release_program(program); }
-  Ticket submit(const Replay& replay) override { return device_->submit(replay); }
+  Ticket submit(const Replay& replay) override {
+    const Ticket ticket = device_->submit(replay);
+    most_in_flight_ = std::max(most_in_flight_.load(), ticket - waited_for_);
+    return ticket;
+  }
   Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override {
+    waited_for_ = std::max(waited_for_, ticket);
     return device_->wait(ticket, timeout);
   }
+  std::vector<CommandTime> profile(const Replay& replay) override {
+    return device_->profile(replay);
+  }
+  // The most submissions that were under way at once.
+  uint64_t most_in_flight() const { return most_in_flight_; }
 
  private:
   std::shared_ptr<Device> device_;
   ChipConfig chip_;
   bool fused_;
+  Ticket waited_for_ = 0;
+  std::atomic<uint64_t> most_in_flight_ = 0;  // the scheduler's thread submits, a test asks
 };
 
 }  // namespace akunu::test

@@ -134,11 +134,12 @@ void test_batches(const std::string& path) {
   }
 }
 
-// A chain of steps is single steps, also where rows stop within it.
-void test_chains(const std::string& path) {
+// A chain of steps is single steps, also where rows stop within it, or within the chain before.
+void test_chains(const std::string& path, uint32_t submissions_ahead) {
   Engine single(path, 2);
-  Engine chained(path,
-                 std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, 8));
+  const auto device = std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, 8,
+                                                      submissions_ahead);
+  Engine chained(path, device);
   std::vector<std::shared_ptr<Generation>> generations;
   for (Engine* engine : {&single, &chained})
     for (uint32_t i = 0; i < 3; ++i)
@@ -159,6 +160,7 @@ void test_chains(const std::string& path) {
     check(collect(*once) == collect(*chain) && chain->reason() == FinishReason::stop,
           "a row stops within a chain");
   }
+  check(device->most_in_flight() == 1 + submissions_ahead, "as many submissions as the chip asks");
 }
 
 void test_stop_and_limits(const std::string& path) {
@@ -249,9 +251,10 @@ void test_prefixes(const std::string& path) {
 
 // Open-ended texts run side by side in a pool that holds one of them, also while others come and
 // go: each is the one alone, each ends.
-void test_side_by_side(const std::string& path, bool prefix_cache, uint32_t chain_steps) {
-  const auto device =
-      std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, chain_steps);
+void test_side_by_side(const std::string& path, bool prefix_cache, uint32_t chain_steps,
+                       uint32_t submissions_ahead) {
+  const auto device = std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true,
+                                                      chain_steps, submissions_ahead);
   Engine engine(path, device, 400, prefix_cache);
   constexpr uint32_t n_texts = 4;
   const auto request = [&](uint32_t i) {
@@ -408,13 +411,15 @@ int main(int argc, char** argv) {
   test_row_invariance(path);
   test_fusion(path);
   test_batches(path);
-  test_chains(path);
+  test_chains(path, 0);
+  test_chains(path, 1);
   test_stop_and_limits(path);
   test_queue_and_close(path);
   test_prefixes(path);
-  test_side_by_side(path, true, 1);
-  test_side_by_side(path, false, 1);
-  test_side_by_side(path, true, 8);
+  test_side_by_side(path, true, 1, 0);
+  test_side_by_side(path, false, 1, 1);
+  test_side_by_side(path, true, 8, 0);
+  test_side_by_side(path, true, 8, 1);
   test_order(path);
   test_prompt_beside_text(path);
   test_no_allocation(path);

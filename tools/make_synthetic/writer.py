@@ -72,7 +72,7 @@ def write(
     writer.write_ti_data_to_file()
     writer.close()
 
-    total = sum(_size(each, formats[each.name]) for each in tensors(shape))
+    total = sum(tensor_bytes(each, formats[each.name]) for each in tensors(shape))
     written = 0
     with path.open("ab") as file:
 
@@ -99,7 +99,8 @@ def write(
             pad()
 
 
-def _size(tensor: Tensor, number_format: str) -> int:
+def tensor_bytes(tensor: Tensor, number_format: str) -> int:
+    """Bytes of a tensor in a number format."""
     block, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[number_format]]
     return tensor.rows * tensor.k // block * n_bytes
 
@@ -110,7 +111,7 @@ def _add_info(writer: gguf.GGUFWriter, tensor: Tensor, number_format: str) -> No
         tensor.name,
         shape,
         np.dtype(np.float32),  # of no account beside raw_dtype
-        _size(tensor, number_format),
+        tensor_bytes(tensor, number_format),
         raw_dtype=gguf.GGMLQuantizationType[number_format],
     )
 

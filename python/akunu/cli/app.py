@@ -46,6 +46,7 @@ def akunu_app() -> typer.Typer:
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=_BENCH_HELP)(bench)
+    app.command()(profile)
     app.command(help=_PERPLEXITY_HELP)(perplexity)
     app.command()(devices)
     app.command()(doctor)
@@ -255,6 +256,31 @@ def bench(
             kv_type=kv_type,
             roofline=roofline,
         ).run()
+
+    return console.reported(run)
+
+
+def profile(
+    model: options.Model = "ember",
+    n_prompt: Annotated[
+        int, typer.Option("-p", "--n-prompt", help="Rows of a prompt; 0: one generated row.")
+    ] = 0,
+    n_depth: Annotated[int, typer.Option("-d", "--n-depth", help="Tokens before the step.")] = 0,
+    repetitions: Annotated[int, typer.Option("-r", "--repetitions", help="Runs.")] = 5,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+) -> int:
+    """Show where the time of one step goes, each command timed alone."""
+
+    def run() -> int:
+        load = load_options(device=device, threads=threads, kv_type=kv_type)
+        from akunu.cli.profile import show_profile
+
+        return show_profile(
+            model, load, n_prompt=n_prompt, depth=n_depth, repetitions=repetitions, as_json=json
+        )
 
     return console.reported(run)
 

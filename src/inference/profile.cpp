@@ -1,0 +1,90 @@
+#include "inference/profile.h"
+
+#include <algorithm>
+
+#include "cache/sequence_cache.h"
+#include "core/error.h"
+#include "inference/step.h"
+
+namespace akunu {
+namespace {
+
+SequenceRecord greedy_record() {
+  SequenceRecord record{};
+  record.version = kSequenceRecordVersion;
+  record.top_p = 1;
+  record.repetition_penalty = 1;
+  record.mask = kNone;
+  return record;
+}
+
+// Tokens of no meaning, all of the vocabulary: an embedding that is read again and again is cached.
+std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
+  std::vector<uint32_t> tokens(n);
+  for (uint32_t i = 0; i < n; ++i)
+    tokens[i] = static_cast<uint32_t>(uint64_t{i} * 2654435761u % vocab_size);
+  return tokens;
+}
+
+}  // namespace
+
+std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request) {
+  const uint32_t n_rows = std::max(1u, request.n_prompt);
+  const uint64_t n_positions = uint64_t{request.depth} + n_rows;
+  if (n_positions > model.context())
+    throw ArgumentError("a step of " + std::to_string(n_rows) + " rows after " +
+                        std::to_string(request.depth) + " positions; the context holds " +
+                        std::to_string(model.context()));
+  if (n_rows > model.device().chip().max_prompt_rows)
+    throw ArgumentError(std::to_string(n_rows) + " rows in one step; this device takes " +
+                        std::to_string(model.device().chip().max_prompt_rows));
+  if (request.repetitions == 0) throw ArgumentError("a profile needs a repetition");
+
+  SequenceCache cache(model.cache(), model.sequences(), false);
+  const std::vector<uint32_t> tokens =
+      make_tokens(static_cast<uint32_t>(n_positions), model.arch().vocab_size);
+  const auto slot = cache.begin(1, tokens, static_cast<uint32_t>(n_positions), 0);
+  if (!slot)
+    throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
+                           " positions");
+  const SequenceStore& store = model.sequences();
+  const SequenceRecord record = greedy_record();
+  Step step(model);
+  step.update(store.record(*slot), std::as_bytes(std::span(&record, 1)));
+  step.update(store.log(*slot, 0), std::as_bytes(std::span(tokens)));
+  for (uint32_t group = 0; group < model.cache().groups().size(); ++group)
+    step.update(store.page_table(group, *slot),
+                std::as_bytes(std::span(store[*slot].pages[group])));
+  Row row{};
+  row.sequence = *slot;
+  row.position = request.depth;
+  row.kv_length = row.position + 1;
+  row.adapter = kNone;
+  row.last_position = kNone;
+  row.flags = kRowActive;
+  if (request.n_prompt > 0)
+    step.add_prompt(row, n_rows, Step::Logits::last, false);
+  else
+    step.add_generated(row);
+
+  std::vector<ProfiledCommand> commands;
+  std::vector<std::vector<double>> seconds;
+  for (uint32_t repetition = 0; repetition < request.repetitions + 1; ++repetition) {
+    const std::vector<CommandTime> times = step.profile(model.device(), true);
+    if (repetition == 0) {  // warms caches up, and says which commands there are
+      for (const CommandTime& time : times) commands.push_back({std::string(time.label), 0});
+      seconds.resize(times.size());
+      continue;
+    }
+    for (size_t i = 0; i < times.size(); ++i) seconds[i].push_back(times[i].seconds);
+  }
+  for (size_t i = 0; i < commands.size(); ++i) {
+    const auto middle = seconds[i].begin() + static_cast<ptrdiff_t>(seconds[i].size() / 2);
+    std::nth_element(seconds[i].begin(), middle, seconds[i].end());
+    commands[i].seconds = *middle;
+  }
+  model.check_files();
+  return commands;
+}
+
+}  // namespace akunu

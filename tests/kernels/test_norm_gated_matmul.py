@@ -1,0 +1,51 @@
+"""norm_gated_matmul: rms_norm, gate and up, and their activation in one kernel, against float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import On, assert_same_bits, assert_within, pack_params, plain_step, poisoned, run
+from test_norm_matmul_group import EPSILON, expected
+
+# The largest slope of silu is 1.0998, of gelu_tanh 1.1290.
+LARGEST_SLOPE = 9 / 8 + 1 / 128
+
+
+def feed(target, x, gate, up, norm, activation):
+    n, k = gate.values.shape
+    out = poisoned((len(x), n))
+    params = pack_params("norm_gated_matmul", k, n, activation, EPSILON)
+    status = run(
+        "norm_gated_matmul", [x, gate, up, norm, out], params, plain_step(len(x)), On(target)
+    )
+    assert status[0] == 0
+    return out
+
+
+@pytest.mark.parametrize(
+    "formats", [(name, name) for name in ref.ALL_FORMATS] + [("q4_k", "q6_k"), ("f16", "q8_0")]
+)
+@pytest.mark.parametrize("activation", [0, 1])
+@pytest.mark.parametrize("rows", [1, 6, 16])
+def test_agrees_with_float64(gpu_target, rng, formats, activation, rows):
+    n, k = 45, 512
+    x = rng.standard_normal((rows, k)).astype(np.float32)
+    norm = rng.uniform(0.5, 1.5, k).astype(np.float32)
+    gate, up = (ref.random_weight(name, n, k, rng) for name in formats)
+    (gates, gate_bound), (ups, up_bound) = (expected(x, w, None, norm) for w in (gate, up))
+    values, bound = ref.gated_activation(gates, ups, activation)
+    act, _ = ref.gated_activation(gates, np.ones_like(ups), activation)
+    through = LARGEST_SLOPE * gate_bound
+    bound = bound + np.abs(ups) * through + (np.abs(act) + through) * up_bound
+    assert_within(feed(gpu_target, x, gate, up, norm, activation), values, bound)
+
+
+def test_rows_have_the_same_bits_alone_and_together(gpu_target, rng):
+    x = rng.standard_normal((16, 512)).astype(np.float32)
+    norm = rng.uniform(0.5, 1.5, 512).astype(np.float32)
+    gate, up = (ref.random_weight("q5_k", 77, 512, rng) for _ in range(2))
+    together = feed(gpu_target, x, gate, up, norm, 0)
+    for first, n in [(0, 1), (15, 1), (3, 2), (4, 7)]:
+        part = feed(gpu_target, x[first : first + n], gate, up, norm, 0)
+        assert_same_bits(part, together[first : first + n])

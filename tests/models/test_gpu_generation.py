@@ -1,0 +1,69 @@
+"""Texts on a GPU, where a chain of steps is submitted before the one before it has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from engine import BOUND_F32_CACHE, GPUS, finished, opened, start
+from numpy_forward import NumpyModel
+from random_models import ModelCase, random_tokens
+
+Cases = Callable[..., ModelCase]
+
+MODELS = [("llama-gqa", "f32"), ("qwen3", "f16"), ("qwen2-32", "q4_0"), ("qwen3-256", "q4_k_m")]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_greedy_text_is_the_argmax_of_the_exact_logits(
+    model_case: Cases, gpu: str, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
+    reference = NumpyModel(case.path)
+    with opened(case.path, device=gpu) as model:
+        for n_prompt in (1, 40, 250):
+            prompt = random_tokens(case.spec, n_prompt, seed=n_prompt)
+            text = finished(start(model, prompt, 30))
+            assert len(text) == 30
+            exact = reference.logits(prompt + text[:-1])[n_prompt - 1 :]
+            chosen = np.take_along_axis(exact, np.array(text)[:, None], axis=1)[:, 0]
+            behind = exact.max(axis=1) - chosen
+            assert (behind <= 2 * BOUND_F32_CACHE * np.abs(exact).max()).all()
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_texts_side_by_side_are_those_alone(
+    model_case: Cases, gpu: str, kind: str, weight_format: str
+) -> None:
+    case = model_case(kind, weight_format)
+    prompts = [random_tokens(case.spec, n, seed=n) for n in (3, 20, 50)]
+    sampling = [{"temperature": 1.5, "seed": 7 + i, "choice": i} for i in range(3)]
+    lengths = [50, 17, 34]  # they leave at different steps
+    with opened(case.path, device=gpu) as model:
+        alone = [
+            finished(start(model, prompt, n, **settings))
+            for prompt, n, settings in zip(prompts, lengths, sampling, strict=True)
+        ]
+        together = [
+            start(model, prompt, n, **settings)
+            for prompt, n, settings in zip(prompts, lengths, sampling, strict=True)
+        ]
+        assert [finished(generation) for generation in together] == alone
+        stop = alone[0][20]
+        first = alone[0].index(stop)
+        stopped = finished(start(model, prompts[0], 50, **sampling[0], stop_ids=[stop]))
+        assert stopped == alone[0][:first]
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_layer_of_one_row_is_five_commands(model_case: Cases, gpu: str) -> None:
+    """Six launches: attention is two, its parts and their sum."""
+    case = model_case("qwen3-256", "q4_0")
+    with opened(case.path, device=gpu) as model:
+        labels = model._native.labels("single")
+    in_layers = [label for label in labels if label.startswith("layer ")]
+    assert len(in_layers) == 5 * case.spec.n_layers
+    assert len(labels) - len(in_layers) <= 4
