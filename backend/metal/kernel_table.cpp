@@ -1,0 +1,15 @@
+#include "metal/kernel_table.h"
+
+namespace akunu::metal {
+
+std::optional<Kernel> find_kernel(const KernelRequest& request) {
+  // Every activation of this device is float32.
+  if (request.activation != ActivationKind::f32) return std::nullopt;
+  std::optional<Kernel> kernel = find_matmul_kernel(request);
+  if (!kernel) kernel = find_attention_kernel(request);
+  if (!kernel) kernel = find_row_kernel(request);
+  if (kernel) kernel->operation = request.operation;
+  return kernel;
+}
+
+}  // namespace akunu::metal

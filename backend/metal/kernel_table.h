@@ -1,0 +1,18 @@
+// The parts of the table of kernels, one per family, and what their grids share.
+#pragma once
+
+#include "metal/kernel.h"
+
+namespace akunu::metal {
+
+// Each gives the kernel for a request of its operations, or nothing where there is none.
+std::optional<Kernel> find_matmul_kernel(const KernelRequest& request);
+std::optional<Kernel> find_attention_kernel(const KernelRequest& request);
+std::optional<Kernel> find_row_kernel(const KernelRequest& request);
+
+constexpr uint32_t kSimdWidth = 32;
+
+constexpr uint32_t divide_up(uint32_t n, uint32_t by) { return n / by + (n % by != 0); }
+constexpr uint32_t round_up(uint32_t n, uint32_t to) { return divide_up(n, to) * to; }
+
+}  // namespace akunu::metal

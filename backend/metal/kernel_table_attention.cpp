@@ -1,0 +1,127 @@
+// attention and rope_attention: kernels/attention_split.h for the classes `single` and `few`, and for
+// shapes that have no tiles; kernels/attention_tiled.h for prompts.
+#include <algorithm>
+#include <string>
+
+#include "core/error.h"
+#include "metal/kernel_table.h"
+
+namespace akunu::metal {
+namespace {
+
+// kernels/attention_split.h
+constexpr uint32_t kConstantSplits = 3;
+constexpr uint32_t kSplits = 32;        // of single rows and few
+constexpr uint32_t kSimdgroups = 4;     // splits of a threadgroup
+constexpr uint32_t kChunk = 8;          // query heads of a threadgroup
+constexpr uint32_t kBlockPositions = 32;
+constexpr uint32_t kMaxHeadDim = 256;
+
+// Dimensions that a lane owns, for heads up to 64, 128 and 256.
+constexpr std::array kLaneDims = {2u, 4u, 8u};
+
+bool takes_head_dim(uint32_t lane_dims, uint32_t head_dim) {
+  const uint32_t most = kSimdWidth * lane_dims;
+  const bool is_smallest = lane_dims == kLaneDims.front();
+  return head_dim <= most && (is_smallest || head_dim > most / 2);
+}
+
+template <class Params>
+Grid split_grid(const Scope& scope, uint32_t lane_dims, uint32_t splits, uint32_t own_keys) {
+  const auto& params = scope.get<Params>();
+  Grid grid;
+  if (!takes_head_dim(lane_dims, params.head_dim)) {
+    grid.threadgroups = {0, 0, 0};  // another launch's
+    return grid;
+  }
+  const uint32_t simdgroups = std::min(splits, kSimdgroups);
+  const uint32_t chunks = divide_up(params.n_heads / params.n_kv_heads, kChunk);
+  const uint32_t stride = round_up(params.head_dim, 4);
+  grid.threadgroups = {splits / simdgroups, params.n_kv_heads * chunks, scope.n_rows};
+  grid.threads = {kSimdWidth * simdgroups, 1, 1};
+  grid.threadgroup_bytes = {
+      4 * ((kChunk + own_keys) * stride + simdgroups * kChunk * kBlockPositions)};
+  return grid;
+}
+
+template <class Params>
+std::function<uint64_t(const std::byte*, uint32_t)> split_workspace(uint32_t splits) {
+  return [splits](const std::byte* bytes, uint32_t max_rows) {
+    const auto& params = *reinterpret_cast<const Params*>(bytes);
+    if (params.head_dim > kMaxHeadDim)
+      throw UnsupportedModelError("attention on Metal takes heads of up to " +
+                                  std::to_string(kMaxHeadDim) + " dimensions; this model's have " +
+                                  std::to_string(params.head_dim));
+    return uint64_t{4} * max_rows * params.n_heads * splits * (params.head_dim + 2);
+  };
+}
+
+template <class Params>
+Launch combine(std::string function, uint32_t splits) {
+  return {
+      .function = std::move(function),
+      .constants = {{kConstantSplits, splits, false}},
+      .grid =
+          [](const Scope& scope) {
+            const auto& params = scope.get<Params>();
+            const uint32_t threads = round_up(params.head_dim, kSimdWidth);
+            return Grid{.threadgroups = {params.n_heads, scope.n_rows, 1},
+                        .threads = {std::min(threads, kMaxHeadDim), 1, 1}};
+          },
+  };
+}
+
+Kernel split_attention(const std::string& cache, uint32_t splits) {
+  Kernel kernel;
+  for (const uint32_t lane_dims : kLaneDims)
+    kernel.launches.push_back({
+        .function = "attention_" + cache + "_d" + std::to_string(lane_dims),
+        .constants = {{kConstantSplits, splits, false}},
+        .grid =
+            [=](const Scope& scope) {
+              return split_grid<AttentionParams>(scope, lane_dims, splits, 0);
+            },
+    });
+  kernel.launches.push_back(combine<AttentionParams>("attention_combine", splits));
+  kernel.workspace_bytes = split_workspace<AttentionParams>(splits);
+  return kernel;
+}
+
+// The keys of a row's span lie in threadgroup memory: up to as many as there are rows, and few they
+// are.
+Kernel rope_attention(const std::string& cache) {
+  Kernel kernel;
+  for (const uint32_t lane_dims : kLaneDims)
+    kernel.launches.push_back({
+        .function = "rope_attention_" + cache + "_d" + std::to_string(lane_dims),
+        .constants = {{kConstantSplits, kSplits, false}},
+        .grid =
+            [=](const Scope& scope) {
+              return split_grid<RopeAttentionParams>(scope, lane_dims, kSplits, scope.n_rows);
+            },
+        .max_rows = kMaxFewRows,
+    });
+  kernel.launches.push_back(combine<RopeAttentionParams>("rope_attention_combine", kSplits));
+  kernel.launches.back().max_rows = kMaxFewRows;
+  kernel.workspace_bytes = split_workspace<RopeAttentionParams>(kSplits);
+  return kernel;
+}
+
+}  // namespace
+
+std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
+  if (request.cache != Format::f16 && request.cache != Format::f32) return std::nullopt;
+  const std::string cache(format_info(request.cache).name);
+  const bool many = request.row_class == RowClass::many;
+  switch (request.operation) {
+    case Operation::attention:
+      return split_attention(cache, many ? 1 : kSplits);
+    case Operation::rope_attention:
+      if (many) return std::nullopt;
+      return rope_attention(cache);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace akunu::metal

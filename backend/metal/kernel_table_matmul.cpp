@@ -1,0 +1,166 @@
+// matmul and what is fused with it: kernels/matvec.h for the classes `single` and `few`,
+// kernels/gemm.h for `many`.
+#include <algorithm>
+#include <string>
+
+#include "metal/kernel_table.h"
+
+namespace akunu::metal {
+namespace {
+
+// kernels/matvec.h
+constexpr uint32_t kAccumulate = 1, kMembers = 2;  // function constants
+constexpr uint32_t kRowsTogether = 4;              // of the kernels for several rows
+constexpr uint32_t kMaxTogether = 16;              // rows of a threadgroup
+constexpr uint32_t kSimdgroupsOfOneRow = 2;        // small threadgroups fill small weights' tails
+
+// kernels/gemm.h
+constexpr uint32_t kTile = 64;        // columns
+constexpr uint32_t kTileStride = 36;  // floats
+
+// What a matvec's launch covers: `outputs` weight rows for one row of input, half of them with more.
+struct Outputs {
+  uint32_t one_row, several_rows;
+};
+constexpr Outputs kOutputs = {4, 2};
+constexpr Outputs kGatedOutputs = {2, 1};  // of each of the two weights
+
+uint32_t members_of(const KernelRequest& request, Format format) {
+  uint32_t members = 0;
+  for (uint32_t m = 0; m < kMaxGroup; ++m)
+    if (request.weights[m] == format) members |= 1u << m;
+  return members;
+}
+
+// Weight rows of a launch, in blocks of `outputs`; a group's members begin new blocks.
+using Blocks = std::function<uint32_t(const std::byte* params, uint32_t outputs)>;
+
+Blocks blocks_of_matmul() {
+  return [](const std::byte* params, uint32_t outputs) {
+    return divide_up(reinterpret_cast<const MatmulParams*>(params)->n, outputs);
+  };
+}
+Blocks blocks_of_gated() {
+  return [](const std::byte* params, uint32_t outputs) {
+    return divide_up(reinterpret_cast<const NormGatedMatmulParams*>(params)->n, outputs);
+  };
+}
+// MatmulGroupParams and NormMatmulGroupParams begin alike.
+Blocks blocks_of_group(uint32_t members) {
+  return [members](const std::byte* params, uint32_t outputs) {
+    const auto* group = reinterpret_cast<const MatmulGroupParams*>(params);
+    uint32_t blocks = 0;
+    for (uint32_t m = 0; m < kMaxGroup; ++m)
+      if (members >> m & 1u) blocks += divide_up(group->n[m], outputs);
+    return blocks;
+  };
+}
+static_assert(offsetof(MatmulGroupParams, n) == offsetof(NormMatmulGroupParams, n) &&
+              offsetof(MatmulGroupParams, k) == offsetof(NormMatmulGroupParams, k) &&
+              offsetof(NormMatmulGroupParams, epsilon) == 16);
+
+void add_matvec(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
+                Outputs outputs, const std::vector<FunctionConstant>& constants, bool waits) {
+  const std::string name = family + "_" + std::string(format_info(format).name);
+  kernel.launches.push_back({
+      .function = name + "_r1",
+      .constants = constants,
+      .grid =
+          [=](const Scope& scope) {
+            return Grid{.threadgroups = {divide_up(blocks(scope.params, outputs.one_row),
+                                                   kSimdgroupsOfOneRow),
+                                         1, 1},
+                        .threads = {kSimdWidth * kSimdgroupsOfOneRow, 1, 1}};
+          },
+      .max_rows = 1,
+      .waits = waits,
+  });
+  kernel.launches.push_back({
+      .function = name + "_r4",
+      .constants = constants,
+      .grid =
+          [=](const Scope& scope) {
+            const uint32_t quads =
+                divide_up(std::min(scope.n_rows, kMaxTogether), kRowsTogether);
+            const uint32_t side_by_side = quads == 1 ? 4 : 2;  // blocks of a threadgroup
+            return Grid{
+                .threadgroups = {divide_up(blocks(scope.params, outputs.several_rows), side_by_side),
+                                 divide_up(scope.n_rows, kMaxTogether), 1},
+                .threads = {kSimdWidth * quads * side_by_side, 1, 1}};
+          },
+      .min_rows = 2,
+      .waits = waits,
+  });
+}
+
+void add_gemm(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
+              const std::vector<FunctionConstant>& constants, bool waits) {
+  kernel.launches.push_back({
+      .function = family + "_" + std::string(format_info(format).name),
+      .constants = constants,
+      .grid =
+          [=](const Scope& scope) {
+            const uint32_t simdgroups = scope.n_rows <= kTile / 2 ? 2 : 4;
+            const uint32_t tile_rows = 16 * simdgroups;
+            const uint32_t tiles = (kTile + tile_rows) * kTileStride, results = tile_rows * kTile;
+            return Grid{.threadgroups = {blocks(scope.params, kTile),
+                                         divide_up(scope.n_rows, tile_rows), 1},
+                        .threads = {kSimdWidth * simdgroups, 1, 1},
+                        .threadgroup_bytes = {4 * std::max(tiles, results)}};
+          },
+      .waits = waits,
+  });
+}
+
+}  // namespace
+
+std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
+  const bool many = request.row_class == RowClass::many;
+  Kernel kernel;
+  switch (request.operation) {
+    case Operation::matmul:
+    case Operation::matmul_add: {
+      if (!request.weights[0]) return std::nullopt;
+      const uint32_t accumulate = request.operation == Operation::matmul_add;
+      const std::vector<FunctionConstant> constants = {{kAccumulate, accumulate, true}};
+      if (many)
+        add_gemm(kernel, "gemm", *request.weights[0], blocks_of_matmul(), constants, true);
+      else
+        add_matvec(kernel, "matvec", *request.weights[0], blocks_of_matmul(), kOutputs, constants,
+                   true);
+      return kernel;
+    }
+    // Prompts norm once for all tiles, and gate on results that lie in the last cache.
+    case Operation::norm_matmul_group:
+      if (many) return std::nullopt;
+      [[fallthrough]];
+    case Operation::matmul_group: {
+      // A launch per distinct format; the members of a group write different outputs.
+      for (uint32_t m = 0; m < kMaxGroup; ++m) {
+        if (!request.weights[m]) continue;
+        const Format format = *request.weights[m];
+        const uint32_t members = members_of(request, format);
+        if (members & ((1u << m) - 1)) continue;
+        const bool waits = kernel.launches.empty();
+        const std::vector<FunctionConstant> constants = {{kMembers, members, false}};
+        if (many)
+          add_gemm(kernel, "gemm_group", format, blocks_of_group(members), constants, waits);
+        else
+          add_matvec(kernel, "matvec_group", format, blocks_of_group(members), kOutputs, constants,
+                     waits);
+      }
+      if (kernel.launches.empty()) return std::nullopt;
+      return kernel;
+    }
+    case Operation::norm_gated_matmul:
+      if (many || !request.weights[0] || request.weights[0] != request.weights[1])
+        return std::nullopt;
+      add_matvec(kernel, "matvec_gated", *request.weights[0], blocks_of_gated(), kGatedOutputs, {},
+                 true);
+      return kernel;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace akunu::metal

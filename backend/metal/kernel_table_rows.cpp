@@ -1,0 +1,148 @@
+// What works on rows number by number or head by head, and the two ends of a step: kernels/embed.metal,
+// elementwise.metal, norm.metal, rope.metal, sample.metal, advance.metal.
+#include <algorithm>
+#include <string>
+
+#include "metal/kernel_table.h"
+
+namespace akunu::metal {
+namespace {
+
+constexpr uint32_t kThreads = 256;        // where a thread takes a number
+constexpr uint32_t kHeadSimdgroups = 4;   // where a SIMD-group takes a head
+constexpr uint32_t kMaxNormThreads = 512;
+constexpr uint32_t kMaxSampleThreads = 512;
+constexpr uint32_t kSampleWords = 4096;   // candidates, or counts of a penalty window
+
+using Columns = std::function<uint32_t(const Scope&)>;
+
+// A thread per number: `columns` of each row.
+Kernel per_number(std::string function, Columns columns) {
+  Kernel kernel;
+  kernel.launches.push_back({
+      .function = std::move(function),
+      .grid =
+          [columns = std::move(columns)](const Scope& scope) {
+            const uint32_t n = columns(scope);
+            const uint32_t threads = std::min(kThreads, round_up(std::max(n, 1u), kSimdWidth));
+            return Grid{.threadgroups = {divide_up(n, threads), scope.n_rows, 1},
+                        .threads = {threads, 1, 1}};
+          },
+  });
+  return kernel;
+}
+
+// A SIMD-group per head: `heads` of each row.
+Kernel per_head(std::string function, Columns heads) {
+  Kernel kernel;
+  kernel.launches.push_back({
+      .function = std::move(function),
+      .grid =
+          [heads = std::move(heads)](const Scope& scope) {
+            return Grid{
+                .threadgroups = {divide_up(heads(scope), kHeadSimdgroups), scope.n_rows, 1},
+                .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
+          },
+  });
+  return kernel;
+}
+
+// A threadgroup per row.
+Kernel per_row(std::string function, std::function<Grid(const Scope&)> threads) {
+  Kernel kernel;
+  kernel.launches.push_back({
+      .function = std::move(function),
+      .grid =
+          [threads = std::move(threads)](const Scope& scope) {
+            Grid grid = threads(scope);
+            grid.threadgroups = {scope.n_rows, 1, 1};
+            return grid;
+          },
+  });
+  return kernel;
+}
+
+Grid norm_threads(const Scope& scope) {
+  const uint32_t threads =
+      std::clamp(round_up(divide_up(scope.get<NormParams>().dim, 4), kSimdWidth), kSimdWidth,
+                 kMaxNormThreads);
+  return {.threads = {threads, 1, 1}, .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
+}
+
+Grid sample_threads(const Scope& scope) {
+  const uint32_t threads = std::clamp(round_up(scope.get<SampleParams>().vocab_size, kSimdWidth),
+                                      kSimdWidth, kMaxSampleThreads);
+  return {.threads = {threads, 1, 1},
+          .threadgroup_bytes = {4 * kSampleWords, round_up(8 * (threads / kSimdWidth), 16)}};
+}
+
+Kernel advance_kernel() {
+  Kernel kernel;
+  kernel.launches.push_back({
+      .function = "advance",
+      .grid =
+          [](const Scope& scope) {
+            return Grid{.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};
+          },
+  });
+  return kernel;
+}
+
+// The name of a function that exists for caches in half and in float.
+std::optional<std::string> with_cache(const char* family, Format cache) {
+  if (cache != Format::f16 && cache != Format::f32) return std::nullopt;
+  return std::string(family) + "_" + std::string(format_info(cache).name);
+}
+
+}  // namespace
+
+std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
+  switch (request.operation) {
+    case Operation::embed:
+      if (!request.weights[0]) return std::nullopt;
+      return per_number("embed_" + std::string(format_info(*request.weights[0]).name),
+                        [](const Scope& s) { return divide_up(s.get<EmbedParams>().dim, 16); });
+    case Operation::rope_angles:
+      return per_number("rope_angles",
+                        [](const Scope& s) { return s.get<RopeAnglesParams>().n_pairs; });
+    case Operation::rms_norm:
+      return per_row("rms_norm", norm_threads);
+    case Operation::add_bias:
+      return per_number("add_bias", [](const Scope& s) { return s.get<BiasParams>().n; });
+    case Operation::head_norm:
+      return per_head("head_norm", [](const Scope& s) { return s.get<HeadNormParams>().n_heads; });
+    case Operation::rope:
+      return per_head("rope", [](const Scope& s) { return s.get<RopeParams>().n_heads; });
+    case Operation::kv_write: {
+      const auto function = with_cache("kv_write", request.cache);
+      if (!function) return std::nullopt;
+      return per_number(*function, [](const Scope& s) {
+        return s.get<KvWriteParams>().n_kv_heads * s.get<KvWriteParams>().head_dim;
+      });
+    }
+    case Operation::rope_kv_write:
+    case Operation::norm_rope_kv_write: {
+      // One function: the norms are there where their slots are bound.
+      const auto function = with_cache("rope_kv_write", request.cache);
+      if (!function) return std::nullopt;
+      return per_head(*function, [](const Scope& s) {
+        return s.get<RopeKvWriteParams>().n_heads + s.get<RopeKvWriteParams>().n_kv_heads;
+      });
+    }
+    case Operation::add:
+      return per_number("add", [](const Scope& s) { return s.get<AddParams>().n; });
+    case Operation::gated_activation:
+      return per_number("gated_activation",
+                        [](const Scope& s) { return s.get<GatedActivationParams>().n; });
+    case Operation::gather_head:
+      return per_number("gather_head", [](const Scope& s) { return s.get<GatherParams>().dim; });
+    case Operation::sample:
+      return per_row("sample", sample_threads);
+    case Operation::advance:
+      return advance_kernel();
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace akunu::metal

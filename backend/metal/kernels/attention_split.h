@@ -1,0 +1,221 @@
+// attention of single rows and few, and rope_attention.
+//
+// Floor: the keys and values that the row sees, once per group of query heads. A cache of positions is
+// cut into units of 64, at multiples of 64 (so never across a page of 256), and unit u belongs to split
+// u mod kSplits, whatever the length: a row's result depends on kv_length alone, not on how many
+// splits had work. A split is a SIMD-group of its own, with its own maximum, sum and values: no
+// barrier between the SIMD-groups of a threadgroup after the prologue. What the splits found meets in
+// a launch of its own (attention_combine), in order of their units: Metal before 3.2 orders no memory
+// between threadgroups of one launch.
+//
+// A SIMD-group takes 32 positions at a time. Scores: eight lanes to a position, four positions side by
+// side, so that loads of keys follow one another in memory; three shuffles join the lanes, and every
+// loaded key serves up to eight query heads, which lie in threadgroup memory. Values: a lane owns kDims
+// neighbouring dimensions and walks the positions. Registers: eight heads times kDims sums.
+//
+// Positions outside the row's range are never loaded, and weigh 0: other rows' numbers (a NaN of theirs
+// included) do not exist for this row. A cache that wraps around or clamps (a ring for windows) would
+// break both the causal order and this; the window only moves the beginning of the range.
+//
+// rope_attention turns its query heads in the prologue, and the keys of the rows of its own span up to
+// its own. It attends to those out of the operands, rounded to the cache's dtype (so that the bits are
+// those of a key that was read back), never out of memory that another threadgroup of this launch
+// writes. A row's key and value are written by one threadgroup only.
+#pragma once
+
+#include "metal/kernels/formats.h"
+#include "metal/kernels/functions.h"
+#include "metal/kernels/norm.h"
+
+constant uint kSplits [[function_constant(3)]];
+
+constant constexpr uint kUnit = 64;          // positions of a split at a time
+constant constexpr uint kChunk = 8;          // query heads per threadgroup
+constant constexpr uint kBlockPositions = 32;
+
+struct AttentionShape {
+  uint n_heads, n_kv_heads, head_dim, window;
+  float scale, soft_cap;
+  uint page_table_stride, page_table_base;
+};
+
+// The positions that a row sees, and the units that hold them.
+struct Visible {
+  uint begin, end;
+  uint first_unit, n_units;
+};
+inline Visible visible_to(device const Row& row, uint window) {
+  Visible v;
+  v.end = row.kv_length;
+  v.begin = window != 0 && v.end > window ? v.end - window : 0;
+  v.first_unit = v.begin / kUnit;
+  v.n_units = v.end > v.begin ? (v.end - 1) / kUnit - v.first_unit + 1 : 0;
+  return v;
+}
+// How many units before the split's own come in the row's range; n_units or more: it has none.
+inline uint units_before(Visible v, uint split) {
+  return (split + kSplits - v.first_unit % kSplits) % kSplits;
+}
+
+// Keys and values of this pass's own rows, from position `first` on; kNone: there are none.
+struct Fresh {
+  uint first;
+  threadgroup const float* keys;  // [rows][stride], rounded to the cache's dtype
+  device const float* values;     // of this kv head, at the row of position `first`
+  ulong values_stride;
+};
+
+// kDims neighbouring numbers, zeros from `n` on.
+template <uint kDims, class Number>
+inline void load_dims(device const Number* p, uint n, bool aligned, thread float (&v)[kDims]) {
+  for (uint i = 0; i < kDims; i += 4) {
+    const float4 four = i < n ? load_numbers(p + i, n - i, aligned && kDims >= 4) : float4(0.0f);
+    for (uint j = 0; j < 4 && i + j < kDims; ++j) v[i + j] = four[j];
+  }
+}
+
+// Where the split's results go: head_dim sums of values, then the maximum and the sum of weights.
+inline ulong partial_offset(uint local_row, uint n_heads, uint head, uint split, uint head_dim) {
+  return ((ulong(local_row) * n_heads + head) * kSplits + split) * (head_dim + 2);
+}
+
+// `query` [n_queries][stride] and `scores` [kChunk][32] (the SIMD-group's own) in threadgroup memory;
+// stride is head_dim rounded up to four, with zeros behind.
+template <class Cache, uint kDims>
+inline void attend_split(AttentionShape shape, Visible seen, uint split, uint sequence, uint kv_head,
+                         uint first_head, uint n_queries, threadgroup const float* query, uint stride,
+                         threadgroup float* scores, Fresh fresh, device const Cache* key_cache,
+                         device const Cache* value_cache, device const uint* pages, uint local_row,
+                         device float* workspace, uint lane) {
+  const uint head_dim = shape.head_dim;
+  const bool aligned = head_dim % 4 == 0;
+  const uint own_dims = lane * kDims < head_dim ? head_dim - lane * kDims : 0;
+  float largest[kChunk], total[kChunk], values[kChunk][kDims];
+  for (uint g = 0; g < kChunk; ++g) {
+    largest[g] = -infinity();
+    total[g] = 0.0f;
+    for (uint j = 0; j < kDims; ++j) values[g][j] = 0.0f;
+  }
+
+  for (uint unit = units_before(seen, split); unit < seen.n_units; unit += kSplits) {
+    for (uint half_unit = 0; half_unit < kUnit; half_unit += kBlockPositions) {
+      const uint first = (seen.first_unit + unit) * kUnit + half_unit;
+      if (first >= seen.end || first + kBlockPositions <= seen.begin) continue;
+      const uint page = page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
+      const ulong offset = kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, head_dim);
+      device const Cache* keys = key_cache + offset;
+      device const Cache* cached_values = value_cache + offset;
+
+      for (uint step = 0; step < kBlockPositions; step += 4) {
+        const uint i = step + lane / 8, position = first + i;
+        const bool is_seen = position >= seen.begin && position < seen.end;
+        float parts[kChunk];
+        for (uint g = 0; g < kChunk; ++g) parts[g] = 0.0f;
+        for (uint d = lane % 8 * 4; d < head_dim; d += 32) {
+          float4 key = float4(0.0f);
+          if (is_seen) {
+            key = position < fresh.first
+                      ? load_numbers(keys + ulong(i) * head_dim + d, head_dim - d, aligned)
+                      : *reinterpret_cast<threadgroup const float4*>(
+                            fresh.keys + (position - fresh.first) * stride + d);
+          }
+          for (uint g = 0; g < kChunk; ++g) {
+            if (g >= n_queries) break;
+            const float4 q = *reinterpret_cast<threadgroup const float4*>(query + g * stride + d);
+            parts[g] = fma(key.x, q.x, parts[g]);
+            parts[g] = fma(key.y, q.y, parts[g]);
+            parts[g] = fma(key.z, q.z, parts[g]);
+            parts[g] = fma(key.w, q.w, parts[g]);
+          }
+        }
+        for (uint g = 0; g < kChunk; ++g) {
+          if (g >= n_queries) break;
+          float score = parts[g];
+          score += simd_shuffle_xor(score, 1);
+          score += simd_shuffle_xor(score, 2);
+          score += simd_shuffle_xor(score, 4);
+          if (lane % 8 == g) scores[g * kBlockPositions + i] = score;
+        }
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+
+      const bool is_seen = first + lane >= seen.begin && first + lane < seen.end;
+      for (uint g = 0; g < kChunk; ++g) {
+        if (g >= n_queries) break;
+        float score = scores[g * kBlockPositions + lane] * shape.scale;
+        // The cap bends what the softmax gets, so it belongs here, before the maximum.
+        if (shape.soft_cap > 0.0f) score = shape.soft_cap * tanh_of(score / shape.soft_cap);
+        const float top = max(largest[g], simd_max(is_seen ? score : -infinity()));
+        const float weight = is_seen ? exp_of(score - top) : 0.0f;
+        const float shrink = top == largest[g] ? 1.0f : exp_of(largest[g] - top);
+        total[g] = fma(total[g], shrink, simd_sum(weight));
+        largest[g] = top;
+        for (uint j = 0; j < kDims; ++j) values[g][j] = values[g][j] * shrink;
+        scores[g * kBlockPositions + lane] = weight;
+      }
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+
+      for (uint i = 0; i < kBlockPositions; i += 4) {
+        if (first + i >= seen.end) break;
+        float loaded[4][kDims];
+        for (uint p = 0; p < 4; ++p) {
+          const uint position = first + i + p;
+          const bool here = position >= seen.begin && position < seen.end;
+          if (here && position >= fresh.first) {
+            device const float* row =
+                fresh.values + (position - fresh.first) * fresh.values_stride + lane * kDims;
+            for (uint j = 0; j < kDims; ++j)
+              loaded[p][j] = j < own_dims ? float(Cache(row[j])) : 0.0f;
+          } else {
+            load_dims<kDims>(cached_values + ulong(i + p) * head_dim + lane * kDims, here ? own_dims : 0,
+                             aligned, loaded[p]);
+          }
+        }
+        for (uint g = 0; g < kChunk; ++g) {
+          if (g >= n_queries) break;
+          const float4 weights =
+              *reinterpret_cast<threadgroup const float4*>(scores + g * kBlockPositions + i);
+          for (uint p = 0; p < 4; ++p)
+            for (uint j = 0; j < kDims; ++j)
+              values[g][j] = fma(weights[p], loaded[p][j], values[g][j]);
+        }
+      }
+      // The next block's scores take this one's place.
+      simdgroup_barrier(mem_flags::mem_threadgroup);
+    }
+  }
+
+  for (uint g = 0; g < kChunk; ++g) {
+    if (g >= n_queries) break;
+    device float* to =
+        workspace + partial_offset(local_row, shape.n_heads, first_head + g, split, head_dim);
+    for (uint j = 0; j < kDims; ++j)
+      if (j < own_dims) to[lane * kDims + j] = values[g][j];
+    if (lane == 0) {
+      to[head_dim] = largest[g];
+      to[head_dim + 1] = total[g];
+    }
+  }
+}
+
+// Which kv head and which of its query heads a threadgroup serves: group.y.
+struct HeadChunk {
+  uint kv_head, first_head, n_queries;
+};
+inline HeadChunk chunk_of(uint index, uint n_heads, uint n_kv_heads) {
+  const uint per_kv_head = n_heads / n_kv_heads;
+  const uint chunks = (per_kv_head + kChunk - 1) / kChunk;
+  HeadChunk c;
+  c.kv_head = index / chunks;
+  const uint first = index % chunks * kChunk;
+  c.first_head = c.kv_head * per_kv_head + first;
+  c.n_queries = min(uint(kChunk), per_kv_head - first);
+  return c;
+}
+
+// Whether any of the threadgroup's splits has a unit.
+inline bool has_work(Visible seen, uint first_split, uint n_simdgroups) {
+  for (uint s = 0; s < n_simdgroups; ++s)
+    if (units_before(seen, first_split + s) < seen.n_units) return true;
+  return false;
+}

@@ -1,0 +1,182 @@
+// attention and rope_attention, split over the positions; see attention_split.h
+#include "metal/kernels/attention_split.h"
+
+// Grid: (splits / n_simdgroups, kv heads * chunks of query heads, rows). `memory`: the queries, then 32
+// scores for each of kChunk heads and SIMD-group.
+template <class Cache, uint kDims>
+[[kernel]] void attention(device const float* query [[buffer(0)]],
+                          device const Cache* key_cache [[buffer(1)]],
+                          device const Cache* value_cache [[buffer(2)]],
+                          constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
+                          constant AttentionParams& params [[buffer(25)]],
+                          device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
+                          threadgroup float* memory [[threadgroup(0)]],
+                          uint3 group [[threadgroup_position_in_grid]],
+                          uint thread_index [[thread_index_in_threadgroup]],
+                          uint simdgroup [[simdgroup_index_in_threadgroup]],
+                          uint n_simdgroups [[simdgroups_per_threadgroup]],
+                          uint lane [[thread_index_in_simdgroup]]) {
+  const uint row = pass.first_row + group.z;
+  const Visible seen = visible_to(rows[row], params.window);
+  const uint first_split = group.x * n_simdgroups;
+  if (!has_work(seen, first_split, n_simdgroups)) return;
+  const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
+  const uint head_dim = params.head_dim, stride = (head_dim + 3) / 4 * 4;
+  device const float* heads = query + (ulong(row) * params.n_heads + chunk.first_head) * head_dim;
+  for (uint i = thread_index; i < chunk.n_queries * stride; i += 32 * n_simdgroups)
+    memory[i] = i % stride < head_dim ? heads[i / stride * head_dim + i % stride] : 0.0f;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
+
+  const AttentionShape shape = AttentionShape{
+      params.n_heads, params.n_kv_heads, head_dim,                 params.window,
+      params.scale,   params.soft_cap,   params.page_table_stride, params.page_table_base};
+  const Fresh fresh = Fresh{kNone, memory, query, 0};
+  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, rows[row].sequence, chunk.kv_head,
+                             chunk.first_head, chunk.n_queries, memory, stride,
+                             memory + kChunk * stride + simdgroup * kChunk * kBlockPositions, fresh,
+                             key_cache, value_cache, pages, group.z, workspace, lane);
+}
+
+// The same with the query turned on the way, and the span's own keys. `memory`: the queries, the scores,
+// and a key for each row of the span that this row sees.
+template <class Cache, uint kDims>
+[[kernel]] void rope_attention(
+    device const float* query [[buffer(0)]], device const float* key [[buffer(1)]],
+    device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
+    device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
+    device const float* query_norm [[buffer(6)]], device const float* key_norm [[buffer(7)]],
+    constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
+    constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    device const uint* pages [[buffer(27)]], device const Span* spans [[buffer(30)]],
+    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  const uint row = pass.first_row + group.z;
+  const Visible seen = visible_to(rows[row], params.window);
+  const uint first_split = group.x * n_simdgroups;
+  // The first threadgroup of a kv head writes the row's key and value.
+  const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
+  const uint per_kv_head = params.n_heads / params.n_kv_heads;
+  const bool writes = group.x == 0 && chunk.first_head == chunk.kv_head * per_kv_head &&
+                      (rows[row].flags & kRowActive) != 0;
+  const bool attends = has_work(seen, first_split, n_simdgroups);
+  if (!attends && !writes) return;
+
+  const uint head_dim = params.head_dim, n_pairs = params.n_pairs, stride = (head_dim + 3) / 4 * 4;
+  const uint sequence = rows[row].sequence, place = rows[row].position;
+  const uint first_row = spans[rows[row].span].first_row;
+  const uint n_fresh = row - first_row + 1;  // rows of a span are consecutive, and so are positions
+  threadgroup float* scores = memory + kChunk * stride;
+  threadgroup float* fresh_keys = scores + n_simdgroups * kChunk * kBlockPositions;
+  for (uint item = simdgroup; item < chunk.n_queries + n_fresh; item += n_simdgroups) {
+    const bool is_query = item < chunk.n_queries;
+    const uint of_row = is_query ? row : first_row + (item - chunk.n_queries);
+    device const float* data =
+        is_query ? query + (ulong(row) * params.n_heads + chunk.first_head + item) * head_dim
+                 : key + (ulong(of_row) * params.n_kv_heads + chunk.kv_head) * head_dim;
+    const bool has_norm = is_query ? is_bound(6) : is_bound(7);
+    const Head head = head_of(data, is_query ? query_norm : key_norm, has_norm, head_dim, params.epsilon,
+                              lane);
+    device const float* row_angles = angles + ulong(of_row) * 2 * n_pairs;
+    threadgroup float* to =
+        is_query ? memory + item * stride : fresh_keys + (item - chunk.n_queries) * stride;
+    for (uint i = lane; i < n_pairs; i += 32) {
+      const uint2 pair = pair_of(i, n_pairs, params.style);
+      const float2 turned = rotated_pair(head, row_angles, i, pair);
+      to[pair.x] = is_query ? turned.x : float(Cache(turned.x));
+      to[pair.y] = is_query ? turned.y : float(Cache(turned.y));
+    }
+    for (uint i = 2 * n_pairs + lane; i < stride; i += 32) {
+      const float x = i < head_dim ? head_value(head, i) : 0.0f;
+      to[i] = is_query ? x : float(Cache(x));
+    }
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+
+  if (writes) {
+    const uint page = page_of(pages, params.page_table_base, params.page_table_stride, sequence, place);
+    const ulong to = kv_offset(page, params.n_kv_heads, chunk.kv_head, place % kPagePositions, head_dim);
+    const ulong from = (ulong(row) * params.n_kv_heads + chunk.kv_head) * head_dim;
+    for (uint i = 32 * simdgroup + lane; i < head_dim; i += 32 * n_simdgroups) {
+      key_cache[to + i] = Cache(fresh_keys[(n_fresh - 1) * stride + i]);
+      value_cache[to + i] = Cache(value[from + i]);
+    }
+  }
+  if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
+
+  const AttentionShape shape = AttentionShape{
+      params.n_heads, params.n_kv_heads, head_dim,                 params.window,
+      params.scale,   params.soft_cap,   params.page_table_stride, params.page_table_base};
+  const Fresh fresh = Fresh{
+      rows[first_row].position, fresh_keys,
+      value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
+      ulong(params.n_kv_heads) * head_dim};
+  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, sequence, chunk.kv_head,
+                             chunk.first_head, chunk.n_queries, memory, stride,
+                             scores + simdgroup * kChunk * kBlockPositions, fresh, key_cache, value_cache,
+                             pages, group.z, workspace, lane);
+}
+
+// A threadgroup per (head, row), a lane per split for the weights, a thread per dimension after that.
+// rope_attention's result lies at another slot, and its parameters begin otherwise.
+inline void combine(uint n_heads, uint head_dim, uint window, device const float* workspace,
+                    device float* out, constant PassRange& pass, device const Row* rows, uint3 group,
+                    uint thread_index, uint n_threads, uint lane) {
+  const uint row = pass.first_row + group.y, head = group.x;
+  const Visible seen = visible_to(rows[row], window);
+  const uint n = min(seen.n_units, kSplits);
+  const ulong first = partial_offset(group.y, n_heads, head, 0, head_dim);
+  const ulong step = head_dim + 2;
+  // In order of the row's units: the split of unit `lane` of its range.
+  device const float* own = workspace + first + (seen.first_unit + lane) % kSplits * step;
+  const float largest = lane < n ? own[head_dim] : -infinity();
+  const float top = simd_max(largest);
+  const float weight = lane < n ? exp_of(largest - top) : 0.0f;
+  const float total = simd_sum(lane < n ? weight * own[head_dim + 1] : 0.0f);
+  for (uint d = thread_index; d < (head_dim + 31) / 32 * 32; d += n_threads) {
+    float sum = 0.0f;
+    for (uint i = 0; i < n; ++i) {
+      const float share = simd_shuffle(weight, ushort(i));
+      const float part =
+          d < head_dim ? workspace[first + (seen.first_unit + i) % kSplits * step + d] : 0.0f;
+      sum = fma(share, part, sum);
+    }
+    // A row that sees nothing has nothing to divide by.
+    if (d < head_dim) out[(ulong(row) * n_heads + head) * head_dim + d] = n == 0 ? 0.0f : sum / total;
+  }
+}
+
+[[kernel]] void attention_combine(device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
+                                  device const float* workspace [[buffer(24)]],
+                                  constant AttentionParams& params [[buffer(25)]],
+                                  device const Row* rows [[buffer(26)]],
+                                  uint3 group [[threadgroup_position_in_grid]],
+                                  uint thread_index [[thread_index_in_threadgroup]],
+                                  uint n_simdgroups [[simdgroups_per_threadgroup]],
+                                  uint lane [[thread_index_in_simdgroup]]) {
+  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group, thread_index,
+          32 * n_simdgroups, lane);
+}
+
+[[kernel]] void rope_attention_combine(
+    device float* out [[buffer(8)]], constant PassRange& pass [[buffer(23)]],
+    device const float* workspace [[buffer(24)]], constant RopeAttentionParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group, thread_index,
+          32 * n_simdgroups, lane);
+}
+
+#define AKUNU_ATTENTION(name, Cache, dims)                                                       \
+  template [[host_name("attention_" #name "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) \
+      attention<Cache, dims>;                                                                    \
+  template [[host_name("rope_attention_" #name "_d" #dims)]]                                     \
+  [[kernel]] decltype(rope_attention<Cache, dims>) rope_attention<Cache, dims>;
+AKUNU_ATTENTION(f16, half, 2)
+AKUNU_ATTENTION(f16, half, 4)
+AKUNU_ATTENTION(f16, half, 8)
+AKUNU_ATTENTION(f32, float, 2)
+AKUNU_ATTENTION(f32, float, 4)
+AKUNU_ATTENTION(f32, float, 8)

@@ -1,0 +1,63 @@
+// What every kernel sees: the contract's structs, the constant of bound slots, how a problem is
+// recorded, and sums over a threadgroup.
+//
+// Kernels are written so that the bits of a row are its own: products that are added are explicit
+// `fma`s (no compiler may choose otherwise), and elementary functions are those of functions.h.
+#pragma once
+
+#include <metal_stdlib>
+
+#include "core/kernel_params.h"
+
+using namespace metal;
+using namespace akunu;
+
+// Bit n: operand slot n is bound. Optional operands are asked for through it alone.
+constant uint kBoundSlots [[function_constant(0)]];
+
+inline bool is_bound(uint slot) { return (kBoundSlots >> slot & 1u) != 0; }
+
+// The first problem of a command stays: code, row, detail.
+inline void record_status(device atomic_uint* status, uint code, uint row, uint detail) {
+  uint expected = kStatusOk;
+  // A weak exchange may fail without reason, so ask again while nobody else has recorded anything.
+  while (!atomic_compare_exchange_weak_explicit(&status[0], &expected, code, memory_order_relaxed,
+                                                memory_order_relaxed)) {
+    if (expected != kStatusOk) return;
+  }
+  atomic_store_explicit(&status[1], row, memory_order_relaxed);
+  atomic_store_explicit(&status[2], detail, memory_order_relaxed);
+}
+
+inline float sum_of(float4 v) { return (v.x + v.y) + (v.z + v.w); }
+
+// The sum of what the threadgroup's threads hold, for all of them; `partial` has a float for each
+// SIMD-group. The barrier before the write guards what an earlier call left there: reusing the
+// scratch of a reduction without it lets a slow SIMD-group read the next one's numbers.
+inline float threadgroup_sum(float value, threadgroup float* partial, uint simdgroup, uint lane,
+                             uint n_simdgroups) {
+  const float own = simd_sum(value);
+  if (n_simdgroups == 1) return own;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  if (lane == 0) partial[simdgroup] = own;
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  return simd_sum(lane < n_simdgroups ? partial[lane] : 0.0f);
+}
+
+// Four numbers from any address that holds whole floats; zeros from `n` on.
+inline float4 load_some(device const float* p, uint n) {
+  float4 v = float4(0.0f);
+  if (n > 0) v.x = p[0];
+  if (n > 1) v.y = p[1];
+  if (n > 2) v.z = p[2];
+  if (n > 3) v.w = p[3];
+  return v;
+}
+
+// input[i .. i + 4) of a row of k: one load where rows are aligned to it, else one by one, and
+// zeros past the row's end.
+inline float4 load_input(device const float* row, uint i, uint k, bool aligned) {
+  if (i >= k) return float4(0.0f);
+  if (aligned) return *reinterpret_cast<device const float4*>(row + i);
+  return load_some(row + i, k - i);
+}

@@ -1,0 +1,49 @@
+// add, add_bias, gated_activation, gather_head: a thread per number, neighbours side by side.
+// Floor: the operands' bytes. The fused kernels do all of this in passing; these serve prompts and
+// what nothing fuses. Grid: (columns / 256, rows).
+#include "metal/kernels/common.h"
+#include "metal/kernels/functions.h"
+
+// data[r, j] += other[r, j]
+[[kernel]] void add(device float* data [[buffer(0)]], device const float* other [[buffer(1)]],
+                    constant PassRange& pass [[buffer(23)]], constant AddParams& params [[buffer(25)]],
+                    uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.n) return;
+  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  data[i] = data[i] + other[i];
+}
+
+// data[r, j] += bias[j]
+[[kernel]] void add_bias(device float* data [[buffer(0)]], device const float* bias [[buffer(1)]],
+                         constant PassRange& pass [[buffer(23)]],
+                         constant BiasParams& params [[buffer(25)]],
+                         uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.n) return;
+  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  data[i] = data[i] + bias[position.x];
+}
+
+// out[r, j] = act(gate[r, j]) * up[r, j]
+[[kernel]] void gated_activation(device const float* gate [[buffer(0)]],
+                                 device const float* up [[buffer(1)]], device float* out [[buffer(2)]],
+                                 constant PassRange& pass [[buffer(23)]],
+                                 constant GatedActivationParams& params [[buffer(25)]],
+                                 uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.n) return;
+  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  const float x = gate[i];
+  out[i] = (params.activation == kActivationSilu ? silu(x) : gelu_tanh(x)) * up[i];
+}
+
+// out[head_row] = input[r] for rows with a head row
+[[kernel]] void gather_head(device const float* input [[buffer(0)]], device float* out [[buffer(1)]],
+                            constant PassRange& pass [[buffer(23)]],
+                            constant GatherParams& params [[buffer(25)]],
+                            device const Row* rows [[buffer(26)]],
+                            uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.dim) return;
+  const uint row = pass.first_row + position.y;
+  const uint head_row = rows[row].head_row;
+  if (head_row == kNone) return;
+  out[ulong(head_row) * params.dim + position.x] = input[ulong(row) * params.dim + position.x];
+}

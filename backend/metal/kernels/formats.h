@@ -1,0 +1,167 @@
+// A format as kernels see it. A unit is 32 weights of a row that one lane takes at once, as two runs
+// of 16; a run has one scale and one minimum: weight i of it is q[i] * scale + minimum. Where a unit
+// lies in the row follows the format's bytes (the two runs of a unit share them), so that no byte is
+// loaded twice.
+//
+// A trait F has
+//   kBlock           weights per block: k is a multiple of it
+//   kScaled          false: q is the weight itself (and scale 1)
+//   kMinimum         false: there is no minimum
+//   Row, row(weight, j, n, k)            row j of a weight [n, k]
+//   units(k)                             a row's units; unit u belongs to lane u % 32
+//   position(unit, run, piece)           where in the row the piece lies: four consecutive weights
+//   Raw, load(row, unit, k)              the bytes of a unit
+//   unpack(row, raw, unit, run, k, q, scale, minimum)
+//   unpack_16(row, index, k, q, scale, minimum)   weights [16 index, 16 index + 16) of a row
+// Every product of a scale and a code is exact in float32, and a minimum is added with one rounding:
+// the values are those of the file format, bit for bit.
+//
+// Whole numbers become floats without a conversion, which is slower than two plain operations: the
+// low bits of 2^23 + code are the code.
+#pragma once
+
+#include "metal/kernels/common.h"
+
+inline float4 codes_less(uint4 codes, float offset) {
+  return as_type<float4>(codes | 0x4b000000u) - (8388608.0f + offset);
+}
+inline float code_less(uint code, float offset) {
+  return as_type<float>(code | 0x4b000000u) - (8388608.0f + offset);
+}
+
+// The four bytes of a word, lowest first.
+inline uint4 bytes_of(uint word) {
+  return uint4(word & 255u, word >> 8 & 255u, word >> 16 & 255u, word >> 24);
+}
+// Fields of `bits` bits at bit `shift` of each of a word's bytes.
+inline uint4 fields_of(uint word, uint shift, uint mask) {
+  return uint4(word >> shift, word >> (8 + shift), word >> (16 + shift), word >> (24 + shift)) & mask;
+}
+
+// Words at an address that is a multiple of two.
+inline uint load_word(device const uchar* p) {
+  device const ushort* halves = reinterpret_cast<device const ushort*>(p);
+  return uint(halves[0]) | uint(halves[1]) << 16;
+}
+inline uint4 load_words(device const uchar* p) {
+  return uint4(load_word(p), load_word(p + 4), load_word(p + 8), load_word(p + 12));
+}
+// Words at an address that is a multiple of four, and of sixteen.
+inline uint4 load_words_4(device const uchar* p) {
+  device const uint* words = reinterpret_cast<device const uint*>(p);
+  return uint4(words[0], words[1], words[2], words[3]);
+}
+inline uint4 load_words_16(device const uchar* p) {
+  return *reinterpret_cast<device const uint4*>(p);
+}
+inline float load_half(device const uchar* p) {
+  return float(*reinterpret_cast<device const half*>(p));
+}
+
+// Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that lie
+// 128 weights apart. Any k will do; what lies past the end of a row is 0.
+template <class Number>
+struct FloatRows {
+  static constant constexpr uint kBlock = 1;
+  static constant constexpr bool kScaled = false;
+  static constant constexpr bool kMinimum = false;
+  using Row = device const Number*;
+  struct Raw {
+    uint nothing;
+  };
+
+  static Row row(device const uchar* weight, uint j, uint, uint k) {
+    return reinterpret_cast<device const Number*>(weight) + ulong(j) * k;
+  }
+  static uint units(uint k) { return (k + 1023) / 1024 * 32; }
+  static uint position(uint unit, uint run, uint piece) {
+    return unit / 32 * 1024 + (4 * run + piece) * 128 + unit % 32 * 4;
+  }
+  static Raw load(Row, uint, uint) { return Raw{0}; }
+};
+
+// One load where the rows are aligned to it; k says so, as rows follow one another.
+inline float4 load_numbers(device const float* p, uint n, bool aligned) {
+  if (aligned) return *reinterpret_cast<device const float4*>(p);
+  return load_some(p, n);
+}
+inline float4 load_numbers(device const half* p, uint n, bool aligned) {
+  if (aligned) return float4(*reinterpret_cast<device const half4*>(p));
+  float4 v = float4(0.0f);
+  if (n > 0) v.x = float(p[0]);
+  if (n > 1) v.y = float(p[1]);
+  if (n > 2) v.z = float(p[2]);
+  if (n > 3) v.w = float(p[3]);
+  return v;
+}
+// bfloat16: the upper half of a float32.
+inline float4 load_numbers(device const ushort* p, uint n, bool aligned) {
+  uint4 v = uint4(0);
+  if (aligned) {
+    v = uint4(*reinterpret_cast<device const ushort4*>(p));
+  } else {
+    if (n > 0) v.x = p[0];
+    if (n > 1) v.y = p[1];
+    if (n > 2) v.z = p[2];
+    if (n > 3) v.w = p[3];
+  }
+  return as_type<float4>(v << 16);
+}
+
+template <class Number>
+struct Floats : FloatRows<Number> {
+  using Base = FloatRows<Number>;
+  using Row = typename Base::Row;
+  using Raw = typename Base::Raw;
+
+  static void unpack(Row row, Raw, uint unit, uint run, uint k, thread float4 (&q)[4],
+                     thread float&, thread float&) {
+    for (uint piece = 0; piece < 4; ++piece) {
+      const uint i = Base::position(unit, run, piece);
+      q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
+    }
+  }
+  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float&,
+                        thread float&) {
+    for (uint piece = 0; piece < 4; ++piece) {
+      const uint i = 16 * index + 4 * piece;
+      q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
+    }
+  }
+};
+
+using F32 = Floats<float>;
+using F16 = Floats<half>;
+using BF16 = Floats<ushort>;
+
+// What the block formats share. `kBlockBytes` is the block as the file has it.
+template <uint kWeights, uint kBlockBytes>
+struct BlockRows {
+  static constant constexpr uint kBlock = kWeights;
+  static constant constexpr bool kScaled = true;
+  using Row = device const uchar*;
+
+  static Row row(device const uchar* weight, uint j, uint, uint k) {
+    return weight + ulong(j) * (k / kWeights) * kBlockBytes;
+  }
+  static uint units(uint k) { return k / 32; }
+};
+
+// unpack_16 of a format that says which unit and which run of it a sixteen is.
+template <class F>
+inline void unpack_sixteen(typename F::Row row, uint unit, uint run, uint k, thread float4 (&q)[4],
+                           thread float& scale, thread float& minimum) {
+  F::unpack(row, F::load(row, unit, k), unit, run, k, q, scale, minimum);
+}
+
+// The weights themselves, rounded once where there is a minimum.
+template <class F>
+inline void finish_16(thread float4 (&q)[4], float scale, float minimum) {
+  for (uint piece = 0; piece < 4; ++piece) {
+    if (F::kMinimum) {
+      q[piece] = fma(q[piece], float4(scale), float4(minimum));
+    } else if (F::kScaled) {
+      q[piece] = q[piece] * scale;
+    }
+  }
+}

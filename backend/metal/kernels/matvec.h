@@ -1,0 +1,250 @@
+// matmul and what is fused with it, for rows of the classes `single` and `few`.
+//
+// Floor: the weights' bytes, once for up to 16 rows; per weight about five operations to unpack and one
+// per row. A SIMD-group takes kOutputs weight rows, so that what it loads of the input serves them all,
+// and walks along k: a lane takes units of 32 weights (formats.h), neighbouring lanes neighbouring
+// bytes. One sum over the SIMD-group ends it; no barrier, no threadgroup memory. Up to four rows share
+// an unpacked weight in registers (kRows); for more, SIMD-groups of one threadgroup take four rows each
+// and read the same weights at the same time, so that they come from memory once.
+//
+// The arithmetic of an output is one: what kRows and kOutputs are, and which other rows there are,
+// changes no bit. Per run of 16: four `fma`s on four accumulators, their sum, times the scale, added;
+// then the minimum times the sum of the inputs, added. So a term passes k / 512 + 13 roundings at most.
+//
+// With a norm, the input is input * norm weight, and a lane squares what it loads: 1 / rms follows
+// once the sums are there. No threadgroup reads the row twice, and none waits for another.
+#pragma once
+
+#include "metal/kernels/formats.h"
+#include "metal/kernels/functions.h"
+
+// Sums over k of kOutputs weight rows times kRows input rows, in every lane. `norm` is null without
+// one; then `squares` stay 0.
+template <class F, uint kRows, uint kOutputs>
+inline void multiply(thread typename F::Row (&weights)[kOutputs], thread device const float* (&inputs)[kRows],
+                     device const float* norm, bool normalise, uint k, uint lane,
+                     thread float (&sums)[kRows][kOutputs], thread float (&squares)[kRows]) {
+  const bool aligned = k % 4 == 0;
+  for (uint m = 0; m < kRows; ++m) {
+    squares[m] = 0.0f;
+    for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
+  }
+  const uint n_units = F::units(k);
+  for (uint unit = lane; unit < n_units; unit += 32) {
+    typename F::Raw raw[kOutputs];
+    for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], unit, k);
+    for (uint run = 0; run < 2; ++run) {
+      float4 q[kOutputs][4];
+      float scale[kOutputs], minimum[kOutputs];
+      for (uint o = 0; o < kOutputs; ++o) {
+        scale[o] = 1.0f;
+        minimum[o] = 0.0f;
+        F::unpack(weights[o], raw[o], unit, run, k, q[o], scale[o], minimum[o]);
+      }
+      float4 w[4];
+      if (normalise) {
+        for (uint piece = 0; piece < 4; ++piece)
+          w[piece] = load_input(norm, F::position(unit, run, piece), k, aligned);
+      }
+      for (uint m = 0; m < kRows; ++m) {
+        float4 x[4];
+        for (uint piece = 0; piece < 4; ++piece)
+          x[piece] = load_input(inputs[m], F::position(unit, run, piece), k, aligned);
+        if (normalise) {
+          float4 square = x[0] * x[0];
+          for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
+          squares[m] += sum_of(square);
+          for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * w[piece];
+        }
+        float inputs_sum = 0.0f;
+        if (F::kMinimum) inputs_sum = sum_of((x[0] + x[1]) + (x[2] + x[3]));
+        for (uint o = 0; o < kOutputs; ++o) {
+          float4 dot = q[o][0] * x[0];
+          for (uint piece = 1; piece < 4; ++piece) dot = fma(q[o][piece], x[piece], dot);
+          const float part = sum_of(dot);
+          sums[m][o] = F::kScaled ? fma(scale[o], part, sums[m][o]) : sums[m][o] + part;
+          if (F::kMinimum) sums[m][o] = fma(minimum[o], inputs_sum, sums[m][o]);
+        }
+      }
+    }
+  }
+  for (uint m = 0; m < kRows; ++m)
+    for (uint o = 0; o < kOutputs; ++o) sums[m][o] = simd_sum(sums[m][o]);
+  if (normalise)
+    for (uint m = 0; m < kRows; ++m) squares[m] = simd_sum(squares[m]);
+}
+
+// What a SIMD-group works on: `rows` rows from `row` on, and a block of outputs.
+struct Share {
+  uint row, n_rows, block;
+};
+
+// kRows = 1: the grid is (blocks / n_simdgroups, rows). kRows = 4: (.., rows / 16), and the SIMD-groups
+// of a threadgroup are quads of rows, then blocks; `quads` follows the rows of the launch, as on the
+// host.
+template <uint kRows>
+inline Share share_of(constant PassRange& pass, uint3 group, uint simdgroup, uint n_simdgroups) {
+  Share share;
+  if (kRows == 1) {
+    share.row = pass.first_row + group.y;
+    share.n_rows = 1;
+    share.block = group.x * n_simdgroups + simdgroup;
+  } else {
+    const uint quads = (min(pass.n_rows, 16u) + kRows - 1) / kRows;
+    const uint first = group.y * 16 + simdgroup % quads * kRows;
+    share.row = pass.first_row + first;
+    share.n_rows = first < pass.n_rows ? min(kRows, pass.n_rows - first) : 0;
+    share.block = group.x * (n_simdgroups / quads) + simdgroup / quads;
+  }
+  return share;
+}
+
+// Rows and outputs that are not there repeat the last one: their results are thrown away, and nothing
+// outside the operands is read.
+template <uint kRows>
+inline void input_rows(device const float* input, Share share, uint k,
+                       thread device const float* (&inputs)[kRows]) {
+  for (uint m = 0; m < kRows; ++m)
+    inputs[m] = input + ulong(share.row + min(m, share.n_rows - 1)) * k;
+}
+template <class F, uint kOutputs>
+inline void weight_rows(device const uchar* weight, uint first, uint n, uint k,
+                        thread typename F::Row (&weights)[kOutputs]) {
+  for (uint o = 0; o < kOutputs; ++o) weights[o] = F::row(weight, min(first + o, n - 1), n, k);
+}
+
+// Adds to what is there instead of writing over it.
+constant bool kAccumulate [[function_constant(1)]];
+// The members of a group that this launch computes: bit m.
+constant uint kMembers [[function_constant(2)]];
+
+// Weight rows per SIMD-group.
+template <uint kRows>
+struct Outputs {
+  static constant constexpr uint kCount = kRows == 1 ? 4 : 2;
+};
+
+template <class F, uint kRows>
+[[kernel]] void matvec(device const float* input [[buffer(0)]],
+                       device const uchar* weight [[buffer(1)]], device float* out [[buffer(2)]],
+                       constant PassRange& pass [[buffer(23)]],
+                       constant MatmulParams& params [[buffer(25)]],
+                       uint3 group [[threadgroup_position_in_grid]],
+                       uint simdgroup [[simdgroup_index_in_threadgroup]],
+                       uint n_simdgroups [[simdgroups_per_threadgroup]],
+                       uint lane [[thread_index_in_simdgroup]]) {
+  constexpr uint kOutputs = Outputs<kRows>::kCount;
+  const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
+  const uint first = share.block * kOutputs;
+  if (share.n_rows == 0 || first >= params.n) return;
+  device const float* inputs[kRows];
+  typename F::Row weights[kOutputs];
+  input_rows<kRows>(input, share, params.k, inputs);
+  weight_rows<F, kOutputs>(weight, first, params.n, params.k, weights);
+  float sums[kRows][kOutputs], squares[kRows];
+  multiply<F, kRows, kOutputs>(weights, inputs, input, false, params.k, lane, sums, squares);
+  for (uint m = 0; m < kRows; ++m)
+    for (uint o = 0; o < kOutputs; ++o)
+      if (lane == m * kOutputs + o && m < share.n_rows && first + o < params.n) {
+        device float* to = out + ulong(share.row + m) * params.n + first + o;
+        *to = kAccumulate ? *to + sums[m][o] : sums[m][o];
+      }
+}
+
+// matmul_group, and norm_matmul_group where slot 10 is bound: their parameters begin alike, k and
+// n[3]; the second's go on with epsilon. Blocks of the launch's members follow one another.
+template <class F, uint kRows>
+[[kernel]] void matvec_group(
+    device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
+    device const uchar* weight_1 [[buffer(2)]], device const uchar* weight_2 [[buffer(3)]],
+    device const float* bias_0 [[buffer(4)]], device const float* bias_1 [[buffer(5)]],
+    device const float* bias_2 [[buffer(6)]], device float* out_0 [[buffer(7)]],
+    device float* out_1 [[buffer(8)]], device float* out_2 [[buffer(9)]],
+    device const float* norm [[buffer(10)]], constant PassRange& pass [[buffer(23)]],
+    constant uint* params [[buffer(25)]], uint3 group [[threadgroup_position_in_grid]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  constexpr uint kOutputs = Outputs<kRows>::kCount;
+  const uint k = params[0];
+  const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
+  if (share.n_rows == 0) return;
+  uint block = share.block, member = 0;
+  for (; member < kMaxGroup; ++member) {
+    if ((kMembers >> member & 1u) == 0) continue;
+    const uint blocks = (params[1 + member] + kOutputs - 1) / kOutputs;
+    if (block < blocks) break;
+    block -= blocks;
+  }
+  if (member == kMaxGroup) return;
+  const uint n = params[1 + member];
+  const uint first = block * kOutputs;
+  device const uchar* weight = member == 0 ? weight_0 : member == 1 ? weight_1 : weight_2;
+  device const float* bias = member == 0 ? bias_0 : member == 1 ? bias_1 : bias_2;
+  device float* out = member == 0 ? out_0 : member == 1 ? out_1 : out_2;
+  device const float* inputs[kRows];
+  typename F::Row weights[kOutputs];
+  input_rows<kRows>(input, share, k, inputs);
+  weight_rows<F, kOutputs>(weight, first, n, k, weights);
+  float sums[kRows][kOutputs], squares[kRows];
+  const bool normalise = is_bound(10);
+  multiply<F, kRows, kOutputs>(weights, inputs, norm, normalise, k, lane, sums, squares);
+  for (uint m = 0; m < kRows; ++m) {
+    float factor = 1.0f;
+    if (normalise) factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[4]));
+    for (uint o = 0; o < kOutputs; ++o)
+      if (lane == m * kOutputs + o && m < share.n_rows && first + o < n) {
+        float value = sums[m][o];
+        if (normalise) value = value * factor;
+        if (is_bound(4 + member)) value = value + bias[first + o];
+        out[ulong(share.row + m) * n + first + o] = value;
+      }
+  }
+}
+
+// norm_gated_matmul: rows of both weights in one pass, as many of each as half a block.
+template <class F, uint kRows>
+[[kernel]] void matvec_gated(device const float* input [[buffer(0)]],
+                             device const uchar* gate [[buffer(1)]],
+                             device const uchar* up [[buffer(2)]],
+                             device const float* norm [[buffer(3)]],
+                             device float* out [[buffer(4)]], constant PassRange& pass [[buffer(23)]],
+                             constant NormGatedMatmulParams& params [[buffer(25)]],
+                             uint3 group [[threadgroup_position_in_grid]],
+                             uint simdgroup [[simdgroup_index_in_threadgroup]],
+                             uint n_simdgroups [[simdgroups_per_threadgroup]],
+                             uint lane [[thread_index_in_simdgroup]]) {
+  constexpr uint kOutputs = Outputs<kRows>::kCount, kHalf = kOutputs / 2;
+  const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
+  const uint first = share.block * kHalf;
+  if (share.n_rows == 0 || first >= params.n) return;
+  device const float* inputs[kRows];
+  typename F::Row weights[kOutputs];
+  input_rows<kRows>(input, share, params.k, inputs);
+  for (uint o = 0; o < kHalf; ++o) {
+    const uint j = min(first + o, params.n - 1);
+    weights[o] = F::row(gate, j, params.n, params.k);
+    weights[kHalf + o] = F::row(up, j, params.n, params.k);
+  }
+  float sums[kRows][kOutputs], squares[kRows];
+  multiply<F, kRows, kOutputs>(weights, inputs, norm, true, params.k, lane, sums, squares);
+  for (uint m = 0; m < kRows; ++m) {
+    const float factor = 1.0f / sqrt(squares[m] / float(params.k) + params.epsilon);
+    for (uint o = 0; o < kHalf; ++o)
+      if (lane == m * kHalf + o && m < share.n_rows && first + o < params.n) {
+        const float g = sums[m][o] * factor, u = sums[m][kHalf + o] * factor;
+        const float act = params.activation == kActivationSilu ? silu(g) : gelu_tanh(g);
+        out[ulong(share.row + m) * params.n + first + o] = act * u;
+      }
+  }
+}
+
+#define AKUNU_MATVEC_ROWS(kind, name, F, rows)                                          \
+  template [[host_name(#kind "_" #name "_r" #rows)]] [[kernel]] decltype(kind<F, rows>) \
+      kind<F, rows>;
+#define AKUNU_MATVEC(name, F)                \
+  AKUNU_MATVEC_ROWS(matvec, name, F, 1)       \
+  AKUNU_MATVEC_ROWS(matvec, name, F, 4)       \
+  AKUNU_MATVEC_ROWS(matvec_group, name, F, 1) \
+  AKUNU_MATVEC_ROWS(matvec_group, name, F, 4) \
+  AKUNU_MATVEC_ROWS(matvec_gated, name, F, 1) \
+  AKUNU_MATVEC_ROWS(matvec_gated, name, F, 4)
