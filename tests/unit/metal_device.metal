@@ -37,7 +37,9 @@ constant bool kTwice [[function_constant(1)]];
 // word 100, then moves the row on.
 [[kernel]] void toy_append(device uint* data [[buffer(0)]],
                            constant ToyParams& params [[buffer(25)]],
-                           device Row* rows [[buffer(26)]]) {
+                           device Row* rows [[buffer(26)]],
+                           uint i [[thread_position_in_grid]]) {
+  if (i > 0) return;
   const uint n = data[100];
   data[101 + n] = data[0] * 100 + rows[0].position;
   data[100] = n + 1;
@@ -61,7 +63,9 @@ constant bool kTwice [[function_constant(1)]];
 
 // Writes its pass range and the slots that are bound.
 [[kernel]] void toy_note(device uint* data [[buffer(0)]], constant PassRange& range [[buffer(23)]],
-                         constant ToyParams& params [[buffer(25)]]) {
+                         constant ToyParams& params [[buffer(25)]],
+                         uint i [[thread_position_in_grid]]) {
+  if (i > 0) return;
   device uint* words = data + params.first;
   words[0] = range.first_row;
   words[1] = range.n_rows;
@@ -104,6 +108,7 @@ constant bool kTwice [[function_constant(1)]];
 // Reads a weight: word `first` of it becomes word 0.
 [[kernel]] void toy_read_weight(device uint* data [[buffer(0)]],
                                 device const uint* weight [[buffer(1)]],
-                                constant ToyParams& params [[buffer(25)]]) {
-  data[0] = weight[params.first];
+                                constant ToyParams& params [[buffer(25)]],
+                                uint i [[thread_position_in_grid]]) {
+  if (i == 0) data[0] = weight[params.first];
 }

@@ -79,6 +79,12 @@ void CommandEncoder::endEncoding() {
   commands_->add({});  // encoders of one command buffer run one after the other
 }
 
+void CommandEncoder::add(Operation operation) {
+  operation.encoder = label_;
+  operation.signpost = signpost_;
+  commands_->add(std::move(operation));
+}
+
 void CommandEncoder::insertDebugSignpost(const NS::String* text) {
   open("insertDebugSignpost");
   signpost_ = text->utf8String();
@@ -87,7 +93,7 @@ void CommandEncoder::insertDebugSignpost(const NS::String* text) {
 void BlitCommandEncoder::copyFromBuffer(const Buffer* source, NS::UInteger source_offset,
                                         const Buffer* destination, NS::UInteger destination_offset,
                                         NS::UInteger size) {
-  CommandBuffer& commands = open("copyFromBuffer");
+  open("copyFromBuffer");
   check_range("copyFromBuffer, source", source, source_offset, size);
   check_range("copyFromBuffer, destination", destination, destination_offset, size);
   Operation copy;
@@ -97,11 +103,11 @@ void BlitCommandEncoder::copyFromBuffer(const Buffer* source, NS::UInteger sourc
   copy.source_offset = source_offset;
   copy.destination_offset = destination_offset;
   copy.length = size;
-  commands.add(std::move(copy));
+  add(std::move(copy));
 }
 
 void BlitCommandEncoder::fillBuffer(const Buffer* buffer, NS::Range range, uint8_t value) {
-  CommandBuffer& commands = open("fillBuffer");
+  open("fillBuffer");
   check_range("fillBuffer", buffer, range.location, range.length);
   Operation fill;
   fill.kind = Operation::Kind::fill;
@@ -109,7 +115,7 @@ void BlitCommandEncoder::fillBuffer(const Buffer* buffer, NS::Range range, uint8
   fill.destination_offset = range.location;
   fill.length = range.length;
   fill.fill = value;
-  commands.add(std::move(fill));
+  add(std::move(fill));
 }
 
 void ComputeCommandEncoder::setComputePipelineState(const ComputePipelineState* pipeline) {
@@ -145,7 +151,7 @@ void ComputeCommandEncoder::setThreadgroupMemoryLength(NS::UInteger length, NS::
 }
 
 void ComputeCommandEncoder::dispatchThreadgroups(Size threadgroups, Size threads) {
-  CommandBuffer& commands = open("dispatchThreadgroups");
+  open("dispatchThreadgroups");
   if (next_.pipeline == nullptr) throw EmulatorError("dispatchThreadgroups without a pipeline");
   Operation operation;
   operation.kind = Operation::Kind::dispatch;
@@ -153,15 +159,15 @@ void ComputeCommandEncoder::dispatchThreadgroups(Size threadgroups, Size threads
   operation.dispatch.label = signpost_.empty() ? next_.pipeline->label_text() : signpost_;
   operation.dispatch.threadgroups = threadgroups;
   operation.dispatch.threads = threads;
-  commands.add(std::move(operation));
-  if (!is_concurrent_) commands.add({});
+  add(std::move(operation));
+  if (!is_concurrent_) add({});
 }
 
 void ComputeCommandEncoder::memoryBarrier(BarrierScope scope) {
-  CommandBuffer& commands = open("memoryBarrier");
+  open("memoryBarrier");
   if (scope != BarrierScopeBuffers)
     throw EmulatorError("memoryBarrier: only the scope of buffers is emulated");
-  commands.add({});
+  add({});
 }
 
 void ComputeCommandEncoder::useResource(const Resource* resource, ResourceUsage) {
@@ -172,7 +178,7 @@ void ComputeCommandEncoder::useResource(const Resource* resource, ResourceUsage)
 
 void ComputeCommandEncoder::executeCommandsInBuffer(const IndirectCommandBuffer* commands,
                                                     NS::Range range) {
-  CommandBuffer& owner = open("executeCommandsInBuffer");
+  open("executeCommandsInBuffer");
   if (range.location + range.length > commands->size())
     throw EmulatorError("executeCommandsInBuffer: commands beyond the last");
   for (NS::UInteger i = range.location; i < range.location + range.length; ++i) {
@@ -190,8 +196,8 @@ void ComputeCommandEncoder::executeCommandsInBuffer(const IndirectCommandBuffer*
   operation.indirect = commands;
   operation.first = range.location;
   operation.count = range.length;
-  owner.add(std::move(operation));
-  if (!is_concurrent_) owner.add({});
+  add(std::move(operation));
+  if (!is_concurrent_) add({});
 }
 
 NS::String* CommandBufferEncoderInfo::label() const {
@@ -204,7 +210,7 @@ CommandEncoderErrorState CommandBufferEncoderInfo::errorState() const {
 
 NS::Array* CommandBufferEncoderInfo::debugSignposts() const {
   const NS::Object* const signpost = NS::String::string(signpost_.c_str(), NS::UTF8StringEncoding);
-  return NS::Array::array(&signpost, 1);
+  return NS::Array::array(&signpost, signpost_.empty() ? 0 : 1);
 }
 
 CommandBufferDescriptor* CommandBufferDescriptor::alloc() { return new CommandBufferDescriptor; }
@@ -340,7 +346,7 @@ NS::Error* CommandBuffer::error() const {
   auto* info = new CommandBufferEncoderInfo;
   info->autorelease();
   info->label_ = failed_encoder_;
-  info->signpost_ = failed_label_;
+  info->signpost_ = failed_signpost_;
   const NS::Object* const infos = info;
   const std::array<const NS::Object*, 2> objects{string(error_), NS::Array::array(&infos, 1)};
   const std::array<const NS::Object*, 2> keys{NS::LocalizedDescriptionKey,
@@ -354,7 +360,6 @@ CFTimeInterval CommandBuffer::GPUStartTime() const { return start_; }
 CFTimeInterval CommandBuffer::GPUEndTime() const { return end_; }
 
 void CommandBuffer::run_dispatch(emulator::Executor& executor, const Dispatch& dispatch) {
-  failed_label_ = dispatch.label;
   dispatch.pipeline->check_alive("the pipeline of a command buffer in flight");
   emulator::Launch launch;
   launch.function = dispatch.pipeline->function_;
@@ -380,8 +385,11 @@ void CommandBuffer::run_dispatch(emulator::Executor& executor, const Dispatch& d
 // Nothing orders the dispatches of a stage, so they run in the order that is least expected.
 void CommandBuffer::run_stage(emulator::Executor& executor) {
   if (stage_.empty()) return;
-  for (auto dispatch = stage_.rbegin(); dispatch != stage_.rend(); ++dispatch)
-    run_dispatch(executor, **dispatch);
+  for (auto staged = stage_.rbegin(); staged != stage_.rend(); ++staged) {
+    failed_encoder_ = staged->operation->encoder;
+    failed_signpost_ = staged->operation->signpost;
+    run_dispatch(executor, *staged->dispatch);
+  }
   executor.end_stage();
   stage_.clear();
 }
@@ -393,14 +401,14 @@ void CommandBuffer::run_operation(emulator::Executor& executor, const Operation&
     case barrier:
       break;
     case dispatch:
-      stage_.push_back(&operation.dispatch);
+      stage_.push_back({&operation.dispatch, &operation});
       break;
     case indirect:
       operation.indirect->check_alive("a command buffer in flight");
       for (NS::UInteger i = 0; i < operation.count; ++i) {
         const Dispatch& command = operation.indirect->dispatches_[operation.first + i];
         if (command.barrier_before) run_stage(executor);
-        stage_.push_back(&command);
+        stage_.push_back({&command, &operation});
       }
       break;
     case copy: {

@@ -34,7 +34,7 @@ void Device::forget(const NS::Object* object, NS::UInteger bytes) {
 void Device::dispose() {
   if (made_.empty()) return;
   std::string text = "the device ends, and never released are:";
-  for (const NS::Object* object : made_) text += " " + object->describe() + ";";
+  for (const NS::Object* object : made_) text.append(" ").append(object->describe()).append(";");
   throw EmulatorError(text);
 }
 

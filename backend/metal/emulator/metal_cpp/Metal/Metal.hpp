@@ -309,6 +309,7 @@ class IndirectCommandBuffer final : public NS::Referencing<IndirectCommandBuffer
 struct Operation {
   enum class Kind : uint8_t { dispatch, indirect, barrier, copy, fill, wait, signal };
   Kind kind = Kind::barrier;
+  std::string encoder, signpost;  // labels of where it was encoded
   Dispatch dispatch = {};
   const Buffer* source = nullptr;
   const Buffer* destination = nullptr;
@@ -331,6 +332,7 @@ class CommandEncoder : public Made<CommandEncoder> {
  protected:
   friend class CommandBuffer;
   CommandBuffer& open(const char* method) const;
+  void add(Operation operation);
   CommandBuffer* commands_ = nullptr;
   bool is_open_ = true;
   std::string signpost_;
@@ -417,7 +419,7 @@ class CommandBuffer final : public Made<CommandBuffer> {
   void run(emulator::Executor& executor);
   void run_operation(emulator::Executor& executor, const Operation& operation);
   void run_stage(emulator::Executor& executor);
-  void run_dispatch(emulator::Executor& executor, const Dispatch& dispatch);
+  static void run_dispatch(emulator::Executor& executor, const Dispatch& dispatch);
   void finish(CommandBufferStatus status);
 
   friend class Device;
@@ -426,11 +428,15 @@ class CommandBuffer final : public Made<CommandBuffer> {
   CommandEncoder* encoder_ = nullptr;  // the open one
   bool tells_encoders_ = false;        // CommandBufferErrorOptionEncoderExecutionStatus
   std::deque<Operation> operations_;
-  std::vector<const Dispatch*> stage_;  // dispatches that nothing orders yet
+  struct Staged {
+    const Dispatch* dispatch;
+    const Operation* operation;
+  };
+  std::vector<Staged> stage_;  // dispatches that nothing orders yet
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   CommandBufferStatus status_ = CommandBufferStatusNotEnqueued;
-  std::string error_, failed_label_, failed_encoder_;
+  std::string error_, failed_encoder_, failed_signpost_;
   CFTimeInterval start_ = 0, end_ = 0;
 };
 
