@@ -54,6 +54,7 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   constexpr double kLongest = 16;
   chip.chain_steps = static_cast<uint32_t>(
       std::clamp(kChunkSeconds / typical_step_seconds(facts, cores), 1.0, kLongest));
+  chip.submissions_ahead = 1;
   return chip;
 }
 

@@ -47,8 +47,8 @@ constexpr uint32_t kConstantBoundSlots = 0;
 // One launch of an operation.
 struct Launch {
   std::string function;  // its [[host_name]]
-  std::vector<FunctionConstant> constants;
-  std::function<Grid(const Scope&)> grid;
+  std::vector<FunctionConstant> constants = {};
+  std::function<Grid(const Scope&)> grid = {};
   // Runs only for so many rows: kernels for few rows are written for tiles of rows.
   uint32_t min_rows = 1;
   uint32_t max_rows = UINT32_MAX;

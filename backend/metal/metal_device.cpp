@@ -129,7 +129,10 @@ class MetalDevice final : public Device {
   std::vector<MemoryUse> memory_use() const override { return state_->memory.uses(); }
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
+    refuse_in_child();
     check_copy("write", destination, bytes.size());
+    if (state_->submissions.uses(destination.buffer))
+      throw DeviceError("write of a buffer that a submission in flight uses; wait for it first");
     if (allocation_of(destination.buffer).mapped)
       throw ArgumentError("a mapped weight cannot be written");
     if (!bytes.empty())
@@ -137,6 +140,7 @@ class MetalDevice final : public Device {
   }
 
   void read(const Binding& source, std::span<std::byte> bytes) const override {
+    refuse_in_child();
     check_copy("read", source, bytes.size());
     if (!bytes.empty())
       std::memcpy(bytes.data(), source.buffer.contents + source.offset, bytes.size());
@@ -227,17 +231,17 @@ class MetalDevice final : public Device {
     return wanted.outcome;
   }
 
-  std::vector<CommandTime> profile(const Replay& replay) {
+  std::vector<CommandTime> profile(const Replay& replay) override {
     refuse();
     if (!state_->submissions.idle())
-      throw ArgumentError("a replay is profiled while no submission is in flight");
+      throw DeviceError("a profile needs the device alone; wait for what is in flight first");
     std::vector<CommandTime> times;
     Submission& submission = state_->submissions.stage(replay);
     const Ticket ticket = state_->submissions.n_submitted() + 1;
     run_alone(ticket, [&](MTL::CommandBuffer* commands) { encode_head(commands, submission); });
     for (uint32_t step = 0; step < submission.steps; ++step)
       for (uint32_t pass = 0; pass < submission.passes.size(); ++pass)
-        time_pass(submission, pass, step, ticket, times);
+        time_pass(submission, pass, ticket, times);
     run_alone(ticket,
               [&](MTL::CommandBuffer* commands) { encode_tail(commands, submission, ticket); });
     state_->submissions.commit();
@@ -286,14 +290,6 @@ class MetalDevice final : public Device {
   void refuse() const {
     refuse_in_child();
     if (!failure_.empty()) throw DeviceError("an earlier command failed: " + failure_);
-  }
-
-  void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) const {
-    refuse_in_child();
-    akunu::check_copy(verb, binding, bytes);
-    if (state_->submissions.uses(binding.buffer))
-      throw DeviceError(std::string(verb) +
-                        " of a buffer that a submission in flight uses; wait for it first");
   }
 
   // Recorded passes are bound to the old one, and submissions in flight use it.
@@ -429,18 +425,19 @@ class MetalDevice final : public Device {
     return commands->GPUEndTime() - commands->GPUStartTime();
   }
 
-  void time_pass(const Submission& submission, uint32_t pass_index, uint32_t step, Ticket ticket,
+  void time_pass(const Submission& submission, uint32_t pass_index, Ticket ticket,
                  std::vector<CommandTime>& times) {
     const Pass& pass = submission.passes[pass_index];
     const CompiledProgram& program = program_of(pass.program);
     for (uint32_t i = 0; i < program.commands.size(); ++i) {
+      if ((program.commands[i].over_head_rows ? pass.n_head_rows : pass.n_rows) == 0) continue;
       const double seconds = run_alone(ticket, [&](MTL::CommandBuffer* commands) {
         const OpenEncoder open(commands->computeCommandEncoder(MTL::DispatchTypeConcurrent),
                                program.labels[i]);
         StepEncoder encoder(open.get());
         encode_command(encoder, program, i, pass, pass_index, pass_memory());
       });
-      times.push_back({program.labels[i], step, seconds});
+      times.push_back({program.labels[i], seconds});
     }
   }
 
@@ -456,14 +453,6 @@ class MetalDevice final : public Device {
 Roofline measure_roofline(const DeviceOptions&) {
   throw DeviceError(
       "the limits of a GPU are not measured yet; those of the CPU are: device=\"cpu\"");
-}
-
-std::vector<CommandTime> profile(Device& device, const Replay& replay) {
-  auto* metal_device = dynamic_cast<MetalDevice*>(&device);
-  if (metal_device == nullptr)
-    throw ArgumentError("commands are timed one by one on Metal only, not on " +
-                        std::string(device.backend()));
-  return metal_device->profile(replay);
 }
 
 }  // namespace metal

@@ -7,7 +7,6 @@
 #pragma once
 
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "core/device.h"
@@ -24,17 +23,6 @@ std::vector<Level> levels();
 
 // Always throws DeviceError: not measured on this backend.
 Roofline measure_roofline(const DeviceOptions& options);
-
-struct CommandTime {
-  std::string label;
-  uint32_t step = 0;
-  double seconds = 0;  // on the GPU, from its start to its end
-};
-
-// Runs the replay with a command buffer per command, one after the other, and times each. Throws as
-// `submit` and `wait`, and ArgumentError for a device of another backend or one with submissions in
-// flight.
-std::vector<CommandTime> profile(Device& device, const Replay& replay);
 
 }  // namespace metal
 }  // namespace akunu

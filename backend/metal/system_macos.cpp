@@ -35,8 +35,7 @@ uint32_t gpu_core_count() {
 // The compiled kernels lie beside the library that this function is part of.
 std::string find_library() {
   Dl_info info{};
-  if (dladdr(reinterpret_cast<const void*>(&find_library), &info) == 0 ||
-      info.dli_fname == nullptr)
+  if (dladdr(reinterpret_cast<const void*>(&find_library), &info) == 0 || info.dli_fname == nullptr)
     throw DeviceError("the system does not tell where akunu is installed");
   const std::string path = info.dli_fname;
   const size_t slash = path.rfind('/');
