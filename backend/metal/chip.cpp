@@ -30,8 +30,8 @@ uint32_t least_cores(const std::string& name) {
   return 7;
 }
 
-// M1 to M5 have 8 to 17 GB/s per core (M3 Pro and M1 the least, M1 Pro and M4 Pro the most), in
-// every tier and binning: no table of chips says more about those to come than their mean does.
+// M1 to M5 have 8 to 19 GB/s per core, in every tier and binning (M1 and M3 Pro the least, M5 with
+// 8 cores the most). Of chips to come no table would say more than the mean does.
 double memory_bandwidth(uint32_t cores) { return 12e9 * cores; }
 
 ChipConfig describe_chip(const GpuFacts& facts) {
