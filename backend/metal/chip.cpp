@@ -10,16 +10,6 @@ namespace {
 
 constexpr double kChunkSeconds = 0.05;  // the longest that a chain of steps should last
 
-// A step of one row reads the weights once, so it lasts their bytes over the bandwidth. The model
-// that people choose depends on what fits: taken here is a quarter of the memory that the GPU may
-// use, at most the 4.5 GB of eight billion weights of 4.5 bits.
-double typical_step_seconds(const GpuFacts& facts, uint32_t cores) {
-  constexpr double kSmallest = 1e9, kLargest = 4.5e9;
-  const double bytes =
-      std::clamp(static_cast<double>(facts.working_set_bytes) / 4, kSmallest, kLargest);
-  return bytes / memory_bandwidth(cores);
-}
-
 }  // namespace
 
 uint32_t least_cores(const std::string& name) {
@@ -51,9 +41,8 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   chip.max_head_rows = 32;
   // Longer chains would only delay what waits to come in, and stops: the next chunk is encoded while
   // this one runs, and a command buffer costs tenths of a millisecond.
-  constexpr double kLongest = 16;
-  chip.chain_steps = static_cast<uint32_t>(
-      std::clamp(kChunkSeconds / typical_step_seconds(facts, cores), 1.0, kLongest));
+  chip.chain_steps = 16;
+  chip.chain_bytes = static_cast<uint64_t>(kChunkSeconds * memory_bandwidth(cores));
   chip.submissions_ahead = 1;
   return chip;
 }

@@ -1,5 +1,5 @@
-// attention and rope_attention: kernels/attention_split.h for the classes `single` and `few`, and for
-// shapes that have no tiles; kernels/attention_tiled.h for prompts.
+// attention and rope_attention: kernels/attention_split.h for the classes `single` and `few`,
+// kernels/attention_tiled.metal for prompts.
 #include <algorithm>
 #include <string>
 
@@ -44,14 +44,18 @@ Grid split_grid(const Scope& scope, uint32_t lane_dims, uint32_t splits, uint32_
   return grid;
 }
 
+void check_head_dim(uint32_t head_dim) {
+  if (head_dim > kMaxHeadDim)
+    throw UnsupportedModelError("attention on Metal takes heads of up to " +
+                                std::to_string(kMaxHeadDim) + " dimensions; this model's have " +
+                                std::to_string(head_dim));
+}
+
 template <class Params>
 std::function<uint64_t(const std::byte*, uint32_t)> split_workspace(uint32_t splits) {
   return [splits](const std::byte* bytes, uint32_t max_rows) {
     const auto& params = *reinterpret_cast<const Params*>(bytes);
-    if (params.head_dim > kMaxHeadDim)
-      throw UnsupportedModelError("attention on Metal takes heads of up to " +
-                                  std::to_string(kMaxHeadDim) + " dimensions; this model's have " +
-                                  std::to_string(params.head_dim));
+    check_head_dim(params.head_dim);
     return uint64_t{4} * max_rows * params.n_heads * splits * (params.head_dim + 2);
   };
 }
@@ -71,19 +75,52 @@ Launch combine(std::string function, uint32_t splits) {
   };
 }
 
-Kernel split_attention(const std::string& cache, uint32_t splits) {
+Kernel split_attention(const std::string& cache) {
   Kernel kernel;
   for (const uint32_t lane_dims : kLaneDims)
     kernel.launches.push_back({
         .function = "attention_" + cache + "_d" + std::to_string(lane_dims),
-        .constants = {{kConstantSplits, splits, false}},
+        .constants = {{kConstantSplits, kSplits, false}},
         .grid =
             [=](const Scope& scope) {
-              return split_grid<AttentionParams>(scope, lane_dims, splits, 0);
+              return split_grid<AttentionParams>(scope, lane_dims, kSplits, 0);
             },
     });
-  kernel.launches.push_back(combine<AttentionParams>("attention_combine", splits));
-  kernel.workspace_bytes = split_workspace<AttentionParams>(splits);
+  kernel.launches.push_back(combine<AttentionParams>("attention_combine", kSplits));
+  kernel.workspace_bytes = split_workspace<AttentionParams>(kSplits);
+  return kernel;
+}
+
+// Tiles of 32 / parts rows and positions; a tile belongs to one span, so there may be one per span
+// that is not full.
+Kernel tiled_attention(const std::string& cache) {
+  Kernel kernel;
+  for (const uint32_t parts : {1u, 2u})
+    kernel.launches.push_back({
+        .function = "attention_tiled_" + cache + "_p" + std::to_string(parts),
+        .constants = {{kConstantSplits, kSplits, false}},
+        .grid =
+            [=](const Scope& scope) {
+              const auto& params = scope.get<AttentionParams>();
+              Grid grid;
+              if ((params.head_dim > kMaxHeadDim / 2) != (parts == 2)) {
+                grid.threadgroups = {0, 0, 0};  // the other launch's
+                return grid;
+              }
+              const uint32_t tile = 32 / parts;
+              const uint32_t stride = round_up(params.head_dim, 8) + 4;
+              constexpr uint32_t kScratch = 64;  // floats per SIMD-group
+              grid.threadgroups = {scope.n_rows / tile + scope.n_spans, params.n_heads, 1};
+              grid.threads = {kSimdWidth * kSimdgroups, 1, 1};
+              grid.threadgroup_bytes = {
+                  4 * (tile * stride + kSimdgroups * (8 * (tile + 4) + kScratch)), 16};
+              return grid;
+            },
+    });
+  kernel.workspace_bytes = [](const std::byte* bytes, uint32_t) -> uint64_t {
+    check_head_dim(reinterpret_cast<const AttentionParams*>(bytes)->head_dim);
+    return 0;
+  };
   return kernel;
 }
 
@@ -115,7 +152,7 @@ std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
   const bool many = request.row_class == RowClass::many;
   switch (request.operation) {
     case Operation::attention:
-      return split_attention(cache, many ? 1 : kSplits);
+      return many ? tiled_attention(cache) : split_attention(cache);
     case Operation::rope_attention:
       if (many) return std::nullopt;
       return rope_attention(cache);

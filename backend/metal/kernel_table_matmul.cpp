@@ -9,7 +9,7 @@ namespace akunu::metal {
 namespace {
 
 // kernels/matvec.h
-constexpr uint32_t kAccumulate = 1, kMembers = 2;  // function constants
+constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4;  // function constants
 constexpr uint32_t kRowsTogether = 4;              // of the kernels for several rows
 constexpr uint32_t kMaxTogether = 16;              // rows of a threadgroup
 constexpr uint32_t kSimdgroupsOfOneRow = 2;        // small threadgroups fill small weights' tails
@@ -153,10 +153,15 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
       return kernel;
     }
     case Operation::norm_gated_matmul:
-      if (many || !request.weights[0] || request.weights[0] != request.weights[1])
-        return std::nullopt;
-      add_matvec(kernel, "matvec_gated", *request.weights[0], blocks_of_gated(), kGatedOutputs, {},
-                 true);
+      if (many || !request.weights[0] || !request.weights[1]) return std::nullopt;
+      if (request.weights[0] == request.weights[1]) {
+        add_matvec(kernel, "matvec_gated", *request.weights[0], blocks_of_gated(), kGatedOutputs,
+                   {{kPart, 0, false}}, true);
+      } else {
+        for (const uint32_t part : {1u, 2u})
+          add_matvec(kernel, "matvec_gated", *request.weights[part - 1], blocks_of_gated(), kOutputs,
+                     {{kPart, part, false}}, true);
+      }
       return kernel;
     default:
       return std::nullopt;

@@ -21,6 +21,7 @@ Kernel per_number(std::string function, Columns columns) {
   Kernel kernel;
   kernel.launches.push_back({
       .function = std::move(function),
+      .constants = {},
       .grid =
           [columns = std::move(columns)](const Scope& scope) {
             const uint32_t n = columns(scope);
@@ -37,6 +38,7 @@ Kernel per_head(std::string function, Columns heads) {
   Kernel kernel;
   kernel.launches.push_back({
       .function = std::move(function),
+      .constants = {},
       .grid =
           [heads = std::move(heads)](const Scope& scope) {
             return Grid{
@@ -52,6 +54,7 @@ Kernel per_row(std::string function, std::function<Grid(const Scope&)> threads) 
   Kernel kernel;
   kernel.launches.push_back({
       .function = std::move(function),
+      .constants = {},
       .grid =
           [threads = std::move(threads)](const Scope& scope) {
             Grid grid = threads(scope);
@@ -80,6 +83,7 @@ Kernel advance_kernel() {
   Kernel kernel;
   kernel.launches.push_back({
       .function = "advance",
+      .constants = {},
       .grid =
           [](const Scope& scope) {
             return Grid{.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};

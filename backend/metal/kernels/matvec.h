@@ -117,6 +117,9 @@ inline void weight_rows(device const uchar* weight, uint first, uint n, uint k,
 constant bool kAccumulate [[function_constant(1)]];
 // The members of a group that this launch computes: bit m.
 constant uint kMembers [[function_constant(2)]];
+// Of norm_gated_matmul: 0 both weights; where their formats differ, 1 the gate, left in `out`, and
+// then 2 the rest.
+constant uint kPart [[function_constant(4)]];
 
 // Weight rows per SIMD-group.
 template <uint kRows>
@@ -201,7 +204,8 @@ template <class F, uint kRows>
   }
 }
 
-// norm_gated_matmul: rows of both weights in one pass, as many of each as half a block.
+// norm_gated_matmul: rows of both weights in one pass, as many of each as half a block. Parts 1 and 2
+// take whole blocks of one weight.
 template <class F, uint kRows>
 [[kernel]] void matvec_gated(device const float* input [[buffer(0)]],
                              device const uchar* gate [[buffer(1)]],
@@ -215,25 +219,32 @@ template <class F, uint kRows>
                              uint lane [[thread_index_in_simdgroup]]) {
   constexpr uint kOutputs = Outputs<kRows>::kCount, kHalf = kOutputs / 2;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
-  const uint first = share.block * kHalf;
+  const uint n_outputs = kPart == 0 ? kHalf : kOutputs;
+  const uint first = share.block * n_outputs;
   if (share.n_rows == 0 || first >= params.n) return;
   device const float* inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, params.k, inputs);
-  for (uint o = 0; o < kHalf; ++o) {
-    const uint j = min(first + o, params.n - 1);
-    weights[o] = F::row(gate, j, params.n, params.k);
-    weights[kHalf + o] = F::row(up, j, params.n, params.k);
+  for (uint o = 0; o < kOutputs; ++o) {
+    const uint j = min(first + o % n_outputs, params.n - 1);
+    const bool is_gate = kPart == 0 ? o < kHalf : kPart == 1;
+    weights[o] = F::row(is_gate ? gate : up, j, params.n, params.k);
   }
   float sums[kRows][kOutputs], squares[kRows];
   multiply<F, kRows, kOutputs>(weights, inputs, norm, true, params.k, lane, sums, squares);
   for (uint m = 0; m < kRows; ++m) {
     const float factor = 1.0f / sqrt(squares[m] / float(params.k) + params.epsilon);
-    for (uint o = 0; o < kHalf; ++o)
-      if (lane == m * kHalf + o && m < share.n_rows && first + o < params.n) {
-        const float g = sums[m][o] * factor, u = sums[m][kHalf + o] * factor;
-        const float act = params.activation == kActivationSilu ? silu(g) : gelu_tanh(g);
-        out[ulong(share.row + m) * params.n + first + o] = act * u;
+    for (uint o = 0; o < kOutputs; ++o)
+      if (o < n_outputs && lane == m * kOutputs + o && m < share.n_rows && first + o < params.n) {
+        device float* to = out + ulong(share.row + m) * params.n + first + o;
+        const float value = sums[m][o] * factor;
+        if (kPart == 1) {
+          *to = value;
+        } else {
+          const float g = kPart == 2 ? *to : value;
+          const float u = kPart == 2 ? value : sums[m][(kHalf + o) % kOutputs] * factor;
+          *to = (params.activation == kActivationSilu ? silu(g) : gelu_tanh(g)) * u;
+        }
       }
   }
 }
