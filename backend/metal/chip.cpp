@@ -33,10 +33,10 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   // A prompt step reads every weight once. Multiplying 512 rows takes many times as long as that on
   // all of these chips, so more rows would only cost scratch.
   chip.max_prompt_rows = 512;
-  // Rows that generate wait for the prompt rows beside them. Arithmetic of 64 rows is about as long
-  // as reading the weights for them: each core reads 12 GB/s and does some 350 GFLOP/s, so 4.5 bits
-  // and 2 operations per weight and row are even near 30 rows.
-  chip.max_mixed_rows = 64;
+  // Rows that generate wait for the prompt rows beside them. A core reads 12 GB/s and does some 325
+  // GFLOP/s: with 4.5 bits and two operations per weight and row, arithmetic takes as long as
+  // reading the weights near 8 rows, so 32 make such a step some four times as long as one without.
+  chip.max_mixed_rows = 32;
   // Logits are large (150,000 floats per row) and mostly wanted for few rows.
   chip.max_head_rows = 32;
   // Longer chains would only delay what waits to come in, and stops: the next chunk is encoded while
