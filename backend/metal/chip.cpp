@@ -20,8 +20,8 @@ uint32_t least_cores(const std::string& name) {
   return 7;
 }
 
-// M1 to M5 have 8 to 17 GB/s per core (M3 Pro and M1 the least, M1 Pro and M4 Pro the most), in
-// every tier and binning: no table of chips says more about those to come than their mean does.
+// M1 to M5 have 8 to 19 GB/s per core, in every tier and binning (M1 and M3 Pro the least, M5 with
+// 8 cores the most). Of chips to come no table would say more than the mean does.
 double memory_bandwidth(uint32_t cores) { return 12e9 * cores; }
 
 ChipConfig describe_chip(const GpuFacts& facts) {
@@ -33,10 +33,10 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   // A prompt step reads every weight once. Multiplying 512 rows takes many times as long as that on
   // all of these chips, so more rows would only cost scratch.
   chip.max_prompt_rows = 512;
-  // Rows that generate wait for the prompt rows beside them. Arithmetic of 64 rows is about as long
-  // as reading the weights for them: each core reads 12 GB/s and does some 350 GFLOP/s, so 4.5 bits
-  // and 2 operations per weight and row are even near 30 rows.
-  chip.max_mixed_rows = 64;
+  // Rows that generate wait for the prompt rows beside them. A core reads 12 GB/s and does some 325
+  // GFLOP/s: with 4.5 bits and two operations per weight and row, arithmetic takes as long as
+  // reading the weights near 8 rows, so 32 make such a step some four times as long as one without.
+  chip.max_mixed_rows = 32;
   // Logits are large (150,000 floats per row) and mostly wanted for few rows.
   chip.max_head_rows = 32;
   // Longer chains would only delay what waits to come in, and stops: the next chunk is encoded while

@@ -304,7 +304,10 @@ class MetalDevice final : public Device {
     // Everything that commands use lives until they are done, so nobody else needs to hold it.
     descriptor->setRetainedReferences(false);
     descriptor->setErrorOptions(MTL::CommandBufferErrorOptionEncoderExecutionStatus);
-    auto commands = NS::RetainPtr(state_->queue->commandBuffer(descriptor.get()));
+    MTL::CommandBuffer* given = state_->queue->commandBuffer(descriptor.get());
+    if (given == nullptr)
+      throw DeviceError("the GPU gives no command buffer; load the model again");
+    NS::SharedPtr<MTL::CommandBuffer> commands = NS::RetainPtr(given);
     commands->setLabel(make_string("submission " + std::to_string(ticket)).get());
     return commands;
   }
