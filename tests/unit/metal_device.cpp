@@ -357,9 +357,12 @@ void test_failure(const char* encoding, std::string_view label) {
   check(contains(message, "the GPU failed in " + std::string(label)) &&
             contains(message, "toy_stumble") && contains(message, "load the model again"),
         "a failure names the command: " + message);
-  check(bad < behind && contains(message_of<DeviceError>([&] { machine.run(program); }),
-                                 "an earlier command failed"),
-        "and nothing runs after it");
+  check(contains(message_of<DeviceError>([&] { machine.device->wait(bad, kLong); }), "toy_stumble"),
+        "also to who asks again");
+  check(machine.device->wait(good, kLong).finished, "what was done before stays done");
+  check(
+      contains(message_of<DeviceError>([&] { machine.run(program); }), "an earlier command failed"),
+      "and nothing runs after it");
 }
 
 void test_memory() {
