@@ -41,19 +41,24 @@ void fail_in_lane(Site site, const char* problem) {
   running->stop();
 }
 
-uint32_t apply_atomic(AtomicOperation operation, const volatile void* at, uint32_t operand,
-                      uint32_t expected) {
-  if (running != nullptr && running->checks() != nullptr) {
-    running->checks()->access(reinterpret_cast<uintptr_t>(at), sizeof(uint32_t),
-                              operation != AtomicOperation::load, true);
+namespace {
+
+volatile uint32_t& atomic_word(const volatile void* at, bool is_write) {
+  if (running->checks() != nullptr) {
+    running->checks()->access(reinterpret_cast<uintptr_t>(at), sizeof(uint32_t), is_write, true);
   }
-  volatile uint32_t& word =
-      *const_cast<volatile uint32_t*>(static_cast<const volatile uint32_t*>(at));
+  return *const_cast<volatile uint32_t*>(static_cast<const volatile uint32_t*>(at));
+}
+
+}  // namespace
+
+uint32_t apply_atomic(AtomicOperation operation, const volatile void* at, uint32_t operand) {
+  volatile uint32_t& word = atomic_word(at, operation != AtomicOperation::load);
   const uint32_t before = word;
   const auto as_signed = [](uint32_t value) { return static_cast<int32_t>(value); };
   switch (operation) {
     case AtomicOperation::load:
-      return before;
+      break;
     case AtomicOperation::store:
     case AtomicOperation::exchange:
       word = operand;
@@ -85,11 +90,20 @@ uint32_t apply_atomic(AtomicOperation operation, const volatile void* at, uint32
     case AtomicOperation::min_signed:
       if (as_signed(operand) < as_signed(before)) word = operand;
       break;
-    case AtomicOperation::compare_exchange:
-      if (before == expected) word = operand;
-      break;
   }
   return before;
+}
+
+bool compare_exchange(volatile void* at, uint32_t& expected, uint32_t desired) {
+  volatile uint32_t& word = atomic_word(at, true);
+  const uint32_t before = word;
+  if (before != expected) {
+    expected = before;
+    return false;
+  }
+  if (running->fails_for_no_reason()) return false;
+  word = desired;
+  return true;
 }
 
 }  // namespace akunu::metal::emulator

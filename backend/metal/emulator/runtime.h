@@ -73,10 +73,10 @@ enum class AtomicOperation : uint8_t {
   min_unsigned,
   max_signed,
   min_signed,
-  compare_exchange,
 };
-// Returns what was there. `expected` is for compare_exchange.
-uint32_t apply_atomic(AtomicOperation operation, const volatile void* at, uint32_t operand,
-                      uint32_t expected = 0);
+// Returns what was there.
+uint32_t apply_atomic(AtomicOperation operation, const volatile void* at, uint32_t operand);
+// Weak: now and then it fails for no reason, so that kernels ask again.
+bool compare_exchange(volatile void* at, uint32_t& expected, uint32_t desired);
 
 }  // namespace akunu::metal::emulator

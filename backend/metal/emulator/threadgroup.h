@@ -39,6 +39,8 @@ class ThreadgroupRunner {
   [[noreturn]] void stop();
   uint32_t lane() const { return lane_; }
   Checks* checks() const { return checks_; }
+  // Of every four weak exchanges one.
+  bool fails_for_no_reason() { return ++n_exchanges_ % 4 == 0; }
   // Memory of the emulator that a lane may touch: stacks, and the slots of SIMD functions.
   std::byte* own_memory() const { return stacks_.memory(); }
   size_t own_bytes() const { return stacks_.size(); }
@@ -90,6 +92,7 @@ class ThreadgroupRunner {
   uint32_t simdgroup_stride_ = 1;
   uint32_t last_simdgroup_ = 0;  // that came to the barrier, or finished
   Site threadgroup_site_;
+  uint32_t n_exchanges_ = 0;
   std::string problem_;
 };
 

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "metal/emulator/runtime.h"
+#include "metal/kernel.h"
 
 namespace akunu::metal::emulator {
 namespace {
@@ -12,6 +13,10 @@ std::string name_of(const Argument& argument) {
   const bool is_buffer = argument.kind == Argument::Kind::buffer;
   return (is_buffer ? "buffer " : "threadgroup memory ") + std::to_string(argument.index) + " (" +
          std::string(argument.name) + ")";
+}
+
+auto find(const auto& list, uint32_t index) {
+  return std::ranges::find_if(list, [&](const auto& each) { return each.index == index; });
 }
 
 void check_buffer(const Launch& launch, const FunctionCode& code, const Argument& argument,
@@ -45,9 +50,16 @@ void fail(const Launch& launch, const FunctionCode& code, const std::string& pro
   throw EmulatorError(text + ": " + problem);
 }
 
-bool is_present(const FunctionCode& code, size_t argument) {
+bool is_present(const Launch& launch, const FunctionCode& code, size_t argument) {
   const auto condition = code.details[argument].is_present;
-  return condition == nullptr || condition();
+  if (condition != nullptr) return condition();
+  const Argument& which = code.arguments[argument];
+  if (which.kind != Argument::Kind::buffer || launch.buffers[which.index].contents != nullptr) {
+    return true;
+  }
+  // A kernel that asks which slots are bound may do without those that are not.
+  const auto bound_slots = find(launch.constants, kConstantBoundSlots);
+  return bound_slots == launch.constants.end() || (bound_slots->value >> which.index & 1) != 0;
 }
 
 void check_grid(const Launch& launch, const FunctionCode& code) {
@@ -67,9 +79,6 @@ void check_grid(const Launch& launch, const FunctionCode& code) {
 }
 
 void check_constants(const Launch& launch, const FunctionCode& code) {
-  const auto find = [](const auto& list, uint32_t index) {
-    return std::ranges::find_if(list, [&](const auto& each) { return each.index == index; });
-  };
   for (const FunctionConstantInfo& constant : code.constants) {
     if (find(launch.constants, constant.index) == launch.constants.end()) {
       fail(launch, code,
@@ -96,7 +105,7 @@ void check_arguments(const Launch& launch, const FunctionCode& code) {
   uint64_t together = 0;
   for (size_t i = 0; i < code.arguments.size(); ++i) {
     const Argument& argument = code.arguments[i];
-    if (!is_present(code, i)) continue;
+    if (!is_present(launch, code, i)) continue;
     if (argument.kind == Argument::Kind::buffer) {
       check_buffer(launch, code, argument, code.details[i].is_reference);
       continue;

@@ -45,7 +45,7 @@ template <class Cache, uint kDims>
     device const float* query [[buffer(0)]], device const float* key [[buffer(1)]],
     device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
     device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
-    device const float* query_norm [[buffer(6)]], device const float* key_norm [[buffer(7)]],
+    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]], device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
     constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
     constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
     device const uint* pages [[buffer(27)]], device const Span* spans [[buffer(30)]],
@@ -75,9 +75,10 @@ template <class Cache, uint kDims>
     device const float* data =
         is_query ? query + (ulong(row) * params.n_heads + chunk.first_head + item) * head_dim
                  : key + (ulong(of_row) * params.n_kv_heads + chunk.kv_head) * head_dim;
-    const bool has_norm = is_query ? is_bound(6) : is_bound(7);
-    const Head head = head_of(data, is_query ? query_norm : key_norm, has_norm, head_dim, params.epsilon,
-                              lane);
+    device const float* norm = data;  // as good as any where there is none
+    if (kIsBound6 && is_query) norm = query_norm;
+    if (kIsBound7 && !is_query) norm = key_norm;
+    const Head head = head_of(data, norm, is_query ? kIsBound6 : kIsBound7, head_dim, params.epsilon, lane);
     device const float* row_angles = angles + ulong(of_row) * 2 * n_pairs;
     threadgroup float* to =
         is_query ? memory + item * stride : fresh_keys + (item - chunk.n_queries) * stride;

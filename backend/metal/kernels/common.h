@@ -17,6 +17,18 @@ constant uint kBoundSlots [[function_constant(0)]];
 
 inline bool is_bound(uint slot) { return (kBoundSlots >> slot & 1u) != 0; }
 
+// The same as conditions of arguments: an optional operand that is not bound is no argument at all, and
+// is named only where its condition was asked.
+constant bool kIsBound2 = (kBoundSlots & 0x4u) != 0;
+constant bool kIsBound3 = (kBoundSlots & 0x8u) != 0;
+constant bool kIsBound4 = (kBoundSlots & 0x10u) != 0;
+constant bool kIsBound5 = (kBoundSlots & 0x20u) != 0;
+constant bool kIsBound6 = (kBoundSlots & 0x40u) != 0;
+constant bool kIsBound7 = (kBoundSlots & 0x80u) != 0;
+constant bool kIsBound8 = (kBoundSlots & 0x100u) != 0;
+constant bool kIsBound9 = (kBoundSlots & 0x200u) != 0;
+constant bool kIsBound10 = (kBoundSlots & 0x400u) != 0;
+
 // The first problem of a command stays: code, row, detail.
 inline void record_status(device atomic_uint* status, uint code, uint row, uint detail) {
   uint expected = kStatusOk;

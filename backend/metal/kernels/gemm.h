@@ -111,10 +111,10 @@ template <class F>
 template <class F>
 [[kernel]] void gemm_group(
     device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
-    device const uchar* weight_1 [[buffer(2)]], device const uchar* weight_2 [[buffer(3)]],
-    device const float* bias_0 [[buffer(4)]], device const float* bias_1 [[buffer(5)]],
-    device const float* bias_2 [[buffer(6)]], device float* out_0 [[buffer(7)]],
-    device float* out_1 [[buffer(8)]], device float* out_2 [[buffer(9)]],
+    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]], device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
+    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]], device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
+    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]], device float* out_0 [[buffer(7)]],
+    device float* out_1 [[buffer(8), function_constant(kIsBound8)]], device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
     constant PassRange& pass [[buffer(23)]], constant MatmulGroupParams& params [[buffer(25)]],
     threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
@@ -128,9 +128,21 @@ template <class F>
     tile -= tiles;
   }
   if (member == kMaxGroup) return;
-  multiply_tile<F>(input, member == 0 ? weight_0 : member == 1 ? weight_1 : weight_2,
-                   member == 0 ? bias_0 : member == 1 ? bias_1 : bias_2, is_bound(4 + member), false,
-                   member == 0 ? out_0 : member == 1 ? out_1 : out_2, pass.first_row, pass.n_rows,
+  device const uchar* weight = weight_0;
+  device float* out = out_0;
+  device const float* bias = input;  // as good as any where there is none
+  if (kIsBound4 && member == 0) bias = bias_0;
+  if (kIsBound2 && member == 1) {
+    weight = weight_1;
+    out = out_1;
+    if (kIsBound5) bias = bias_1;
+  }
+  if (kIsBound3 && member == 2) {
+    weight = weight_2;
+    out = out_2;
+    if (kIsBound6) bias = bias_2;
+  }
+  multiply_tile<F>(input, weight, bias, is_bound(4 + member), false, out, pass.first_row, pass.n_rows,
                    params.n[member], params.k, tile * kTile, group.y * 16 * n_simdgroups, memory,
                    thread_index, simdgroup, n_simdgroups);
 }

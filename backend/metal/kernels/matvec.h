@@ -159,11 +159,11 @@ template <class F, uint kRows>
 template <class F, uint kRows>
 [[kernel]] void matvec_group(
     device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
-    device const uchar* weight_1 [[buffer(2)]], device const uchar* weight_2 [[buffer(3)]],
-    device const float* bias_0 [[buffer(4)]], device const float* bias_1 [[buffer(5)]],
-    device const float* bias_2 [[buffer(6)]], device float* out_0 [[buffer(7)]],
-    device float* out_1 [[buffer(8)]], device float* out_2 [[buffer(9)]],
-    device const float* norm [[buffer(10)]], constant PassRange& pass [[buffer(23)]],
+    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]], device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
+    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]], device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
+    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]], device float* out_0 [[buffer(7)]],
+    device float* out_1 [[buffer(8), function_constant(kIsBound8)]], device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
+    device const float* norm [[buffer(10), function_constant(kIsBound10)]], constant PassRange& pass [[buffer(23)]],
     constant uint* params [[buffer(25)]], uint3 group [[threadgroup_position_in_grid]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
@@ -181,16 +181,29 @@ template <class F, uint kRows>
   if (member == kMaxGroup) return;
   const uint n = params[1 + member];
   const uint first = block * kOutputs;
-  device const uchar* weight = member == 0 ? weight_0 : member == 1 ? weight_1 : weight_2;
-  device const float* bias = member == 0 ? bias_0 : member == 1 ? bias_1 : bias_2;
-  device float* out = member == 0 ? out_0 : member == 1 ? out_1 : out_2;
+  device const uchar* weight = weight_0;
+  device float* out = out_0;
+  device const float* bias = input;  // as good as any where there is none
+  if (kIsBound4 && member == 0) bias = bias_0;
+  if (kIsBound2 && member == 1) {
+    weight = weight_1;
+    out = out_1;
+    if (kIsBound5) bias = bias_1;
+  }
+  if (kIsBound3 && member == 2) {
+    weight = weight_2;
+    out = out_2;
+    if (kIsBound6) bias = bias_2;
+  }
   device const float* inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, k, inputs);
   weight_rows<F, kOutputs>(weight, first, n, k, weights);
   float sums[kRows][kOutputs], squares[kRows];
-  const bool normalise = is_bound(10);
-  multiply<F, kRows, kOutputs>(weights, inputs, norm, normalise, k, lane, sums, squares);
+  const bool normalise = kIsBound10;
+  device const float* norm_weight = input;
+  if (kIsBound10) norm_weight = norm;
+  multiply<F, kRows, kOutputs>(weights, inputs, norm_weight, normalise, k, lane, sums, squares);
   for (uint m = 0; m < kRows; ++m) {
     float factor = 1.0f;
     if (normalise) factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[4]));

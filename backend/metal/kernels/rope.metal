@@ -68,7 +68,7 @@ template <class Cache>
     device float* query [[buffer(0)]], device const float* key [[buffer(1)]],
     device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
     device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
-    device const float* query_norm [[buffer(6)]], device const float* key_norm [[buffer(7)]],
+    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]], device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
     constant PassRange& pass [[buffer(23)]], constant RopeKvWriteParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -80,7 +80,11 @@ template <class Cache>
   device const float* row_angles = angles + ulong(row) * 2 * n_pairs;
   if (h < params.n_heads) {
     device float* head = query + (ulong(row) * params.n_heads + h) * head_dim;
-    const Head source = head_of(head, query_norm, is_bound(6), head_dim, params.epsilon, lane);
+    device const float* norm = head;  // as good as any where there is none
+    if (kIsBound6) norm = query_norm;
+    const Head source = head_of(head, norm, kIsBound6, head_dim, params.epsilon, lane);
+    // In place: no lane turns a pair before every lane has squared what lies there.
+    simdgroup_barrier(mem_flags::mem_device);
     for (uint i = lane; i < n_pairs; i += 32) {
       const uint2 pair = pair_of(i, n_pairs, params.style);
       const float2 turned = rotated_pair(source, row_angles, i, pair);
@@ -97,7 +101,9 @@ template <class Cache>
                             place);
   const ulong to = kv_offset(page, params.n_kv_heads, kv_head, place % kPagePositions, head_dim);
   const ulong from = (ulong(row) * params.n_kv_heads + kv_head) * head_dim;
-  const Head source = head_of(key + from, key_norm, is_bound(7), head_dim, params.epsilon, lane);
+  device const float* norm = key;
+  if (kIsBound7) norm = key_norm;
+  const Head source = head_of(key + from, norm, kIsBound7, head_dim, params.epsilon, lane);
   for (uint i = lane; i < n_pairs; i += 32) {
     const uint2 pair = pair_of(i, n_pairs, params.style);
     const float2 turned = rotated_pair(source, row_angles, i, pair);

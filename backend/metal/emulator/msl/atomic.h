@@ -57,12 +57,10 @@ template <class T>
 AKUNU_MSL_INLINE bool atomic_compare_exchange_weak_explicit(volatile atomic<T>* at, T* expected,
                                                             std::type_identity_t<T> desired,
                                                             memory_order, memory_order) {
-  const uint32_t before =
-      emulator::apply_atomic(emulator::AtomicOperation::compare_exchange, at,
-                             static_cast<uint32_t>(desired), static_cast<uint32_t>(*expected));
-  const bool same = before == static_cast<uint32_t>(*expected);
-  if (!same) *expected = static_cast<T>(before);
-  return same;
+  uint32_t word = static_cast<uint32_t>(*expected);
+  const bool is_done = emulator::compare_exchange(at, word, static_cast<uint32_t>(desired));
+  *expected = static_cast<T>(word);
+  return is_done;
 }
 
 }  // namespace metal
