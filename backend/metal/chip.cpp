@@ -10,16 +10,6 @@ namespace {
 
 constexpr double kChunkSeconds = 0.05;  // the longest that a chain of steps should last
 
-// A step of one row reads the weights once, so it lasts their bytes over the bandwidth. The model
-// that people choose depends on what fits: taken here is a quarter of the memory that the GPU may
-// use, at most the 4.5 GB of eight billion weights of 4.5 bits.
-double typical_step_seconds(const GpuFacts& facts, uint32_t cores) {
-  constexpr double kSmallest = 1e9, kLargest = 4.5e9;
-  const double bytes =
-      std::clamp(static_cast<double>(facts.working_set_bytes) / 4, kSmallest, kLargest);
-  return bytes / memory_bandwidth(cores);
-}
-
 }  // namespace
 
 uint32_t least_cores(const std::string& name) {
@@ -30,8 +20,8 @@ uint32_t least_cores(const std::string& name) {
   return 7;
 }
 
-// M1 to M5 have 8 to 17 GB/s per core (M3 Pro and M1 the least, M1 Pro and M4 Pro the most), in
-// every tier and binning: no table of chips says more about those to come than their mean does.
+// M1 to M5 have 8 to 19 GB/s per core, in every tier and binning (M1 and M3 Pro the least, M5 with
+// 8 cores the most). Of chips to come no table would say more than the mean does.
 double memory_bandwidth(uint32_t cores) { return 12e9 * cores; }
 
 ChipConfig describe_chip(const GpuFacts& facts) {
@@ -40,20 +30,22 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   chip.name = facts.name;
   chip.workers = cores;
   chip.memory_bytes = facts.working_set_bytes;
-  // A prompt step reads every weight once. Multiplying 512 rows takes many times as long as that on
-  // all of these chips, so more rows would only cost scratch.
-  chip.max_prompt_rows = 512;
-  // Rows that generate wait for the prompt rows beside them. Arithmetic of 64 rows is about as long
-  // as reading the weights for them: each core reads 12 GB/s and does some 350 GFLOP/s, so 4.5 bits
-  // and 2 operations per weight and row are even near 30 rows.
-  chip.max_mixed_rows = 64;
+  // A core does some 325 GFLOP/s at best and two thirds of it in a matmul, and reads 12 GB/s. 16 rows
+  // per core take a little more than a second with eight billion weights, whatever the chip: as long
+  // as a step may keep everybody waiting. Reading those weights is a twentieth of it on the smallest
+  // chip, so more rows would gain little; from 512 on they would only cost scratch.
+  constexpr uint32_t kRowsPerCore = 16, kTile = 32, kLeast = 96, kMost = 512;
+  chip.max_prompt_rows = std::clamp(kRowsPerCore * cores / kTile * kTile, kLeast, kMost);
+  // Rows that generate wait for the prompt rows beside them. A core reads 12 GB/s and does some 325
+  // GFLOP/s: with 4.5 bits and two operations per weight and row, arithmetic takes as long as
+  // reading the weights near 8 rows, so 32 make such a step some four times as long as one without.
+  chip.max_mixed_rows = 32;
   // Logits are large (150,000 floats per row) and mostly wanted for few rows.
   chip.max_head_rows = 32;
   // Longer chains would only delay what waits to come in, and stops: the next chunk is encoded while
   // this one runs, and a command buffer costs tenths of a millisecond.
-  constexpr double kLongest = 16;
-  chip.chain_steps = static_cast<uint32_t>(
-      std::clamp(kChunkSeconds / typical_step_seconds(facts, cores), 1.0, kLongest));
+  chip.chain_steps = 16;
+  chip.chain_bytes = static_cast<uint64_t>(kChunkSeconds * memory_bandwidth(cores));
   chip.submissions_ahead = 1;
   return chip;
 }

@@ -19,7 +19,7 @@ struct GpuFacts {
 // Cores of the smallest chip of that name, for systems that do not tell.
 uint32_t least_cores(const std::string& name);
 
-// Bytes per second that a GPU with so many cores reads, within a third: see chip.cpp.
+// Bytes per second that a GPU with so many cores reads, about: see chip.cpp.
 double memory_bandwidth(uint32_t cores);
 
 // Without `level` and `reason`, which are the device's.

@@ -221,7 +221,7 @@ class MetalDevice final : public Device {
     refuse_in_child();
     Submissions& submissions = state_->submissions;
     const Submission& wanted = submissions.at(ticket);
-    if (ticket > submissions.n_done()) refuse();
+    if (ticket >= failed_ticket_) refuse();
     const AutoreleasePool pool;
     // Milliseconds of a caller who means "for ever" would overflow the clock's nanoseconds.
     const Clock::time_point deadline =
@@ -304,7 +304,10 @@ class MetalDevice final : public Device {
     // Everything that commands use lives until they are done, so nobody else needs to hold it.
     descriptor->setRetainedReferences(false);
     descriptor->setErrorOptions(MTL::CommandBufferErrorOptionEncoderExecutionStatus);
-    auto commands = NS::RetainPtr(state_->queue->commandBuffer(descriptor.get()));
+    MTL::CommandBuffer* given = state_->queue->commandBuffer(descriptor.get());
+    if (given == nullptr)
+      throw DeviceError("the GPU gives no command buffer; load the model again");
+    NS::SharedPtr<MTL::CommandBuffer> commands = NS::RetainPtr(given);
     commands->setLabel(make_string("submission " + std::to_string(ticket)).get());
     return commands;
   }
@@ -396,6 +399,7 @@ class MetalDevice final : public Device {
 
   [[noreturn]] void fail(const MTL::CommandBuffer& commands) {
     failure_ = describe_failure(&commands);
+    failed_ticket_ = state_->submissions.n_done() + 1;
     finish_all();
     throw DeviceError(failure_);
   }
@@ -446,6 +450,7 @@ class MetalDevice final : public Device {
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;
   std::string failure_;  // of the GPU: nothing runs any more
+  Ticket failed_ticket_ = UINT64_MAX;
 };
 
 }  // namespace

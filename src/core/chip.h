@@ -15,7 +15,10 @@ struct ChipConfig {
   uint32_t max_prompt_rows = 512;  // prompt rows in one step; bounds the scratch memory
   uint32_t max_mixed_rows = 64;    // of them beside rows that are generating, which wait for them
   uint32_t max_head_rows = 32;     // rows of a prompt with logits in one step
-  uint32_t chain_steps = 1;        // steps per submission when nothing else waits
+  uint32_t chain_steps = 1;        // steps per submission when nothing else waits, at most
+  // Bytes of weights that the steps of one submission may read together: what bounds how long it
+  // lasts, and so how long everybody else waits.
+  uint64_t chain_bytes = UINT64_MAX;
   uint32_t submissions_ahead = 0;  // made while another is running, when nothing else waits
 };
 

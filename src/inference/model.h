@@ -2,6 +2,7 @@
 // allocated before the first token; what runs on it is the scheduler's business.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <memory>
 #include <optional>
@@ -62,6 +63,13 @@ class Model {
     return 2 + (1 + kMaxSequences) * static_cast<uint32_t>(cache_->groups().size());
   }
   uint32_t max_head_rows() const { return kMaxFewRows + device_->chip().max_head_rows; }
+
+  // Steps of one row that a submission may hold; see ChipConfig.
+  uint32_t chain_steps() const {
+    const ChipConfig& chip = device_->chip();
+    const uint64_t steps = chip.chain_bytes / std::max<uint64_t>(1, weights_->bytes());
+    return static_cast<uint32_t>(std::clamp<uint64_t>(steps, 1, std::max(1u, chip.chain_steps)));
+  }
 
   // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
   // was computed since is worth nothing, and neither is the model.

@@ -62,6 +62,7 @@ bool is_stop(const GenerateRequest& request, uint32_t token) {
 Scheduler::Scheduler(Model& model, bool prefix_cache)
     : model_(model),
       process_(getpid()),
+      chain_steps_(model.chain_steps()),
       cache_(model.cache(), model.sequences(), prefix_cache),
       step_(model),
       logits_step_(model) {
@@ -334,7 +335,7 @@ bool Scheduler::has_prompt_left(const Active& active) const {
 // ones step back. The oldest never does, unless it is for logits, which end by themselves.
 void Scheduler::grow() {
   const ChipConfig& chip = model_.device().chip();
-  const uint32_t most_steps = std::max(1u, chip.chain_steps * (1 + chip.submissions_ahead));
+  const uint32_t most_steps = chain_steps_ * (1 + chip.submissions_ahead);
   for (size_t i = 0; i < active_.size(); ++i) {
     if (has_prompt_left(active_[i])) continue;
     const Sequence& sequence = model_.sequences()[active_[i].sequence];
@@ -443,7 +444,7 @@ Scheduler::Chunk Scheduler::submit() {
   // Prompt rows move on by more than one position, and whoever waits to come in waits for this.
   Chunk chunk;
   chunk.is_chain = step_.n_generated() > 0 && step_.n_generated() == step_.n_rows();
-  chunk.steps = chunk.is_chain && !someone_waits_ ? model_.device().chip().chain_steps : 1;
+  chunk.steps = chunk.is_chain && !someone_waits_ ? chain_steps_ : 1;
   chunk.ticket = step_.submit(model_.device(), chunk.steps, true, !recompose_);
   // The same rows go on unless a prompt was among them or somebody comes or leaves.
   recompose_ = !chunk.is_chain;
@@ -460,7 +461,7 @@ bool Scheduler::can_go_ahead(const Chunk& chunk) const {
     const Sequence& sequence = model_.sequences()[active.sequence];
     const uint32_t most = most_positions(*active.generation);
     someone_goes_on |= sequence.n_done + chunk.steps < most;
-    const uint32_t n_positions = std::min(sequence.n_done + chunk.steps + chip.chain_steps, most);
+    const uint32_t n_positions = std::min(sequence.n_done + chunk.steps + chain_steps_, most);
     if (active.n_pages_known < pages_for(n_positions)) return false;
   }
   return someone_goes_on;

@@ -113,6 +113,7 @@ class Scheduler {
 
   Model& model_;
   const pid_t process_;
+  const uint32_t chain_steps_;
 
   std::mutex mutex_;
   std::condition_variable wake_;

@@ -69,6 +69,13 @@ Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
   }
 }
 
+uint64_t Weights::bytes() const {
+  uint64_t bytes = 0;
+  for (const auto& [name, weight] : tensors_)
+    bytes += weight.rows * row_bytes(weight.format, weight.k);
+  return bytes;
+}
+
 std::optional<std::string> Weights::damage() const {
   for (const std::weak_ptr<const MappedFile>& file : files_)
     if (const std::shared_ptr<const MappedFile> mapped = file.lock())

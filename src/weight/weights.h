@@ -24,6 +24,8 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   const TensorMap& tensors() const { return tensors_; }
+  // Of all tensors, as they lie on the device.
+  uint64_t bytes() const;
 
   // What became of a file that the device still reads (see MappedFile::damage); nothing if all is
   // well. Ask after every step, before its result is believed. Neither allocates nor throws where
