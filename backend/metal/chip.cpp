@@ -30,9 +30,12 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   chip.name = facts.name;
   chip.workers = cores;
   chip.memory_bytes = facts.working_set_bytes;
-  // A prompt step reads every weight once. Multiplying 512 rows takes many times as long as that on
-  // all of these chips, so more rows would only cost scratch.
-  chip.max_prompt_rows = 512;
+  // A core does some 325 GFLOP/s at best and two thirds of it in a matmul, and reads 12 GB/s. 16 rows
+  // per core take a little more than a second with eight billion weights, whatever the chip: as long
+  // as a step may keep everybody waiting. Reading those weights is a twentieth of it on the smallest
+  // chip, so more rows would gain little; from 512 on they would only cost scratch.
+  constexpr uint32_t kRowsPerCore = 16, kTile = 32, kLeast = 96, kMost = 512;
+  chip.max_prompt_rows = std::clamp(kRowsPerCore * cores / kTile * kTile, kLeast, kMost);
   // Rows that generate wait for the prompt rows beside them. A core reads 12 GB/s and does some 325
   // GFLOP/s: with 4.5 bits and two operations per weight and row, arithmetic takes as long as
   // reading the weights near 8 rows, so 32 make such a step some four times as long as one without.

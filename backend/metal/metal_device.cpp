@@ -221,7 +221,7 @@ class MetalDevice final : public Device {
     refuse_in_child();
     Submissions& submissions = state_->submissions;
     const Submission& wanted = submissions.at(ticket);
-    if (ticket > submissions.n_done()) refuse();
+    if (ticket >= failed_ticket_) refuse();
     const AutoreleasePool pool;
     // Milliseconds of a caller who means "for ever" would overflow the clock's nanoseconds.
     const Clock::time_point deadline =
@@ -399,6 +399,7 @@ class MetalDevice final : public Device {
 
   [[noreturn]] void fail(const MTL::CommandBuffer& commands) {
     failure_ = describe_failure(&commands);
+    failed_ticket_ = state_->submissions.n_done() + 1;
     finish_all();
     throw DeviceError(failure_);
   }
@@ -449,6 +450,7 @@ class MetalDevice final : public Device {
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;
   std::string failure_;  // of the GPU: nothing runs any more
+  Ticket failed_ticket_ = UINT64_MAX;
 };
 
 }  // namespace

@@ -413,7 +413,7 @@ void test_mistakes_are_named() {
   for (int i = 0; i < 8; ++i) device.wait(machine.submit(passes), kLong);
   argument_error([&] { device.wait(ticket, kLong); }, "no longer kept", "an old ticket");
 
-  argument_error([] { create_device("abacus"); }, "known are auto, cpu", "unknown device");
+  argument_error([] { create_device("abacus"); }, "known are auto, ", "unknown device");
   argument_error([] { create_device("cpu", {.threads = 257}); }, "256 or fewer",
                  "too many threads");
   argument_error([] { create_device("cpu", {.isa = "sse9"}); }, "not one of generic",

@@ -1,4 +1,5 @@
 // What is derived from what a GPU reports: over the chips there are, and some there are not yet.
+#include <algorithm>
 #include <array>
 
 #include "metal/chip.h"
@@ -53,9 +54,14 @@ void test_known_chips() {
         describe_chip({chip.name, chip.cores, chip.family, working_set_of(chip)});
     check(config.name == chip.name && config.workers == chip.cores, who + " is itself");
     check(config.memory_bytes == working_set_of(chip), who + " has its memory");
-    check(config.max_prompt_rows == 512 && config.max_mixed_rows == 32 &&
-              config.max_head_rows == 32 && config.submissions_ahead == 1,
-          who + " has the rows of all");
+    // Two operations per weight and row, at two thirds of the 325 GFLOP/s of a core.
+    const double step = 2 * 8e9 * config.max_prompt_rows / (chip.cores * 217e9);
+    check(config.max_prompt_rows % 32 == 0 && step < 1.3 &&
+              (step > 0.9 || config.max_prompt_rows == 512),
+          who + ": a prompt step lasts " + std::to_string(step) + " s");
+    check(
+        config.max_mixed_rows == 32 && config.max_head_rows == 32 && config.submissions_ahead == 1,
+        who + " has the rows of all");
     // What a chain may read lasts 50 ms, as near as the rule knows the bandwidth.
     const double seconds = static_cast<double>(config.chain_bytes) / (chip.bandwidth * 1e9);
     check(config.chain_steps == 16 && seconds > 0.03 && seconds < 0.075,

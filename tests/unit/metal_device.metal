@@ -104,11 +104,3 @@ constant bool kTwice [[function_constant(1)]];
   if (i < 16) threadgroup_barrier(mem_flags::mem_device);
   data[1] = 1;
 }
-
-// Reads a weight: word `first` of it becomes word 0.
-[[kernel]] void toy_read_weight(device uint* data [[buffer(0)]],
-                                device const uint* weight [[buffer(1)]],
-                                constant ToyParams& params [[buffer(25)]],
-                                uint i [[thread_position_in_grid]]) {
-  if (i == 0) data[0] = weight[params.first];
-}

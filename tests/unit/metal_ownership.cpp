@@ -79,7 +79,8 @@ void test_references() {
 }
 
 void test_pools() {
-  check_refused([] { NS::String::string("x", NS::UTF8StringEncoding); }, "there is no pool");
+  const NS::SharedPtr<NS::String> owned = make_string("x");
+  check_refused([&] { owned->autorelease(); }, "there is no pool");
   NS::AutoreleasePool* outer = NS::AutoreleasePool::alloc()->init();
   NS::AutoreleasePool* inner = NS::AutoreleasePool::alloc()->init();
   const NS::String* text = NS::String::string("x", NS::UTF8StringEncoding);
@@ -96,6 +97,7 @@ void test_leaks() {
   MTL::Device* raw = device.get();
   device.detach();
   check_refused([&] { raw->release(); }, "never released are: MTL::Buffer \"forgotten\"");
+  forgotten->release();
 }
 
 void test_order_of_calls() {

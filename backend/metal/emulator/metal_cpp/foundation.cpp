@@ -59,8 +59,11 @@ void Object::remove_reference() {
   const int left = --references_;
   if (left < 0) throw EmulatorError(describe() + " was released once too often");
   if (left > 0) return;
+  struct Burial {
+    ~Burial() { graveyard().add(object); }
+    Object* object;
+  } const burial{this};  // also when disposing finds something to throw
   dispose();
-  graveyard().add(this);
 }
 
 void Object::add_to_pool() {
