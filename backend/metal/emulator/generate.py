@@ -70,7 +70,7 @@ def translated(program: Program) -> str:
                 (tokens[0].start, tokens[-1].end, f"static {constant.type_text} {constant.name};")
             )
             continue
-        attributes = _attribute_edits(tokens)
+        attributes = attribute_edits(tokens)
         hidden = [(start, end) for start, end, _ in attributes]
         edits += attributes
         edits += [
@@ -78,17 +78,22 @@ def translated(program: Program) -> str:
             for edit in _space_edits(declaration)
             if not any(start <= edit[0] < end for start, end in hidden)
         ]
+    return edited(program.text, edits)
+
+
+def edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """`text` with each (start, end) replaced; lines stay where they are."""
     parts: list[str] = []
     at = 0
     for start, end, replacement in sorted(edits):
-        old = program.text[start:end]
-        parts += [program.text[at:start], replacement, "\n" * old.count("\n")]
+        parts += [text[at:start], replacement, "\n" * text[start:end].count("\n")]
         at = end
-    parts.append(program.text[at:])
+    parts.append(text[at:])
     return "".join(parts)
 
 
-def _attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
+def attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
+    """Takes every `[[ ]]` out."""
     edits: list[tuple[int, int, str]] = []
     index = 0
     while index < len(tokens):
@@ -287,6 +292,7 @@ def name_of(source: Path) -> str:
 
 
 def main() -> int:
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
     translate = commands.add_parser("translate")

@@ -437,6 +437,4 @@ def parse_parameter(tokens: list[Token], kernel: str) -> Parameter:
         raise error(name, f"{where}: [[threadgroup(n)]] takes a `threadgroup` pointer")
     limit = MAX_BUFFER_INDEX if attribute == "buffer" else MAX_THREADGROUP_INDEX
     index = number(arguments, at, limit)
-    return Parameter(
-        name.text, name, spaces[0], attribute, index, "", condition, is_reference
-    )
+    return Parameter(name.text, name, spaces[0], attribute, index, "", condition, is_reference)
