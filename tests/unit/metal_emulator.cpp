@@ -185,15 +185,6 @@ void test_constants(Level level) {
   const ConstantValue no_bool[] = {{1, 1}, {2, 2}};
   launch.constants = no_bool;
   check_error(launch, level, {"function constant 2 (kHasBias) is a bool"});
-
-  Launch optional = launch_of("optional", {bind(out)});
-  const ConstantValue only_first[] = {{0, 1}};
-  optional.constants = only_first;
-  check_right(optional, level);
-  check(out[31] == 7, "an operand that is not bound and not read");
-  const ConstantValue both[] = {{0, 3}};
-  optional.constants = both;
-  check_error(optional, level, {"buffer 1 (bias) is not bound"});
 }
 
 void test_built_ins(Level level) {
