@@ -55,17 +55,14 @@ def preprocess(source: Path, compiler: str, includes: list[str], depfile: Path |
 def translated(program: Program) -> str:
     """The text as C++: no attributes of MSL, no address spaces but the const of `constant`."""
     edits: list[tuple[int, int, str]] = []
-    derived = {id(constant.declaration) for constant in program.derived}
-    functions = {id(constant.declaration) for constant in program.constants}
+    variables = {id(c.declaration): c for c in program.constants + program.derived}
     for declaration in program.declarations:
         tokens = declaration.tokens
         if declaration.kind == "instantiation":
             edits.append((tokens[0].start, tokens[-1].end, ""))
             continue
-        if id(declaration) in derived | functions:
-            constant = next(
-                c for c in program.constants + program.derived if c.declaration is declaration
-            )
+        constant = variables.get(id(declaration))
+        if constant is not None:
             edits.append(
                 (tokens[0].start, tokens[-1].end, f"static {constant.type_text} {constant.name};")
             )

@@ -198,11 +198,6 @@ def is_attribute(tokens: list[Token], index: int) -> bool:
     )
 
 
-def text_of(text: str, tokens: list[Token]) -> str:
-    """The tokens as one line of source."""
-    return " ".join(token.text for token in tokens)
-
-
 def parse(text: str) -> list[Declaration]:
     """The declarations at namespace scope."""
     tokens = tokenize(text)
@@ -235,10 +230,8 @@ def _declaration(
     tokens: list[Token], start: int, namespace: tuple[str, ...]
 ) -> tuple[int, Declaration]:
     index = start
-    is_template = False
     while tokens[index].text == "template" and tokens[index + 1].text == "<":
         index = closing_angle(tokens, index + 1) + 1
-        is_template = True
     head = tokens[index].text
     is_instantiation = head == "template"
     is_type = head in ("struct", "class", "union", "enum")
@@ -293,7 +286,6 @@ def _declaration(
     else:
         declaration.kind = "variable"
         declaration.names = {_variable_name(whole)}
-    del is_template
     return index + 1, declaration
 
 
