@@ -9,6 +9,8 @@
 //   kMinimum         false: there is no minimum
 //   Row, row(weight, j, n, k)            row j of a weight [n, k]
 //   units(k)                             a row's units; unit u belongs to lane u % 32
+//   is_whole(unit, run, k)               all of a run, of every lane, lies inside the row, at
+//                                        multiples of 16 bytes: it is loaded without asking
 //   position(unit, run, piece)           where in the row the piece lies: four consecutive weights
 //   Raw, load(row, unit, k)              the bytes of a unit
 //   unpack(row, raw, unit, run, k, q, scale, minimum)
@@ -84,6 +86,9 @@ struct FloatRows {
   static uint position(uint unit, uint run, uint piece) {
     return unit / 32 * 1024 + (4 * run + piece) * 128 + unit % 32 * 4;
   }
+  static bool is_whole(uint unit, uint run, uint k) {
+    return k % 4 == 0 && unit / 32 * 1024 + run * 512 + 512 <= k;
+  }
   static Raw load(Row, uint, uint) { return Raw{0}; }
 };
 
@@ -123,9 +128,17 @@ struct Floats : FloatRows<Number> {
 
   static void unpack(Row row, Raw, uint unit, uint run, uint k, thread float4 (&q)[4],
                      thread float&, thread float&) {
-    for (uint piece = 0; piece < 4; ++piece) {
-      const uint i = Base::position(unit, run, piece);
-      q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
+    // The branch is the same for all lanes, so that four loads are under way at once.
+    if (Base::is_whole(unit, run, k)) {
+#pragma unroll
+      for (uint piece = 0; piece < 4; ++piece)
+        q[piece] = load_numbers(row + Base::position(unit, run, piece), 4, true);
+    } else {
+#pragma unroll
+      for (uint piece = 0; piece < 4; ++piece) {
+        const uint i = Base::position(unit, run, piece);
+        q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
+      }
     }
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float&,
@@ -152,6 +165,7 @@ struct BlockRows {
     return weight + ulong(j) * (k / kWeights) * kBlockBytes;
   }
   static uint units(uint k) { return k / 32; }
+  static bool is_whole(uint, uint, uint) { return true; }
 };
 
 // unpack_16 of a format that says which unit and which run of it a sixteen is.

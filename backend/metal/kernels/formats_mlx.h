@@ -28,6 +28,7 @@ struct MlxRows {
                scales + (ulong(n) + j) * groups};
   }
   static uint units(uint k) { return k / 32; }
+  static bool is_whole(uint, uint, uint) { return true; }
   static uint position(uint unit, uint run, uint piece) { return 32 * unit + 16 * run + 4 * piece; }
 };
 

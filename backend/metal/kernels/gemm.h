@@ -43,7 +43,7 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
 #pragma unroll
     for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   const uint own_row = simdgroup / 2 * 32, own_column = simdgroup % 2 * 32;
-  const bool aligned = k % 4 == 0;
+  const bool aligned = F::kBlock > 1 || k % 4 == 0;
 
   for (uint step = 0; step < k; step += kStep) {
     // Without this barrier the tiles would be written while a SIMD-group still multiplies.

@@ -23,13 +23,26 @@
 // A name of its own, so that an array of them can lie in another address space.
 using Input = device const float*;
 
+// The numbers of an input row that meet a run of weights.
+template <class F>
+inline void load_run(Input row, uint unit, uint run, uint k, thread float4 (&x)[4]) {
+  if (F::is_whole(unit, run, k)) {
+#pragma unroll
+    for (uint piece = 0; piece < 4; ++piece)
+      x[piece] = *reinterpret_cast<device const float4*>(row + F::position(unit, run, piece));
+  } else {
+#pragma unroll
+    for (uint piece = 0; piece < 4; ++piece)
+      x[piece] = load_input(row, F::position(unit, run, piece), k, k % 4 == 0);
+  }
+}
+
 // Sums over k of kOutputs weight rows times kRows input rows, in every lane. `norm` is null without
 // one; then `squares` stay 0.
 template <class F, uint kRows, uint kOutputs>
 inline void multiply(thread typename F::Row (&weights)[kOutputs], thread Input (&inputs)[kRows],
                      device const float* norm, bool normalise, uint k, uint lane,
                      thread float (&sums)[kRows][kOutputs], thread float (&squares)[kRows]) {
-  const bool aligned = k % 4 == 0;
 #pragma unroll
   for (uint m = 0; m < kRows; ++m) {
     squares[m] = 0.0f;
@@ -52,17 +65,11 @@ inline void multiply(thread typename F::Row (&weights)[kOutputs], thread Input (
         F::unpack(weights[o], raw[o], unit, run, k, q[o], scale[o], minimum[o]);
       }
       float4 w[4];
-      if (normalise) {
-#pragma unroll
-        for (uint piece = 0; piece < 4; ++piece)
-          w[piece] = load_input(norm, F::position(unit, run, piece), k, aligned);
-      }
+      if (normalise) load_run<F>(norm, unit, run, k, w);
 #pragma unroll
       for (uint m = 0; m < kRows; ++m) {
         float4 x[4];
-#pragma unroll
-        for (uint piece = 0; piece < 4; ++piece)
-          x[piece] = load_input(inputs[m], F::position(unit, run, piece), k, aligned);
+        load_run<F>(inputs[m], unit, run, k, x);
         if (normalise) {
           float4 square = x[0] * x[0];
 #pragma unroll

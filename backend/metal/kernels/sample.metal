@@ -131,9 +131,10 @@ inline Cut cut_top_p(Team team, Source from, Cut cut, Mass enough, Candidate fir
 // Step 2. The window ends with the row's own token, whatever the log holds behind it: entries of an
 // earlier answer must not count.
 inline float penalised(float logit, uint count, device const SequenceRecord& record) {
+#pragma clang fp contract(off)
   const float bent =
       logit > 0.0f ? logit / record.repetition_penalty : logit * record.repetition_penalty;
-  const float product = float(count) * record.frequency_penalty;  // rounded: no fma here
+  const float product = float(count) * record.frequency_penalty;  // rounded, as the contract asks
   return bent - (product + record.presence_penalty);
 }
 inline void penalise(Team team, device float* logits, uint vocab_size, device const uint* log,
