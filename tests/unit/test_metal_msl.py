@@ -100,6 +100,10 @@ CONSTRUCTS = {
     "new": ("int f() { return *new int(1); }\n", "MSL has no new"),
     "delete": ("void f(thread int* p) { delete p; }\n", "MSL has no delete"),
     "goto": ("int f() { goto end; end: return 1; }\n", "MSL has no goto"),
+    "base class": (
+        "struct A { int a; };\nstruct B : A { int b; };\n",
+        "no derived classes",
+    ),
     "lambda": ("int f() { auto g = [](int a) { return a; }; return g(1); }\n", "no lambdas"),
     "capturing lambda": ("int f(int b) { return [&] { return b; }(); }\n", "no lambdas"),
     "function pointer": ("int f(int (*g)(int)) { return g(1); }\n", "no pointers to functions"),

@@ -89,6 +89,8 @@ def _forbidden(declaration: Declaration, tokens: list[Token], index: int) -> str
             if token.text == "delete" and before == "=":
                 return None
             return FORBIDDEN_WORDS[token.text]
+        if token.text in ("struct", "class") and _is_derived(tokens, index):
+            return "MSL has no derived classes"
         if (
             token.text == "static"
             and declaration.kind == "function"
@@ -103,6 +105,15 @@ def _forbidden(declaration: Declaration, tokens: list[Token], index: int) -> str
         if tokens[index + 4].text == "(" and is_declarator:
             return "MSL has no pointers to functions"
     return None
+
+
+def _is_derived(tokens: list[Token], start: int) -> bool:
+    for token in tokens[start + 1 : start + 8]:
+        if token.text in ("{", ";", ",", "(", ")"):
+            return False
+        if token.text == ":":
+            return True
+    return False
 
 
 def _is_lambda(tokens: list[Token], start: int) -> bool:

@@ -67,31 +67,6 @@ inline float load_half(device const uchar* p) {
   return float(*reinterpret_cast<device const half*>(p));
 }
 
-// Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that
-// lie 128 weights apart. Any k will do; what lies past the end of a row is 0.
-template <class Number>
-struct FloatRows {
-  static constant constexpr uint kBlock = 1;
-  static constant constexpr bool kScaled = false;
-  static constant constexpr bool kMinimum = false;
-  using Row = device const Number*;
-  struct Raw {
-    uint nothing;
-  };
-
-  static Row row(device const uchar* weight, uint j, uint, uint k) {
-    return reinterpret_cast<device const Number*>(weight) + ulong(j) * k;
-  }
-  static uint units(uint k) { return (k + 1023) / 1024 * 32; }
-  static uint position(uint unit, uint run, uint piece) {
-    return unit / 32 * 1024 + (4 * run + piece) * 128 + unit % 32 * 4;
-  }
-  static bool is_whole(uint unit, uint run, uint k) {
-    return k % 4 == 0 && unit / 32 * 1024 + run * 512 + 512 <= k;
-  }
-  static Raw load(Row, uint, uint) { return Raw{0}; }
-};
-
 // One load where the rows are aligned to it; k says so, as rows follow one another.
 inline float4 load_numbers(device const float* p, uint n, bool aligned) {
   if (aligned) return *reinterpret_cast<device const float4*>(p);
@@ -120,23 +95,40 @@ inline float4 load_numbers(device const ushort* p, uint n, bool aligned) {
   return as_type<float4>(v << 16);
 }
 
+// Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that
+// lie 128 weights apart. Any k will do; what lies past the end of a row is 0.
 template <class Number>
-struct Floats : FloatRows<Number> {
-  using Base = FloatRows<Number>;
-  using Row = typename Base::Row;
-  using Raw = typename Base::Raw;
+struct Floats {
+  static constant constexpr uint kBlock = 1;
+  static constant constexpr bool kScaled = false;
+  static constant constexpr bool kMinimum = false;
+  using Row = device const Number*;
+  struct Raw {
+    uint nothing;
+  };
 
+  static Row row(device const uchar* weight, uint j, uint, uint k) {
+    return reinterpret_cast<device const Number*>(weight) + ulong(j) * k;
+  }
+  static uint units(uint k) { return (k + 1023) / 1024 * 32; }
+  static uint position(uint unit, uint run, uint piece) {
+    return unit / 32 * 1024 + (4 * run + piece) * 128 + unit % 32 * 4;
+  }
+  static bool is_whole(uint unit, uint run, uint k) {
+    return k % 4 == 0 && unit / 32 * 1024 + run * 512 + 512 <= k;
+  }
+  static Raw load(Row, uint, uint) { return Raw{0}; }
   static void unpack(Row row, Raw, uint unit, uint run, uint k, thread float4 (&q)[4],
                      thread float&, thread float&) {
     // The branch is the same for all lanes, so that four loads are under way at once.
-    if (Base::is_whole(unit, run, k)) {
+    if (is_whole(unit, run, k)) {
 #pragma unroll
       for (uint piece = 0; piece < 4; ++piece)
-        q[piece] = load_numbers(row + Base::position(unit, run, piece), 4, true);
+        q[piece] = load_numbers(row + position(unit, run, piece), 4, true);
     } else {
 #pragma unroll
       for (uint piece = 0; piece < 4; ++piece) {
-        const uint i = Base::position(unit, run, piece);
+        const uint i = position(unit, run, piece);
         q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
       }
     }
@@ -154,26 +146,53 @@ using F32 = Floats<float>;
 using F16 = Floats<half>;
 using BF16 = Floats<ushort>;
 
-// What the block formats share. `kBlockBytes` is the block as the file has it.
-template <uint kWeights, uint kBlockBytes>
-struct BlockRows {
-  static constant constexpr uint kBlock = kWeights;
+// A format of blocks: a layout says where the units of a block lie in the row, a codec what is in
+// them. (One is not derived from the other: MSL has no derived classes.) A layout L has
+//   kWeights, kUnits             of a block
+//   position(unit, run, piece)   in the block
+//   unit_of(sixteen), run_of(sixteen)   of sixteen `sixteen` of the block
+// and a codec C
+//   kBytes                       of a block
+//   kMinimum
+//   Raw, load(block, unit), unpack(raw, unit, run, q, scale, minimum)
+template <class C, class L>
+struct Blocks {
+  static constant constexpr uint kBlock = L::kWeights;
   static constant constexpr bool kScaled = true;
+  static constant constexpr bool kMinimum = C::kMinimum;
   using Row = device const uchar*;
+  using Raw = typename C::Raw;
 
   static Row row(device const uchar* weight, uint j, uint, uint k) {
-    return weight + ulong(j) * (k / kWeights) * kBlockBytes;
+    return weight + ulong(j) * (k / L::kWeights) * C::kBytes;
   }
   static uint units(uint k) { return k / 32; }
   static bool is_whole(uint, uint, uint) { return true; }
+  static uint position(uint unit, uint run, uint piece) {
+    return unit / L::kUnits * L::kWeights + L::position(unit % L::kUnits, run, piece);
+  }
+  static Raw load(Row row, uint unit, uint) {
+    return C::load(row + unit / L::kUnits * C::kBytes, unit % L::kUnits);
+  }
+  static void unpack(Row, Raw raw, uint unit, uint run, uint, thread float4 (&q)[4],
+                     thread float& scale, thread float& minimum) {
+    C::unpack(raw, unit % L::kUnits, run, q, scale, minimum);
+  }
+  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
+                        thread float& minimum) {
+    const uint sixteen = index % (L::kWeights / 16), block = index / (L::kWeights / 16);
+    const uint unit = block * L::kUnits + L::unit_of(sixteen);
+    unpack(row, load(row, unit, k), unit, L::run_of(sixteen), k, q, scale, minimum);
+  }
 };
 
-// unpack_16 of a format that says which unit and which run of it a sixteen is.
-template <class F>
-inline void unpack_sixteen(typename F::Row row, uint unit, uint run, uint k, thread float4 (&q)[4],
-                           thread float& scale, thread float& minimum) {
-  F::unpack(row, F::load(row, unit, k), unit, run, k, q, scale, minimum);
-}
+// A block of one unit, its runs one after the other.
+struct Straight {
+  static constant constexpr uint kWeights = 32, kUnits = 1;
+  static uint position(uint, uint run, uint piece) { return 16 * run + 4 * piece; }
+  static uint unit_of(uint) { return 0; }
+  static uint run_of(uint sixteen) { return sixteen; }
+};
 
 // The weights themselves, rounded once where there is a minimum.
 template <class F>

@@ -11,55 +11,40 @@
 
 #include "metal/kernels/formats.h"
 
-template <uint kBlockBytes>
-struct SmallBlocks : BlockRows<32, kBlockBytes> {
-  using Row = device const uchar*;
-  static uint position(uint unit, uint run, uint piece) { return 32 * unit + 16 * run + 4 * piece; }
-  static Row block(Row row, uint unit) { return row + unit * kBlockBytes; }
-};
-
-struct Q4_0 : SmallBlocks<18> {
+struct Q4_0Codec {
+  static constant constexpr uint kBytes = 18;
   static constant constexpr bool kMinimum = false;
   struct Raw {
     uint4 nibbles;
     float d;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    return Raw{load_words(b + 2), load_half(b)};
-  }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static Raw load(device const uchar* b, uint) { return Raw{load_words(b + 2), load_half(b)}; }
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 8.0f);
     scale = raw.d;
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q4_0>(row, index / 2, index % 2, k, q, scale, minimum);
-  }
 };
+using Q4_0 = Blocks<Q4_0Codec, Straight>;
 
-struct Q4_1 : SmallBlocks<20> {
+struct Q4_1Codec {
+  static constant constexpr uint kBytes = 20;
   static constant constexpr bool kMinimum = true;
   struct Raw {
     uint4 nibbles;
     float d, m;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
+  static Raw load(device const uchar* b, uint) {
     return Raw{load_words_4(b + 4), load_half(b), load_half(b + 2)};
   }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 0.0f);
     scale = raw.d;
     minimum = raw.m;
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q4_1>(row, index / 2, index % 2, k, q, scale, minimum);
-  }
 };
+using Q4_1 = Blocks<Q4_1Codec, Straight>;
 
 // Four neighbouring bits of `bits`, from `first` on, as bit 4 of four codes.
 inline uint4 fifth_bits(uint bits, uint first) {
@@ -67,43 +52,40 @@ inline uint4 fifth_bits(uint bits, uint first) {
          16u;
 }
 
-struct Q5_0 : SmallBlocks<22> {
+struct Q5_0Codec {
+  static constant constexpr uint kBytes = 22;
   static constant constexpr bool kMinimum = false;
   struct Raw {
     uint4 nibbles;
     uint high;
     float d;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
+  static Raw load(device const uchar* b, uint) {
     return Raw{load_words(b + 6), load_word(b + 2), load_half(b)};
   }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
           fields_of(raw.nibbles[i], 4 * run, 15u) | fifth_bits(raw.high, 16 * run + 4 * i), 16.0f);
     scale = raw.d;
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q5_0>(row, index / 2, index % 2, k, q, scale, minimum);
-  }
 };
+using Q5_0 = Blocks<Q5_0Codec, Straight>;
 
-struct Q5_1 : SmallBlocks<24> {
+struct Q5_1Codec {
+  static constant constexpr uint kBytes = 24;
   static constant constexpr bool kMinimum = true;
   struct Raw {
     uint4 nibbles;
     uint high;
     float d, m;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
+  static Raw load(device const uchar* b, uint) {
     return Raw{load_words_4(b + 8), *reinterpret_cast<device const uint*>(b + 4), load_half(b),
                load_half(b + 2)};
   }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
@@ -111,35 +93,29 @@ struct Q5_1 : SmallBlocks<24> {
     scale = raw.d;
     minimum = raw.m;
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q5_1>(row, index / 2, index % 2, k, q, scale, minimum);
-  }
 };
+using Q5_1 = Blocks<Q5_1Codec, Straight>;
 
-struct Q8_0 : SmallBlocks<34> {
+struct Q8_0Codec {
+  static constant constexpr uint kBytes = 34;
   static constant constexpr bool kMinimum = false;
   struct Raw {
     uint4 codes[2];
     float d;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
+  static Raw load(device const uchar* b, uint) {
     Raw raw;
     raw.codes[0] = load_words(b + 2);
     raw.codes[1] = load_words(b + 18);
     raw.d = load_half(b);
     return raw;
   }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
     // int8 as unsigned numbers that are 128 too large
     const uint4 raised = either(raw.codes, run) ^ 0x80808080u;
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(raised[i]), 128.0f);
     scale = raw.d;
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q8_0>(row, index / 2, index % 2, k, q, scale, minimum);
-  }
 };
+using Q8_0 = Blocks<Q8_0Codec, Straight>;

@@ -13,66 +13,49 @@
 
 #include "metal/kernels/formats.h"
 
-template <uint kBlockBytes>
-struct KBlocks : BlockRows<256, kBlockBytes> {
-  using Row = device const uchar*;
-  static Row block(Row row, uint unit) { return row + unit / 8 * kBlockBytes; }
-};
-
 // Bytes that hold four weights 32 apart (q2_k, q3_k): unit g of a block takes bits 4 p, 4 p + 1 for
 // its first run and the two above for its second, p = g / 2 % 2, of 16 bytes that (g / 4, g % 2)
 // choose.
-template <uint kBlockBytes>
-struct TwoBitBlocks : KBlocks<kBlockBytes> {
-  static uint position(uint unit, uint run, uint piece) {
-    const uint g = unit % 8;
-    return unit / 8 * 256 + g / 4 * 128 + (g / 2 % 2 * 2 + run) * 32 + g % 2 * 16 + 4 * piece;
+struct TwoBitLayout {
+  static constant constexpr uint kWeights = 256, kUnits = 8;
+  static uint position(uint g, uint run, uint piece) {
+    return g / 4 * 128 + (g / 2 % 2 * 2 + run) * 32 + g % 2 * 16 + 4 * piece;
   }
-  // Sixteen `index` of a row: its unit and run.
-  static uint unit_of(uint index) {
-    const uint j = index % 16;
-    return index / 16 * 8 + j / 8 * 4 + j % 8 / 4 * 2 + j % 2;
-  }
-  static uint run_of(uint index) { return index / 2 % 2; }
-  // Which sub-block of 16 a run is.
-  static uint sixteen_of(uint unit, uint run) {
-    const uint g = unit % 8;
-    return g / 4 * 8 + (g / 2 % 2 * 2 + run) * 2 + g % 2;
-  }
+  static uint unit_of(uint sixteen) { return sixteen / 8 * 4 + sixteen % 8 / 4 * 2 + sixteen % 2; }
+  static uint run_of(uint sixteen) { return sixteen / 2 % 2; }
+  // Which sixteen a run is.
+  static uint sixteen_of(uint g, uint run) { return g / 4 * 8 + (g / 2 % 2 * 2 + run) * 2 + g % 2; }
 };
 
-struct Q2_K : TwoBitBlocks<84> {
+struct Q2_KCodec {
+  static constant constexpr uint kBytes = 84;
   static constant constexpr bool kMinimum = true;
   struct Raw {
     uint4 low;
     uint scales[2];
     float d, dmin;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    const uint g = unit % 8;
+  static Raw load(device const uchar* b, uint g) {
     Raw raw;
     raw.low = load_words_4(b + 16 + g / 4 * 32 + g % 2 * 16);
-    raw.scales[0] = b[sixteen_of(unit, 0)];
-    raw.scales[1] = b[sixteen_of(unit, 1)];
+    raw.scales[0] = b[TwoBitLayout::sixteen_of(g, 0)];
+    raw.scales[1] = b[TwoBitLayout::sixteen_of(g, 1)];
     raw.d = load_half(b + 80);
     raw.dmin = load_half(b + 82);
     return raw;
   }
-  static void unpack(Row, Raw raw, uint unit, uint run, uint, thread float4 (&q)[4],
-                     thread float& scale, thread float& minimum) {
-    const uint shift = unit % 8 / 2 % 2 * 4 + 2 * run;
+  static void unpack(Raw raw, uint g, uint run, thread float4 (&q)[4], thread float& scale,
+                     thread float& minimum) {
+    const uint shift = g / 2 % 2 * 4 + 2 * run;
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.low[i], shift, 3u), 0.0f);
     scale = raw.d * float(either(raw.scales, run) & 15u);
     minimum = -(raw.dmin * float(either(raw.scales, run) >> 4));
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q2_K>(row, unit_of(index), run_of(index), k, q, scale, minimum);
-  }
 };
+using Q2_K = Blocks<Q2_KCodec, TwoBitLayout>;
 
-struct Q3_K : TwoBitBlocks<110> {
+struct Q3_KCodec {
+  static constant constexpr uint kBytes = 110;
   static constant constexpr bool kMinimum = false;
   struct Raw {
     uint4 low, high;
@@ -80,23 +63,20 @@ struct Q3_K : TwoBitBlocks<110> {
   };
   // Scale j of 16, 32 too large. Low nibbles: bytes 0-7, the first eight scales below the last
   // eight; upper two bits: bytes 8-11, four scales that lie 4 apart in each.
-  static uint scale_code(Row s, uint j) {
+  static uint scale_code(device const uchar* s, uint j) {
     return (s[j % 8] >> (j / 8 * 4) & 15u) | (s[8 + j % 4] >> (j / 4 * 2) & 3u) << 4;
   }
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    const uint g = unit % 8;
+  static Raw load(device const uchar* b, uint g) {
     const float d = load_half(b + 108);
     Raw raw;
     raw.low = load_words(b + 32 + g / 4 * 32 + g % 2 * 16);
     raw.high = load_words(b + g % 2 * 16);
-    raw.scales[0] = d * code_less(scale_code(b + 96, sixteen_of(unit, 0)), 32.0f);
-    raw.scales[1] = d * code_less(scale_code(b + 96, sixteen_of(unit, 1)), 32.0f);
+    raw.scales[0] = d * code_less(scale_code(b + 96, TwoBitLayout::sixteen_of(g, 0)), 32.0f);
+    raw.scales[1] = d * code_less(scale_code(b + 96, TwoBitLayout::sixteen_of(g, 1)), 32.0f);
     return raw;
   }
-  static void unpack(Row, Raw raw, uint unit, uint run, uint, thread float4 (&q)[4],
-                     thread float& scale, thread float&) {
-    const uint g = unit % 8;
+  static void unpack(Raw raw, uint g, uint run, thread float4 (&q)[4], thread float& scale,
+                     thread float&) {
     const uint shift = g / 2 % 2 * 4 + 2 * run;
     const uint bit = g / 2 * 2 + run;  // of the third bits: one for every 32 weights
     for (uint i = 0; i < 4; ++i)
@@ -104,22 +84,18 @@ struct Q3_K : TwoBitBlocks<110> {
           codes_less(fields_of(raw.low[i], shift, 3u) | fields_of(raw.high[i], bit, 1u) * 4u, 4.0f);
     scale = either(raw.scales, run);
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q3_K>(row, unit_of(index), run_of(index), k, q, scale, minimum);
-  }
 };
+using Q3_K = Blocks<Q3_KCodec, TwoBitLayout>;
 
 // Nibble bytes of 32 that hold 64 weights, the first 32 in the low nibbles (q4_k, q5_k): unit g
 // takes 16 of them.
-template <uint kBlockBytes>
-struct NibbleBlocks : KBlocks<kBlockBytes> {
-  static uint position(uint unit, uint run, uint piece) {
-    const uint g = unit % 8;
-    return unit / 8 * 256 + g / 2 * 64 + run * 32 + g % 2 * 16 + 4 * piece;
+struct NibbleLayout {
+  static constant constexpr uint kWeights = 256, kUnits = 8;
+  static uint position(uint g, uint run, uint piece) {
+    return g / 2 * 64 + run * 32 + g % 2 * 16 + 4 * piece;
   }
-  static uint unit_of(uint index) { return index / 16 * 8 + index % 16 / 4 * 2 + index % 2; }
-  static uint run_of(uint index) { return index / 2 % 2; }
+  static uint unit_of(uint sixteen) { return sixteen / 4 * 2 + sixteen % 2; }
+  static uint run_of(uint sixteen) { return sixteen / 2 % 2; }
 };
 
 // Eight scales and eight minima of six bits in 12 bytes. Those of the first four sub-blocks are the
@@ -146,73 +122,68 @@ inline SixBitScales six_bit_scales(uint4 head, uint j) {
   return s;
 }
 
-struct Q4_K : NibbleBlocks<144> {
+struct Q4_KCodec {
+  static constant constexpr uint kBytes = 144;
   static constant constexpr bool kMinimum = true;
   struct Raw {
     uint4 nibbles;
     SixBitScales scales;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    const uint g = unit % 8;
+  static Raw load(device const uchar* b, uint g) {
     return Raw{load_words_16(b + 16 + 16 * g), six_bit_scales(load_words_16(b), g / 2 * 2)};
   }
-  static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
+  static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 0.0f);
     scale = either(raw.scales.scale, run);
     minimum = either(raw.scales.minimum, run);
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q4_K>(row, unit_of(index), run_of(index), k, q, scale, minimum);
-  }
 };
+using Q4_K = Blocks<Q4_KCodec, NibbleLayout>;
 
-struct Q5_K : NibbleBlocks<176> {
+struct Q5_KCodec {
+  static constant constexpr uint kBytes = 176;
   static constant constexpr bool kMinimum = true;
   struct Raw {
     uint4 nibbles, high;
     SixBitScales scales;
   };
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    const uint g = unit % 8;
+  static Raw load(device const uchar* b, uint g) {
     return Raw{load_words_16(b + 48 + 16 * g), load_words_16(b + 16 + 16 * (g % 2)),
                six_bit_scales(load_words_16(b), g / 2 * 2)};
   }
-  static void unpack(Row, Raw raw, uint unit, uint run, uint, thread float4 (&q)[4],
-                     thread float& scale, thread float& minimum) {
-    const uint bit = unit % 8 / 2 * 2 + run;
+  static void unpack(Raw raw, uint g, uint run, thread float4 (&q)[4], thread float& scale,
+                     thread float& minimum) {
+    const uint bit = g / 2 * 2 + run;
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
           fields_of(raw.nibbles[i], 4 * run, 15u) | fields_of(raw.high[i], bit, 1u) * 16u, 0.0f);
     scale = either(raw.scales.scale, run);
     minimum = either(raw.scales.minimum, run);
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q5_K>(row, unit_of(index), run_of(index), k, q, scale, minimum);
-  }
 };
+using Q5_K = Blocks<Q5_KCodec, NibbleLayout>;
 
 // The low nibbles lie otherwise than in q4_k: 64 bytes hold 128 weights, low nibbles first. So a
 // unit's runs are 64 weights apart; their upper bits share a byte too.
-struct Q6_K : KBlocks<210> {
+struct WideNibbleLayout {
+  static constant constexpr uint kWeights = 256, kUnits = 8;
+  static uint position(uint g, uint run, uint piece) {
+    return g / 4 * 128 + run * 64 + g % 4 * 16 + 4 * piece;
+  }
+  static uint unit_of(uint sixteen) { return sixteen / 8 * 4 + sixteen % 4; }
+  static uint run_of(uint sixteen) { return sixteen / 4 % 2; }
+};
+
+struct Q6_KCodec {
+  static constant constexpr uint kBytes = 210;
   static constant constexpr bool kMinimum = false;
   struct Raw {
     uint4 low, high;
     float scales[2];
   };
-  static uint position(uint unit, uint run, uint piece) {
-    const uint g = unit % 8;
-    return unit / 8 * 256 + g / 4 * 128 + run * 64 + g % 4 * 16 + 4 * piece;
-  }
-  static uint unit_of(uint index) { return index / 16 * 8 + index % 16 / 8 * 4 + index % 4; }
-  static uint run_of(uint index) { return index / 4 % 2; }
-  static Raw load(Row row, uint unit, uint) {
-    const Row b = block(row, unit);
-    const uint h = unit % 8 / 4, p = unit % 4;
+  static Raw load(device const uchar* b, uint g) {
+    const uint h = g / 4, p = g % 4;
     const float d = load_half(b + 208);
     device const char* scales = reinterpret_cast<device const char*>(b + 192);
     Raw raw;
@@ -222,16 +193,13 @@ struct Q6_K : KBlocks<210> {
     raw.scales[1] = d * float(scales[8 * h + 4 + p]);
     return raw;
   }
-  static void unpack(Row, Raw raw, uint unit, uint run, uint, thread float4 (&q)[4],
-                     thread float& scale, thread float&) {
-    const uint shift = unit % 4 / 2 * 2 + 4 * run;
+  static void unpack(Raw raw, uint g, uint run, thread float4 (&q)[4], thread float& scale,
+                     thread float&) {
+    const uint shift = g % 4 / 2 * 2 + 4 * run;
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
           fields_of(raw.low[i], 4 * run, 15u) | fields_of(raw.high[i], shift, 3u) * 16u, 32.0f);
     scale = either(raw.scales, run);
   }
-  static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
-                        thread float& minimum) {
-    unpack_sixteen<Q6_K>(row, unit_of(index), run_of(index), k, q, scale, minimum);
-  }
 };
+using Q6_K = Blocks<Q6_KCodec, WideNibbleLayout>;
