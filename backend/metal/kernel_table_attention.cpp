@@ -11,9 +11,9 @@ namespace {
 
 // kernels/attention_split.h
 constexpr uint32_t kConstantSplits = 3;
-constexpr uint32_t kSplits = 32;        // of single rows and few
-constexpr uint32_t kSimdgroups = 4;     // splits of a threadgroup
-constexpr uint32_t kChunk = 8;          // query heads of a threadgroup
+constexpr uint32_t kSplits = 32;     // of single rows and few
+constexpr uint32_t kSimdgroups = 4;  // splits of a threadgroup
+constexpr uint32_t kChunk = 8;       // query heads of a threadgroup
 constexpr uint32_t kBlockPositions = 32;
 constexpr uint32_t kMaxHeadDim = 256;
 
@@ -39,8 +39,8 @@ Grid split_grid(const Scope& scope, uint32_t lane_dims, uint32_t splits, uint32_
   const uint32_t stride = round_up(params.head_dim, 4);
   grid.threadgroups = {splits / simdgroups, params.n_kv_heads * chunks, scope.n_rows};
   grid.threads = {kSimdWidth * simdgroups, 1, 1};
-  grid.threadgroup_bytes = {
-      4 * ((kChunk + own_keys) * stride + simdgroups * kChunk * kBlockPositions)};
+  grid.threadgroup_bytes = {4 *
+                            ((kChunk + own_keys) * stride + simdgroups * kChunk * kBlockPositions)};
   return grid;
 }
 
@@ -98,7 +98,7 @@ Kernel tiled_attention(const std::string& cache) {
   for (const uint32_t parts : {1u, 2u})
     kernel.launches.push_back({
         .function = "attention_tiled_" + cache + "_p" + std::to_string(parts),
-        .constants = {{kConstantSplits, kSplits, false}},
+        .constants = {},
         .grid =
             [=](const Scope& scope) {
               const auto& params = scope.get<AttentionParams>();

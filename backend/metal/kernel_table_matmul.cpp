@@ -10,9 +10,9 @@ namespace {
 
 // kernels/matvec.h
 constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4;  // function constants
-constexpr uint32_t kRowsTogether = 4;              // of the kernels for several rows
-constexpr uint32_t kMaxTogether = 16;              // rows of a threadgroup
-constexpr uint32_t kSimdgroupsOfOneRow = 2;        // small threadgroups fill small weights' tails
+constexpr uint32_t kRowsTogether = 4;                         // of the kernels for several rows
+constexpr uint32_t kMaxTogether = 16;                         // rows of a threadgroup
+constexpr uint32_t kSimdgroupsOfOneRow = 2;  // small threadgroups fill small weights' tails
 
 // kernels/gemm.h
 constexpr uint32_t kTile = 64;        // columns
@@ -80,13 +80,12 @@ void add_matvec(Kernel& kernel, const std::string& family, Format format, const 
       .constants = constants,
       .grid =
           [=](const Scope& scope) {
-            const uint32_t quads =
-                divide_up(std::min(scope.n_rows, kMaxTogether), kRowsTogether);
+            const uint32_t quads = divide_up(std::min(scope.n_rows, kMaxTogether), kRowsTogether);
             const uint32_t side_by_side = quads == 1 ? 4 : 2;  // blocks of a threadgroup
-            return Grid{
-                .threadgroups = {divide_up(blocks(scope.params, outputs.several_rows), side_by_side),
-                                 divide_up(scope.n_rows, kMaxTogether), 1},
-                .threads = {kSimdWidth * quads * side_by_side, 1, 1}};
+            return Grid{.threadgroups = {divide_up(blocks(scope.params, outputs.several_rows),
+                                                   side_by_side),
+                                         divide_up(scope.n_rows, kMaxTogether), 1},
+                        .threads = {kSimdWidth * quads * side_by_side, 1, 1}};
           },
       .min_rows = 2,
       .waits = waits,
@@ -159,8 +158,8 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
                    {{kPart, 0, false}}, true);
       } else {
         for (const uint32_t part : {1u, 2u})
-          add_matvec(kernel, "matvec_gated", *request.weights[part - 1], blocks_of_gated(), kOutputs,
-                     {{kPart, part, false}}, true);
+          add_matvec(kernel, "matvec_gated", *request.weights[part - 1], blocks_of_gated(),
+                     kOutputs, {{kPart, part, false}}, true);
       }
       return kernel;
     default:

@@ -8,11 +8,11 @@
 namespace akunu::metal {
 namespace {
 
-constexpr uint32_t kThreads = 256;        // where a thread takes a number
-constexpr uint32_t kHeadSimdgroups = 4;   // where a SIMD-group takes a head
+constexpr uint32_t kThreads = 256;       // where a thread takes a number
+constexpr uint32_t kHeadSimdgroups = 4;  // where a SIMD-group takes a head
 constexpr uint32_t kMaxNormThreads = 512;
 constexpr uint32_t kMaxSampleThreads = 512;
-constexpr uint32_t kSampleWords = 4096;   // candidates, or counts of a penalty window
+constexpr uint32_t kSampleWords = 4096;  // candidates, or counts of a penalty window
 
 using Columns = std::function<uint32_t(const Scope&)>;
 
@@ -41,9 +41,8 @@ Kernel per_head(std::string function, Columns heads) {
       .constants = {},
       .grid =
           [heads = std::move(heads)](const Scope& scope) {
-            return Grid{
-                .threadgroups = {divide_up(heads(scope), kHeadSimdgroups), scope.n_rows, 1},
-                .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
+            return Grid{.threadgroups = {divide_up(heads(scope), kHeadSimdgroups), scope.n_rows, 1},
+                        .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
           },
   });
   return kernel;
@@ -66,10 +65,10 @@ Kernel per_row(std::string function, std::function<Grid(const Scope&)> threads) 
 }
 
 Grid norm_threads(const Scope& scope) {
-  const uint32_t threads =
-      std::clamp(round_up(divide_up(scope.get<NormParams>().dim, 4), kSimdWidth), kSimdWidth,
-                 kMaxNormThreads);
-  return {.threads = {threads, 1, 1}, .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
+  const uint32_t threads = std::clamp(
+      round_up(divide_up(scope.get<NormParams>().dim, 4), kSimdWidth), kSimdWidth, kMaxNormThreads);
+  return {.threads = {threads, 1, 1},
+          .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
 }
 
 Grid sample_threads(const Scope& scope) {

@@ -69,6 +69,8 @@ HEADS = [
     pytest.param(AttentionShape(6, 2, 80), id="gqa-3:1-80"),
     pytest.param(AttentionShape(4, 2, 128), id="gqa-2:1-128"),
     pytest.param(AttentionShape(40, 1, 20), id="gqa-40:1-20"),
+    pytest.param(AttentionShape(3, 1, 200), id="gqa-3:1-200"),
+    pytest.param(AttentionShape(2, 2, 256), id="2x256"),
 ]
 RUNS = [
     pytest.param([Run(0, 0, 1)], id="first"),
@@ -186,12 +188,20 @@ def test_one_row_alone_has_the_bits_it_has_among_few(target, rng):
 
 
 @pytest.mark.parametrize("row_class", ["few", "many"])
-def test_a_later_row_s_infinity_is_not_seen(target, rng, row_class):
+@pytest.mark.parametrize("head_dim", [16, 160])
+def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class):
     """Rows computed together share loads; an infinite value of the last row must stay its own."""
-    shape = AttentionShape(2, 1, 16)
+    shape = AttentionShape(2, 1, head_dim)
     setting = Setting(rng, shape, [Run(0, 10, 12)], "f32")
     clean = setting.run(target, "f32", row_class=row_class)
     page, place = ref.page_offsets(setting.step, 0, 21)
+    setting.values[page, :, place, 3] = np.inf
+    out = setting.run(target, "f32", row_class=row_class)
+    assert_same_bits(out[:-1], clean[:-1])
+    other = np.arange(out.shape[1]) % head_dim != 3
+    assert_same_bits(out[-1, other], clean[-1, other], "nor is it another dimension's")
+    assert (out[-1, ~other] == np.inf).all()
+
     setting.values[page, :, place] = np.inf
     setting.keys[page, :, place] = np.nan
     out = setting.run(target, "f32", row_class=row_class)

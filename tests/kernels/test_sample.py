@@ -165,6 +165,20 @@ def test_penalties_count_the_window_s_tokens(target, rng, window, penalties):
     assert picked[0] == expected.argmax()
 
 
+def test_a_long_window_counts_every_token(target, rng):
+    """More tokens than a device compares one by one, over more of the vocabulary than it counts."""
+    position, vocab_size = 2600, 9001
+    step = setting(position=position, penalty_window=2500, frequency_penalty=0.01)
+    step.sequences["repetition_penalty"] = 1.2
+    logits = (rng.standard_normal((1, vocab_size)) * 3).astype(np.float32)
+    log = rng.integers(0, vocab_size + 9, (1, 4096)).astype(np.uint32)
+    log[0, 300:1300] = rng.integers(0, 40, 1000)  # some of them often
+    expected = ref.penalise(logits[0], log[0], position, step.sequences[0])
+    picked, _ = sample(target, logits, step, log)
+    assert_same_bits(logits[0], expected)
+    assert picked[0] == expected.argmax()
+
+
 def test_rows_of_a_span_are_penalised_up_to_their_own_position(target, rng):
     step = setting(4, penalty_window=8, repetition_penalty=1.5)
     logits = (rng.standard_normal((4, 50)) * 3).astype(np.float32)

@@ -12,7 +12,8 @@ import akunu
 from akunu import _core
 
 # Emulated kernels run unchecked here: tests/kernels looks at each of them.
-PLACES = [("cpu", "generic"), ("cpu", "avx2"), ("metal", ""), ("metal-emulated", "plain")]
+CPU_PLACES = [("cpu", "generic"), ("cpu", "avx2")]
+PLACES = [*CPU_PLACES, ("metal", ""), ("metal-emulated", "plain")]
 
 
 @pytest.fixture(scope="session")
@@ -21,20 +22,37 @@ def model_case(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., ModelC
     return case_cache(tmp_path_factory.mktemp("models"), seed=SEED)
 
 
+def go_to(
+    place: tuple[str, str], monkeypatch: pytest.MonkeyPatch, case: Callable[..., ModelCase]
+) -> str:
+    """The device of a place; the environment says the level. Skips what is not here."""
+    name, level = place
+    if level:
+        monkeypatch.setenv("AKUNU_CPU_ISA" if name == "cpu" else "AKUNU_METAL_LEVEL", level)
+    try:
+        akunu.load(case("llama").path, device=name, threads=1).close()
+    except akunu.ArgumentError as error:
+        if "does not offer" not in str(error):
+            raise
+        pytest.skip(str(error))
+    return name
+
+
 @pytest.fixture(params=[place for place in PLACES if place[0] in _core.backends()], ids="-".join)
 def device(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,
     model_case: Callable[..., ModelCase],
 ) -> str:
-    """The device of models loaded by this test; the environment says the level."""
-    name, level = request.param
-    if level:
-        monkeypatch.setenv("AKUNU_CPU_ISA" if name == "cpu" else "AKUNU_METAL_LEVEL", level)
-    try:
-        akunu.load(model_case("llama").path, device=name, threads=1).close()
-    except akunu.ArgumentError as error:
-        if "does not offer" not in str(error):
-            raise
-        pytest.skip(str(error))
-    return str(name)
+    """The device of models loaded by this test: every one of this build, at every level."""
+    return go_to(request.param, monkeypatch, model_case)
+
+
+@pytest.fixture(params=CPU_PLACES, ids="-".join)
+def cpu(
+    request: pytest.FixtureRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    model_case: Callable[..., ModelCase],
+) -> str:
+    """Likewise, of the CPU only: what takes minutes in an emulator."""
+    return go_to(request.param, monkeypatch, model_case)

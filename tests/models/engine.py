@@ -109,6 +109,14 @@ PATHS: dict[str, tuple[list[int], str]] = {
     "few-16": ([16] * (N_TOKENS // 16) + [N_TOKENS % 16], "generated"),
 }
 
+# Hundreds of steps of one row take minutes in an emulator; these have 51 of them, over the edge of
+# a page.
+GPU_PATHS = {
+    **{name: PATHS[name] for name in ("prefill", "prefill-chunks", "few", "few-16")},
+    "mixed-prompt": ([32] * 8 + [1] * (N_TOKENS - 256), "prompt"),
+    "mixed-generated": ([16] * 16 + [1] * (N_TOKENS - 256), "generated"),
+}
+
 
 def relative_error(actual: ArrayLike, expected: ArrayLike) -> float:
     """`max |actual - expected| / max |expected|`; both finite and of one shape."""

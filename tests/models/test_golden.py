@@ -11,6 +11,8 @@ import pytest
 from engine import (
     BOUND_F16_CACHE,
     BOUND_F32_CACHE,
+    GPU_PATHS,
+    GPUS,
     MUTATION_FACTOR,
     PATHS,
     chunked,
@@ -46,11 +48,23 @@ def test_logits_are_those_of_hugging_face(
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_logits_are_those_of_hugging_face_in_chunks_and_steps(
-    model_case: Cases, device: str, kind: str, path: str
+    model_case: Cases, cpu: str, kind: str, path: str
 ) -> None:
     golden = golden_values.load(kind)
-    with opened(model_case(kind).path, device=device) as model:
+    with opened(model_case(kind).path) as model:
         logits = chunked(model, golden.tokens, *PATHS[path])
+    assert relative_error(logits[golden.positions], golden.logits) <= BOUND_F32_CACHE
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("path", GPU_PATHS)
+@pytest.mark.parametrize("kind", ODD_KINDS)
+def test_logits_on_a_gpu_are_those_of_hugging_face_in_chunks_and_steps(
+    model_case: Cases, gpu: str, kind: str, path: str
+) -> None:
+    golden = golden_values.load(kind)
+    with opened(model_case(kind).path, device=gpu) as model:
+        logits = chunked(model, golden.tokens, *GPU_PATHS[path])
     assert relative_error(logits[golden.positions], golden.logits) <= BOUND_F32_CACHE
 
 

@@ -36,8 +36,6 @@ from numpy.typing import NDArray
 from numpy_forward import NumpyModel, Variant
 from random_models import ALIGNED_KINDS, KINDS, ModelCase, ModelSpec, Weights, build, random_tokens
 
-from akunu import _core
-
 Cases = Callable[..., ModelCase]
 
 NOISE_FACTOR = 1.1
@@ -47,12 +45,12 @@ BLOCK_FORMATS = ("q8_0", "q4_0")
 @pytest.mark.parametrize("weight_format", ["f16", "bf16"])
 @pytest.mark.parametrize("kind", ["llama", "qwen2", "qwen3"])
 def test_half_weights_are_as_exact_as_f32(
-    model_case: Cases, device: str, kind: str, weight_format: str
+    model_case: Cases, cpu: str, kind: str, weight_format: str
 ) -> None:
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
     expected = NumpyModel(case.path).logits(tokens)
-    with opened(case.path, device=device) as model:
+    with opened(case.path) as model:
         for chunks, roles in PATHS.values():
             logits = chunked(model, tokens, chunks, roles)
             assert relative_error(logits, expected) <= BOUND_F32_CACHE
@@ -79,19 +77,15 @@ def expected_error(path: Path, tokens: tuple[int, ...]) -> tuple[NDArray[np.floa
 @pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
 @pytest.mark.parametrize("kind", ALIGNED_KINDS)
 def test_block_formats_err_by_the_noise_of_int8_activations(
-    model_case: Cases, device: str, kind: str, weight_format: str
+    model_case: Cases, cpu: str, kind: str, weight_format: str
 ) -> None:
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
     exact, noise = expected_error(case.path, tuple(tokens))
-    rounds = _core.activation_kind(device, weight_format) == "q8_32"
-    with opened(case.path, device=device) as model:
+    with opened(case.path) as model:
         for name in ("prefill", "few"):
-            logits = chunked(model, tokens, *PATHS[name])
-            if rounds:
-                assert relative_rms(logits, exact) <= NOISE_FACTOR * noise
-            else:
-                assert relative_error(logits, exact) <= BOUND_F32_CACHE
+            error = relative_rms(chunked(model, tokens, *PATHS[name]), exact)
+            assert error <= NOISE_FACTOR * noise
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine import PATHS, chunked, opened, random_chunks
+from engine import GPU_PATHS, GPUS, PATHS, chunked, opened, random_chunks
 from golden_values import N_TOKENS
 from random_models import ModelCase, random_tokens
 
@@ -28,16 +28,33 @@ MODELS = [
 @pytest.mark.parametrize("kv_type", ["f32", "f16"])
 @pytest.mark.parametrize(("kind", "weight_format"), MODELS)
 def test_logits_do_not_depend_on_how_the_tokens_are_cut(
-    model_case: Cases, device: str, kind: str, weight_format: str, kv_type: str
+    model_case: Cases, cpu: str, kind: str, weight_format: str, kv_type: str
 ) -> None:
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=5)
-    with opened(case.path, device=device, kv_type=kv_type) as model:
-        whole = {"prompt": model.logits(tokens)}
-        whole["generated"] = chunked(model, tokens, *PATHS["few"])
-        if device == "cpu":  # where prompt rows and others are one arithmetic
-            np.testing.assert_array_equal(whole["generated"], whole["prompt"])
+    with opened(case.path, kv_type=kv_type) as model:
+        whole = model.logits(tokens)
         for chunks, roles in PATHS.values():
+            np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize(
+    ("kind", "weight_format"), [("llama-gqa", "f32"), ("qwen2-32", "q4_0"), ("qwen3-256", "q4_k_m")]
+)
+def test_on_a_gpu_each_role_has_its_bits(
+    model_case: Cases, gpu: str, kind: str, weight_format: str
+) -> None:
+    """Prompt rows and others are two arithmetics there, each its own whatever the cut."""
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    with opened(case.path, device=gpu, kv_type="f16") as model:
+        whole = {
+            "prompt": model.logits(tokens),
+            "generated": chunked(model, tokens, *PATHS["few-16"]),
+        }
+        for name in ("prefill-chunks", "few", "mixed-prompt", "mixed-generated"):
+            chunks, roles = GPU_PATHS[name]
             np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole[roles])
 
 

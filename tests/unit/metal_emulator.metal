@@ -7,7 +7,6 @@
 
 using namespace metal;
 
-constant uint kBoundSlots [[function_constant(0)]];
 constant uint kFactor [[function_constant(1)]];
 constant bool kHasBias [[function_constant(2)]];
 constant uint kTwice = 2 * kFactor;
@@ -72,12 +71,6 @@ kernel void constants(device uint* out [[buffer(0)]],
                       uint i [[thread_position_in_grid]]) {
   out[i] = kTwice + uint(kTable[2]);
   if (kHasBias) out[i] += bias[i];
-}
-
-kernel void optional(device uint* out [[buffer(0)]], device const uint* bias [[buffer(1)]],
-                     uint i [[thread_position_in_grid]]) {
-  out[i] = 7;
-  if ((kBoundSlots >> 1 & 1u) != 0) out[i] += bias[i];
 }
 
 // --- built-ins and vocabulary ---------------------------------------------------------------------

@@ -78,7 +78,7 @@ void Checks::begin_launch(const Launch& launch, const FunctionCode& code, const 
   }
   // Where arguments share bytes, one that may write speaks for them.
   segments_.clear();
-  last_segment_ = nullptr;
+  found_segments_ = {};
   for (auto cut = cuts.begin(); cut != cuts.end() && std::next(cut) != cuts.end(); ++cut) {
     const Segment* covering = nullptr;
     for (const Segment& range : ranges) {
@@ -108,7 +108,7 @@ void Checks::end_stage() {
   threadgroups_.clear();
   if (pages_.size() > kMaxPages) {
     pages_.clear();
-    last_page_ = nullptr;
+    found_pages_ = {};
   }
 }
 
@@ -144,35 +144,36 @@ void Checks::access(uintptr_t address, size_t size, bool is_write, bool is_atomi
     const uintptr_t page_end = (address / kPageBytes + 1) * kPageBytes;
     const uintptr_t until = std::min({end, segment->end, page_end});
     ByteHistory* bytes = history(address);
-    for (; address < until; ++address, ++bytes) {
+    while (address < until) {
+      // Bytes that were treated alike are looked at once.
+      const ByteHistory before = *bytes;
       if (!check_byte(*segment, address, *bytes, now, is_write)) running->stop();
+      const ByteHistory after = *bytes;
+      while (++address < until && *++bytes == before) *bytes = after;
     }
   }
 }
 
 const Checks::Segment* Checks::find(uintptr_t address) {
-  if (last_segment_ != nullptr && address >= last_segment_->begin && address < last_segment_->end) {
-    return last_segment_;
-  }
+  const Segment*& found = found_segments_[address / 1024 % found_segments_.size()];
+  if (found != nullptr && address >= found->begin && address < found->end) return found;
   auto next = std::upper_bound(
       segments_.begin(), segments_.end(), address,
       [](uintptr_t wanted, const Segment& segment) { return wanted < segment.begin; });
-  if (next == segments_.begin()) return nullptr;
-  const Segment& segment = *std::prev(next);
-  if (address >= segment.end) return nullptr;
-  last_segment_ = &segment;
-  return last_segment_;
+  if (next == segments_.begin() || address >= std::prev(next)->end) return nullptr;
+  found = &*std::prev(next);
+  return found;
 }
 
 ByteHistory* Checks::history(uintptr_t address) {
   const uintptr_t number = address / kPageBytes;
-  if (number != last_page_number_ || last_page_ == nullptr) {
+  FoundPage& found = found_pages_[number % found_pages_.size()];
+  if (found.number != number || found.page == nullptr) {
     std::unique_ptr<Page>& page = pages_[number];
     if (page == nullptr) page = std::make_unique<Page>();
-    last_page_number_ = number;
-    last_page_ = page.get();
+    found = {number, page.get()};
   }
-  return &(*last_page_)[address % kPageBytes];
+  return &(*found.page)[address % kPageBytes];
 }
 
 bool Checks::check_byte(const Segment& segment, uintptr_t address, ByteHistory& history, Access now,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -31,6 +32,10 @@ static_assert(sizeof(Access) == 8);
 struct ByteHistory {
   Access write;
   Access read;
+
+  bool operator==(const ByteHistory& other) const {
+    return std::memcmp(this, &other, sizeof(*this)) == 0;
+  }
 };
 
 class Checks {
@@ -96,7 +101,8 @@ class Checks {
   const Launch* launch_ = nullptr;
   const FunctionCode* code_ = nullptr;
   std::vector<Segment> segments_;  // sorted, not overlapping
-  const Segment* last_segment_ = nullptr;
+  // Where addresses of one kilobyte were found last; by their number, modulo.
+  std::array<const Segment*, 16> found_segments_ = {};
 
   uint64_t moment_ = 0;
   uint64_t threadgroup_start_ = 0;
@@ -107,8 +113,11 @@ class Checks {
   std::vector<ThreadgroupRecord> threadgroups_;  // of this stage
 
   std::unordered_map<uintptr_t, std::unique_ptr<Page>> pages_;
-  uintptr_t last_page_number_ = 0;
-  Page* last_page_ = nullptr;
+  struct FoundPage {
+    uintptr_t number = 0;
+    Page* page = nullptr;
+  };
+  std::array<FoundPage, 64> found_pages_ = {};  // by their number, modulo
 };
 
 }  // namespace akunu::metal::emulator

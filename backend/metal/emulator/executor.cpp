@@ -57,7 +57,7 @@ Bound Executor::State::bind(const Launch& launch, const FunctionCode& code) {
   size_t used = kGapBytes;
   for (size_t i = 0; i < code.arguments.size(); ++i) {
     const Argument& argument = code.arguments[i];
-    if (!is_present(launch, code, i)) continue;
+    if (!is_present(code, i)) continue;
     if (argument.kind == Argument::Kind::buffer) {
       const BoundBuffer& buffer = launch.buffers[argument.index];
       bound.buffers[argument.index] = buffer.contents + buffer.offset;

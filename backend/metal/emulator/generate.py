@@ -55,22 +55,19 @@ def preprocess(source: Path, compiler: str, includes: list[str], depfile: Path |
 def translated(program: Program) -> str:
     """The text as C++: no attributes of MSL, no address spaces but the const of `constant`."""
     edits: list[tuple[int, int, str]] = []
-    derived = {id(constant.declaration) for constant in program.derived}
-    functions = {id(constant.declaration) for constant in program.constants}
+    variables = {id(c.declaration): c for c in program.constants + program.derived}
     for declaration in program.declarations:
         tokens = declaration.tokens
         if declaration.kind == "instantiation":
             edits.append((tokens[0].start, tokens[-1].end, ""))
             continue
-        if id(declaration) in derived | functions:
-            constant = next(
-                c for c in program.constants + program.derived if c.declaration is declaration
-            )
+        constant = variables.get(id(declaration))
+        if constant is not None:
             edits.append(
                 (tokens[0].start, tokens[-1].end, f"static {constant.type_text} {constant.name};")
             )
             continue
-        attributes = _attribute_edits(tokens)
+        attributes = attribute_edits(tokens)
         hidden = [(start, end) for start, end, _ in attributes]
         edits += attributes
         edits += [
@@ -78,17 +75,22 @@ def translated(program: Program) -> str:
             for edit in _space_edits(declaration)
             if not any(start <= edit[0] < end for start, end in hidden)
         ]
+    return edited(program.text, edits)
+
+
+def edited(text: str, edits: list[tuple[int, int, str]]) -> str:
+    """`text` with each (start, end) replaced; lines stay where they are."""
     parts: list[str] = []
     at = 0
     for start, end, replacement in sorted(edits):
-        old = program.text[start:end]
-        parts += [program.text[at:start], replacement, "\n" * old.count("\n")]
+        parts += [text[at:start], replacement, "\n" * text[start:end].count("\n")]
         at = end
-    parts.append(program.text[at:])
+    parts.append(text[at:])
     return "".join(parts)
 
 
-def _attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
+def attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
+    """Takes every `[[ ]]` out."""
     edits: list[tuple[int, int, str]] = []
     index = 0
     while index < len(tokens):
@@ -287,6 +289,7 @@ def name_of(source: Path) -> str:
 
 
 def main() -> int:
+    """Runs the command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
     commands = parser.add_subparsers(dest="command", required=True)
     translate = commands.add_parser("translate")

@@ -198,11 +198,6 @@ def is_attribute(tokens: list[Token], index: int) -> bool:
     )
 
 
-def text_of(text: str, tokens: list[Token]) -> str:
-    """The tokens as one line of source."""
-    return " ".join(token.text for token in tokens)
-
-
 def parse(text: str) -> list[Declaration]:
     """The declarations at namespace scope."""
     tokens = tokenize(text)
@@ -235,10 +230,8 @@ def _declaration(
     tokens: list[Token], start: int, namespace: tuple[str, ...]
 ) -> tuple[int, Declaration]:
     index = start
-    is_template = False
     while tokens[index].text == "template" and tokens[index + 1].text == "<":
         index = closing_angle(tokens, index + 1) + 1
-        is_template = True
     head = tokens[index].text
     is_instantiation = head == "template"
     is_type = head in ("struct", "class", "union", "enum")
@@ -293,7 +286,6 @@ def _declaration(
     else:
         declaration.kind = "variable"
         declaration.names = {_variable_name(whole)}
-    del is_template
     return index + 1, declaration
 
 
@@ -437,6 +429,4 @@ def parse_parameter(tokens: list[Token], kernel: str) -> Parameter:
         raise error(name, f"{where}: [[threadgroup(n)]] takes a `threadgroup` pointer")
     limit = MAX_BUFFER_INDEX if attribute == "buffer" else MAX_THREADGROUP_INDEX
     index = number(arguments, at, limit)
-    return Parameter(
-        name.text, name, spaces[0], attribute, index, "", condition, is_reference
-    )
+    return Parameter(name.text, name, spaces[0], attribute, index, "", condition, is_reference)

@@ -81,9 +81,7 @@ def _functions(
     seen: set[str] = set()
     for function in functions:
         if function.host_name in seen:
-            raise error(
-                function.declaration.tokens[0], f"a second function {function.host_name}"
-            )
+            raise error(function.declaration.tokens[0], f"a second function {function.host_name}")
         seen.add(function.host_name)
     return functions
 
@@ -148,7 +146,8 @@ def _instantiation(declaration: Declaration) -> Instantiation:
     host_name = msl.literal(arguments, at)
     if len(plain) < 4 or plain[0].text != "decltype":
         raise error(
-            first, f"{host_name}: write `template [[host_name(...)]] [[kernel]] decltype(f<X>) f<X>;`"
+            first,
+            f"{host_name}: write `template [[host_name(...)]] [[kernel]] decltype(f<X>) f<X>;`",
         )
     function = plain[msl.closing(plain, 1) + 1 :]
     angle = next((i for i, token in enumerate(function) if token.text == "<"), 0)

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "metal/emulator/runtime.h"
-#include "metal/kernel.h"
 
 namespace akunu::metal::emulator {
 namespace {
@@ -50,16 +49,9 @@ void fail(const Launch& launch, const FunctionCode& code, const std::string& pro
   throw EmulatorError(text + ": " + problem);
 }
 
-bool is_present(const Launch& launch, const FunctionCode& code, size_t argument) {
+bool is_present(const FunctionCode& code, size_t argument) {
   const auto condition = code.details[argument].is_present;
-  if (condition != nullptr) return condition();
-  const Argument& which = code.arguments[argument];
-  if (which.kind != Argument::Kind::buffer || launch.buffers[which.index].contents != nullptr) {
-    return true;
-  }
-  // A kernel that asks which slots are bound may do without those that are not.
-  const auto bound_slots = find(launch.constants, kConstantBoundSlots);
-  return bound_slots == launch.constants.end() || (bound_slots->value >> which.index & 1) != 0;
+  return condition == nullptr || condition();
 }
 
 void check_grid(const Launch& launch, const FunctionCode& code) {
@@ -105,7 +97,7 @@ void check_arguments(const Launch& launch, const FunctionCode& code) {
   uint64_t together = 0;
   for (size_t i = 0; i < code.arguments.size(); ++i) {
     const Argument& argument = code.arguments[i];
-    if (!is_present(launch, code, i)) continue;
+    if (!is_present(code, i)) continue;
     if (argument.kind == Argument::Kind::buffer) {
       check_buffer(launch, code, argument, code.details[i].is_reference);
       continue;

@@ -15,8 +15,7 @@ void check_arguments(const Launch& launch, const FunctionCode& code);
 // Throws EmulatorError that names kernel and label.
 [[noreturn]] void fail(const Launch& launch, const FunctionCode& code, const std::string& problem);
 
-// False for an argument that the function constants leave out: by its own [[function_constant(x)]],
-// or by constant 0, whose bit n says that slot n is bound.
-bool is_present(const Launch& launch, const FunctionCode& code, size_t argument);
+// False for an argument that its [[function_constant(condition)]] leaves out.
+bool is_present(const FunctionCode& code, size_t argument);
 
 }  // namespace akunu::metal::emulator

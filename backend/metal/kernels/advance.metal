@@ -9,8 +9,8 @@ inline bool stops(device const SequenceRecord& record, uint token) {
   return false;
 }
 
-[[kernel]] void advance(device const uint* picked [[buffer(0)]], constant PassRange& pass [[buffer(23)]],
-                        device Row* rows [[buffer(26)]],
+[[kernel]] void advance(device const uint* picked [[buffer(0)]],
+                        constant PassRange& pass [[buffer(23)]], device Row* rows [[buffer(26)]],
                         device const SequenceRecord* sequences [[buffer(28)]],
                         uint3 position [[thread_position_in_grid]]) {
   if (position.x >= pass.n_rows) return;

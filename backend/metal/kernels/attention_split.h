@@ -1,26 +1,28 @@
 // attention of single rows and few, and rope_attention.
 //
-// Floor: the keys and values that the row sees, once per group of query heads. A cache of positions is
-// cut into units of 64, at multiples of 64 (so never across a page of 256), and unit u belongs to split
-// u mod kSplits, whatever the length: a row's result depends on kv_length alone, not on how many
-// splits had work. A split is a SIMD-group of its own, with its own maximum, sum and values: no
-// barrier between the SIMD-groups of a threadgroup after the prologue. What the splits found meets in
-// a launch of its own (attention_combine), in order of their units: Metal before 3.2 orders no memory
-// between threadgroups of one launch.
+// Floor: the keys and values that the row sees, once per group of query heads. A cache of positions
+// is cut into units of 64, at multiples of 64 (so never across a page of 256), and unit u belongs
+// to split u mod kSplits, whatever the length: a row's result depends on kv_length alone, not on
+// how many splits had work. A split is a SIMD-group of its own, with its own maximum, sum and
+// values: no barrier between the SIMD-groups of a threadgroup after the prologue. What the splits
+// found meets in a launch of its own (attention_combine), in order of their units: Metal before 3.2
+// orders no memory between threadgroups of one launch.
 //
-// A SIMD-group takes 32 positions at a time. Scores: eight lanes to a position, four positions side by
-// side, so that loads of keys follow one another in memory; three shuffles join the lanes, and every
-// loaded key serves up to eight query heads, which lie in threadgroup memory. Values: a lane owns kDims
-// neighbouring dimensions and walks the positions. Registers: eight heads times kDims sums.
+// A SIMD-group takes 32 positions at a time. Scores: eight lanes to a position, four positions side
+// by side, so that loads of keys follow one another in memory; three shuffles join the lanes, and
+// every loaded key serves up to eight query heads, which lie in threadgroup memory. Values: a lane
+// owns kDims neighbouring dimensions and walks the positions. Registers: eight heads times kDims
+// sums.
 //
-// Positions outside the row's range are never loaded, and weigh 0: other rows' numbers (a NaN of theirs
-// included) do not exist for this row. A cache that wraps around or clamps (a ring for windows) would
-// break both the causal order and this; the window only moves the beginning of the range.
+// Positions outside the row's range are never loaded, and weigh 0: other rows' numbers (a NaN of
+// theirs included) do not exist for this row. A cache that wraps around or clamps (a ring for
+// windows) would break both the causal order and this; the window only moves the beginning of the
+// range.
 //
-// rope_attention turns its query heads in the prologue, and the keys of the rows of its own span up to
-// its own. It attends to those out of the operands, rounded to the cache's dtype (so that the bits are
-// those of a key that was read back), never out of memory that another threadgroup of this launch
-// writes. A row's key and value are written by one threadgroup only.
+// rope_attention turns its query heads in the prologue, and the keys of the rows of its own span up
+// to its own. It attends to those out of the operands, rounded to the cache's dtype (so that the
+// bits are those of a key that was read back), never out of memory that another threadgroup of this
+// launch writes. A row's key and value are written by one threadgroup only.
 #pragma once
 
 #include "metal/kernels/formats.h"
@@ -29,8 +31,8 @@
 
 constant uint kSplits [[function_constant(3)]];
 
-constant constexpr uint kUnit = 64;          // positions of a split at a time
-constant constexpr uint kChunk = 8;          // query heads per threadgroup
+constant constexpr uint kUnit = 64;  // positions of a split at a time
+constant constexpr uint kChunk = 8;  // query heads per threadgroup
 constant constexpr uint kBlockPositions = 32;
 
 struct AttentionShape {
@@ -79,21 +81,27 @@ inline ulong partial_offset(uint local_row, uint n_heads, uint head, uint split,
   return ((ulong(local_row) * n_heads + head) * kSplits + split) * (head_dim + 2);
 }
 
-// `query` [n_queries][stride] and `scores` [kChunk][32] (the SIMD-group's own) in threadgroup memory;
-// stride is head_dim rounded up to four, with zeros behind.
+// Loops over query heads run to kChunk and pass over those that are not there: unrolled, so that
+// what is kept for each stays in registers.
+//
+// `query` [n_queries][stride] and `scores` [kChunk][32] (the SIMD-group's own) in threadgroup
+// memory; stride is head_dim rounded up to four, with zeros behind.
 template <class Cache, uint kDims>
-inline void attend_split(AttentionShape shape, Visible seen, uint split, uint sequence, uint kv_head,
-                         uint first_head, uint n_queries, threadgroup const float* query, uint stride,
-                         threadgroup float* scores, Fresh fresh, device const Cache* key_cache,
+inline void attend_split(AttentionShape shape, Visible seen, uint split, uint sequence,
+                         uint kv_head, uint first_head, uint n_queries,
+                         threadgroup const float* query, uint stride, threadgroup float* scores,
+                         Fresh fresh, device const Cache* key_cache,
                          device const Cache* value_cache, device const uint* pages, uint local_row,
                          device float* workspace, uint lane) {
   const uint head_dim = shape.head_dim;
   const bool aligned = head_dim % 4 == 0;
   const uint own_dims = lane * kDims < head_dim ? head_dim - lane * kDims : 0;
   float largest[kChunk], total[kChunk], values[kChunk][kDims];
+#pragma unroll
   for (uint g = 0; g < kChunk; ++g) {
     largest[g] = -infinity();
     total[g] = 0.0f;
+#pragma unroll
     for (uint j = 0; j < kDims; ++j) values[g][j] = 0.0f;
   }
 
@@ -101,8 +109,10 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
     for (uint half_unit = 0; half_unit < kUnit; half_unit += kBlockPositions) {
       const uint first = (seen.first_unit + unit) * kUnit + half_unit;
       if (first >= seen.end || first + kBlockPositions <= seen.begin) continue;
-      const uint page = page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
-      const ulong offset = kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, head_dim);
+      const uint page =
+          page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
+      const ulong offset =
+          kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, head_dim);
       device const Cache* keys = key_cache + offset;
       device const Cache* cached_values = value_cache + offset;
 
@@ -110,6 +120,7 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
         const uint i = step + lane / 8, position = first + i;
         const bool is_seen = position >= seen.begin && position < seen.end;
         float parts[kChunk];
+#pragma unroll
         for (uint g = 0; g < kChunk; ++g) parts[g] = 0.0f;
         for (uint d = lane % 8 * 4; d < head_dim; d += 32) {
           float4 key = float4(0.0f);
@@ -119,8 +130,9 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
                       : *reinterpret_cast<threadgroup const float4*>(
                             fresh.keys + (position - fresh.first) * stride + d);
           }
+#pragma unroll
           for (uint g = 0; g < kChunk; ++g) {
-            if (g >= n_queries) break;
+            if (g >= n_queries) continue;
             const float4 q = *reinterpret_cast<threadgroup const float4*>(query + g * stride + d);
             parts[g] = fma(key.x, q.x, parts[g]);
             parts[g] = fma(key.y, q.y, parts[g]);
@@ -128,8 +140,9 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
             parts[g] = fma(key.w, q.w, parts[g]);
           }
         }
+#pragma unroll
         for (uint g = 0; g < kChunk; ++g) {
-          if (g >= n_queries) break;
+          if (g >= n_queries) continue;
           float score = parts[g];
           score += simd_shuffle_xor(score, 1);
           score += simd_shuffle_xor(score, 2);
@@ -140,8 +153,9 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
       simdgroup_barrier(mem_flags::mem_threadgroup);
 
       const bool is_seen = first + lane >= seen.begin && first + lane < seen.end;
+#pragma unroll
       for (uint g = 0; g < kChunk; ++g) {
-        if (g >= n_queries) break;
+        if (g >= n_queries) continue;
         float score = scores[g * kBlockPositions + lane] * shape.scale;
         // The cap bends what the softmax gets, so it belongs here, before the maximum.
         if (shape.soft_cap > 0.0f) score = shape.soft_cap * tanh_of(score / shape.soft_cap);
@@ -150,6 +164,7 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
         const float shrink = top == largest[g] ? 1.0f : exp_of(largest[g] - top);
         total[g] = fma(total[g], shrink, simd_sum(weight));
         largest[g] = top;
+#pragma unroll
         for (uint j = 0; j < kDims; ++j) values[g][j] = values[g][j] * shrink;
         scores[g * kBlockPositions + lane] = weight;
       }
@@ -158,24 +173,29 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
       for (uint i = 0; i < kBlockPositions; i += 4) {
         if (first + i >= seen.end) break;
         float loaded[4][kDims];
+#pragma unroll
         for (uint p = 0; p < 4; ++p) {
           const uint position = first + i + p;
           const bool here = position >= seen.begin && position < seen.end;
           if (here && position >= fresh.first) {
             device const float* row =
                 fresh.values + (position - fresh.first) * fresh.values_stride + lane * kDims;
+#pragma unroll
             for (uint j = 0; j < kDims; ++j)
               loaded[p][j] = j < own_dims ? float(Cache(row[j])) : 0.0f;
           } else {
-            load_dims<kDims>(cached_values + ulong(i + p) * head_dim + lane * kDims, here ? own_dims : 0,
-                             aligned, loaded[p]);
+            load_dims<kDims>(cached_values + ulong(i + p) * head_dim + lane * kDims,
+                             here ? own_dims : 0, aligned, loaded[p]);
           }
         }
+#pragma unroll
         for (uint g = 0; g < kChunk; ++g) {
-          if (g >= n_queries) break;
+          if (g >= n_queries) continue;
           const float4 weights =
               *reinterpret_cast<threadgroup const float4*>(scores + g * kBlockPositions + i);
+#pragma unroll
           for (uint p = 0; p < 4; ++p)
+#pragma unroll
             for (uint j = 0; j < kDims; ++j)
               values[g][j] = fma(weights[p], loaded[p][j], values[g][j]);
         }
@@ -185,10 +205,12 @@ inline void attend_split(AttentionShape shape, Visible seen, uint split, uint se
     }
   }
 
+#pragma unroll
   for (uint g = 0; g < kChunk; ++g) {
-    if (g >= n_queries) break;
+    if (g >= n_queries) continue;
     device float* to =
         workspace + partial_offset(local_row, shape.n_heads, first_head + g, split, head_dim);
+#pragma unroll
     for (uint j = 0; j < kDims; ++j)
       if (j < own_dims) to[lane * kDims + j] = values[g][j];
     if (lane == 0) {

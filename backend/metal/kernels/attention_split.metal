@@ -1,21 +1,18 @@
 // attention and rope_attention, split over the positions; see attention_split.h
 #include "metal/kernels/attention_split.h"
 
-// Grid: (splits / n_simdgroups, kv heads * chunks of query heads, rows). `memory`: the queries, then 32
-// scores for each of kChunk heads and SIMD-group.
+// Grid: (splits / n_simdgroups, kv heads * chunks of query heads, rows). `memory`: the queries,
+// then 32 scores for each of kChunk heads and SIMD-group.
 template <class Cache, uint kDims>
-[[kernel]] void attention(device const float* query [[buffer(0)]],
-                          device const Cache* key_cache [[buffer(1)]],
-                          device const Cache* value_cache [[buffer(2)]],
-                          constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
-                          constant AttentionParams& params [[buffer(25)]],
-                          device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
-                          threadgroup float* memory [[threadgroup(0)]],
-                          uint3 group [[threadgroup_position_in_grid]],
-                          uint thread_index [[thread_index_in_threadgroup]],
-                          uint simdgroup [[simdgroup_index_in_threadgroup]],
-                          uint n_simdgroups [[simdgroups_per_threadgroup]],
-                          uint lane [[thread_index_in_simdgroup]]) {
+[[kernel]] void attention(
+    device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
+    device const Cache* value_cache [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    device float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
+    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint row = pass.first_row + group.z;
   const Visible seen = visible_to(rows[row], params.window);
   const uint first_split = group.x * n_simdgroups;
@@ -28,24 +25,30 @@ template <class Cache, uint kDims>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
-  const AttentionShape shape = AttentionShape{
-      params.n_heads, params.n_kv_heads, head_dim,                 params.window,
-      params.scale,   params.soft_cap,   params.page_table_stride, params.page_table_base};
+  const AttentionShape shape = AttentionShape{params.n_heads,
+                                              params.n_kv_heads,
+                                              head_dim,
+                                              params.window,
+                                              params.scale,
+                                              params.soft_cap,
+                                              params.page_table_stride,
+                                              params.page_table_base};
   const Fresh fresh = Fresh{kNone, memory, query, 0};
-  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, rows[row].sequence, chunk.kv_head,
-                             chunk.first_head, chunk.n_queries, memory, stride,
+  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, rows[row].sequence,
+                             chunk.kv_head, chunk.first_head, chunk.n_queries, memory, stride,
                              memory + kChunk * stride + simdgroup * kChunk * kBlockPositions, fresh,
                              key_cache, value_cache, pages, group.z, workspace, lane);
 }
 
-// The same with the query turned on the way, and the span's own keys. `memory`: the queries, the scores,
-// and a key for each row of the span that this row sees.
+// The same with the query turned on the way, and the span's own keys. `memory`: the queries, the
+// scores, and a key for each row of the span that this row sees.
 template <class Cache, uint kDims>
 [[kernel]] void rope_attention(
     device const float* query [[buffer(0)]], device const float* key [[buffer(1)]],
     device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
     device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
-    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]], device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
+    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]],
+    device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
     constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
     constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
     device const uint* pages [[buffer(27)]], device const Span* spans [[buffer(30)]],
@@ -78,7 +81,8 @@ template <class Cache, uint kDims>
     device const float* norm = data;  // as good as any where there is none
     if (kIsBound6 && is_query) norm = query_norm;
     if (kIsBound7 && !is_query) norm = key_norm;
-    const Head head = head_of(data, norm, is_query ? kIsBound6 : kIsBound7, head_dim, params.epsilon, lane);
+    const Head head =
+        head_of(data, norm, is_query ? kIsBound6 : kIsBound7, head_dim, params.epsilon, lane);
     device const float* row_angles = angles + ulong(of_row) * 2 * n_pairs;
     threadgroup float* to =
         is_query ? memory + item * stride : fresh_keys + (item - chunk.n_queries) * stride;
@@ -96,8 +100,10 @@ template <class Cache, uint kDims>
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
   if (writes) {
-    const uint page = page_of(pages, params.page_table_base, params.page_table_stride, sequence, place);
-    const ulong to = kv_offset(page, params.n_kv_heads, chunk.kv_head, place % kPagePositions, head_dim);
+    const uint page =
+        page_of(pages, params.page_table_base, params.page_table_stride, sequence, place);
+    const ulong to =
+        kv_offset(page, params.n_kv_heads, chunk.kv_head, place % kPagePositions, head_dim);
     const ulong from = (ulong(row) * params.n_kv_heads + chunk.kv_head) * head_dim;
     for (uint i = 32 * simdgroup + lane; i < head_dim; i += 32 * n_simdgroups) {
       key_cache[to + i] = Cache(fresh_keys[(n_fresh - 1) * stride + i]);
@@ -106,24 +112,29 @@ template <class Cache, uint kDims>
   }
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
-  const AttentionShape shape = AttentionShape{
-      params.n_heads, params.n_kv_heads, head_dim,                 params.window,
-      params.scale,   params.soft_cap,   params.page_table_stride, params.page_table_base};
-  const Fresh fresh = Fresh{
-      rows[first_row].position, fresh_keys,
-      value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
-      ulong(params.n_kv_heads) * head_dim};
+  const AttentionShape shape = AttentionShape{params.n_heads,
+                                              params.n_kv_heads,
+                                              head_dim,
+                                              params.window,
+                                              params.scale,
+                                              params.soft_cap,
+                                              params.page_table_stride,
+                                              params.page_table_base};
+  const Fresh fresh =
+      Fresh{rows[first_row].position, fresh_keys,
+            value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
+            ulong(params.n_kv_heads) * head_dim};
   attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, sequence, chunk.kv_head,
                              chunk.first_head, chunk.n_queries, memory, stride,
-                             scores + simdgroup * kChunk * kBlockPositions, fresh, key_cache, value_cache,
-                             pages, group.z, workspace, lane);
+                             scores + simdgroup * kChunk * kBlockPositions, fresh, key_cache,
+                             value_cache, pages, group.z, workspace, lane);
 }
 
-// A threadgroup per (head, row), a lane per split for the weights, a thread per dimension after that.
-// rope_attention's result lies at another slot, and its parameters begin otherwise.
+// A threadgroup per (head, row), a lane per split for the weights, a thread per dimension after
+// that. rope_attention's result lies at another slot, and its parameters begin otherwise.
 inline void combine(uint n_heads, uint head_dim, uint window, device const float* workspace,
-                    device float* out, constant PassRange& pass, device const Row* rows, uint3 group,
-                    uint thread_index, uint n_threads, uint lane) {
+                    device float* out, constant PassRange& pass, device const Row* rows,
+                    uint3 group, uint thread_index, uint n_threads, uint lane) {
   const uint row = pass.first_row + group.y, head = group.x;
   const Visible seen = visible_to(rows[row], window);
   const uint n = min(seen.n_units, kSplits);
@@ -144,37 +155,38 @@ inline void combine(uint n_heads, uint head_dim, uint window, device const float
       sum = fma(share, part, sum);
     }
     // A row that sees nothing has nothing to divide by.
-    if (d < head_dim) out[(ulong(row) * n_heads + head) * head_dim + d] = n == 0 ? 0.0f : sum / total;
+    if (d < head_dim)
+      out[(ulong(row) * n_heads + head) * head_dim + d] = n == 0 ? 0.0f : sum / total;
   }
 }
 
-[[kernel]] void attention_combine(device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
-                                  device const float* workspace [[buffer(24)]],
-                                  constant AttentionParams& params [[buffer(25)]],
-                                  device const Row* rows [[buffer(26)]],
-                                  uint3 group [[threadgroup_position_in_grid]],
-                                  uint thread_index [[thread_index_in_threadgroup]],
-                                  uint n_simdgroups [[simdgroups_per_threadgroup]],
-                                  uint lane [[thread_index_in_simdgroup]]) {
-  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group, thread_index,
-          32 * n_simdgroups, lane);
+[[kernel]] void attention_combine(
+    device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
+    device const float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group,
+          thread_index, 32 * n_simdgroups, lane);
 }
 
 [[kernel]] void rope_attention_combine(
     device float* out [[buffer(8)]], constant PassRange& pass [[buffer(23)]],
-    device const float* workspace [[buffer(24)]], constant RopeAttentionParams& params [[buffer(25)]],
-    device const Row* rows [[buffer(26)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]],
+    device const float* workspace [[buffer(24)]],
+    constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group, thread_index,
-          32 * n_simdgroups, lane);
+  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group,
+          thread_index, 32 * n_simdgroups, lane);
 }
 
-#define AKUNU_ATTENTION(name, Cache, dims)                                                       \
-  template [[host_name("attention_" #name "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) \
-      attention<Cache, dims>;                                                                    \
-  template [[host_name("rope_attention_" #name "_d" #dims)]]                                     \
-  [[kernel]] decltype(rope_attention<Cache, dims>) rope_attention<Cache, dims>;
+#define AKUNU_ATTENTION(name, Cache, dims)                                              \
+  template [[host_name(                                                                 \
+      "attention_" #name                                                                \
+      "_d" #dims)]] [[kernel]] decltype(attention<Cache, dims>) attention<Cache, dims>; \
+  template [[host_name(                                                                 \
+      "rope_attention_" #name                                                           \
+      "_d" #dims)]] [[kernel]] decltype(rope_attention<Cache, dims>) rope_attention<Cache, dims>;
 AKUNU_ATTENTION(f16, half, 2)
 AKUNU_ATTENTION(f16, half, 4)
 AKUNU_ATTENTION(f16, half, 8)

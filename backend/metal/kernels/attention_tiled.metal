@@ -1,24 +1,24 @@
 // attention of prompts: tiles of query rows against blocks of positions, with a running softmax.
 //
-// Floor: 4 head_dim operations per query head and position it sees; keys and values come from memory
-// once per tile of rows. A threadgroup takes 32 consecutive rows of one span (16 where a head has more
-// than 128 dimensions) and one query head. Four SIMD-groups own eight rows each; with large heads, two
-// own the same eight rows, one the lower 128 dimensions and one the upper. Queries and results stay in
-// registers as 8 x 8 matrices (32 each per lane, of float32), scores pass through threadgroup memory,
-// where four lanes share a row. Keys and then values of a block of 32 positions (16) lie in one tile of
-// threadgroup memory as float32. 23 KB, four barriers per block.
+// Floor: 4 head_dim operations per query head and position it sees; keys and values come from
+// memory once per tile of rows. A threadgroup takes 32 consecutive rows of one span (16 where a
+// head has more than 128 dimensions) and one query head. Four SIMD-groups own eight rows each; with
+// large heads, two own the same eight rows, one the lower 128 dimensions and one the upper. Queries
+// and results stay in registers as 8 x 8 matrices (32 each per lane, of float32), scores pass
+// through threadgroup memory, where four lanes share a row. Keys and then values of a block of 32
+// positions (16) lie in one tile of threadgroup memory as float32. 23 KB, four barriers per block.
 //
-// Blocks begin at multiples of 32 (16), whichever rows a tile has, and a position that a row does not
-// see weighs exactly 0: a row's bits depend on its own range alone. Causality is the row's kv_length,
-// an absolute position, so a prompt that goes on after a cached beginning masks right; rows that see
-// nothing of a block are never exponentiated from -inf - -inf.
+// Blocks begin at multiples of 32 (16), whichever rows a tile has, and a position that a row does
+// not see weighs exactly 0: a row's bits depend on its own range alone. Causality is the row's
+// kv_length, an absolute position, so a prompt that goes on after a cached beginning masks right;
+// rows that see nothing of a block are never exponentiated from -inf - -inf.
 //
 // Nobody documents which lane holds which element of a simdgroup matrix, so rows are scaled through
-// threadgroup memory: seldom, as the largest score of a row soon stays. (A product with a diagonal matrix
-// would also turn one row's infinity into every row's NaN.)
+// threadgroup memory: seldom, as the largest score of a row soon stays. (A product with a diagonal
+// matrix would also turn one row's infinity into every row's NaN.)
 //
-// Nor may a value that only some rows see spoil the others where it is not finite (0 * inf is NaN): such
-// a block takes the slow way at the end of the loop.
+// Nor may a value that only some rows see spoil the others where it is not finite (0 * inf is NaN):
+// such a block takes the slow way at the end of the loop.
 #include <metal_simdgroup_matrix>
 
 #include "metal/kernels/attention_split.h"
@@ -31,8 +31,9 @@ inline bool is_finite(float x) { return (as_type<uint>(x) & 0x7f800000u) != 0x7f
 // Loads positions [first, first + n_positions) of a pool into `tile`, zeros for those outside
 // [begin, end) and past head_dim. Returns whether all of it is finite.
 template <class Cache>
-inline bool load_tile(device const Cache* pool, uint first, uint n_positions, uint begin, uint end, uint head_dim,
-                      threadgroup float* tile, uint stride, uint thread_index, uint n_threads) {
+inline bool load_tile(device const Cache* pool, uint first, uint n_positions, uint begin, uint end,
+                      uint head_dim, threadgroup float* tile, uint stride, uint thread_index,
+                      uint n_threads) {
   const bool aligned = head_dim % 4 == 0;
   const uint pieces = (head_dim + 7) / 8 * 2;
   bool all_finite = true;
@@ -47,8 +48,8 @@ inline bool load_tile(device const Cache* pool, uint first, uint n_positions, ui
   return all_finite;
 }
 
-// kParts: SIMD-groups that share eight rows. Grid: (tiles, n_heads); `memory`: the tile, a matrix row of
-// scores for each SIMD-group, its scratch, and a flag.
+// kParts: SIMD-groups that share eight rows. Grid: (tiles, n_heads); `memory`: the tile, a matrix
+// row of scores for each SIMD-group, its scratch, and a flag.
 template <class Cache, uint kParts>
 [[kernel]] void attention_tiled(
     device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
@@ -118,6 +119,7 @@ template <class Cache, uint kParts>
   }
   threadgroup_barrier(mem_flags::mem_threadgroup);
   simdgroup_float8x8 queries[kFragments], values[kFragments];
+#pragma unroll
   for (uint f = 0; f < kFragments; ++f) {
     values[f] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
     if (f < own_fragments)
@@ -128,18 +130,20 @@ template <class Cache, uint kParts>
   for (uint first = begin / kPositions * kPositions; first < end; first += kPositions) {
     const uint page =
         page_of(pages, params.page_table_base, params.page_table_stride, span.sequence, first);
-    const ulong offset = kv_offset(page, params.n_kv_heads, kv_head, first % kPagePositions, head_dim);
+    const ulong offset =
+        kv_offset(page, params.n_kv_heads, kv_head, first % kPagePositions, head_dim);
 
     // Everyone is through with what lies in the tile, the queries or the block before.
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (thread_index == 0) atomic_store_explicit(flag, 0u, memory_order_relaxed);
-    load_tile(key_cache + offset, first, kPositions, begin, end, head_dim, tile, stride, thread_index,
-              kThreads);
+    load_tile(key_cache + offset, first, kPositions, begin, end, head_dim, tile, stride,
+              thread_index, kThreads);
     threadgroup_barrier(mem_flags::mem_threadgroup);
     for (uint j = 0; j < kPositions; j += 8) {
       simdgroup_float8x8 sum = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
+#pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
-        if (f >= own_fragments) break;
+        if (f >= own_fragments) continue;
         simdgroup_float8x8 keys;
         simdgroup_load(keys, tile + j * stride + (first_fragment + f) * 8, stride, ulong2(0), true);
         simdgroup_multiply_accumulate(sum, queries[f], keys, sum);
@@ -150,6 +154,7 @@ template <class Cache, uint kParts>
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
     float own[kOwnScores], top = largest;
+#pragma unroll
     for (uint i = 0; i < kOwnScores; ++i) {
       const uint column = lane % 4 * kOwnScores + i, position = first + column;
       const uint at = lane / 4 * kScoreStride + column;
@@ -164,6 +169,7 @@ template <class Cache, uint kParts>
     top = max(top, simd_shuffle_xor(top, 1));
     top = max(top, simd_shuffle_xor(top, 2));
     float sum = 0.0f;
+#pragma unroll
     for (uint i = 0; i < kOwnScores; ++i) {
       const uint position = first + lane % 4 * kOwnScores + i;
       own[i] = position >= own_begin && position < own_end ? exp_of(own[i] - top) : 0.0f;
@@ -175,11 +181,12 @@ template <class Cache, uint kParts>
     total = fma(total, shrink, sum);
     largest = top;
 
-    if (!load_tile(value_cache + offset, first, kPositions, begin, end, head_dim, tile, stride, thread_index,
-                   kThreads))
+    if (!load_tile(value_cache + offset, first, kPositions, begin, end, head_dim, tile, stride,
+                   thread_index, kThreads))
       atomic_store_explicit(flag, 1u, memory_order_relaxed);
     // The values are there, and both parts have read the scores that the weights replace.
     threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
     for (uint i = 0; i < kOwnScores; ++i)
       scores[lane / 4 * kScoreStride + lane % 4 * kOwnScores + i] = own[i];
     const bool is_spoilt = atomic_load_explicit(flag, memory_order_relaxed) != 0 &&
@@ -192,8 +199,9 @@ template <class Cache, uint kParts>
     simdgroup_barrier(mem_flags::mem_threadgroup);
     // Element 2 lane of a matrix in `scratch` is of row lane / 4, as is all that the lane knows.
     if (simd_any(shrink != 1.0f)) {
+#pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
-        if (f >= own_fragments) break;
+        if (f >= own_fragments) continue;
         simdgroup_store(values[f], scratch, 8);
         simdgroup_barrier(mem_flags::mem_threadgroup);
         scratch[2 * lane] = scratch[2 * lane] * shrink;
@@ -206,8 +214,9 @@ template <class Cache, uint kParts>
     for (uint j = 0; j < kPositions; j += 8) {
       simdgroup_float8x8 weights;
       simdgroup_load(weights, scores + j, kScoreStride);
+#pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
-        if (f >= own_fragments) break;
+        if (f >= own_fragments) continue;
         simdgroup_float8x8 loaded;
         simdgroup_load(loaded, tile + j * stride + (first_fragment + f) * 8, stride);
         simdgroup_multiply_accumulate(values[f], weights, loaded, values[f]);
@@ -216,8 +225,9 @@ template <class Cache, uint kParts>
     if (is_spoilt) {
       // What is not finite, for the rows that see it alone.
       device const Cache* pool = value_cache + offset;
+#pragma unroll
       for (uint f = 0; f < kFragments; ++f) {
-        if (f >= own_fragments) break;
+        if (f >= own_fragments) continue;
         simdgroup_store(values[f], scratch, 8);
         simdgroup_barrier(mem_flags::mem_threadgroup);
         for (uint e = 0; e < 2; ++e) {
@@ -237,8 +247,9 @@ template <class Cache, uint kParts>
     }
   }
 
+#pragma unroll
   for (uint f = 0; f < kFragments; ++f) {
-    if (f >= own_fragments) break;
+    if (f >= own_fragments) continue;
     simdgroup_store(values[f], scratch, 8);
     simdgroup_barrier(mem_flags::mem_threadgroup);
     for (uint e = 0; e < 2; ++e) {
@@ -251,8 +262,8 @@ template <class Cache, uint kParts>
   }
 }
 
-#define AKUNU_TILED(name, Cache, parts)                                                      \
-  template [[host_name("attention_tiled_" #name "_p" #parts)]]                               \
+#define AKUNU_TILED(name, Cache, parts)                        \
+  template [[host_name("attention_tiled_" #name "_p" #parts)]] \
   [[kernel]] decltype(attention_tiled<Cache, parts>) attention_tiled<Cache, parts>;
 AKUNU_TILED(f16, half, 1)
 AKUNU_TILED(f16, half, 2)

@@ -17,8 +17,8 @@ constant uint kBoundSlots [[function_constant(0)]];
 
 inline bool is_bound(uint slot) { return (kBoundSlots >> slot & 1u) != 0; }
 
-// The same as conditions of arguments: an optional operand that is not bound is no argument at all, and
-// is named only where its condition was asked.
+// The same as conditions of arguments: an optional operand that is not bound is no argument at all,
+// and is named only where its condition was asked.
 constant bool kIsBound2 = (kBoundSlots & 0x4u) != 0;
 constant bool kIsBound3 = (kBoundSlots & 0x8u) != 0;
 constant bool kIsBound4 = (kBoundSlots & 0x10u) != 0;

@@ -6,7 +6,8 @@
 
 // data[r, j] += other[r, j]
 [[kernel]] void add(device float* data [[buffer(0)]], device const float* other [[buffer(1)]],
-                    constant PassRange& pass [[buffer(23)]], constant AddParams& params [[buffer(25)]],
+                    constant PassRange& pass [[buffer(23)]],
+                    constant AddParams& params [[buffer(25)]],
                     uint3 position [[thread_position_in_grid]]) {
   if (position.x >= params.n) return;
   const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
@@ -25,7 +26,8 @@
 
 // out[r, j] = act(gate[r, j]) * up[r, j]
 [[kernel]] void gated_activation(device const float* gate [[buffer(0)]],
-                                 device const float* up [[buffer(1)]], device float* out [[buffer(2)]],
+                                 device const float* up [[buffer(1)]],
+                                 device float* out [[buffer(2)]],
                                  constant PassRange& pass [[buffer(23)]],
                                  constant GatedActivationParams& params [[buffer(25)]],
                                  uint3 position [[thread_position_in_grid]]) {
@@ -36,7 +38,8 @@
 }
 
 // out[head_row] = input[r] for rows with a head row
-[[kernel]] void gather_head(device const float* input [[buffer(0)]], device float* out [[buffer(1)]],
+[[kernel]] void gather_head(device const float* input [[buffer(0)]],
+                            device float* out [[buffer(1)]],
                             constant PassRange& pass [[buffer(23)]],
                             constant GatherParams& params [[buffer(25)]],
                             device const Row* rows [[buffer(26)]],

@@ -6,9 +6,11 @@
 
 // Grid: (dim / 16 / threads, rows).
 template <class F>
-[[kernel]] void embed(device const uint* tokens [[buffer(0)]], device const uchar* table [[buffer(1)]],
-                      device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
-                      constant EmbedParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+[[kernel]] void embed(device const uint* tokens [[buffer(0)]],
+                      device const uchar* table [[buffer(1)]], device float* out [[buffer(2)]],
+                      constant PassRange& pass [[buffer(23)]],
+                      constant EmbedParams& params [[buffer(25)]],
+                      device const Row* rows [[buffer(26)]],
                       device atomic_uint* status [[buffer(29)]],
                       uint3 position [[thread_position_in_grid]]) {
   const uint index = position.x, dim = params.dim;

@@ -1,7 +1,7 @@
-// A format as kernels see it. A unit is 32 weights of a row that one lane takes at once, as two runs
-// of 16; a run has one scale and one minimum: weight i of it is q[i] * scale + minimum. Where a unit
-// lies in the row follows the format's bytes (the two runs of a unit share them), so that no byte is
-// loaded twice.
+// A format as kernels see it. A unit is 32 weights of a row that one lane takes at once, as two
+// runs of 16; a run has one scale and one minimum: weight i of it is q[i] * scale + minimum. Where
+// a unit lies in the row follows the format's bytes (the two runs of a unit share them), so that no
+// byte is loaded twice.
 //
 // A trait F has
 //   kBlock           weights per block: k is a multiple of it
@@ -13,8 +13,8 @@
 //   Raw, load(row, unit, k)              the bytes of a unit
 //   unpack(row, raw, unit, run, k, q, scale, minimum)
 //   unpack_16(row, index, k, q, scale, minimum)   weights [16 index, 16 index + 16) of a row
-// Every product of a scale and a code is exact in float32, and a minimum is added with one rounding:
-// the values are those of the file format, bit for bit.
+// Every product of a scale and a code is exact in float32, and a minimum is added with one
+// rounding: the values are those of the file format, bit for bit.
 //
 // Whole numbers become floats without a conversion, which is slower than two plain operations: the
 // low bits of 2^23 + code are the code.
@@ -35,7 +35,14 @@ inline uint4 bytes_of(uint word) {
 }
 // Fields of `bits` bits at bit `shift` of each of a word's bytes.
 inline uint4 fields_of(uint word, uint shift, uint mask) {
-  return uint4(word >> shift, word >> (8 + shift), word >> (16 + shift), word >> (24 + shift)) & mask;
+  return uint4(word >> shift, word >> (8 + shift), word >> (16 + shift), word >> (24 + shift)) &
+         mask;
+}
+
+// One of two, as a choice: an index that the compiler does not know would cost a trip to memory.
+template <class T>
+inline T either(thread const T (&two)[2], uint which) {
+  return which == 0 ? two[0] : two[1];
 }
 
 // Words at an address that is a multiple of two.
@@ -58,8 +65,8 @@ inline float load_half(device const uchar* p) {
   return float(*reinterpret_cast<device const half*>(p));
 }
 
-// Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that lie
-// 128 weights apart. Any k will do; what lies past the end of a row is 0.
+// Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that
+// lie 128 weights apart. Any k will do; what lies past the end of a row is 0.
 template <class Number>
 struct FloatRows {
   static constant constexpr uint kBlock = 1;

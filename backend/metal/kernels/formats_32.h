@@ -63,7 +63,8 @@ struct Q4_1 : SmallBlocks<20> {
 
 // Four neighbouring bits of `bits`, from `first` on, as bit 4 of four codes.
 inline uint4 fifth_bits(uint bits, uint first) {
-  return uint4(bits >> first, bits >> (first + 1), bits >> (first + 2), bits >> (first + 3)) * 16u & 16u;
+  return uint4(bits >> first, bits >> (first + 1), bits >> (first + 2), bits >> (first + 3)) * 16u &
+         16u;
 }
 
 struct Q5_0 : SmallBlocks<22> {
@@ -133,7 +134,7 @@ struct Q8_0 : SmallBlocks<34> {
   static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
     // int8 as unsigned numbers that are 128 too large
-    const uint4 raised = raw.codes[run] ^ 0x80808080u;
+    const uint4 raised = either(raw.codes, run) ^ 0x80808080u;
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(raised[i]), 128.0f);
     scale = raw.d;
   }

@@ -1,11 +1,11 @@
 // The K formats: 256 weights in a block, with one or two halves for all of them and a small whole
-// number as scale (and minimum) for every 16 or 32. A block is eight units; the two runs of a unit lie
-// in the same 16 bytes, 32 or 64 weights apart.
+// number as scale (and minimum) for every 16 or 32. A block is eight units; the two runs of a unit
+// lie in the same 16 bytes, 32 or 64 weights apart.
 //
 //   q2_k   84 bytes: 16 scale bytes (scale low, minimum high), 64 bytes of two bits, half d, dmin
 //   q3_k  110 bytes: 32 bytes of third bits, 64 bytes of two bits, 12 bytes of 6-bit scales, half d
 //   q4_k  144 bytes: half d, dmin, 12 bytes of 6-bit scales and minima, 128 nibble bytes
-//   q5_k  176 bytes: half d, dmin, 12 bytes of scales and minima, 32 bytes of fifth bits, 128 of nibbles
+//   q5_k  176 bytes: half d, dmin, 12 bytes of scales and minima, 32 of fifth bits, 128 of nibbles
 //   q6_k  210 bytes: 128 bytes of low nibbles, 64 bytes of two upper bits, 16 int8 scales, half d
 // Blocks of 144 and 176 bytes lie at multiples of 16, those of 84 of four, the others of two.
 // d, a scale and a code multiply exactly; so do dmin and a minimum.
@@ -20,7 +20,8 @@ struct KBlocks : BlockRows<256, kBlockBytes> {
 };
 
 // Bytes that hold four weights 32 apart (q2_k, q3_k): unit g of a block takes bits 4 p, 4 p + 1 for
-// its first run and the two above for its second, p = g / 2 % 2, of 16 bytes that (g / 4, g % 2) choose.
+// its first run and the two above for its second, p = g / 2 % 2, of 16 bytes that (g / 4, g % 2)
+// choose.
 template <uint kBlockBytes>
 struct TwoBitBlocks : KBlocks<kBlockBytes> {
   static uint position(uint unit, uint run, uint piece) {
@@ -62,8 +63,8 @@ struct Q2_K : TwoBitBlocks<84> {
                      thread float& scale, thread float& minimum) {
     const uint shift = unit % 8 / 2 % 2 * 4 + 2 * run;
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.low[i], shift, 3u), 0.0f);
-    scale = raw.d * float(raw.scales[run] & 15u);
-    minimum = -(raw.dmin * float(raw.scales[run] >> 4));
+    scale = raw.d * float(either(raw.scales, run) & 15u);
+    minimum = -(raw.dmin * float(either(raw.scales, run) >> 4));
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
@@ -77,8 +78,8 @@ struct Q3_K : TwoBitBlocks<110> {
     uint4 low, high;
     float scales[2];
   };
-  // Scale j of 16, 32 too large. Low nibbles: bytes 0-7, the first eight scales below the last eight;
-  // upper two bits: bytes 8-11, four scales that lie 4 apart in each.
+  // Scale j of 16, 32 too large. Low nibbles: bytes 0-7, the first eight scales below the last
+  // eight; upper two bits: bytes 8-11, four scales that lie 4 apart in each.
   static uint scale_code(Row s, uint j) {
     return (s[j % 8] >> (j / 8 * 4) & 15u) | (s[8 + j % 4] >> (j / 4 * 2) & 3u) << 4;
   }
@@ -99,9 +100,9 @@ struct Q3_K : TwoBitBlocks<110> {
     const uint shift = g / 2 % 2 * 4 + 2 * run;
     const uint bit = g / 2 * 2 + run;  // of the third bits: one for every 32 weights
     for (uint i = 0; i < 4; ++i)
-      q[i] = codes_less(fields_of(raw.low[i], shift, 3u) | fields_of(raw.high[i], bit, 1u) * 4u,
-                        4.0f);
-    scale = raw.scales[run];
+      q[i] =
+          codes_less(fields_of(raw.low[i], shift, 3u) | fields_of(raw.high[i], bit, 1u) * 4u, 4.0f);
+    scale = either(raw.scales, run);
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
@@ -109,8 +110,8 @@ struct Q3_K : TwoBitBlocks<110> {
   }
 };
 
-// Nibble bytes of 32 that hold 64 weights, the first 32 in the low nibbles (q4_k, q5_k): unit g takes
-// 16 of them.
+// Nibble bytes of 32 that hold 64 weights, the first 32 in the low nibbles (q4_k, q5_k): unit g
+// takes 16 of them.
 template <uint kBlockBytes>
 struct NibbleBlocks : KBlocks<kBlockBytes> {
   static uint position(uint unit, uint run, uint piece) {
@@ -121,10 +122,10 @@ struct NibbleBlocks : KBlocks<kBlockBytes> {
   static uint run_of(uint index) { return index / 2 % 2; }
 };
 
-// Eight scales and eight minima of six bits in 12 bytes. Those of the first four sub-blocks are the low
-// bits of bytes 0-3 and 4-7; those of the last four have their low nibbles in bytes 8-11, scale below
-// minimum, and their upper two bits above the first four's. Two neighbours at once: even sub-block `j`
-// in the low half, j + 1 in the high one; bits 0-7 the scale, 8-15 the minimum.
+// Eight scales and eight minima of six bits in 12 bytes. Those of the first four sub-blocks are the
+// low bits of bytes 0-3 and 4-7; those of the last four have their low nibbles in bytes 8-11, scale
+// below minimum, and their upper two bits above the first four's. Two neighbours at once: even
+// sub-block `j` in the low half, j + 1 in the high one; bits 0-7 the scale, 8-15 the minimum.
 struct SixBitScales {
   float scale[2], minimum[2];
 };
@@ -159,8 +160,8 @@ struct Q4_K : NibbleBlocks<144> {
   static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
     for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 0.0f);
-    scale = raw.scales.scale[run];
-    minimum = raw.scales.minimum[run];
+    scale = either(raw.scales.scale, run);
+    minimum = either(raw.scales.minimum, run);
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
@@ -186,8 +187,8 @@ struct Q5_K : NibbleBlocks<176> {
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
           fields_of(raw.nibbles[i], 4 * run, 15u) | fields_of(raw.high[i], bit, 1u) * 16u, 0.0f);
-    scale = raw.scales.scale[run];
-    minimum = raw.scales.minimum[run];
+    scale = either(raw.scales.scale, run);
+    minimum = either(raw.scales.minimum, run);
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
@@ -195,8 +196,8 @@ struct Q5_K : NibbleBlocks<176> {
   }
 };
 
-// The low nibbles lie otherwise than in q4_k: 64 bytes hold 128 weights, low nibbles first. So a unit's
-// runs are 64 weights apart; their upper bits share a byte too.
+// The low nibbles lie otherwise than in q4_k: 64 bytes hold 128 weights, low nibbles first. So a
+// unit's runs are 64 weights apart; their upper bits share a byte too.
 struct Q6_K : KBlocks<210> {
   static constant constexpr bool kMinimum = false;
   struct Raw {
@@ -227,7 +228,7 @@ struct Q6_K : KBlocks<210> {
     for (uint i = 0; i < 4; ++i)
       q[i] = codes_less(
           fields_of(raw.low[i], 4 * run, 15u) | fields_of(raw.high[i], shift, 3u) * 16u, 32.0f);
-    scale = raw.scales[run];
+    scale = either(raw.scales, run);
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {

@@ -1,10 +1,11 @@
-// MLX's quantisation in groups of 64, w = scale * code + bias, at 4 and at 8 bits. A weight [n, k], k
-// a multiple of 64, is three planes in one buffer, each row after row:
+// MLX's quantisation in groups of 64, w = scale * code + bias, at 4 and at 8 bits. A weight [n, k],
+// k a multiple of 64, is three planes in one buffer, each row after row:
 //   codes   uint32 [n, k / 8] or [n, k / 4]: code i of a word at bit 4 i or 8 i
 //   scales  half [n, k / 64]
 //   biases  half [n, k / 64]
 // A plane of codes is a multiple of 32 bytes, so every plane's rows lie at multiples of two and the
-// codes of a unit at multiples of 16. A code times a scale is exact (11 + 8 bits), the bias rounds once.
+// codes of a unit at multiples of 16. A code times a scale is exact (11 + 8 bits), the bias rounds
+// once.
 #pragma once
 
 #include "metal/kernels/formats.h"
@@ -41,8 +42,9 @@ struct MLX4 : MlxRows<4> {
   }
   static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
+    const uint2 words = run == 0 ? raw.codes.xy : raw.codes.zw;
     for (uint i = 0; i < 2; ++i) {
-      const uint word = raw.codes[2 * run + i];
+      const uint word = words[i];
       q[2 * i] = codes_less(uint4(word, word >> 4, word >> 8, word >> 12) & 15u, 0.0f);
       q[2 * i + 1] = codes_less(uint4(word >> 16, word >> 20, word >> 24, word >> 28) & 15u, 0.0f);
     }
@@ -70,7 +72,7 @@ struct MLX8 : MlxRows<8> {
   }
   static void unpack(Row, Raw raw, uint, uint run, uint, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(raw.codes[run][i]), 0.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(either(raw.codes, run)[i]), 0.0f);
     scale = raw.scale;
     minimum = raw.bias;
   }

@@ -1,16 +1,16 @@
 // matmul and matmul_add of many rows (prompts), and matmul_group.
 //
-// Floor: 2 n k operations per row; the weights are read once per 64 rows. A threadgroup makes a tile of
-// 64 columns and 16 rows per SIMD-group pair member: four SIMD-groups 64 x 64, two 32 x 64 (few rows
-// left); each SIMD-group owns 32 x 32, sixteen 8 x 8 matrices in registers. Per step of 32 along k the
-// weights are unpacked to float32 in threadgroup memory, once for all rows of the tile, and the input
-// beside them. Rows of the tiles are 36 floats apart, so that the eight rows of a matrix lie in
-// different banks. 18 KB, two barriers per step; each element loaded from threadgroup memory serves four
-// products. Apple's matrix units take float32 at the rate of half, so nothing is rounded on the way,
-// and no activation overflows.
+// Floor: 2 n k operations per row; the weights are read once per 64 rows. A threadgroup makes a
+// tile of 64 columns and 16 rows per SIMD-group pair member: four SIMD-groups 64 x 64, two 32 x 64
+// (few rows left); each SIMD-group owns 32 x 32, sixteen 8 x 8 matrices in registers. Per step of
+// 32 along k the weights are unpacked to float32 in threadgroup memory, once for all rows of the
+// tile, and the input beside them. Rows of the tiles are 36 floats apart, so that the eight rows of
+// a matrix lie in different banks. 18 KB, two barriers per step; each element loaded from
+// threadgroup memory serves four products. Apple's matrix units take float32 at the rate of half,
+// so nothing is rounded on the way, and no activation overflows.
 //
-// k runs in steps of eight whatever the tile, and what lies outside the operands is 0: an output's bits
-// depend neither on where in a tile it lies nor on the other rows.
+// k runs in steps of eight whatever the tile, and what lies outside the operands is 0: an output's
+// bits depend neither on where in a tile it lies nor on the other rows.
 #pragma once
 
 #include <metal_simdgroup_matrix>
@@ -20,24 +20,27 @@
 constant bool kAccumulate [[function_constant(1)]];
 constant uint kMembers [[function_constant(2)]];
 
-constant constexpr uint kTile = 64;        // columns, and rows of a whole tile
-constant constexpr uint kStep = 32;        // of k
-constant constexpr uint kStride = 36;      // floats between rows of a tile
-constant constexpr uint kOutStride = 64;   // of the results' tile, which takes the same memory
+constant constexpr uint kTile = 64;       // columns, and rows of a whole tile
+constant constexpr uint kStep = 32;       // of k
+constant constexpr uint kStride = 36;     // floats between rows of a tile
+constant constexpr uint kOutStride = 64;  // of the results' tile, which takes the same memory
 
 // Threadgroup `group.x` takes columns [64 group.x, ..), group.y rows; `memory` holds
 // max((64 + rows) * kStride, rows * kOutStride) floats.
 template <class F>
-inline void multiply_tile(device const float* input, device const uchar* weight, device const float* bias,
-                          bool has_bias, bool accumulate, device float* out, uint first_row, uint n_rows,
-                          uint n, uint k, uint column, uint row, threadgroup float* memory, uint thread_index,
+inline void multiply_tile(device const float* input, device const uchar* weight,
+                          device const float* bias, bool has_bias, bool accumulate,
+                          device float* out, uint first_row, uint n_rows, uint n, uint k,
+                          uint column, uint row, threadgroup float* memory, uint thread_index,
                           uint simdgroup, uint n_simdgroups) {
   const uint n_threads = 32 * n_simdgroups;
   const uint tile_rows = 16 * n_simdgroups;
   threadgroup float* weights = memory;
   threadgroup float* inputs = memory + kTile * kStride;
   simdgroup_float8x8 sums[4][4];
+#pragma unroll
   for (uint i = 0; i < 4; ++i)
+#pragma unroll
     for (uint j = 0; j < 4; ++j) sums[i][j] = make_filled_simdgroup_matrix<float, 8, 8>(0.0f);
   const uint own_row = simdgroup / 2 * 32, own_column = simdgroup % 2 * 32;
   const bool aligned = k % 4 == 0;
@@ -62,26 +65,37 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
     for (uint task = thread_index; task < 8 * tile_rows; task += n_threads) {
       const uint r = task / 8, i = task % 8 * 4;
       float4 x = float4(0.0f);
-      if (row + r < n_rows) x = load_input(input + ulong(first_row + row + r) * k, step + i, k, aligned);
+      if (row + r < n_rows)
+        x = load_input(input + ulong(first_row + row + r) * k, step + i, k, aligned);
       *reinterpret_cast<threadgroup float4*>(inputs + r * kStride + i) = x;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
     for (uint i = 0; i < kStep; i += 8) {
       simdgroup_float8x8 a[4], b[4];
+#pragma unroll
       for (uint m = 0; m < 4; ++m)
         simdgroup_load(a[m], inputs + (own_row + 8 * m) * kStride + i, kStride);
+#pragma unroll
       for (uint m = 0; m < 4; ++m)
-        simdgroup_load(b[m], weights + (own_column + 8 * m) * kStride + i, kStride, ulong2(0), true);
+        simdgroup_load(b[m], weights + (own_column + 8 * m) * kStride + i, kStride, ulong2(0),
+                       true);
+#pragma unroll
       for (uint r = 0; r < 4; ++r)
-        for (uint c = 0; c < 4; ++c) simdgroup_multiply_accumulate(sums[r][c], a[r], b[c], sums[r][c]);
+#pragma unroll
+        for (uint c = 0; c < 4; ++c)
+          simdgroup_multiply_accumulate(sums[r][c], a[r], b[c], sums[r][c]);
     }
   }
 
   // The results' tile takes the memory of the other two: everyone must be through with them.
   threadgroup_barrier(mem_flags::mem_threadgroup);
+#pragma unroll
   for (uint r = 0; r < 4; ++r)
+#pragma unroll
     for (uint c = 0; c < 4; ++c)
-      simdgroup_store(sums[r][c], memory + (own_row + 8 * r) * kOutStride + own_column + 8 * c, kOutStride);
+      simdgroup_store(sums[r][c], memory + (own_row + 8 * r) * kOutStride + own_column + 8 * c,
+                      kOutStride);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   for (uint task = thread_index; task < tile_rows * kTile; task += n_threads) {
     const uint r = task / kTile, c = task % kTile;
@@ -94,32 +108,39 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
 }
 
 template <class F>
-[[kernel]] void gemm(device const float* input [[buffer(0)]], device const uchar* weight [[buffer(1)]],
-                     device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+[[kernel]] void gemm(device const float* input [[buffer(0)]],
+                     device const uchar* weight [[buffer(1)]], device float* out [[buffer(2)]],
+                     constant PassRange& pass [[buffer(23)]],
                      constant MatmulParams& params [[buffer(25)]],
                      threadgroup float* memory [[threadgroup(0)]],
                      uint3 group [[threadgroup_position_in_grid]],
                      uint thread_index [[thread_index_in_threadgroup]],
                      uint simdgroup [[simdgroup_index_in_threadgroup]],
                      uint n_simdgroups [[simdgroups_per_threadgroup]]) {
-  multiply_tile<F>(input, weight, input, false, kAccumulate, out, pass.first_row, pass.n_rows, params.n,
-                   params.k, group.x * kTile, group.y * 16 * n_simdgroups, memory, thread_index,
-                   simdgroup, n_simdgroups);
+  multiply_tile<F>(input, weight, input, false, kAccumulate, out, pass.first_row, pass.n_rows,
+                   params.n, params.k, group.x * kTile, group.y * 16 * n_simdgroups, memory,
+                   thread_index, simdgroup, n_simdgroups);
 }
 
 // Tiles of the launch's members follow one another.
 template <class F>
-[[kernel]] void gemm_group(
-    device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
-    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]], device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
-    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]], device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
-    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]], device float* out_0 [[buffer(7)]],
-    device float* out_1 [[buffer(8), function_constant(kIsBound8)]], device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
-    constant PassRange& pass [[buffer(23)]], constant MatmulGroupParams& params [[buffer(25)]],
-    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
-    uint n_simdgroups [[simdgroups_per_threadgroup]]) {
+[[kernel]] void gemm_group(device const float* input [[buffer(0)]],
+                           device const uchar* weight_0 [[buffer(1)]],
+                           device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
+                           device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
+                           device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]],
+                           device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
+                           device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]],
+                           device float* out_0 [[buffer(7)]],
+                           device float* out_1 [[buffer(8), function_constant(kIsBound8)]],
+                           device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
+                           constant PassRange& pass [[buffer(23)]],
+                           constant MatmulGroupParams& params [[buffer(25)]],
+                           threadgroup float* memory [[threadgroup(0)]],
+                           uint3 group [[threadgroup_position_in_grid]],
+                           uint thread_index [[thread_index_in_threadgroup]],
+                           uint simdgroup [[simdgroup_index_in_threadgroup]],
+                           uint n_simdgroups [[simdgroups_per_threadgroup]]) {
   uint tile = group.x, member = 0;
   for (; member < kMaxGroup; ++member) {
     if ((kMembers >> member & 1u) == 0) continue;
@@ -142,11 +163,11 @@ template <class F>
     out = out_2;
     if (kIsBound6) bias = bias_2;
   }
-  multiply_tile<F>(input, weight, bias, is_bound(4 + member), false, out, pass.first_row, pass.n_rows,
-                   params.n[member], params.k, tile * kTile, group.y * 16 * n_simdgroups, memory,
-                   thread_index, simdgroup, n_simdgroups);
+  multiply_tile<F>(input, weight, bias, is_bound(4 + member), false, out, pass.first_row,
+                   pass.n_rows, params.n[member], params.k, tile * kTile,
+                   group.y * 16 * n_simdgroups, memory, thread_index, simdgroup, n_simdgroups);
 }
 
-#define AKUNU_GEMM(name, F)                                                          \
-  template [[host_name("gemm_" #name)]] [[kernel]] decltype(gemm<F>) gemm<F>;         \
+#define AKUNU_GEMM(name, F)                                                   \
+  template [[host_name("gemm_" #name)]] [[kernel]] decltype(gemm<F>) gemm<F>; \
   template [[host_name("gemm_group_" #name)]] [[kernel]] decltype(gemm_group<F>) gemm_group<F>;

@@ -1,15 +1,17 @@
 // matmul and what is fused with it, for rows of the classes `single` and `few`.
 //
-// Floor: the weights' bytes, once for up to 16 rows; per weight about five operations to unpack and one
-// per row. A SIMD-group takes kOutputs weight rows, so that what it loads of the input serves them all,
-// and walks along k: a lane takes units of 32 weights (formats.h), neighbouring lanes neighbouring
-// bytes. One sum over the SIMD-group ends it; no barrier, no threadgroup memory. Up to four rows share
-// an unpacked weight in registers (kRows); for more, SIMD-groups of one threadgroup take four rows each
-// and read the same weights at the same time, so that they come from memory once.
+// Floor: the weights' bytes, once for up to 16 rows; per weight about five operations to unpack and
+// one per row. A SIMD-group takes kOutputs weight rows, so that what it loads of the input serves
+// them all, and walks along k: a lane takes units of 32 weights (formats.h), neighbouring lanes
+// neighbouring bytes. One sum over the SIMD-group ends it; no barrier, no threadgroup memory. Up to
+// four rows share an unpacked weight in registers (kRows); for more, SIMD-groups of one threadgroup
+// take four rows each and read the same weights at the same time, so that they come from memory
+// once.
 //
 // The arithmetic of an output is one: what kRows and kOutputs are, and which other rows there are,
-// changes no bit. Per run of 16: four `fma`s on four accumulators, their sum, times the scale, added;
-// then the minimum times the sum of the inputs, added. So a term passes k / 512 + 13 roundings at most.
+// changes no bit. Per run of 16: four `fma`s on four accumulators, their sum, times the scale,
+// added; then the minimum times the sum of the inputs, added. So a term passes k / 512 + 13
+// roundings at most.
 //
 // With a norm, the input is input * norm weight, and a lane squares what it loads: 1 / rms follows
 // once the sums are there. No threadgroup reads the row twice, and none waits for another.
@@ -18,24 +20,32 @@
 #include "metal/kernels/formats.h"
 #include "metal/kernels/functions.h"
 
+// A name of its own, so that an array of them can lie in another address space.
+using Input = device const float*;
+
 // Sums over k of kOutputs weight rows times kRows input rows, in every lane. `norm` is null without
 // one; then `squares` stay 0.
 template <class F, uint kRows, uint kOutputs>
-inline void multiply(thread typename F::Row (&weights)[kOutputs], thread device const float* (&inputs)[kRows],
+inline void multiply(thread typename F::Row (&weights)[kOutputs], thread Input (&inputs)[kRows],
                      device const float* norm, bool normalise, uint k, uint lane,
                      thread float (&sums)[kRows][kOutputs], thread float (&squares)[kRows]) {
   const bool aligned = k % 4 == 0;
+#pragma unroll
   for (uint m = 0; m < kRows; ++m) {
     squares[m] = 0.0f;
+#pragma unroll
     for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
   }
   const uint n_units = F::units(k);
   for (uint unit = lane; unit < n_units; unit += 32) {
     typename F::Raw raw[kOutputs];
+#pragma unroll
     for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], unit, k);
+#pragma unroll
     for (uint run = 0; run < 2; ++run) {
       float4 q[kOutputs][4];
       float scale[kOutputs], minimum[kOutputs];
+#pragma unroll
       for (uint o = 0; o < kOutputs; ++o) {
         scale[o] = 1.0f;
         minimum[o] = 0.0f;
@@ -43,23 +53,30 @@ inline void multiply(thread typename F::Row (&weights)[kOutputs], thread device 
       }
       float4 w[4];
       if (normalise) {
+#pragma unroll
         for (uint piece = 0; piece < 4; ++piece)
           w[piece] = load_input(norm, F::position(unit, run, piece), k, aligned);
       }
+#pragma unroll
       for (uint m = 0; m < kRows; ++m) {
         float4 x[4];
+#pragma unroll
         for (uint piece = 0; piece < 4; ++piece)
           x[piece] = load_input(inputs[m], F::position(unit, run, piece), k, aligned);
         if (normalise) {
           float4 square = x[0] * x[0];
+#pragma unroll
           for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
           squares[m] += sum_of(square);
+#pragma unroll
           for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * w[piece];
         }
         float inputs_sum = 0.0f;
         if (F::kMinimum) inputs_sum = sum_of((x[0] + x[1]) + (x[2] + x[3]));
+#pragma unroll
         for (uint o = 0; o < kOutputs; ++o) {
           float4 dot = q[o][0] * x[0];
+#pragma unroll
           for (uint piece = 1; piece < 4; ++piece) dot = fma(q[o][piece], x[piece], dot);
           const float part = sum_of(dot);
           sums[m][o] = F::kScaled ? fma(scale[o], part, sums[m][o]) : sums[m][o] + part;
@@ -68,10 +85,14 @@ inline void multiply(thread typename F::Row (&weights)[kOutputs], thread device 
       }
     }
   }
+#pragma unroll
   for (uint m = 0; m < kRows; ++m)
+#pragma unroll
     for (uint o = 0; o < kOutputs; ++o) sums[m][o] = simd_sum(sums[m][o]);
-  if (normalise)
+  if (normalise) {
+#pragma unroll
     for (uint m = 0; m < kRows; ++m) squares[m] = simd_sum(squares[m]);
+  }
 }
 
 // What a SIMD-group works on: `rows` rows from `row` on, and a block of outputs.
@@ -79,9 +100,9 @@ struct Share {
   uint row, n_rows, block;
 };
 
-// kRows = 1: the grid is (blocks / n_simdgroups, rows). kRows = 4: (.., rows / 16), and the SIMD-groups
-// of a threadgroup are quads of rows, then blocks; `quads` follows the rows of the launch, as on the
-// host.
+// kRows = 1: the grid is (blocks / n_simdgroups, rows). kRows = 4: (.., rows / 16), and the
+// SIMD-groups of a threadgroup are quads of rows, then blocks; `quads` follows the rows of the
+// launch, as on the host.
 template <uint kRows>
 inline Share share_of(constant PassRange& pass, uint3 group, uint simdgroup, uint n_simdgroups) {
   Share share;
@@ -99,11 +120,11 @@ inline Share share_of(constant PassRange& pass, uint3 group, uint simdgroup, uin
   return share;
 }
 
-// Rows and outputs that are not there repeat the last one: their results are thrown away, and nothing
-// outside the operands is read.
+// Rows and outputs that are not there repeat the last one: their results are thrown away, and
+// nothing outside the operands is read.
 template <uint kRows>
 inline void input_rows(device const float* input, Share share, uint k,
-                       thread device const float* (&inputs)[kRows]) {
+                       thread Input (&inputs)[kRows]) {
   for (uint m = 0; m < kRows; ++m)
     inputs[m] = input + ulong(share.row + min(m, share.n_rows - 1)) * k;
 }
@@ -140,7 +161,7 @@ template <class F, uint kRows>
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   const uint first = share.block * kOutputs;
   if (share.n_rows == 0 || first >= params.n) return;
-  device const float* inputs[kRows];
+  Input inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, params.k, inputs);
   weight_rows<F, kOutputs>(weight, first, params.n, params.k, weights);
@@ -159,13 +180,17 @@ template <class F, uint kRows>
 template <class F, uint kRows>
 [[kernel]] void matvec_group(
     device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
-    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]], device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
-    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]], device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
-    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]], device float* out_0 [[buffer(7)]],
-    device float* out_1 [[buffer(8), function_constant(kIsBound8)]], device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
-    device const float* norm [[buffer(10), function_constant(kIsBound10)]], constant PassRange& pass [[buffer(23)]],
-    constant uint* params [[buffer(25)]], uint3 group [[threadgroup_position_in_grid]],
-    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
+    device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
+    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]],
+    device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
+    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]],
+    device float* out_0 [[buffer(7)]],
+    device float* out_1 [[buffer(8), function_constant(kIsBound8)]],
+    device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
+    device const float* norm [[buffer(10), function_constant(kIsBound10)]],
+    constant PassRange& pass [[buffer(23)]], constant uint* params [[buffer(25)]],
+    uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr uint kOutputs = Outputs<kRows>::kCount;
   const uint k = params[0];
@@ -195,7 +220,7 @@ template <class F, uint kRows>
     out = out_2;
     if (kIsBound6) bias = bias_2;
   }
-  device const float* inputs[kRows];
+  Input inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, k, inputs);
   weight_rows<F, kOutputs>(weight, first, n, k, weights);
@@ -217,25 +242,22 @@ template <class F, uint kRows>
   }
 }
 
-// norm_gated_matmul: rows of both weights in one pass, as many of each as half a block. Parts 1 and 2
-// take whole blocks of one weight.
+// norm_gated_matmul: rows of both weights in one pass, as many of each as half a block. Parts 1 and
+// 2 take whole blocks of one weight.
 template <class F, uint kRows>
-[[kernel]] void matvec_gated(device const float* input [[buffer(0)]],
-                             device const uchar* gate [[buffer(1)]],
-                             device const uchar* up [[buffer(2)]],
-                             device const float* norm [[buffer(3)]],
-                             device float* out [[buffer(4)]], constant PassRange& pass [[buffer(23)]],
-                             constant NormGatedMatmulParams& params [[buffer(25)]],
-                             uint3 group [[threadgroup_position_in_grid]],
-                             uint simdgroup [[simdgroup_index_in_threadgroup]],
-                             uint n_simdgroups [[simdgroups_per_threadgroup]],
-                             uint lane [[thread_index_in_simdgroup]]) {
+[[kernel]] void matvec_gated(
+    device const float* input [[buffer(0)]], device const uchar* gate [[buffer(1)]],
+    device const uchar* up [[buffer(2)]], device const float* norm [[buffer(3)]],
+    device float* out [[buffer(4)]], constant PassRange& pass [[buffer(23)]],
+    constant NormGatedMatmulParams& params [[buffer(25)]],
+    uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr uint kOutputs = Outputs<kRows>::kCount, kHalf = kOutputs / 2;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   const uint n_outputs = kPart == 0 ? kHalf : kOutputs;
   const uint first = share.block * n_outputs;
   if (share.n_rows == 0 || first >= params.n) return;
-  device const float* inputs[kRows];
+  Input inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, params.k, inputs);
   for (uint o = 0; o < kOutputs; ++o) {
@@ -262,10 +284,10 @@ template <class F, uint kRows>
   }
 }
 
-#define AKUNU_MATVEC_ROWS(kind, name, F, rows)                                          \
-  template [[host_name(#kind "_" #name "_r" #rows)]] [[kernel]] decltype(kind<F, rows>) \
-      kind<F, rows>;
-#define AKUNU_MATVEC(name, F)                \
+#define AKUNU_MATVEC_ROWS(kind, name, F, rows) \
+  template                                     \
+      [[host_name(#kind "_" #name "_r" #rows)]] [[kernel]] decltype(kind<F, rows>) kind<F, rows>;
+#define AKUNU_MATVEC(name, F)                 \
   AKUNU_MATVEC_ROWS(matvec, name, F, 1)       \
   AKUNU_MATVEC_ROWS(matvec, name, F, 4)       \
   AKUNU_MATVEC_ROWS(matvec_group, name, F, 1) \

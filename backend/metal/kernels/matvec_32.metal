@@ -1,4 +1,5 @@
-// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (blocks of 32)
+// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows
+// (blocks of 32)
 #include "metal/kernels/formats_32.h"
 #include "metal/kernels/matvec.h"
 

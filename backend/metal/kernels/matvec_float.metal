@@ -1,4 +1,5 @@
-// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (f32, f16, bf16)
+// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (f32,
+// f16, bf16)
 #include "metal/kernels/formats.h"
 #include "metal/kernels/matvec.h"
 

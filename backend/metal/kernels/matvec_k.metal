@@ -1,4 +1,5 @@
-// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (K formats)
+// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (K
+// formats)
 #include "metal/kernels/formats_k.h"
 #include "metal/kernels/matvec.h"
 

@@ -1,4 +1,5 @@
-// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (MLX's groups of 64)
+// matmul, matmul_add, matmul_group, norm_matmul_group and norm_gated_matmul of up to 16 rows (MLX's
+// groups of 64)
 #include "metal/kernels/formats_mlx.h"
 #include "metal/kernels/matvec.h"
 

@@ -1,5 +1,5 @@
-// The norm and the rotation of a head, shared by head_norm, rope, the cache writes and the prologue of
-// attention: the same operations on the same numbers, so that fusing changes no bit.
+// The norm and the rotation of a head, shared by head_norm, rope, the cache writes and the prologue
+// of attention: the same operations on the same numbers, so that fusing changes no bit.
 #pragma once
 
 #include "metal/kernels/common.h"
@@ -19,8 +19,8 @@ struct Head {
   float factor;  // 1 / rms, where there is a norm
 };
 
-inline Head head_of(device const float* data, device const float* norm, bool has_norm, uint head_dim,
-                    float epsilon, uint lane) {
+inline Head head_of(device const float* data, device const float* norm, bool has_norm,
+                    uint head_dim, float epsilon, uint lane) {
   const float factor = has_norm ? head_factor(data, head_dim, epsilon, lane) : 1.0f;
   return Head{data, norm, has_norm, factor};
 }

@@ -3,15 +3,13 @@
 #include "metal/kernels/norm.h"
 
 // `partial`: a float per SIMD-group. How many threads there are follows from `dim` alone.
-[[kernel]] void rms_norm(device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
-                         device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
-                         constant NormParams& params [[buffer(25)]],
-                         threadgroup float* partial [[threadgroup(0)]],
-                         uint3 group [[threadgroup_position_in_grid]],
-                         uint thread_index [[thread_index_in_threadgroup]],
-                         uint simdgroup [[simdgroup_index_in_threadgroup]],
-                         uint n_simdgroups [[simdgroups_per_threadgroup]],
-                         uint lane [[thread_index_in_simdgroup]]) {
+[[kernel]] void rms_norm(
+    device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
+    device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    constant NormParams& params [[buffer(25)]], threadgroup float* partial [[threadgroup(0)]],
+    uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint dim = params.dim, n_threads = 32 * n_simdgroups;
   const bool aligned = dim % 4 == 0;
   const ulong first = ulong(pass.first_row + group.x) * dim;
@@ -25,7 +23,8 @@
   const float sum = threadgroup_sum(sum_of(squares), partial, simdgroup, lane, n_simdgroups);
   const float factor = 1.0f / sqrt(sum / float(dim) + params.epsilon);
   for (uint i = 4 * thread_index; i < dim; i += 4 * n_threads) {
-    const float4 v = (load_input(x, i, dim, aligned) * factor) * load_input(weight, i, dim, aligned);
+    const float4 v =
+        (load_input(x, i, dim, aligned) * factor) * load_input(weight, i, dim, aligned);
     if (aligned) {
       *reinterpret_cast<device float4*>(y + i) = v;
     } else {
@@ -35,13 +34,11 @@
 }
 
 // Grid: (heads / n_simdgroups, rows).
-[[kernel]] void head_norm(device float* data [[buffer(0)]], device const float* weight [[buffer(1)]],
-                          constant PassRange& pass [[buffer(23)]],
-                          constant HeadNormParams& params [[buffer(25)]],
-                          uint3 group [[threadgroup_position_in_grid]],
-                          uint simdgroup [[simdgroup_index_in_threadgroup]],
-                          uint n_simdgroups [[simdgroups_per_threadgroup]],
-                          uint lane [[thread_index_in_simdgroup]]) {
+[[kernel]] void head_norm(
+    device float* data [[buffer(0)]], device const float* weight [[buffer(1)]],
+    constant PassRange& pass [[buffer(23)]], constant HeadNormParams& params [[buffer(25)]],
+    uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint h = group.x * n_simdgroups + simdgroup;
   if (h >= params.n_heads) return;
   device float* head =

@@ -1,12 +1,13 @@
-// rope_angles, rope, kv_write, and rope_kv_write with or without the per-head norms: a SIMD-group per
-// head, a lane per pair. Floor: the operands' bytes; latency decides.
+// rope_angles, rope, kv_write, and rope_kv_write with or without the per-head norms: a SIMD-group
+// per head, a lane per pair. Floor: the operands' bytes; latency decides.
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
-// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i]. Positions
-// come from the rows, so a chained row's angles move on with it.
+// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i].
+// Positions come from the rows, so a chained row's angles move on with it.
 [[kernel]] void rope_angles(device const float* inverse_frequencies [[buffer(0)]],
-                            device float* angles [[buffer(1)]], constant PassRange& pass [[buffer(23)]],
+                            device float* angles [[buffer(1)]],
+                            constant PassRange& pass [[buffer(23)]],
                             constant RopeAnglesParams& params [[buffer(25)]],
                             device const Row* rows [[buffer(26)]],
                             uint3 position [[thread_position_in_grid]]) {
@@ -20,7 +21,8 @@
 
 // Grid: (heads / n_simdgroups, rows). A lane reads both dimensions of a pair before it writes them.
 [[kernel]] void rope(device float* data [[buffer(0)]], device const float* angles [[buffer(1)]],
-                     constant PassRange& pass [[buffer(23)]], constant RopeParams& params [[buffer(25)]],
+                     constant PassRange& pass [[buffer(23)]],
+                     constant RopeParams& params [[buffer(25)]],
                      uint3 group [[threadgroup_position_in_grid]],
                      uint simdgroup [[simdgroup_index_in_threadgroup]],
                      uint n_simdgroups [[simdgroups_per_threadgroup]],
@@ -41,18 +43,18 @@
 
 // Grid: (n_kv_heads * head_dim / 256, rows). A row that is not active writes nothing.
 template <class Cache>
-[[kernel]] void kv_write(device const float* key [[buffer(0)]], device const float* value [[buffer(1)]],
-                         device Cache* key_cache [[buffer(2)]], device Cache* value_cache [[buffer(3)]],
-                         constant PassRange& pass [[buffer(23)]],
-                         constant KvWriteParams& params [[buffer(25)]],
-                         device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
-                         uint3 position [[thread_position_in_grid]]) {
+[[kernel]] void kv_write(
+    device const float* key [[buffer(0)]], device const float* value [[buffer(1)]],
+    device Cache* key_cache [[buffer(2)]], device Cache* value_cache [[buffer(3)]],
+    constant PassRange& pass [[buffer(23)]], constant KvWriteParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
+    uint3 position [[thread_position_in_grid]]) {
   const uint width = params.n_kv_heads * params.head_dim;
   const uint row = pass.first_row + position.y;
   if (position.x >= width || (rows[row].flags & kRowActive) == 0) return;
   const uint place = rows[row].position;
-  const uint page = page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence,
-                            place);
+  const uint page =
+      page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence, place);
   const ulong to = kv_offset(page, params.n_kv_heads, position.x / params.head_dim,
                              place % kPagePositions, params.head_dim) +
                    position.x % params.head_dim;
@@ -61,14 +63,15 @@ template <class Cache>
   value_cache[to] = Cache(value[from]);
 }
 
-// Heads of the query first, turned in place, then kv heads, written to the cache; `key` stays as it is.
-// Grid: ((n_heads + n_kv_heads) / n_simdgroups, rows).
+// Heads of the query first, turned in place, then kv heads, written to the cache; `key` stays as it
+// is. Grid: ((n_heads + n_kv_heads) / n_simdgroups, rows).
 template <class Cache>
 [[kernel]] void rope_kv_write(
     device float* query [[buffer(0)]], device const float* key [[buffer(1)]],
     device const float* value [[buffer(2)]], device const float* angles [[buffer(3)]],
     device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
-    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]], device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
+    device const float* query_norm [[buffer(6), function_constant(kIsBound6)]],
+    device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
     constant PassRange& pass [[buffer(23)]], constant RopeKvWriteParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -97,8 +100,8 @@ template <class Cache>
   if ((rows[row].flags & kRowActive) == 0) return;
   const uint kv_head = h - params.n_heads;
   const uint place = rows[row].position;
-  const uint page = page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence,
-                            place);
+  const uint page =
+      page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence, place);
   const ulong to = kv_offset(page, params.n_kv_heads, kv_head, place % kPagePositions, head_dim);
   const ulong from = (ulong(row) * params.n_kv_heads + kv_head) * head_dim;
   device const float* norm = key;
@@ -110,11 +113,14 @@ template <class Cache>
     key_cache[to + pair.x] = Cache(turned.x);
     key_cache[to + pair.y] = Cache(turned.y);
   }
-  for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32) key_cache[to + i] = Cache(head_value(source, i));
+  for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32)
+    key_cache[to + i] = Cache(head_value(source, i));
   for (uint i = lane; i < head_dim; i += 32) value_cache[to + i] = Cache(value[from + i]);
 }
 
 template [[host_name("kv_write_f16")]] [[kernel]] decltype(kv_write<half>) kv_write<half>;
 template [[host_name("kv_write_f32")]] [[kernel]] decltype(kv_write<float>) kv_write<float>;
-template [[host_name("rope_kv_write_f16")]] [[kernel]] decltype(rope_kv_write<half>) rope_kv_write<half>;
-template [[host_name("rope_kv_write_f32")]] [[kernel]] decltype(rope_kv_write<float>) rope_kv_write<float>;
+template
+    [[host_name("rope_kv_write_f16")]] [[kernel]] decltype(rope_kv_write<half>) rope_kv_write<half>;
+template [[host_name(
+    "rope_kv_write_f32")]] [[kernel]] decltype(rope_kv_write<float>) rope_kv_write<float>;

@@ -5,9 +5,9 @@
 #include "metal/kernels/common.h"
 #include "metal/kernels/functions.h"
 
-// A row's threadgroup. How many threads it has follows from the vocabulary alone. `partial` holds two
-// floats per SIMD-group; every reduction begins with a barrier, because a slow SIMD-group may still be
-// reading what the one before left there.
+// A row's threadgroup. How many threads it has follows from the vocabulary alone. `partial` holds
+// two floats per SIMD-group; every reduction begins with a barrier, because a slow SIMD-group may
+// still be reading what the one before left there.
 struct Team {
   uint thread_index, simdgroup, lane, n_simdgroups, n_threads;
   threadgroup float* partial;
@@ -77,12 +77,12 @@ inline Candidate team_best(Team team, Candidate c) {
   return simd_best(other);
 }
 
-// A sum of masses as two floats, so that 256 thousand additions cost nothing: the bound on masses is
-// 1e-6, and a plain sum of so many may be off by more.
+// A sum of masses as two floats, so that 256 thousand additions cost nothing: the bound on masses
+// is 1e-6, and a plain sum of so many may be off by more.
 struct Mass {
   float high, low;
 };
-inline Mass plus(Mass a, Mass b) {
+inline Mass sum_of(Mass a, Mass b) {
   const float sum = a.high + b.high;
   const float from_b = sum - a.high;
   const float lost = (a.high - (sum - from_b)) + (b.high - from_b);
@@ -91,7 +91,7 @@ inline Mass plus(Mass a, Mass b) {
 inline bool reaches(Mass a, Mass b) { return (a.high - b.high) + (a.low - b.low) >= 0.0f; }
 inline Mass simd_mass(Mass m) {
   for (ushort step = 1; step < 32; step *= 2)
-    m = plus(m, Mass{simd_shuffle_xor(m.high, step), simd_shuffle_xor(m.low, step)});
+    m = sum_of(m, Mass{simd_shuffle_xor(m.high, step), simd_shuffle_xor(m.low, step)});
   // The lanes added the same numbers in mirrored order; one of them speaks for all.
   return Mass{simd_broadcast_first(m.high), simd_broadcast_first(m.low)};
 }
@@ -134,8 +134,8 @@ inline uint philox(uint4 counter, uint key_0, uint key_1) {
 
 constant constexpr float kLargestNoise = 17.5f;  // of u = 1 - 2^-25: 25 ln 2 = 17.33
 
-// -ln(-ln u), u = ((word >> 8) + 0.5) 2^-24. Between 1/2 and 1, u has 25 bits and no float of its own;
-// 1 - u has one, and near 1 it is what the logarithm needs.
+// -ln(-ln u), u = ((word >> 8) + 0.5) 2^-24. Between 1/2 and 1, u has 25 bits and no float of its
+// own; 1 - u has one, and near 1 it is what the logarithm needs.
 inline float gumbel(uint word) {
   const uint step = word >> 8;
   const float from_zero = (float(step) + 0.5f) * 0x1p-24f;

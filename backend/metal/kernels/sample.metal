@@ -2,17 +2,18 @@
 // threadgroup per row, nothing on the host.
 //
 // Floor: the logits are read twice when greedy (not a number? the largest), four to six times when
-// drawing; a vocabulary of 256 thousand is 1 MB, which stays in the last cache. What costs more than a
-// read per token (noise, masses) is done for those only that can still be picked: a bound from top_k,
-// top_p, min_p or the largest noise leaves a list that fits the threadgroup's memory; if it does not,
-// the same steps walk the logits themselves. Every cut is exact: a bisection over the floats' bits by
-// counts or masses, ties by the lowest token, where a bisection over a range of values would be off by
-// one at its edge. Sums are cut by the vocabulary alone, so a row always picks the same.
+// drawing; a vocabulary of 256 thousand is 1 MB, which stays in the last cache. What costs more
+// than a read per token (noise, masses) is done for those only that can still be picked: a bound
+// from top_k, top_p, min_p or the largest noise leaves a list that fits the threadgroup's memory;
+// if it does not, the same steps walk the logits themselves. Every cut is exact: a bisection over
+// the floats' bits by counts or masses, ties by the lowest token, where a bisection over a range of
+// values would be off by one at its edge. Sums are cut by the vocabulary alone, so a row always
+// picks the same.
 #include "metal/kernels/sample.h"
 
-constant constexpr uint kListed = 2048;   // candidates in threadgroup memory
-constant constexpr uint kWindow = 1024;   // tokens of a penalty window that are compared one by one
-constant constexpr uint kCounts = 4096;   // tokens counted at a time for longer windows
+constant constexpr uint kListed = 2048;  // candidates in threadgroup memory
+constant constexpr uint kWindow = 1024;  // tokens of a penalty window that are compared one by one
+constant constexpr uint kCounts = 4096;  // tokens counted at a time for longer windows
 
 // What is chosen from: the list, or all logits.
 struct Source {
@@ -28,7 +29,8 @@ inline Candidate candidate(Source from, uint i) {
   return Candidate{from.logits[i] / from.temperature, i};
 }
 
-// The candidates that are left: those with a larger key, and of an equal one the tokens up to `last`.
+// The candidates that are left: those with a larger key, and of an equal one the tokens up to
+// `last`.
 struct Cut {
   uint key, last;
 };
@@ -90,13 +92,14 @@ inline Mass mass_from(Team team, Source from, Cut cut, uint key, float largest_z
     const Candidate c = candidate(from, i);
     const uint own = key_of(c.value);
     if (own >= key && is_inside(cut, own, c.token))
-      mass = plus(mass, Mass{exp_of(c.value - largest_z), 0.0f});
+      mass = sum_of(mass, Mass{exp_of(c.value - largest_z), 0.0f});
   }
   return team_mass(team, mass);
 }
 
 // Of what `cut` leaves, the shortest prefix by rank with at least the mass `enough`.
-inline Cut cut_top_p(Team team, Source from, Cut cut, Mass enough, Candidate first, uint vocab_size) {
+inline Cut cut_top_p(Team team, Source from, Cut cut, Mass enough, Candidate first,
+                     uint vocab_size) {
   const uint largest_key = key_of(first.value);
   if (reaches(Mass{1.0f, 0.0f}, enough)) return Cut{largest_key, first.token};
   uint low = cut.key, high = largest_key + 1;  // mass(low) >= enough > mass(high) = above
@@ -128,12 +131,13 @@ inline Cut cut_top_p(Team team, Source from, Cut cut, Mass enough, Candidate fir
 // Step 2. The window ends with the row's own token, whatever the log holds behind it: entries of an
 // earlier answer must not count.
 inline float penalised(float logit, uint count, device const SequenceRecord& record) {
-  const float bent = logit > 0.0f ? logit / record.repetition_penalty : logit * record.repetition_penalty;
+  const float bent =
+      logit > 0.0f ? logit / record.repetition_penalty : logit * record.repetition_penalty;
   const float product = float(count) * record.frequency_penalty;  // rounded: no fma here
   return bent - (product + record.presence_penalty);
 }
-inline void penalise(Team team, device float* logits, uint vocab_size, device const uint* log, uint position,
-                     device const SequenceRecord& record, threadgroup uint* memory) {
+inline void penalise(Team team, device float* logits, uint vocab_size, device const uint* log,
+                     uint position, device const SequenceRecord& record, threadgroup uint* memory) {
   const uint end = position + 1;
   const uint n = min(end, record.penalty_window);
   device const uint* window = log + (end - n);
@@ -184,7 +188,8 @@ inline Candidate best_logit(Team team, device const float* logits, uint vocab_si
 }
 
 inline float noisy(Candidate c, device const SequenceRecord& record, uint draw) {
-  return c.value + gumbel(philox(uint4(c.token, draw, record.choice, 0), record.seed_low, record.seed_high));
+  return c.value +
+         gumbel(philox(uint4(c.token, draw, record.choice, 0), record.seed_low, record.seed_high));
 }
 
 // Steps 4 and 5 for a temperature above 0. `largest` is the largest logit; it is not -inf.
@@ -202,7 +207,8 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   const Candidate top = Candidate{largest_z, team_min(team, first)};
   if (largest_z == infinity()) return top.token;  // no finite noise matters then
   const uint largest_key = key_of(largest_z);
-  const bool has_top_k = record.top_k > 0 && record.top_k < vocab_size, has_top_p = record.top_p < 1.0f;
+  const bool has_top_k = record.top_k > 0 && record.top_k < vocab_size,
+             has_top_p = record.top_p < 1.0f;
 
   // Whoever is below the bound is not picked.
   uint bound = 0;
@@ -228,13 +234,18 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
     // Whoever is further behind the best than any noise can be has lost already.
     bound = min(largest_key, key_of(noisy(top, record, draw) - kLargestNoise));
     if (record.min_p > 0.0f && record.min_p <= 1.0f)
-      bound = max(bound, min(largest_key, key_of(largest_z + log_of(max(record.min_p, 1e-37f)) - 0.01f)));
+      bound = max(bound,
+                  min(largest_key, key_of(largest_z + log_of(max(record.min_p, 1e-37f)) - 0.01f)));
   }
 
-  // The list, in an order that depends on nothing but the logits: an atomic counter would shuffle it,
-  // and sums of masses with it.
-  Source from = Source{logits, temperature, false, vocab_size,
-                       reinterpret_cast<threadgroup const float*>(memory), memory + kListed};
+  // The list, in an order that depends on nothing but the logits: an atomic counter would shuffle
+  // it, and sums of masses with it.
+  Source from = Source{logits,
+                       temperature,
+                       false,
+                       vocab_size,
+                       reinterpret_cast<threadgroup const float*>(memory),
+                       memory + kListed};
   uint own = 0;
   for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
     own += key_of(logits[i] / temperature) >= bound ? 1 : 0;
@@ -277,9 +288,10 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   return team_best(team, best).token;
 }
 
-inline uint choose(Team team, device float* logits, device const uint* log, constant SampleParams& params,
-                   device const Row& row, uint row_index, device const SequenceRecord& record,
-                   device atomic_uint* status, threadgroup uint* memory) {
+inline uint choose(Team team, device float* logits, device const uint* log,
+                   constant SampleParams& params, device const Row& row, uint row_index,
+                   device const SequenceRecord& record, device atomic_uint* status,
+                   threadgroup uint* memory) {
   const uint vocab_size = params.vocab_size;
   uint not_numbers = 0;
   for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
@@ -310,25 +322,23 @@ inline uint choose(Team team, device float* logits, device const uint* log, cons
 }
 
 // `memory`: 4096 words; `partial`: two per SIMD-group. Grid: rows.
-[[kernel]] void sample(device float* logits [[buffer(0)]], device uint* tokens [[buffer(1)]],
-                       device uint* picked [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
-                       constant SampleParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
-                       device const SequenceRecord* sequences [[buffer(28)]],
-                       device atomic_uint* status [[buffer(29)]],
-                       threadgroup uint* memory [[threadgroup(0)]],
-                       threadgroup float* partial [[threadgroup(1)]],
-                       uint3 group [[threadgroup_position_in_grid]],
-                       uint thread_index [[thread_index_in_threadgroup]],
-                       uint simdgroup [[simdgroup_index_in_threadgroup]],
-                       uint n_simdgroups [[simdgroups_per_threadgroup]],
-                       uint lane [[thread_index_in_simdgroup]]) {
+[[kernel]] void sample(
+    device float* logits [[buffer(0)]], device uint* tokens [[buffer(1)]],
+    device uint* picked [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    constant SampleParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    device const SequenceRecord* sequences [[buffer(28)]],
+    device atomic_uint* status [[buffer(29)]], threadgroup uint* memory [[threadgroup(0)]],
+    threadgroup float* partial [[threadgroup(1)]], uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint row_index = pass.first_row + group.x;
   device const Row& row = rows[row_index];
   if ((row.flags & kRowActive) == 0 || row.head_row == kNone) return;
   const Team team = Team{thread_index, simdgroup, lane, n_simdgroups, 32 * n_simdgroups, partial};
   device uint* log = tokens + ulong(row.sequence) * params.log_stride;
-  const uint token = choose(team, logits + ulong(row.head_row) * params.vocab_size, log, params, row,
-                            row_index, sequences[row.sequence], status, memory);
+  const uint token = choose(team, logits + ulong(row.head_row) * params.vocab_size, log, params,
+                            row, row_index, sequences[row.sequence], status, memory);
   if (thread_index != 0) return;
   picked[row_index] = token;
   // Behind the log's end nothing is written.

@@ -1,0 +1,257 @@
+// The Metal kernels' table against the library, and the kernels of formats that no file brings yet:
+// MLX's groups of 64. tests/kernels holds all others to the contract.
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "metal/emulator/executor.h"
+#include "metal/kernel.h"
+#include "unit/check.h"
+
+namespace akunu::test {
+namespace {
+
+namespace emulator = metal::emulator;
+using emulator::Level;
+
+// --- The table ----------------------------------------------------------------------------------
+
+constexpr std::array kFormats = {Format::f32,  Format::f16,  Format::bf16, Format::q4_0,
+                                 Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0,
+                                 Format::q2_k, Format::q3_k, Format::q4_k, Format::q5_k,
+                                 Format::q6_k};
+
+uint32_t weights_of(Operation operation) {
+  uint32_t n = 0;
+  for (const OperandInfo& operand : operation_info(operation).operands)
+    n += operand.kind == OperandKind::weight;
+  return n;
+}
+
+void check_kernel(const metal::Kernel& kernel, Operation operation) {
+  const OperationInfo& info = operation_info(operation);
+  check(kernel.operation == operation && !kernel.launches.empty(), info.name);
+  for (const metal::Launch& launch : kernel.launches) {
+    const emulator::Function* function = emulator::find_function(launch.function);
+    check(function != nullptr, "the library has " + launch.function);
+    if (function == nullptr) continue;
+    for (const emulator::Argument& argument : arguments_of(*function)) {
+      if (argument.kind != emulator::Argument::Kind::buffer) continue;
+      const bool is_operand = argument.index < info.operands.size();
+      // Slots of a sister operation, there under the condition that they are bound.
+      const bool is_sisters = launch.function.starts_with("matvec_group") ||
+                              launch.function.starts_with("rope_kv_write");
+      check(is_operand || argument.index >= kSlotPass || is_sisters,
+            launch.function + " takes slots of " + std::string(info.name));
+      if (is_operand && info.operands[argument.index].access == Access::in)
+        check(argument.is_read_only,
+              launch.function + " only reads what is in: " + std::string(argument.name));
+      if (argument.index == kSlotWorkspace)
+        check(kernel.workspace_bytes != nullptr, launch.function + " has a workspace");
+    }
+    for (const metal::FunctionConstant& constant : launch.constants) {
+      bool found = false;
+      for (const emulator::FunctionConstantInfo& known : constants_of(*function))
+        found |= known.index == constant.index && known.is_bool == constant.is_bool;
+      check(found, launch.function + " has the constant " + std::to_string(constant.index));
+    }
+  }
+}
+
+void test_the_table_names_what_is_there() {
+  for (uint32_t i = 0; i < kOperationCount; ++i) {
+    const auto operation = static_cast<Operation>(i);
+    const uint32_t n_weights = weights_of(operation);
+    for (const RowClass row_class : {RowClass::single, RowClass::few, RowClass::many}) {
+      for (const Format cache : {Format::f16, Format::f32}) {
+        for (const Format format : kFormats) {
+          for (const Format last : {format, Format::q6_k}) {
+            KernelRequest request;
+            request.operation = operation;
+            request.row_class = row_class;
+            request.cache = cache;
+            for (uint32_t w = 0; w < n_weights; ++w) request.weights[w] = format;
+            if (n_weights > 0) request.weights[n_weights - 1] = last;
+            const auto kernel = metal::find_kernel(request);
+            // Prompts go without what pays for single rows only.
+            const bool is_fused = operation == Operation::norm_matmul_group ||
+                                  operation == Operation::norm_gated_matmul ||
+                                  operation == Operation::rope_attention;
+            check(kernel.has_value() != (is_fused && row_class == RowClass::many),
+                  operation_info(operation).name);
+            if (kernel) check_kernel(*kernel, operation);
+            request.activation = ActivationKind::q8_32;
+            check(!metal::find_kernel(request), "activations are float32");
+          }
+        }
+      }
+    }
+  }
+}
+
+// --- MLX ----------------------------------------------------------------------------------------
+
+// The numbers of a half that is normal or 0.
+float half_value(uint16_t bits) {
+  const int exponent = (bits >> 10 & 31) - 15;
+  const float fraction = 1.0f + static_cast<float>(bits & 1023) / 1024.0f;
+  const float value = (bits & 0x7fff) == 0 ? 0.0f : std::ldexp(fraction, exponent);
+  return (bits & 0x8000) != 0 ? -value : value;
+}
+
+struct MlxWeight {
+  uint32_t n, k, bits;
+  std::vector<std::byte> data;    // codes, scales, biases
+  std::vector<double> values;     // [n, k]
+  std::vector<double> magnitude;  // |scale * code| + |bias|
+};
+
+MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random) {
+  MlxWeight weight{n, k, bits, {}, {}, {}};
+  const uint64_t code_bytes = uint64_t{n} * k / 8 * bits, n_groups = uint64_t{n} * k / 64;
+  std::vector<uint8_t> codes(code_bytes);
+  std::vector<uint16_t> scales(n_groups), biases(n_groups);
+  for (uint8_t& byte : codes) byte = static_cast<uint8_t>(random());
+  // Exponents of 2^-9 to 2^-2, both signs; some groups are 0.
+  const auto half = [&] {
+    return static_cast<uint16_t>((random() & 0x83ff) | (6 + random() % 8) << 10);
+  };
+  for (uint16_t& scale : scales) scale = random() % 16 == 0 ? uint16_t{0} : half();
+  for (uint16_t& bias : biases) bias = half();
+  for (uint64_t i = 0; i < uint64_t{n} * k; ++i) {
+    const uint32_t code = bits == 8 ? codes[i] : codes[i / 2] >> i % 2 * 4 & 15;
+    const double product = double{half_value(scales[i / 64])} * code;
+    weight.values.push_back(product + double{half_value(biases[i / 64])});
+    weight.magnitude.push_back(std::abs(product) + std::abs(double{half_value(biases[i / 64])}));
+  }
+  weight.data.resize(code_bytes + 4 * n_groups);
+  std::memcpy(weight.data.data(), codes.data(), code_bytes);
+  std::memcpy(weight.data.data() + code_bytes, scales.data(), 2 * n_groups);
+  std::memcpy(weight.data.data() + code_bytes + 2 * n_groups, biases.data(), 2 * n_groups);
+  return weight;
+}
+
+template <class T>
+emulator::BoundBuffer buffer_of(std::vector<T>& data, std::string_view label) {
+  return {reinterpret_cast<std::byte*>(data.data()), data.size() * sizeof(T), 0, label};
+}
+template <class T>
+emulator::BoundBuffer buffer_of_one(T& value, std::string_view label) {
+  return {reinterpret_cast<std::byte*>(&value), sizeof(T), 0, label};
+}
+
+emulator::Launch launch_of(const std::string& name) {
+  emulator::Launch launch;
+  launch.function = emulator::find_function(name);
+  check(launch.function != nullptr, name);
+  launch.label = name;
+  return launch;
+}
+
+// With every slot of the matmul bound, and nothing accumulated.
+void run(emulator::Launch launch, Level level) {
+  std::vector<emulator::ConstantValue> constants;
+  for (const emulator::FunctionConstantInfo& constant : constants_of(*launch.function))
+    constants.push_back({constant.index, constant.index == metal::kConstantBoundSlots ? 7u : 0u});
+  launch.constants = constants;
+  const std::string message = message_of<emulator::EmulatorError>([&] {
+    emulator::Executor executor(level);
+    executor.run(launch);
+  });
+  check(message.empty(), message);
+}
+
+// `launch` has its grid; the rest is bound here.
+void check_matmul(emulator::Launch launch, MlxWeight& weight, uint32_t n_rows, Level level,
+                  std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  std::vector<float> input(uint64_t{n_rows} * weight.k), out(uint64_t{n_rows} * weight.n, NAN);
+  for (float& x : input) x = normal(random);
+  alignas(16) PassRange pass{0, n_rows, 0, 0};
+  alignas(16) MatmulParams params{weight.n, weight.k, {}};
+  launch.buffers[0] = buffer_of(input, "input");
+  launch.buffers[1] = buffer_of(weight.data, "weight");
+  launch.buffers[2] = buffer_of(out, "out");
+  launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
+  launch.buffers[kSlotParams] = buffer_of_one(params, "params");
+  run(launch, level);
+  const double roundings = weight.k / 8.0 + 8;
+  bool is_within = true;
+  for (uint32_t r = 0; r < n_rows; ++r)
+    for (uint32_t j = 0; j < weight.n; ++j) {
+      double exact = 0, magnitude = 0;
+      for (uint32_t i = 0; i < weight.k; ++i) {
+        const double x = input[uint64_t{r} * weight.k + i];
+        exact += weight.values[uint64_t{j} * weight.k + i] * x;
+        magnitude += weight.magnitude[uint64_t{j} * weight.k + i] * std::abs(x);
+      }
+      const double error = std::abs(out[uint64_t{r} * weight.n + j] - exact);
+      is_within &= error <= roundings * 0x1p-24 / (1 - roundings * 0x1p-24) * magnitude;
+    }
+  check(is_within, std::string(launch.label) + " is within the bound of matmul");
+}
+
+// Every weight as float32, rounded once.
+void check_embed(MlxWeight& weight, const std::string& name, Level level) {
+  emulator::Launch launch = launch_of("embed_" + name);
+  launch.threadgroups = {(weight.k + 511) / 512, weight.n, 1};
+  launch.threads = {32, 1, 1};
+  std::vector<uint32_t> tokens(weight.n);
+  std::vector<Row> rows(weight.n);
+  for (uint32_t r = 0; r < weight.n; ++r) {
+    tokens[r] = weight.n - 1 - r;
+    rows[r].position = r;
+  }
+  std::vector<float> out(weight.values.size(), NAN);
+  alignas(16) PassRange pass{0, weight.n, 0, 0};
+  alignas(16) EmbedParams params{weight.k, weight.n, weight.n, 1.0f};
+  Status status{};
+  launch.buffers[0] = buffer_of(tokens, "tokens");
+  launch.buffers[1] = buffer_of(weight.data, "table");
+  launch.buffers[2] = buffer_of(out, "out");
+  launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
+  launch.buffers[kSlotParams] = buffer_of_one(params, "params");
+  launch.buffers[kSlotRows] = buffer_of(rows, "rows");
+  launch.buffers[kSlotStatus] = buffer_of_one(status, "status");
+  run(launch, level);
+  bool is_same = status.code == kStatusOk;
+  for (uint32_t r = 0; r < weight.n; ++r)
+    for (uint32_t i = 0; i < weight.k; ++i)
+      is_same &= out[uint64_t{r} * weight.k + i] ==
+                 static_cast<float>(weight.values[uint64_t{tokens[r]} * weight.k + i]);
+  check(is_same, name + " gives the weights");
+}
+
+void test_mlx_formats() {
+  std::mt19937 random(5);
+  for (const uint32_t bits : {4u, 8u}) {
+    const std::string name = "mlx" + std::to_string(bits);
+    for (const Level level : {Level::plain, Level::checked})
+      for (const uint32_t k : {64u, 448u, 1088u}) {
+        MlxWeight weight = random_mlx(11, k, bits, random);
+        emulator::Launch one = launch_of("matvec_" + name + "_r1");
+        one.threadgroups = {2, 1, 1};
+        one.threads = {64, 1, 1};
+        check_matmul(one, weight, 1, level, random);
+        emulator::Launch several = launch_of("matvec_" + name + "_r4");
+        several.threadgroups = {3, 1, 1};
+        several.threads = {128, 1, 1};  // two quads of rows, two blocks of outputs
+        check_matmul(several, weight, 6, level, random);
+        emulator::Launch tiles = launch_of("gemm_" + name);
+        tiles.threadgroups = {1, 2, 1};
+        tiles.threads = {128, 1, 1};
+        tiles.threadgroup_bytes[0] = 128 * 36 * 4;
+        check_matmul(tiles, weight, 70, level, random);
+        check_embed(weight, name, level);
+      }
+  }
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main() {
+  akunu::test::test_the_table_names_what_is_there();
+  akunu::test::test_mlx_formats();
+  return akunu::test::summary();
+}
