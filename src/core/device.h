@@ -130,8 +130,10 @@ using Ticket = uint64_t;
 
 struct Outcome {
   bool finished = false;  // false: the time-out came first
+  // Where a status is recorded, the CPU stops after that step; a GPU runs all of them, and then tells
+  // the first command in order that recorded one in any.
   uint32_t steps_done = 0;
-  Status status = {};      // of the first step that recorded one
+  Status status = {};
   std::string_view label;  // of the command that recorded it; empty when all is well
 };
 
