@@ -131,6 +131,13 @@ ensure_peer() {
   AKUNU_PEER_PYTHON=$CI_WORK/peer/bin/python
 }
 
+# The Metal backend's host side against the real metal-cpp; its kernels are among the tests.
+metal() {
+  ensure_venv
+  "$venv/bin/python" "$clone/backend/metal/emulator/check_host.py"
+  count metal-host
+}
+
 # What takes more than a minute.
 slow() {
   ensure_venv
@@ -143,8 +150,11 @@ sanitizers() {
   local build sanitizer code=0
   for sanitizer in address,undefined thread; do
     build="$CI_WORK/build-${sanitizer%%,*}"
-    cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-      -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF -DAKUNU_SANITIZE="$sanitizer" >/dev/null
+    # The emulator of Metal defines what ThreadSanitizer's runtime defines.
+    local emulator=ON
+    [ "$sanitizer" = thread ] && emulator=OFF
+    cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
+      -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_SANITIZE="$sanitizer" >/dev/null
     cmake --build "$build"
     # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
     local run=()
