@@ -81,6 +81,9 @@ void write_command(Target& target, const CompiledProgram& program, uint32_t inde
     if (!std::exchange(is_first, false) && launch.waits) target.barrier();
     target.launch(compiled.pipeline, grid);
   }
+  if (is_first)
+    throw DeviceError("no launch of " + program.labels[index] + " serves " +
+                      std::to_string(scope.n_rows) + " rows");
 }
 
 template <class Target>

@@ -27,6 +27,7 @@ struct Scope {
 };
 
 struct Grid {
+  // A 0 among them: nothing to launch, since another variant among the launches serves.
   std::array<uint32_t, 3> threadgroups = {1, 1, 1};
   std::array<uint32_t, 3> threads = {32, 1, 1};  // per threadgroup
   // Bytes of [[threadgroup(n)]], each a multiple of 16; their sum is 32 KB at most.

@@ -56,7 +56,8 @@ std::function<uint64_t(const std::byte*, uint32_t)> split_workspace(uint32_t spl
   return [splits](const std::byte* bytes, uint32_t max_rows) {
     const auto& params = *reinterpret_cast<const Params*>(bytes);
     check_head_dim(params.head_dim);
-    return uint64_t{4} * max_rows * params.n_heads * splits * (params.head_dim + 2);
+    return uint64_t{4} * std::min(max_rows, kMaxFewRows) * params.n_heads * splits *
+           (params.head_dim + 2);
   };
 }
 

@@ -247,11 +247,104 @@ void test_mlx_formats() {
   }
 }
 
+// --- Bytes --------------------------------------------------------------------------------------
+
+// Runs the launches that a kernel of the table has for one row, as the device would.
+void run_for_one_row(emulator::Executor& executor, const metal::Kernel& kernel,
+                     const emulator::Launch& bound, uint32_t bound_slots) {
+  const metal::Scope scope{bound.buffers[kSlotParams].contents, 1, 1};
+  std::vector<std::byte> workspace(kernel.workspace_bytes ? kernel.workspace_bytes(scope.params, 1)
+                                                          : 0);
+  for (const metal::Launch& launch : kernel.launches) {
+    if (launch.min_rows > 1) continue;
+    emulator::Launch now = bound;
+    now.function = emulator::find_function(launch.function);
+    now.label = launch.function;
+    std::vector<emulator::ConstantValue> constants;
+    for (const metal::FunctionConstant& constant : launch.constants)
+      constants.push_back({constant.index, constant.value});
+    for (const emulator::FunctionConstantInfo& constant : constants_of(*now.function))
+      if (constant.index == metal::kConstantBoundSlots)
+        constants.push_back({constant.index, bound_slots});
+    now.constants = constants;
+    const metal::Grid grid = launch.grid(scope);
+    if (grid.threadgroups[0] == 0) continue;  // as a device does: another variant serves
+    now.threadgroups = grid.threadgroups;
+    now.threads = grid.threads;
+    std::copy(grid.threadgroup_bytes.begin(), grid.threadgroup_bytes.end(),
+              now.threadgroup_bytes.begin());
+    if (!workspace.empty()) now.buffers[kSlotWorkspace] = buffer_of(workspace, "workspace");
+    executor.run(now);
+    executor.end_stage();
+  }
+}
+
+// No more than 3 % more than there are, each once.
+void check_bytes(uint64_t read, uint64_t there, const std::string& what) {
+  check(read >= there && read <= there * 103 / 100,
+        what + ": " + std::to_string(read) + " bytes read of " + std::to_string(there));
+}
+
+void test_one_row_reads_every_weight_once() {
+  constexpr uint32_t n = 96, k = 1024;
+  std::vector<float> input(k, 1.0f), out(n);
+  alignas(16) PassRange pass{0, 1, 0, 1};
+  alignas(16) MatmulParams params{n, k, {}};
+  for (const Format format : kFormats) {
+    std::vector<std::byte> weight(n * row_bytes(format, k));
+    emulator::Launch bound;
+    bound.buffers[0] = buffer_of(input, "input");
+    bound.buffers[1] = buffer_of(weight, "weight");
+    bound.buffers[2] = buffer_of(out, "out");
+    bound.buffers[kSlotPass] = buffer_of_one(pass, "pass");
+    bound.buffers[kSlotParams] = buffer_of_one(params, "params");
+    KernelRequest request;
+    request.operation = Operation::matmul;
+    request.weights[0] = format;
+    emulator::Executor executor(Level::checked);
+    run_for_one_row(executor, *metal::find_kernel(request), bound, 7);
+    check_bytes(executor.bytes_read(1), weight.size(), std::string(format_info(format).name));
+  }
+}
+
+void test_one_row_reads_keys_and_values_once() {
+  constexpr uint32_t n_heads = 8, n_kv_heads = 2, head_dim = 64, kv_length = 700, n_pages = 3;
+  std::vector<float> query(n_heads * head_dim, 0.5f), out(n_heads * head_dim);
+  std::vector<std::byte> keys(n_pages * n_kv_heads * kPagePositions * head_dim * 2), values = keys;
+  std::vector<uint32_t> pages{2, 0, 1};
+  std::vector<Row> rows(1);
+  rows[0].position = kv_length - 1;
+  rows[0].kv_length = kv_length;
+  rows[0].flags = kRowActive;
+  std::vector<Span> spans{{0, 0, 1, 0}};
+  alignas(16) PassRange pass{0, 1, 0, 1};
+  alignas(16) AttentionParams params{n_heads, n_kv_heads, head_dim, 0, 0.125f, 0, n_pages, 0};
+  emulator::Launch bound;
+  bound.buffers[0] = buffer_of(query, "query");
+  bound.buffers[1] = buffer_of(keys, "keys");
+  bound.buffers[2] = buffer_of(values, "values");
+  bound.buffers[3] = buffer_of(out, "out");
+  bound.buffers[kSlotPass] = buffer_of_one(pass, "pass");
+  bound.buffers[kSlotParams] = buffer_of_one(params, "params");
+  bound.buffers[kSlotRows] = buffer_of(rows, "rows");
+  bound.buffers[kSlotPages] = buffer_of(pages, "pages");
+  bound.buffers[kSlotSpans] = buffer_of(spans, "spans");
+  KernelRequest request;
+  request.operation = Operation::attention;
+  emulator::Executor executor(Level::checked);
+  run_for_one_row(executor, *metal::find_kernel(request), bound, 15);
+  constexpr uint64_t there = uint64_t{kv_length} * n_kv_heads * head_dim * 2;
+  check_bytes(executor.bytes_read(1), there, "keys");
+  check_bytes(executor.bytes_read(2), there, "values");
+}
+
 }  // namespace
 }  // namespace akunu::test
 
 int main() {
   akunu::test::test_the_table_names_what_is_there();
   akunu::test::test_mlx_formats();
+  akunu::test::test_one_row_reads_every_weight_once();
+  akunu::test::test_one_row_reads_keys_and_values_once();
   return akunu::test::summary();
 }

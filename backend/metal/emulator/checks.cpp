@@ -143,13 +143,17 @@ void Checks::access(uintptr_t address, size_t size, bool is_write, bool is_atomi
     }
     const uintptr_t page_end = (address / kPageBytes + 1) * kPageBytes;
     const uintptr_t until = std::min({end, segment->end, page_end});
+    const bool is_load = !is_write && !segment->is_threadgroup;
     ByteHistory* bytes = history(address);
     while (address < until) {
       // Bytes that were treated alike are looked at once.
       const ByteHistory before = *bytes;
+      const uintptr_t first = address;
       if (!check_byte(*segment, address, *bytes, now, is_write)) running->stop();
       const ByteHistory after = *bytes;
       while (++address < until && *++bytes == before) *bytes = after;
+      if (is_load && before.read.moment < threadgroup_start_)
+        bytes_read_[code_->arguments[segment->argument].index] += address - first;
     }
   }
 }

@@ -54,6 +54,9 @@ class Checks {
   // An access of the lane that runs. Stops it where the access is wrong.
   void access(uintptr_t address, size_t size, bool is_write, bool is_atomic);
 
+  // By buffer index: what all launches loaded from it, a byte counted once per threadgroup.
+  const std::array<uint64_t, kBufferSlots>& bytes_read() const { return bytes_read_; }
+
  private:
   // Bytes that one or more arguments cover.
   struct Segment {
@@ -103,6 +106,8 @@ class Checks {
   std::vector<Segment> segments_;  // sorted, not overlapping
   // Where addresses of one kilobyte were found last; by their number, modulo.
   std::array<const Segment*, 16> found_segments_ = {};
+
+  std::array<uint64_t, kBufferSlots> bytes_read_ = {};
 
   uint64_t moment_ = 0;
   uint64_t threadgroup_start_ = 0;

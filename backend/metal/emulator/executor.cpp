@@ -111,6 +111,10 @@ void Executor::run(const Launch& launch) {
   }
 }
 
+uint64_t Executor::bytes_read(uint32_t slot) const {
+  return state_->checks == nullptr ? 0 : state_->checks->bytes_read()[slot];
+}
+
 void Executor::end_stage() {
   if (state_->checks != nullptr) state_->checks->end_stage();
 }

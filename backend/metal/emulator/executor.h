@@ -90,6 +90,10 @@ class Executor {
   // A memory barrier: what was launched before is ordered before what comes.
   void end_stage();
 
+  // Bytes that the launches so far loaded from the buffer at `slot`, each counted once per
+  // threadgroup: what a GPU reads whose only cache is a core's own. At level `checked`; else 0.
+  uint64_t bytes_read(uint32_t slot) const;
+
  private:
   struct State;
   std::unique_ptr<State> state_;
