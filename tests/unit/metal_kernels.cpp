@@ -307,6 +307,32 @@ void test_one_row_reads_every_weight_once() {
   }
 }
 
+// A dense layer of one row, its weights in one format.
+void test_a_layer_is_six_launches() {
+  alignas(16) std::array<std::byte, 64> params{};
+  RopeAttentionParams attention{};
+  attention.n_heads = 8;
+  attention.n_kv_heads = 2;
+  attention.head_dim = 64;
+  std::memcpy(params.data(), &attention, sizeof(attention));
+  uint32_t n_launches = 0;
+  for (const Operation operation :
+       {Operation::norm_matmul_group, Operation::rope_attention, Operation::matmul_add,
+        Operation::norm_gated_matmul, Operation::matmul_add}) {
+    KernelRequest request;
+    request.operation = operation;
+    for (uint32_t w = 0; w < weights_of(operation); ++w) request.weights[w] = Format::q4_k;
+    const metal::Kernel kernel = metal::find_kernel(request).value();
+    for (const metal::Launch& launch : kernel.launches) {
+      if (launch.min_rows > 1) continue;
+      // Of launches of one function that differ in their heads, one has a grid.
+      const bool is_attention = operation == Operation::rope_attention;
+      n_launches += !is_attention || launch.grid({params.data(), 1, 1}).threadgroups[0] > 0;
+    }
+  }
+  check(n_launches == 6, std::to_string(n_launches) + " launches of a layer");
+}
+
 void test_one_row_reads_keys_and_values_once() {
   constexpr uint32_t n_heads = 8, n_kv_heads = 2, head_dim = 64, kv_length = 700, n_pages = 3;
   std::vector<float> query(n_heads * head_dim, 0.5f), out(n_heads * head_dim);
@@ -344,6 +370,7 @@ void test_one_row_reads_keys_and_values_once() {
 int main() {
   akunu::test::test_the_table_names_what_is_there();
   akunu::test::test_mlx_formats();
+  akunu::test::test_a_layer_is_six_launches();
   akunu::test::test_one_row_reads_every_weight_once();
   akunu::test::test_one_row_reads_keys_and_values_once();
   return akunu::test::summary();
