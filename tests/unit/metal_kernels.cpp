@@ -249,14 +249,14 @@ void test_mlx_formats() {
 
 // --- Bytes --------------------------------------------------------------------------------------
 
-// Runs the launches that a kernel of the table has for one row, as the device would.
-void run_for_one_row(emulator::Executor& executor, const metal::Kernel& kernel,
-                     const emulator::Launch& bound, uint32_t bound_slots) {
-  const metal::Scope scope{bound.buffers[kSlotParams].contents, 1, 1};
+// Runs the launches that a kernel of the table has for so many rows, as the device would.
+void run_launches(emulator::Executor& executor, const metal::Kernel& kernel,
+                  const emulator::Launch& bound, uint32_t bound_slots, uint32_t n_rows) {
+  const metal::Scope scope{bound.buffers[kSlotParams].contents, n_rows, 1};
   std::vector<std::byte> workspace(kernel.workspace_bytes ? kernel.workspace_bytes(scope.params, 1)
                                                           : 0);
   for (const metal::Launch& launch : kernel.launches) {
-    if (launch.min_rows > 1) continue;
+    if (launch.min_rows > n_rows || launch.max_rows < n_rows) continue;
     emulator::Launch now = bound;
     now.function = emulator::find_function(launch.function);
     now.label = launch.function;
@@ -285,26 +285,30 @@ void check_bytes(uint64_t read, uint64_t there, const std::string& what) {
         what + ": " + std::to_string(read) + " bytes read of " + std::to_string(there));
 }
 
-void test_one_row_reads_every_weight_once() {
+void test_weights_are_read_once_for_up_to_16_rows() {
   constexpr uint32_t n = 96, k = 1024;
-  std::vector<float> input(k, 1.0f), out(n);
-  alignas(16) PassRange pass{0, 1, 0, 1};
   alignas(16) MatmulParams params{n, k, {}};
-  for (const Format format : kFormats) {
-    std::vector<std::byte> weight(n * row_bytes(format, k));
-    emulator::Launch bound;
-    bound.buffers[0] = buffer_of(input, "input");
-    bound.buffers[1] = buffer_of(weight, "weight");
-    bound.buffers[2] = buffer_of(out, "out");
-    bound.buffers[kSlotPass] = buffer_of_one(pass, "pass");
-    bound.buffers[kSlotParams] = buffer_of_one(params, "params");
-    KernelRequest request;
-    request.operation = Operation::matmul;
-    request.weights[0] = format;
-    emulator::Executor executor(Level::checked);
-    run_for_one_row(executor, *metal::find_kernel(request), bound, 7);
-    check_bytes(executor.bytes_read(1), weight.size(), std::string(format_info(format).name));
-  }
+  for (const uint32_t n_rows : {1u, 4u, 16u})
+    for (const Format format : kFormats) {
+      std::vector<float> input(n_rows * k, 1.0f), out(n_rows * n);
+      alignas(16) PassRange pass{0, n_rows, 0, 1};
+      std::vector<std::byte> weight(n * row_bytes(format, k));
+      emulator::Launch bound;
+      bound.buffers[0] = buffer_of(input, "input");
+      bound.buffers[1] = buffer_of(weight, "weight");
+      bound.buffers[2] = buffer_of(out, "out");
+      bound.buffers[kSlotPass] = buffer_of_one(pass, "pass");
+      bound.buffers[kSlotParams] = buffer_of_one(params, "params");
+      KernelRequest request;
+      request.operation = Operation::matmul;
+      request.row_class = n_rows == 1 ? RowClass::single : RowClass::few;
+      request.weights[0] = format;
+      const metal::Kernel kernel = metal::find_kernel(request).value();
+      emulator::Executor executor(Level::checked);
+      run_launches(executor, kernel, bound, 7, n_rows);
+      check_bytes(executor.bytes_read(1), weight.size(),
+                  std::string(format_info(format).name) + ", " + std::to_string(n_rows) + " rows");
+    }
 }
 
 // A dense layer of one row, its weights in one format.
@@ -358,7 +362,7 @@ void test_one_row_reads_keys_and_values_once() {
   KernelRequest request;
   request.operation = Operation::attention;
   emulator::Executor executor(Level::checked);
-  run_for_one_row(executor, *metal::find_kernel(request), bound, 15);
+  run_launches(executor, metal::find_kernel(request).value(), bound, 15, 1);
   constexpr uint64_t there = uint64_t{kv_length} * n_kv_heads * head_dim * 2;
   check_bytes(executor.bytes_read(1), there, "keys");
   check_bytes(executor.bytes_read(2), there, "values");
@@ -371,7 +375,7 @@ int main() {
   akunu::test::test_the_table_names_what_is_there();
   akunu::test::test_mlx_formats();
   akunu::test::test_a_layer_is_six_launches();
-  akunu::test::test_one_row_reads_every_weight_once();
+  akunu::test::test_weights_are_read_once_for_up_to_16_rows();
   akunu::test::test_one_row_reads_keys_and_values_once();
   return akunu::test::summary();
 }
