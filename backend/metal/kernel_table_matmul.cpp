@@ -1,6 +1,7 @@
 // matmul and what is fused with it: kernels/matvec.h for the classes `single` and `few`,
 // kernels/gemm.h for `many`.
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "metal/kernel_table.h"
@@ -9,9 +10,9 @@ namespace akunu::metal {
 namespace {
 
 // kernels/matvec.h
-constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4;  // function constants
-constexpr uint32_t kRowsTogether = 4;                         // of the kernels for several rows
-constexpr uint32_t kMaxTogether = 16;                         // rows of a threadgroup
+constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4, kSecond = 5;  // function constants
+constexpr uint32_t kRowsTogether = 4;        // of the kernels for several rows
+constexpr uint32_t kMaxTogether = 16;        // rows of a threadgroup
 constexpr uint32_t kSimdgroupsOfOneRow = 2;  // small threadgroups fill small weights' tails
 
 // kernels/gemm.h
@@ -59,9 +60,12 @@ static_assert(offsetof(MatmulGroupParams, n) == offsetof(NormMatmulGroupParams, 
               offsetof(MatmulGroupParams, k) == offsetof(NormMatmulGroupParams, k) &&
               offsetof(NormMatmulGroupParams, epsilon) == 16);
 
-void add_matvec(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
-                Outputs outputs, const std::vector<FunctionConstant>& constants, bool waits) {
-  const std::string name = family + "_" + std::string(format_info(format).name);
+std::string name_of(const std::string& family, Format format) {
+  return family + "_" + std::string(format_info(format).name);
+}
+
+void add_matvec(Kernel& kernel, const std::string& name, const Blocks& blocks, Outputs outputs,
+                const std::vector<FunctionConstant>& constants, bool waits) {
   kernel.launches.push_back({
       .function = name + "_r1",
       .constants = constants,
@@ -92,10 +96,10 @@ void add_matvec(Kernel& kernel, const std::string& family, Format format, const 
   });
 }
 
-void add_gemm(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
+void add_gemm(Kernel& kernel, const std::string& name, const Blocks& blocks,
               const std::vector<FunctionConstant>& constants, bool waits) {
   kernel.launches.push_back({
-      .function = family + "_" + std::string(format_info(format).name),
+      .function = name,
       .constants = constants,
       .grid =
           [=](const Scope& scope) {
@@ -111,6 +115,56 @@ void add_gemm(Kernel& kernel, const std::string& family, Format format, const Bl
   });
 }
 
+// kernels/matvec_pairs.metal
+using FormatPair = std::array<Format, 2>;
+constexpr std::array<FormatPair, 7> kPairs{{{Format::q2_k, Format::q3_k},
+                                            {Format::q2_k, Format::q4_k},
+                                            {Format::q3_k, Format::q4_k},
+                                            {Format::q3_k, Format::q5_k},
+                                            {Format::q4_k, Format::q5_k},
+                                            {Format::q4_k, Format::q6_k},
+                                            {Format::q5_k, Format::q6_k}}};
+
+// The pair that all members of a group are in, if one launch can take them.
+const FormatPair* pair_of(const KernelRequest& request) {
+  uint32_t all = 0;
+  for (uint32_t m = 0; m < kMaxGroup; ++m)
+    if (request.weights[m]) all |= 1u << m;
+  for (const FormatPair& pair : kPairs) {
+    const uint32_t first = members_of(request, pair[0]), second = members_of(request, pair[1]);
+    if (first != 0 && second != 0 && (first | second) == all) return &pair;
+  }
+  return nullptr;
+}
+
+// Up to three weights of one input: one launch where they are in one format or in a pair that there
+// is, else one per format; the members of a group write different outputs.
+Kernel group_kernel(const KernelRequest& request, bool many) {
+  Kernel kernel;
+  if (const FormatPair* pair = many ? nullptr : pair_of(request)) {
+    const uint32_t second = members_of(request, (*pair)[1]);
+    const uint32_t members = members_of(request, (*pair)[0]) | second;
+    add_matvec(kernel, name_of(name_of("matvec_group", (*pair)[0]), (*pair)[1]),
+               blocks_of_group(members), kOutputs,
+               {{kMembers, members, false}, {kSecond, second, false}}, true);
+    return kernel;
+  }
+  for (uint32_t m = 0; m < kMaxGroup; ++m) {
+    if (!request.weights[m]) continue;
+    const Format format = *request.weights[m];
+    const uint32_t members = members_of(request, format);
+    if (members & ((1u << m) - 1)) continue;  // with an earlier one
+    const bool waits = kernel.launches.empty();
+    if (many)
+      add_gemm(kernel, name_of("gemm_group", format), blocks_of_group(members),
+               {{kMembers, members, false}}, waits);
+    else
+      add_matvec(kernel, name_of("matvec_group", format), blocks_of_group(members), kOutputs,
+                 {{kMembers, members, false}, {kSecond, 0, false}}, waits);
+  }
+  return kernel;
+}
+
 }  // namespace
 
 std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
@@ -123,42 +177,27 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
       const uint32_t accumulate = request.operation == Operation::matmul_add;
       const std::vector<FunctionConstant> constants = {{kAccumulate, accumulate, true}};
       if (many)
-        add_gemm(kernel, "gemm", *request.weights[0], blocks_of_matmul(), constants, true);
+        add_gemm(kernel, name_of("gemm", *request.weights[0]), blocks_of_matmul(), constants, true);
       else
-        add_matvec(kernel, "matvec", *request.weights[0], blocks_of_matmul(), kOutputs, constants,
-                   true);
+        add_matvec(kernel, name_of("matvec", *request.weights[0]), blocks_of_matmul(), kOutputs,
+                   constants, true);
       return kernel;
     }
     // Prompts norm once for all tiles, and gate on results that lie in the last cache.
     case Operation::norm_matmul_group:
       if (many) return std::nullopt;
       [[fallthrough]];
-    case Operation::matmul_group: {
-      // A launch per distinct format; the members of a group write different outputs.
-      for (uint32_t m = 0; m < kMaxGroup; ++m) {
-        if (!request.weights[m]) continue;
-        const Format format = *request.weights[m];
-        const uint32_t members = members_of(request, format);
-        if (members & ((1u << m) - 1)) continue;
-        const bool waits = kernel.launches.empty();
-        const std::vector<FunctionConstant> constants = {{kMembers, members, false}};
-        if (many)
-          add_gemm(kernel, "gemm_group", format, blocks_of_group(members), constants, waits);
-        else
-          add_matvec(kernel, "matvec_group", format, blocks_of_group(members), kOutputs, constants,
-                     waits);
-      }
-      if (kernel.launches.empty()) return std::nullopt;
-      return kernel;
-    }
+    case Operation::matmul_group:
+      if (!request.weights[0]) return std::nullopt;
+      return group_kernel(request, many);
     case Operation::norm_gated_matmul:
       if (many || !request.weights[0] || !request.weights[1]) return std::nullopt;
       if (request.weights[0] == request.weights[1]) {
-        add_matvec(kernel, "matvec_gated", *request.weights[0], blocks_of_gated(), kGatedOutputs,
-                   {{kPart, 0, false}}, true);
+        add_matvec(kernel, name_of("matvec_gated", *request.weights[0]), blocks_of_gated(),
+                   kGatedOutputs, {{kPart, 0, false}}, true);
       } else {
         for (const uint32_t part : {1u, 2u})
-          add_matvec(kernel, "matvec_gated", *request.weights[part - 1], blocks_of_gated(),
+          add_matvec(kernel, name_of("matvec_gated", *request.weights[part - 1]), blocks_of_gated(),
                      kOutputs, {{kPart, part, false}}, true);
       }
       return kernel;

@@ -311,8 +311,8 @@ void test_weights_are_read_once_for_up_to_16_rows() {
     }
 }
 
-// A dense layer of one row, its weights in one format.
-void test_a_layer_is_six_launches() {
+// A dense layer of one row, its weights in one format, or with v in another as Q4_K_M has it.
+void test_a_layer_is_six_launches(Format of_v) {
   alignas(16) std::array<std::byte, 64> params{};
   RopeAttentionParams attention{};
   attention.n_heads = 8;
@@ -325,7 +325,8 @@ void test_a_layer_is_six_launches() {
         Operation::norm_gated_matmul, Operation::matmul_add}) {
     KernelRequest request;
     request.operation = operation;
-    for (uint32_t w = 0; w < weights_of(operation); ++w) request.weights[w] = Format::q4_k;
+    for (uint32_t w = 0; w < weights_of(operation); ++w)
+      request.weights[w] = w == 2 ? of_v : Format::q4_k;
     const metal::Kernel kernel = metal::find_kernel(request).value();
     for (const metal::Launch& launch : kernel.launches) {
       if (launch.min_rows > 1) continue;
@@ -374,7 +375,8 @@ void test_one_row_reads_keys_and_values_once() {
 int main() {
   akunu::test::test_the_table_names_what_is_there();
   akunu::test::test_mlx_formats();
-  akunu::test::test_a_layer_is_six_launches();
+  akunu::test::test_a_layer_is_six_launches(akunu::Format::q4_k);
+  akunu::test::test_a_layer_is_six_launches(akunu::Format::q6_k);
   akunu::test::test_weights_are_read_once_for_up_to_16_rows();
   akunu::test::test_one_row_reads_keys_and_values_once();
   return akunu::test::summary();

@@ -145,6 +145,7 @@ inline void weight_rows(device const uchar* weight, uint first, uint n, uint k,
 constant bool kAccumulate [[function_constant(1)]];
 // The members of a group that this launch computes: bit m.
 constant uint kMembers [[function_constant(2)]];
+constant uint kSecond [[function_constant(5)]];
 // Of norm_gated_matmul: 0 both weights; where their formats differ, 1 the gate, left in `out`, and
 // then 2 the rest.
 constant uint kPart [[function_constant(4)]];
@@ -182,9 +183,48 @@ template <class F, uint kRows>
       }
 }
 
-// matmul_group, and norm_matmul_group where slot 10 is bound: their parameters begin alike, k and
-// n[3]; the second's go on with epsilon. Blocks of the launch's members follow one another.
+// A block of one member of a group: `first` to first + kOutputs of its n outputs.
 template <class F, uint kRows>
+inline void multiply_member(device const float* input, device const uchar* weight,
+                            device const float* norm, device const float* bias, bool has_bias,
+                            device float* out, constant uint* params, Share share, uint first,
+                            uint n, uint lane) {
+  constexpr uint kOutputs = Outputs<kRows>::kCount;
+  const uint k = params[0];
+  Input inputs[kRows];
+  typename F::Row weights[kOutputs];
+  input_rows<kRows>(input, share, k, inputs);
+  weight_rows<F, kOutputs>(weight, first, n, k, weights);
+  float sums[kRows][kOutputs], squares[kRows];
+  const bool normalise = kIsBound10;
+  multiply<F, kRows, kOutputs>(weights, inputs, norm, normalise, k, lane, sums, squares);
+  for (uint m = 0; m < kRows; ++m) {
+    float factor = 1.0f;
+    if (normalise) factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[4]));
+    for (uint o = 0; o < kOutputs; ++o)
+      if (lane == m * kOutputs + o && m < share.n_rows && first + o < n) {
+        float value = sums[m][o];
+        if (normalise) value = value * factor;
+        if (has_bias) value = value + bias[first + o];
+        out[ulong(share.row + m) * n + first + o] = value;
+      }
+  }
+}
+
+// Whether two formats are one: then nothing is instantiated for a second.
+template <class F, class G>
+struct Differ {
+  static constant constexpr bool kDo = true;
+};
+template <class F>
+struct Differ<F, F> {
+  static constant constexpr bool kDo = false;
+};
+
+// matmul_group, and norm_matmul_group where slot 10 is bound: their parameters begin alike, k and
+// n[3]; the second's go on with epsilon. Blocks of the launch's members follow one another. Members
+// of kSecond are in format G, the others in F.
+template <class F, class G, uint kRows>
 [[kernel]] void matvec_group(
     device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
     device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
@@ -200,7 +240,6 @@ template <class F, uint kRows>
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr uint kOutputs = Outputs<kRows>::kCount;
-  const uint k = params[0];
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   if (share.n_rows == 0) return;
   uint block = share.block, member = 0;
@@ -227,26 +266,15 @@ template <class F, uint kRows>
     out = out_2;
     if (kIsBound6) bias = bias_2;
   }
-  Input inputs[kRows];
-  typename F::Row weights[kOutputs];
-  input_rows<kRows>(input, share, k, inputs);
-  weight_rows<F, kOutputs>(weight, first, n, k, weights);
-  float sums[kRows][kOutputs], squares[kRows];
-  const bool normalise = kIsBound10;
   device const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
-  multiply<F, kRows, kOutputs>(weights, inputs, norm_weight, normalise, k, lane, sums, squares);
-  for (uint m = 0; m < kRows; ++m) {
-    float factor = 1.0f;
-    if (normalise) factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[4]));
-    for (uint o = 0; o < kOutputs; ++o)
-      if (lane == m * kOutputs + o && m < share.n_rows && first + o < n) {
-        float value = sums[m][o];
-        if (normalise) value = value * factor;
-        if (is_bound(4 + member)) value = value + bias[first + o];
-        out[ulong(share.row + m) * n + first + o] = value;
-      }
-  }
+  const bool has_bias = is_bound(4 + member);
+  if (Differ<F, G>::kDo && (kSecond >> member & 1u) != 0)
+    multiply_member<G, kRows>(input, weight, norm_weight, bias, has_bias, out, params, share, first,
+                              n, lane);
+  else
+    multiply_member<F, kRows>(input, weight, norm_weight, bias, has_bias, out, params, share, first,
+                              n, lane);
 }
 
 // norm_gated_matmul: rows of both weights in one pass, as many of each as half a block. Parts 1 and
@@ -294,10 +322,18 @@ template <class F, uint kRows>
 #define AKUNU_MATVEC_ROWS(kind, name, F, rows) \
   template                                     \
       [[host_name(#kind "_" #name "_r" #rows)]] [[kernel]] decltype(kind<F, rows>) kind<F, rows>;
+#define AKUNU_MATVEC_GROUP(name, F, G, rows) \
+  template [[host_name(                      \
+      "matvec_group_" #name                  \
+      "_r" #rows)]] [[kernel]] decltype(matvec_group<F, G, rows>) matvec_group<F, G, rows>;
 #define AKUNU_MATVEC(name, F)                 \
   AKUNU_MATVEC_ROWS(matvec, name, F, 1)       \
   AKUNU_MATVEC_ROWS(matvec, name, F, 4)       \
-  AKUNU_MATVEC_ROWS(matvec_group, name, F, 1) \
-  AKUNU_MATVEC_ROWS(matvec_group, name, F, 4) \
+  AKUNU_MATVEC_GROUP(name, F, F, 1)           \
+  AKUNU_MATVEC_GROUP(name, F, F, 4)           \
   AKUNU_MATVEC_ROWS(matvec_gated, name, F, 1) \
   AKUNU_MATVEC_ROWS(matvec_gated, name, F, 4)
+// Two formats that files have side by side in a group.
+#define AKUNU_MATVEC_PAIR(name, F, G) \
+  AKUNU_MATVEC_GROUP(name, F, G, 1)   \
+  AKUNU_MATVEC_GROUP(name, F, G, 4)
