@@ -156,6 +156,12 @@ void test_levels() {
   unsetenv("AKUNU_CPU_ISA");
 }
 
+// What the CPU runs as a sequence: its launches cost next to nothing.
+bool is_left_to_others(Operation operation) {
+  return operation == Operation::norm_matmul_group || operation == Operation::norm_gated_matmul ||
+         operation == Operation::rope_attention;
+}
+
 // The forced level's kernels are the ones that run: no two levels share one.
 void test_every_level_has_kernels_of_its_own() {
   std::set<const void*> kernels;
@@ -173,8 +179,9 @@ void test_every_level_has_kernels_of_its_own() {
         if (operand.kind == OperandKind::weight && !operand.optional)
           request.weights[n_weights++] = Format::f32;
       const Pipeline pipeline = device->find_kernel(request);
-      check(static_cast<bool>(pipeline),
+      check(static_cast<bool>(pipeline) != is_left_to_others(request.operation),
             std::string(info.name) + " has " + std::string(operation.name));
+      if (!pipeline) continue;
       const auto& kernel = *static_cast<const cpu::Kernel*>(pipeline.handle);
       check(kernel == cpu::find_kernel(info, request), "the device has the kernels of its level");
       kernels.insert(reinterpret_cast<const void*>(kernel.run));

@@ -144,7 +144,7 @@ emulator::Launch launch_of(const std::string& name) {
   emulator::Launch launch;
   launch.function = emulator::find_function(name);
   check(launch.function != nullptr, name);
-  launch.label = name;
+  launch.label = name_of(*launch.function);
   return launch;
 }
 
