@@ -13,6 +13,7 @@ import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT
 
 import akunu
+from akunu import _core
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -71,9 +72,14 @@ def test_the_version_is_the_packages(run_akunu: Run) -> None:
 def test_devices_names_the_cpu_and_its_kernels(run_akunu: Run) -> None:
     done = run_akunu("devices", AKUNU_CPU_ISA="generic")
     assert done.returncode == 0
-    facts = dict(line.split("  ", 1) for line in done.stdout.splitlines() if "  " in line)
-    facts = {name: value.strip() for name, value in facts.items()}
-    assert (facts["backend"], facts["level"]) == ("cpu", "generic")
+    tables = {}
+    for table in done.stdout.split("\n\n"):
+        lines = (line.split("  ", 1) for line in table.splitlines())
+        facts = {name: value.strip() for name, value in lines}
+        tables[facts["backend"]] = facts
+    assert set(tables) <= set(_core.backends())
+    facts = tables["cpu"]
+    assert facts["level"] == "generic"
     assert facts["memory"].endswith(" GiB")
 
 

@@ -8,7 +8,9 @@ from akunu.cli.tables import write_facts
 
 def show_devices() -> int:
     """Write one table per device to stdout; return the exit code."""
-    for device in _core.devices():
+    for number, device in enumerate(_core.devices()):
+        if number > 0:
+            print()
         write_facts("", [_shown(key, value) for key, value in device.items()])
     return 0
 
