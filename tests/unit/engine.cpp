@@ -418,7 +418,6 @@ int main(int argc, char** argv) {
   test_prefixes(path);
   test_side_by_side(path, true, 1, 0);
   test_side_by_side(path, false, 1, 1);
-  test_side_by_side(path, true, 8, 0);
   test_side_by_side(path, true, 8, 1);
   test_order(path);
   test_prompt_beside_text(path);
