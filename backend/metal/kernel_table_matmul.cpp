@@ -9,7 +9,7 @@
 namespace akunu::metal {
 namespace {
 
-// kernels/matvec.h
+// kernels/matmul.h and kernels/matvec.h
 constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4, kSecond = 5;  // function constants
 constexpr uint32_t kRowsTogether = 4;        // of the kernels for several rows
 constexpr uint32_t kMaxTogether = 16;        // rows of a threadgroup

@@ -15,10 +15,7 @@
 
 #include <metal_simdgroup_matrix>
 
-#include "metal/kernels/formats.h"
-
-constant bool kAccumulate [[function_constant(1)]];
-constant uint kMembers [[function_constant(2)]];
+#include "metal/kernels/matmul.h"
 
 constant constexpr uint kTile = 64;       // columns, and rows of a whole tile
 constant constexpr uint kStep = 32;       // of k
@@ -141,13 +138,8 @@ template <class F>
                            uint thread_index [[thread_index_in_threadgroup]],
                            uint simdgroup [[simdgroup_index_in_threadgroup]],
                            uint n_simdgroups [[simdgroups_per_threadgroup]]) {
-  uint tile = group.x, member = 0;
-  for (; member < kMaxGroup; ++member) {
-    if ((kMembers >> member & 1u) == 0) continue;
-    const uint tiles = (params.n[member] + kTile - 1) / kTile;
-    if (tile < tiles) break;
-    tile -= tiles;
-  }
+  uint tile = group.x;
+  const uint member = take_member(params.n, kTile, tile);
   if (member == kMaxGroup) return;
   device const uchar* weight = weight_0;
   device float* out = out_0;

@@ -17,8 +17,8 @@
 // once the sums are there. No threadgroup reads the row twice, and none waits for another.
 #pragma once
 
-#include "metal/kernels/formats.h"
 #include "metal/kernels/functions.h"
+#include "metal/kernels/matmul.h"
 
 // A name of its own, so that an array of them can lie in another address space.
 using Input = device const float*;
@@ -141,10 +141,7 @@ inline void weight_rows(device const uchar* weight, uint first, uint n, uint k,
   for (uint o = 0; o < kOutputs; ++o) weights[o] = F::row(weight, min(first + o, n - 1), n, k);
 }
 
-// Adds to what is there instead of writing over it.
-constant bool kAccumulate [[function_constant(1)]];
-// The members of a group that this launch computes: bit m.
-constant uint kMembers [[function_constant(2)]];
+// The members of a group in the second of two formats: bit m.
 constant uint kSecond [[function_constant(5)]];
 // Of norm_gated_matmul: 0 both weights; where their formats differ, 1 the gate, left in `out`, and
 // then 2 the rest.
@@ -242,13 +239,8 @@ template <class F, class G, uint kRows>
   constexpr uint kOutputs = Outputs<kRows>::kCount;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   if (share.n_rows == 0) return;
-  uint block = share.block, member = 0;
-  for (; member < kMaxGroup; ++member) {
-    if ((kMembers >> member & 1u) == 0) continue;
-    const uint blocks = (params[1 + member] + kOutputs - 1) / kOutputs;
-    if (block < blocks) break;
-    block -= blocks;
-  }
+  uint block = share.block;
+  const uint member = take_member(params + 1, kOutputs, block);
   if (member == kMaxGroup) return;
   const uint n = params[1 + member];
   const uint first = block * kOutputs;
