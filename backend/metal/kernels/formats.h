@@ -35,7 +35,7 @@ inline float code_less(uint code, float offset) {
 inline uint4 bytes_of(uint word) {
   return uint4(word & 255u, word >> 8 & 255u, word >> 16 & 255u, word >> 24);
 }
-// Fields of `bits` bits at bit `shift` of each of a word's bytes.
+// The bits of `mask` from bit `shift` on, of each of a word's bytes.
 inline uint4 fields_of(uint word, uint shift, uint mask) {
   return uint4(word >> shift, word >> (8 + shift), word >> (16 + shift), word >> (24 + shift)) &
          mask;

@@ -18,9 +18,7 @@
 // choose.
 struct TwoBitLayout {
   static constant constexpr uint kWeights = 256, kUnits = 8;
-  static uint position(uint g, uint run, uint piece) {
-    return g / 4 * 128 + (g / 2 % 2 * 2 + run) * 32 + g % 2 * 16 + 4 * piece;
-  }
+  static uint position(uint g, uint run, uint piece) { return 16 * sixteen_of(g, run) + 4 * piece; }
   static uint unit_of(uint sixteen) { return sixteen / 8 * 4 + sixteen % 8 / 4 * 2 + sixteen % 2; }
   static uint run_of(uint sixteen) { return sixteen / 2 % 2; }
   // Which sixteen a run is.
@@ -100,8 +98,8 @@ struct NibbleLayout {
 
 // Eight scales and eight minima of six bits in 12 bytes. Those of the first four sub-blocks are the
 // low bits of bytes 0-3 and 4-7; those of the last four have their low nibbles in bytes 8-11, scale
-// below minimum, and their upper two bits above the first four's. Two neighbours at once: even
-// sub-block `j` in the low half, j + 1 in the high one; bits 0-7 the scale, 8-15 the minimum.
+// below minimum, and their upper two bits above the first four's. Here are those of two neighbours,
+// the even sub-block `j` and j + 1, times d and -dmin.
 struct SixBitScales {
   float scale[2], minimum[2];
 };
