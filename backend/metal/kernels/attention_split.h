@@ -71,7 +71,7 @@ struct Fresh {
 template <uint kDims, class Number>
 inline void load_dims(device const Number* p, uint n, bool aligned, thread float (&v)[kDims]) {
   for (uint i = 0; i < kDims; i += 4) {
-    const float4 four = i < n ? load_numbers(p + i, n - i, aligned && kDims >= 4) : float4(0.0f);
+    const float4 four = load_four(p, i, n, aligned && kDims >= 4);
     for (uint j = 0; j < 4 && i + j < kDims; ++j) v[i + j] = four[j];
   }
 }

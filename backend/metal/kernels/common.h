@@ -56,9 +56,10 @@ inline float threadgroup_sum(float value, threadgroup float* partial, uint simdg
   return simd_sum(lane < n_simdgroups ? partial[lane] : 0.0f);
 }
 
-// Four numbers from any address that holds whole floats; zeros from `n` on.
-inline float4 load_some(device const float* p, uint n) {
-  float4 v = float4(0.0f);
+// Four numbers from any address that holds a whole one; zeros from `n` on.
+template <class Number>
+inline vec<Number, 4> load_some(device const Number* p, uint n) {
+  vec<Number, 4> v = vec<Number, 4>(Number(0));
   if (n > 0) v.x = p[0];
   if (n > 1) v.y = p[1];
   if (n > 2) v.z = p[2];
@@ -66,10 +67,28 @@ inline float4 load_some(device const float* p, uint n) {
   return v;
 }
 
-// input[i .. i + 4) of a row of k: one load where rows are aligned to it, else one by one, and
-// zeros past the row's end.
-inline float4 load_input(device const float* row, uint i, uint k, bool aligned) {
+// The same as floats, in one load where `aligned` says that all four are there and lie for it.
+inline float4 load_numbers(device const float* p, uint n, bool aligned) {
+  if (aligned) return *reinterpret_cast<device const float4*>(p);
+  return load_some(p, n);
+}
+inline float4 load_numbers(device const half* p, uint n, bool aligned) {
+  if (aligned) return float4(*reinterpret_cast<device const half4*>(p));
+  return float4(load_some(p, n));
+}
+// bfloat16: the upper half of a float32.
+inline float4 load_numbers(device const ushort* p, uint n, bool aligned) {
+  ushort4 v;
+  if (aligned)
+    v = *reinterpret_cast<device const ushort4*>(p);
+  else
+    v = load_some(p, n);
+  return as_type<float4>(uint4(v) << 16);
+}
+
+// row[i .. i + 4) of a row of k numbers, zeros past its end.
+template <class Number>
+inline float4 load_four(device const Number* row, uint i, uint k, bool aligned) {
   if (i >= k) return float4(0.0f);
-  if (aligned) return *reinterpret_cast<device const float4*>(row + i);
-  return load_some(row + i, k - i);
+  return load_numbers(row + i, k - i, aligned);
 }

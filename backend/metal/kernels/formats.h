@@ -67,34 +67,6 @@ inline float load_half(device const uchar* p) {
   return float(*reinterpret_cast<device const half*>(p));
 }
 
-// One load where the rows are aligned to it; k says so, as rows follow one another.
-inline float4 load_numbers(device const float* p, uint n, bool aligned) {
-  if (aligned) return *reinterpret_cast<device const float4*>(p);
-  return load_some(p, n);
-}
-inline float4 load_numbers(device const half* p, uint n, bool aligned) {
-  if (aligned) return float4(*reinterpret_cast<device const half4*>(p));
-  float4 v = float4(0.0f);
-  if (n > 0) v.x = float(p[0]);
-  if (n > 1) v.y = float(p[1]);
-  if (n > 2) v.z = float(p[2]);
-  if (n > 3) v.w = float(p[3]);
-  return v;
-}
-// bfloat16: the upper half of a float32.
-inline float4 load_numbers(device const ushort* p, uint n, bool aligned) {
-  uint4 v = uint4(0);
-  if (aligned) {
-    v = uint4(*reinterpret_cast<device const ushort4*>(p));
-  } else {
-    if (n > 0) v.x = p[0];
-    if (n > 1) v.y = p[1];
-    if (n > 2) v.z = p[2];
-    if (n > 3) v.w = p[3];
-  }
-  return as_type<float4>(v << 16);
-}
-
 // Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that
 // lie 128 weights apart. Any k will do; what lies past the end of a row is 0.
 template <class Number>
@@ -127,18 +99,14 @@ struct Floats {
         q[piece] = load_numbers(row + position(unit, run, piece), 4, true);
     } else {
 #pragma unroll
-      for (uint piece = 0; piece < 4; ++piece) {
-        const uint i = position(unit, run, piece);
-        q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
-      }
+      for (uint piece = 0; piece < 4; ++piece)
+        q[piece] = load_four(row, position(unit, run, piece), k, k % 4 == 0);
     }
   }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float&,
                         thread float&) {
-    for (uint piece = 0; piece < 4; ++piece) {
-      const uint i = 16 * index + 4 * piece;
-      q[piece] = i < k ? load_numbers(row + i, k - i, k % 4 == 0) : float4(0.0f);
-    }
+    for (uint piece = 0; piece < 4; ++piece)
+      q[piece] = load_four(row, 16 * index + 4 * piece, k, k % 4 == 0);
   }
 };
 

@@ -63,7 +63,7 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
       const uint r = task / 8, i = task % 8 * 4;
       float4 x = float4(0.0f);
       if (row + r < n_rows)
-        x = load_input(input + ulong(first_row + row + r) * k, step + i, k, aligned);
+        x = load_four(input + ulong(first_row + row + r) * k, step + i, k, aligned);
       *reinterpret_cast<threadgroup float4*>(inputs + r * kStride + i) = x;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);

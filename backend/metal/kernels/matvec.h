@@ -33,7 +33,7 @@ inline void load_run(Input row, uint unit, uint run, uint k, thread float4 (&x)[
   } else {
 #pragma unroll
     for (uint piece = 0; piece < 4; ++piece)
-      x[piece] = load_input(row, F::position(unit, run, piece), k, k % 4 == 0);
+      x[piece] = load_four(row, F::position(unit, run, piece), k, k % 4 == 0);
   }
 }
 

@@ -17,14 +17,13 @@
   device float* y = out + first;
   float4 squares = float4(0.0f);
   for (uint i = 4 * thread_index; i < dim; i += 4 * n_threads) {
-    const float4 v = load_input(x, i, dim, aligned);
+    const float4 v = load_four(x, i, dim, aligned);
     squares = fma(v, v, squares);
   }
   const float sum = threadgroup_sum(sum_of(squares), partial, simdgroup, lane, n_simdgroups);
   const float factor = 1.0f / sqrt(sum / float(dim) + params.epsilon);
   for (uint i = 4 * thread_index; i < dim; i += 4 * n_threads) {
-    const float4 v =
-        (load_input(x, i, dim, aligned) * factor) * load_input(weight, i, dim, aligned);
+    const float4 v = (load_four(x, i, dim, aligned) * factor) * load_four(weight, i, dim, aligned);
     if (aligned) {
       *reinterpret_cast<device float4*>(y + i) = v;
     } else {
