@@ -41,6 +41,14 @@ struct AttentionShape {
   uint page_table_stride, page_table_base;
 };
 
+// Of attention and rope_attention, whose parameters call the same things the same.
+template <class Params>
+inline AttentionShape shape_of(constant Params& params) {
+  return AttentionShape{
+      params.n_heads, params.n_kv_heads, params.head_dim,          params.window,
+      params.scale,   params.soft_cap,   params.page_table_stride, params.page_table_base};
+}
+
 // The positions that a row sees, and the units that hold them.
 struct Visible {
   uint begin, end;

@@ -25,16 +25,8 @@ template <class Cache, uint kDims>
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
-  const AttentionShape shape = AttentionShape{params.n_heads,
-                                              params.n_kv_heads,
-                                              head_dim,
-                                              params.window,
-                                              params.scale,
-                                              params.soft_cap,
-                                              params.page_table_stride,
-                                              params.page_table_base};
   const Fresh fresh = Fresh{kNone, memory, query, 0};
-  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, rows[row].sequence,
+  attend_split<Cache, kDims>(shape_of(params), seen, first_split + simdgroup, rows[row].sequence,
                              chunk.kv_head, chunk.first_head, chunk.n_queries, memory, stride,
                              memory + kChunk * stride + simdgroup * kChunk * kBlockPositions, fresh,
                              key_cache, value_cache, pages, group.z, workspace, lane);
@@ -112,20 +104,12 @@ template <class Cache, uint kDims>
   }
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
-  const AttentionShape shape = AttentionShape{params.n_heads,
-                                              params.n_kv_heads,
-                                              head_dim,
-                                              params.window,
-                                              params.scale,
-                                              params.soft_cap,
-                                              params.page_table_stride,
-                                              params.page_table_base};
   const Fresh fresh =
       Fresh{rows[first_row].position, fresh_keys,
             value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
             ulong(params.n_kv_heads) * head_dim};
-  attend_split<Cache, kDims>(shape, seen, first_split + simdgroup, sequence, chunk.kv_head,
-                             chunk.first_head, chunk.n_queries, memory, stride,
+  attend_split<Cache, kDims>(shape_of(params), seen, first_split + simdgroup, sequence,
+                             chunk.kv_head, chunk.first_head, chunk.n_queries, memory, stride,
                              scores + simdgroup * kChunk * kBlockPositions, fresh, key_cache,
                              value_cache, pages, group.z, workspace, lane);
 }

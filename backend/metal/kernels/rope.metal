@@ -19,7 +19,18 @@
   to[1] = turned.y;
 }
 
-// Grid: (heads / n_simdgroups, rows). A lane reads both dimensions of a pair before it writes them.
+// Turns the pairs of a head in place: a lane reads both dimensions of a pair before it writes them.
+inline void turn_in_place(Head source, device float* head, device const float* angles, uint n_pairs,
+                          uint style, uint lane) {
+  for (uint i = lane; i < n_pairs; i += 32) {
+    const uint2 pair = pair_of(i, n_pairs, style);
+    const float2 turned = rotated_pair(source, angles, i, pair);
+    head[pair.x] = turned.x;
+    head[pair.y] = turned.y;
+  }
+}
+
+// Grid: (heads / n_simdgroups, rows).
 [[kernel]] void rope(device float* data [[buffer(0)]], device const float* angles [[buffer(1)]],
                      constant PassRange& pass [[buffer(23)]],
                      constant RopeParams& params [[buffer(25)]],
@@ -32,13 +43,8 @@
   const uint row = pass.first_row + group.y;
   device float* head = data + (ulong(row) * params.n_heads + h) * params.head_dim;
   device const float* row_angles = angles + ulong(row) * 2 * params.n_pairs;
-  const Head source = Head{head, head, false, 1.0f};
-  for (uint i = lane; i < params.n_pairs; i += 32) {
-    const uint2 pair = pair_of(i, params.n_pairs, params.style);
-    const float2 turned = rotated_pair(source, row_angles, i, pair);
-    head[pair.x] = turned.x;
-    head[pair.y] = turned.y;
-  }
+  turn_in_place(Head{head, head, false, 1.0f}, head, row_angles, params.n_pairs, params.style,
+                lane);
 }
 
 // Grid: (n_kv_heads * head_dim / 256, rows). A row that is not active writes nothing.
@@ -88,12 +94,7 @@ template <class Cache>
     const Head source = head_of(head, norm, kIsBound6, head_dim, params.epsilon, lane);
     // In place: no lane turns a pair before every lane has squared what lies there.
     simdgroup_barrier(mem_flags::mem_device);
-    for (uint i = lane; i < n_pairs; i += 32) {
-      const uint2 pair = pair_of(i, n_pairs, params.style);
-      const float2 turned = rotated_pair(source, row_angles, i, pair);
-      head[pair.x] = turned.x;
-      head[pair.y] = turned.y;
-    }
+    turn_in_place(source, head, row_angles, n_pairs, params.style, lane);
     for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32) head[i] = head_value(source, i);
     return;
   }

@@ -241,12 +241,13 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
 
   // The list, in an order that depends on nothing but the logits: an atomic counter would shuffle
   // it, and sums of masses with it.
-  Source from = Source{logits,
-                       temperature,
-                       false,
-                       vocab_size,
-                       reinterpret_cast<threadgroup const float*>(memory),
-                       memory + kListed};
+  const Source all = Source{logits,
+                            temperature,
+                            false,
+                            vocab_size,
+                            reinterpret_cast<threadgroup const float*>(memory),
+                            memory + kListed};
+  Source from = all;
   uint own = 0;
   for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
     own += key_of(logits[i] / temperature) >= bound ? 1 : 0;
@@ -270,7 +271,6 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   Cut cut = Cut{0, kNone};
   if (has_top_k) cut = cut_top_k(team, from, record.top_k, largest_key, vocab_size);
   if (has_top_p) {
-    const Source all = Source{logits, temperature, false, vocab_size, from.z, from.tokens};
     const Mass total = has_top_k ? mass_from(team, from, cut, 0, largest_z)
                                  : mass_from(team, all, cut, 0, largest_z);
     const float product = record.top_p * total.high;
