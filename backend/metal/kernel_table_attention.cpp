@@ -27,20 +27,19 @@ bool takes_head_dim(uint32_t lane_dims, uint32_t head_dim) {
 }
 
 template <class Params>
-Grid split_grid(const Scope& scope, uint32_t lane_dims, uint32_t splits, uint32_t own_keys) {
+Grid split_grid(const Scope& scope, uint32_t lane_dims, uint32_t own_keys) {
   const auto& params = scope.get<Params>();
   Grid grid;
   if (!takes_head_dim(lane_dims, params.head_dim)) {
     grid.threadgroups = {0, 0, 0};  // another launch's
     return grid;
   }
-  const uint32_t simdgroups = std::min(splits, kSimdgroups);
   const uint32_t chunks = divide_up(params.n_heads / params.n_kv_heads, kChunk);
   const uint32_t stride = round_up(params.head_dim, 4);
-  grid.threadgroups = {splits / simdgroups, params.n_kv_heads * chunks, scope.n_rows};
-  grid.threads = {kSimdWidth * simdgroups, 1, 1};
-  grid.threadgroup_bytes = {4 *
-                            ((kChunk + own_keys) * stride + simdgroups * kChunk * kBlockPositions)};
+  grid.threadgroups = {kSplits / kSimdgroups, params.n_kv_heads * chunks, scope.n_rows};
+  grid.threads = {kSimdWidth * kSimdgroups, 1, 1};
+  grid.threadgroup_bytes = {
+      4 * ((kChunk + own_keys) * stride + kSimdgroups * kChunk * kBlockPositions)};
   return grid;
 }
 
@@ -52,43 +51,44 @@ void check_head_dim(uint32_t head_dim) {
 }
 
 template <class Params>
-std::function<uint64_t(const std::byte*, uint32_t)> split_workspace(uint32_t splits) {
-  return [splits](const std::byte* bytes, uint32_t max_rows) {
-    const auto& params = *reinterpret_cast<const Params*>(bytes);
-    check_head_dim(params.head_dim);
-    return uint64_t{4} * std::min(max_rows, kMaxFewRows) * params.n_heads * splits *
-           (params.head_dim + 2);
-  };
+uint64_t split_workspace(const std::byte* bytes, uint32_t max_rows) {
+  const auto& params = *reinterpret_cast<const Params*>(bytes);
+  check_head_dim(params.head_dim);
+  return uint64_t{4} * std::min(max_rows, kMaxFewRows) * params.n_heads * kSplits *
+         (params.head_dim + 2);
 }
 
 template <class Params>
-Launch combine(std::string function, uint32_t splits) {
-  return {
-      .function = std::move(function),
-      .constants = {{kConstantSplits, splits, false}},
-      .grid =
-          [](const Scope& scope) {
-            const auto& params = scope.get<Params>();
-            const uint32_t threads = round_up(params.head_dim, kSimdWidth);
-            return Grid{.threadgroups = {params.n_heads, scope.n_rows, 1},
-                        .threads = {std::min(threads, kMaxHeadDim), 1, 1}};
-          },
-  };
+Grid combine_grid(const Scope& scope) {
+  const auto& params = scope.get<Params>();
+  const uint32_t threads = round_up(params.head_dim, kSimdWidth);
+  return {.threadgroups = {params.n_heads, scope.n_rows, 1},
+          .threads = {std::min(threads, kMaxHeadDim), 1, 1}};
 }
 
-Kernel split_attention(const std::string& cache) {
+// `has_own_keys`: the keys of a row's span lie in threadgroup memory, up to as many as there are
+// rows, and few they are.
+template <class Params>
+Kernel split_attention(const std::string& name, const std::string& cache, bool has_own_keys) {
+  const std::vector<FunctionConstant> constants = {{kConstantSplits, kSplits, false}};
   Kernel kernel;
   for (const uint32_t lane_dims : kLaneDims)
     kernel.launches.push_back({
-        .function = "attention_" + cache + "_d" + std::to_string(lane_dims),
-        .constants = {{kConstantSplits, kSplits, false}},
+        .function = name + "_" + cache + "_d" + std::to_string(lane_dims),
+        .constants = constants,
         .grid =
             [=](const Scope& scope) {
-              return split_grid<AttentionParams>(scope, lane_dims, kSplits, 0);
+              return split_grid<Params>(scope, lane_dims, has_own_keys ? scope.n_rows : 0);
             },
+        .max_rows = kMaxFewRows,
     });
-  kernel.launches.push_back(combine<AttentionParams>("attention_combine", kSplits));
-  kernel.workspace_bytes = split_workspace<AttentionParams>(kSplits);
+  kernel.launches.push_back({
+      .function = name + "_combine",
+      .constants = constants,
+      .grid = combine_grid<Params>,
+      .max_rows = kMaxFewRows,
+  });
+  kernel.workspace_bytes = split_workspace<Params>;
   return kernel;
 }
 
@@ -125,26 +125,6 @@ Kernel tiled_attention(const std::string& cache) {
   return kernel;
 }
 
-// The keys of a row's span lie in threadgroup memory: up to as many as there are rows, and few they
-// are.
-Kernel rope_attention(const std::string& cache) {
-  Kernel kernel;
-  for (const uint32_t lane_dims : kLaneDims)
-    kernel.launches.push_back({
-        .function = "rope_attention_" + cache + "_d" + std::to_string(lane_dims),
-        .constants = {{kConstantSplits, kSplits, false}},
-        .grid =
-            [=](const Scope& scope) {
-              return split_grid<RopeAttentionParams>(scope, lane_dims, kSplits, scope.n_rows);
-            },
-        .max_rows = kMaxFewRows,
-    });
-  kernel.launches.push_back(combine<RopeAttentionParams>("rope_attention_combine", kSplits));
-  kernel.launches.back().max_rows = kMaxFewRows;
-  kernel.workspace_bytes = split_workspace<RopeAttentionParams>(kSplits);
-  return kernel;
-}
-
 }  // namespace
 
 std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
@@ -153,10 +133,11 @@ std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
   const bool many = request.row_class == RowClass::many;
   switch (request.operation) {
     case Operation::attention:
-      return many ? tiled_attention(cache) : split_attention(cache);
+      return many ? tiled_attention(cache)
+                  : split_attention<AttentionParams>("attention", cache, false);
     case Operation::rope_attention:
       if (many) return std::nullopt;
-      return rope_attention(cache);
+      return split_attention<RopeAttentionParams>("rope_attention", cache, true);
     default:
       return std::nullopt;
   }

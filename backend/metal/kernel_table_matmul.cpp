@@ -36,15 +36,9 @@ uint32_t members_of(const KernelRequest& request, Format format) {
 // Weight rows of a launch, in blocks of `outputs`; a group's members begin new blocks.
 using Blocks = std::function<uint32_t(const std::byte* params, uint32_t outputs)>;
 
-Blocks blocks_of_matmul() {
-  return [](const std::byte* params, uint32_t outputs) {
-    return divide_up(reinterpret_cast<const MatmulParams*>(params)->n, outputs);
-  };
-}
-Blocks blocks_of_gated() {
-  return [](const std::byte* params, uint32_t outputs) {
-    return divide_up(reinterpret_cast<const NormGatedMatmulParams*>(params)->n, outputs);
-  };
+template <class Params>
+uint32_t blocks_of(const std::byte* params, uint32_t outputs) {
+  return divide_up(reinterpret_cast<const Params*>(params)->n, outputs);
 }
 // MatmulGroupParams and NormMatmulGroupParams begin alike.
 Blocks blocks_of_group(uint32_t members) {
@@ -177,10 +171,11 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
       const uint32_t accumulate = request.operation == Operation::matmul_add;
       const std::vector<FunctionConstant> constants = {{kAccumulate, accumulate, true}};
       if (many)
-        add_gemm(kernel, name_of("gemm", *request.weights[0]), blocks_of_matmul(), constants, true);
+        add_gemm(kernel, name_of("gemm", *request.weights[0]), blocks_of<MatmulParams>, constants,
+                 true);
       else
-        add_matvec(kernel, name_of("matvec", *request.weights[0]), blocks_of_matmul(), kOutputs,
-                   constants, true);
+        add_matvec(kernel, name_of("matvec", *request.weights[0]), blocks_of<MatmulParams>,
+                   kOutputs, constants, true);
       return kernel;
     }
     // Prompts norm once for all tiles, and gate on results that lie in the last cache.
@@ -193,12 +188,12 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
     case Operation::norm_gated_matmul:
       if (many || !request.weights[0] || !request.weights[1]) return std::nullopt;
       if (request.weights[0] == request.weights[1]) {
-        add_matvec(kernel, name_of("matvec_gated", *request.weights[0]), blocks_of_gated(),
-                   kGatedOutputs, {{kPart, 0, false}}, true);
+        add_matvec(kernel, name_of("matvec_gated", *request.weights[0]),
+                   blocks_of<NormGatedMatmulParams>, kGatedOutputs, {{kPart, 0, false}}, true);
       } else {
         for (const uint32_t part : {1u, 2u})
-          add_matvec(kernel, name_of("matvec_gated", *request.weights[part - 1]), blocks_of_gated(),
-                     kOutputs, {{kPart, part, false}}, true);
+          add_matvec(kernel, name_of("matvec_gated", *request.weights[part - 1]),
+                     blocks_of<NormGatedMatmulParams>, kOutputs, {{kPart, part, false}}, true);
       }
       return kernel;
     default:

@@ -16,79 +16,52 @@ constexpr uint32_t kSampleWords = 4096;  // candidates, or counts of a penalty w
 
 using Columns = std::function<uint32_t(const Scope&)>;
 
+Kernel one_launch(std::string function, std::function<Grid(const Scope&)> grid) {
+  Kernel kernel;
+  kernel.launches.push_back(
+      {.function = std::move(function), .constants = {}, .grid = std::move(grid)});
+  return kernel;
+}
+
 // A thread per number: `columns` of each row.
 Kernel per_number(std::string function, Columns columns) {
-  Kernel kernel;
-  kernel.launches.push_back({
-      .function = std::move(function),
-      .constants = {},
-      .grid =
-          [columns = std::move(columns)](const Scope& scope) {
-            const uint32_t n = columns(scope);
-            const uint32_t threads = std::min(kThreads, round_up(std::max(n, 1u), kSimdWidth));
-            return Grid{.threadgroups = {divide_up(n, threads), scope.n_rows, 1},
-                        .threads = {threads, 1, 1}};
-          },
+  return one_launch(std::move(function), [columns = std::move(columns)](const Scope& scope) {
+    const uint32_t n = columns(scope);
+    const uint32_t threads = std::min(kThreads, round_up(std::max(n, 1u), kSimdWidth));
+    return Grid{.threadgroups = {divide_up(n, threads), scope.n_rows, 1},
+                .threads = {threads, 1, 1}};
   });
-  return kernel;
 }
 
 // A SIMD-group per head: `heads` of each row.
 Kernel per_head(std::string function, Columns heads) {
-  Kernel kernel;
-  kernel.launches.push_back({
-      .function = std::move(function),
-      .constants = {},
-      .grid =
-          [heads = std::move(heads)](const Scope& scope) {
-            return Grid{.threadgroups = {divide_up(heads(scope), kHeadSimdgroups), scope.n_rows, 1},
-                        .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
-          },
+  return one_launch(std::move(function), [heads = std::move(heads)](const Scope& scope) {
+    return Grid{.threadgroups = {divide_up(heads(scope), kHeadSimdgroups), scope.n_rows, 1},
+                .threads = {kSimdWidth * kHeadSimdgroups, 1, 1}};
   });
-  return kernel;
 }
 
 // A threadgroup per row.
-Kernel per_row(std::string function, std::function<Grid(const Scope&)> threads) {
-  Kernel kernel;
-  kernel.launches.push_back({
-      .function = std::move(function),
-      .constants = {},
-      .grid =
-          [threads = std::move(threads)](const Scope& scope) {
-            Grid grid = threads(scope);
-            grid.threadgroups = {scope.n_rows, 1, 1};
-            return grid;
-          },
-  });
-  return kernel;
-}
-
-Grid norm_threads(const Scope& scope) {
+Grid norm_grid(const Scope& scope) {
   const uint32_t threads = std::clamp(
       round_up(divide_up(scope.get<NormParams>().dim, 4), kSimdWidth), kSimdWidth, kMaxNormThreads);
-  return {.threads = {threads, 1, 1},
+  return {.threadgroups = {scope.n_rows, 1, 1},
+          .threads = {threads, 1, 1},
           .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
 }
 
-Grid sample_threads(const Scope& scope) {
+// Likewise.
+Grid sample_grid(const Scope& scope) {
   const uint32_t threads = std::clamp(round_up(scope.get<SampleParams>().vocab_size, kSimdWidth),
                                       kSimdWidth, kMaxSampleThreads);
-  return {.threads = {threads, 1, 1},
+  return {.threadgroups = {scope.n_rows, 1, 1},
+          .threads = {threads, 1, 1},
           .threadgroup_bytes = {4 * kSampleWords, round_up(8 * (threads / kSimdWidth), 16)}};
 }
 
-Kernel advance_kernel() {
-  Kernel kernel;
-  kernel.launches.push_back({
-      .function = "advance",
-      .constants = {},
-      .grid =
-          [](const Scope& scope) {
-            return Grid{.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};
-          },
-  });
-  return kernel;
+// A thread per row.
+Grid advance_grid(const Scope& scope) {
+  return {.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};
 }
 
 // The name of a function that exists for caches in half and in float.
@@ -109,7 +82,7 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return per_number("rope_angles",
                         [](const Scope& s) { return s.get<RopeAnglesParams>().n_pairs; });
     case Operation::rms_norm:
-      return per_row("rms_norm", norm_threads);
+      return one_launch("rms_norm", norm_grid);
     case Operation::add_bias:
       return per_number("add_bias", [](const Scope& s) { return s.get<BiasParams>().n; });
     case Operation::head_norm:
@@ -140,9 +113,9 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
     case Operation::gather_head:
       return per_number("gather_head", [](const Scope& s) { return s.get<GatherParams>().dim; });
     case Operation::sample:
-      return per_row("sample", sample_threads);
+      return one_launch("sample", sample_grid);
     case Operation::advance:
-      return advance_kernel();
+      return one_launch("advance", advance_grid);
     default:
       return std::nullopt;
   }
