@@ -10,9 +10,8 @@ namespace akunu::metal {
 
 // What the system reports of a GPU.
 struct GpuFacts {
-  std::string name;     // "Apple M4 Pro"
-  uint32_t cores = 0;   // 0: not told
-  uint32_t family = 0;  // 7 for M1, 8 for M2, 9 for M3 and M4, 10 for M5; 0: older, or not told
+  std::string name;    // "Apple M4 Pro"
+  uint32_t cores = 0;  // 0: not told
   uint64_t working_set_bytes = 0;
 };
 

@@ -52,7 +52,8 @@ Encoding choose_encoding(uint32_t family) {
                     : Encoding{false, "plain encoding: no indirect command buffers here"};
 }
 
-// 7 for M1 and so on; 0 where it is none that we know. Those to come have all that these have.
+// 7 for M1, 8 for M2, 9 for M3 and M4, 10 for M5; 0 where it is none that we know. Those to come
+// have all that these have.
 uint32_t family_of(MTL::Device* device) {
   constexpr std::array kFamilies{MTL::GPUFamilyApple10, MTL::GPUFamilyApple9, MTL::GPUFamilyApple8,
                                  MTL::GPUFamilyApple7};
@@ -92,13 +93,11 @@ class MetalDevice final : public Device {
   explicit MetalDevice(const DeviceOptions& options) : pid_(getpid()), state_(open(options)) {
     const AutoreleasePool pool;
     const System& system = state_->system;
-    const auto working_set = system.device->recommendedMaxWorkingSetSize();
-    const uint32_t family = family_of(system.device.get());
-    chip_ =
-        describe_chip({to_string(system.device->name()), system.gpu_cores, family, working_set});
+    chip_ = describe_chip({to_string(system.device->name()), system.gpu_cores,
+                           system.device->recommendedMaxWorkingSetSize()});
     chip_.level = system.level;
-    chip_.reason = (family > 0 ? "GPU family Apple" + std::to_string(family)
-                               : std::string("unknown GPU family")) +
+    chip_.reason = (state_->family > 0 ? "GPU family Apple" + std::to_string(state_->family)
+                                       : std::string("unknown GPU family")) +
                    ", " + state_->encoding.reason;
   }
 
@@ -254,7 +253,8 @@ class MetalDevice final : public Device {
   struct State {
     explicit State(System opened)
         : system(std::move(opened)),
-          encoding(choose_encoding(family_of(system.device.get()))),
+          family(family_of(system.device.get())),
+          encoding(choose_encoding(family)),
           queue(NS::TransferPtr(system.device->newCommandQueue())),
           event(NS::TransferPtr(system.device->newSharedEvent())),
           memory(system.device.get()),
@@ -264,6 +264,7 @@ class MetalDevice final : public Device {
     }
 
     System system;
+    uint32_t family;
     Encoding encoding;
     NS::SharedPtr<MTL::CommandQueue> queue;
     NS::SharedPtr<MTL::SharedEvent> event;  // its value is the last ticket that is done

@@ -17,28 +17,27 @@ constexpr uint64_t kGigabyte = uint64_t{1} << 30;
 struct Chip {
   const char* name;
   uint32_t cores;
-  uint32_t family;
   uint64_t memory_gigabytes;
   double bandwidth;  // GB/s, as Apple states it
 };
 
 constexpr std::array kChips{
-    Chip{"Apple M1", 7, 7, 8, 68},          Chip{"Apple M1", 8, 7, 8, 68},
-    Chip{"Apple M1 Pro", 14, 7, 16, 200},   Chip{"Apple M1 Pro", 16, 7, 16, 200},
-    Chip{"Apple M1 Max", 24, 7, 32, 400},   Chip{"Apple M1 Max", 32, 7, 32, 400},
-    Chip{"Apple M1 Ultra", 48, 7, 64, 800}, Chip{"Apple M1 Ultra", 64, 7, 64, 800},
-    Chip{"Apple M2", 8, 8, 8, 100},         Chip{"Apple M2", 10, 8, 8, 100},
-    Chip{"Apple M2 Pro", 16, 8, 16, 200},   Chip{"Apple M2 Pro", 19, 8, 16, 200},
-    Chip{"Apple M2 Max", 30, 8, 32, 400},   Chip{"Apple M2 Max", 38, 8, 32, 400},
-    Chip{"Apple M2 Ultra", 60, 8, 64, 800}, Chip{"Apple M2 Ultra", 76, 8, 64, 800},
-    Chip{"Apple M3", 8, 9, 8, 102},         Chip{"Apple M3", 10, 9, 8, 102},
-    Chip{"Apple M3 Pro", 14, 9, 18, 154},   Chip{"Apple M3 Pro", 18, 9, 18, 154},
-    Chip{"Apple M3 Max", 30, 9, 36, 307},   Chip{"Apple M3 Max", 40, 9, 48, 410},
-    Chip{"Apple M3 Ultra", 60, 9, 96, 819}, Chip{"Apple M3 Ultra", 80, 9, 96, 819},
-    Chip{"Apple M4", 8, 9, 16, 120},        Chip{"Apple M4", 10, 9, 16, 120},
-    Chip{"Apple M4 Pro", 16, 9, 24, 273},   Chip{"Apple M4 Pro", 20, 9, 24, 273},
-    Chip{"Apple M4 Max", 32, 9, 36, 410},   Chip{"Apple M4 Max", 40, 9, 48, 546},
-    Chip{"Apple M5", 8, 10, 16, 153},       Chip{"Apple M5", 10, 10, 16, 153},
+    Chip{"Apple M1", 7, 8, 68},          Chip{"Apple M1", 8, 8, 68},
+    Chip{"Apple M1 Pro", 14, 16, 200},   Chip{"Apple M1 Pro", 16, 16, 200},
+    Chip{"Apple M1 Max", 24, 32, 400},   Chip{"Apple M1 Max", 32, 32, 400},
+    Chip{"Apple M1 Ultra", 48, 64, 800}, Chip{"Apple M1 Ultra", 64, 64, 800},
+    Chip{"Apple M2", 8, 8, 100},         Chip{"Apple M2", 10, 8, 100},
+    Chip{"Apple M2 Pro", 16, 16, 200},   Chip{"Apple M2 Pro", 19, 16, 200},
+    Chip{"Apple M2 Max", 30, 32, 400},   Chip{"Apple M2 Max", 38, 32, 400},
+    Chip{"Apple M2 Ultra", 60, 64, 800}, Chip{"Apple M2 Ultra", 76, 64, 800},
+    Chip{"Apple M3", 8, 8, 102},         Chip{"Apple M3", 10, 8, 102},
+    Chip{"Apple M3 Pro", 14, 18, 154},   Chip{"Apple M3 Pro", 18, 18, 154},
+    Chip{"Apple M3 Max", 30, 36, 307},   Chip{"Apple M3 Max", 40, 48, 410},
+    Chip{"Apple M3 Ultra", 60, 96, 819}, Chip{"Apple M3 Ultra", 80, 96, 819},
+    Chip{"Apple M4", 8, 16, 120},        Chip{"Apple M4", 10, 16, 120},
+    Chip{"Apple M4 Pro", 16, 24, 273},   Chip{"Apple M4 Pro", 20, 24, 273},
+    Chip{"Apple M4 Max", 32, 36, 410},   Chip{"Apple M4 Max", 40, 48, 546},
+    Chip{"Apple M5", 8, 16, 153},        Chip{"Apple M5", 10, 16, 153},
 };
 
 uint64_t working_set_of(const Chip& chip) {
@@ -50,8 +49,7 @@ void test_known_chips() {
   for (const Chip& chip : kChips) {
     const std::string who =
         std::string(chip.name) + " with " + std::to_string(chip.cores) + " cores";
-    const ChipConfig config =
-        describe_chip({chip.name, chip.cores, chip.family, working_set_of(chip)});
+    const ChipConfig config = describe_chip({chip.name, chip.cores, working_set_of(chip)});
     check(config.name == chip.name && config.workers == chip.cores, who + " is itself");
     check(config.memory_bytes == working_set_of(chip), who + " has its memory");
     // Two operations per weight and row, at two thirds of the 325 GFLOP/s of a core.
@@ -74,15 +72,15 @@ void test_known_chips() {
 }
 
 void test_unknown_chips() {
-  const ChipConfig future = describe_chip({"Apple M9 Max", 64, 10, 192 * kGigabyte}),
-                   small = describe_chip({"Apple M9", 10, 10, 16 * kGigabyte});
+  const ChipConfig future = describe_chip({"Apple M9 Max", 64, 192 * kGigabyte}),
+                   small = describe_chip({"Apple M9", 10, 16 * kGigabyte});
   check(future.workers == 64 && future.chain_bytes > 6 * small.chain_bytes,
         "a chip to come goes by its cores");
-  const ChipConfig quiet = describe_chip({"Apple M4 Pro", 0, 9, 16 * kGigabyte});
+  const ChipConfig quiet = describe_chip({"Apple M4 Pro", 0, 16 * kGigabyte});
   check(quiet.workers == 14, "where the system tells no cores, the fewest of that name");
-  check(describe_chip({"Apple Paravirtual device", 0, 0, 0}).workers == 7,
+  check(describe_chip({"Apple Paravirtual device", 0, 0}).workers == 7,
         "the GPU of a virtual machine is taken for the smallest");
-  check(describe_chip({"", 0, 0, 0}).chain_bytes > 0, "nothing at all is a chip too");
+  check(describe_chip({"", 0, 0}).chain_bytes > 0, "nothing at all is a chip too");
 }
 
 }  // namespace
