@@ -50,7 +50,9 @@ class Model {
   const Device& device() const { return *device_; }
 
   KvCache& cache() { return *cache_; }
+  const KvCache& cache() const { return *cache_; }
   SequenceStore& sequences() { return *sequences_; }
+  const SequenceStore& sequences() const { return *sequences_; }
   const ClassPrograms& programs(RowClass row_class) const {
     return programs_[static_cast<size_t>(row_class)];
   }

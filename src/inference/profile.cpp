@@ -47,14 +47,9 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");
-  const SequenceStore& store = model.sequences();
   const SequenceRecord record = greedy_record();
   Step step(model);
-  step.update(store.record(*slot), std::as_bytes(std::span(&record, 1)));
-  step.update(store.log(*slot, 0), std::as_bytes(std::span(tokens)));
-  for (uint32_t group = 0; group < model.cache().groups().size(); ++group)
-    step.update(store.page_table(group, *slot),
-                std::as_bytes(std::span(store[*slot].pages[group])));
+  step.update_sequence(*slot, record);
   Row row{};
   row.sequence = *slot;
   row.position = request.depth;
@@ -70,7 +65,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   std::vector<ProfiledCommand> commands;
   std::vector<std::vector<double>> seconds;
   for (uint32_t repetition = 0; repetition < request.repetitions + 1; ++repetition) {
-    const std::vector<CommandTime> times = step.profile(model.device(), true);
+    const std::vector<CommandTime> times = step.profile(model.device());
     if (repetition == 0) {  // warms caches up, and says which commands there are
       for (const CommandTime& time : times) commands.push_back({std::string(time.label), 0});
       seconds.resize(times.size());

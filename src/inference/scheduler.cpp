@@ -359,15 +359,6 @@ void Scheduler::step_back(std::vector<Active>::iterator active) {
 }
 
 // What the device must know of a sequence before its first row.
-void Scheduler::send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record) {
-  const SequenceStore& store = model_.sequences();
-  step.update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
-  step.update(store.log(sequence, 0), std::as_bytes(std::span(store[sequence].tokens)));
-  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
-    step.update(store.page_table(group, sequence),
-                std::as_bytes(std::span(store[sequence].pages[group])));
-}
-
 void Scheduler::send_new_pages(Active& active) {
   const SequenceStore& store = model_.sequences();
   const Sequence& sequence = store[active.sequence];
@@ -407,7 +398,7 @@ void Scheduler::compose() {
     if (active.is_generating) continue;
     Sequence& sequence = model_.sequences()[active.sequence];
     if (!std::exchange(active.is_known, true)) {
-      send_sequence(step_, active.sequence, active.record);
+      step_.update_sequence(active.sequence, active.record);
       active.n_pages_known = sequence.pages[0].size();
     }
     const auto n_left = static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done;
@@ -521,7 +512,7 @@ void Scheduler::logits_step() {
                       active_.empty() ? chip.max_prompt_rows : chip.max_mixed_rows);
   logits_step_.clear();
   if (!std::exchange(active.is_known, true))
-    send_sequence(logits_step_, active.sequence, active.record);
+    logits_step_.update_sequence(active.sequence, active.record);
   Row row{};
   row.sequence = active.sequence;
   row.position = first;

@@ -92,7 +92,6 @@ class Scheduler {
   bool admit(const std::shared_ptr<LogitsTask>& task);
   void grow();
   void step_back(std::vector<Active>::iterator active);
-  void send_sequence(Step& step, uint32_t sequence, const SequenceRecord& record);
   void send_new_pages(Active& active);
   void compose();
   bool is_disturbed();  // somebody comes, leaves or is cut

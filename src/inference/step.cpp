@@ -24,6 +24,15 @@ void Step::update(const Binding& destination, std::span<const std::byte> bytes) 
   updates_.push_back({destination, bytes});
 }
 
+void Step::update_sequence(uint32_t sequence, const SequenceRecord& record) {
+  const SequenceStore& store = model_.sequences();
+  update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
+  update(store.log(sequence, 0), std::as_bytes(std::span(store[sequence].tokens)));
+  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
+    update(store.page_table(group, sequence),
+           std::as_bytes(std::span(store[sequence].pages[group])));
+}
+
 void Step::add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows) {
   spans_.push_back({sequence, first_row, n_rows, 0});
 }
@@ -73,9 +82,9 @@ Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
   return device.submit(replay);
 }
 
-std::vector<CommandTime> Step::profile(Device& device, bool choose) {
+std::vector<CommandTime> Step::profile(Device& device) {
   Passes passes;
-  return device.profile(make_replay(passes, choose, false));
+  return device.profile(make_replay(passes, true, false));
 }
 
 Replay Step::make_replay(Passes& passes, bool choose, bool go_on) const {

@@ -18,6 +18,8 @@ class Step {
 
   // Bytes must stay where they are until the step is submitted.
   void update(const Binding& destination, std::span<const std::byte> bytes);
+  // All that the device has to know of a sequence: its record, its tokens and where its pages lie.
+  void update_sequence(uint32_t sequence, const SequenceRecord& record);
 
   // A row that generates: runs the `single` or `few` kernels. All of them before any prompt rows.
   // Returns its index.
@@ -33,8 +35,8 @@ class Step {
   // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has
   // from the step before are used again: they must be the same ones, moved on.
   Ticket submit(Device& device, uint32_t steps, bool choose, bool go_on);
-  // Runs one step, command after command; see Device::profile.
-  std::vector<CommandTime> profile(Device& device, bool choose);
+  // Runs one step, the sampler included, command after command; see Device::profile.
+  std::vector<CommandTime> profile(Device& device);
 
  private:
   // Most passes that a step has: two bodies, two logits, one choice.
