@@ -20,6 +20,10 @@ inline void check(bool holds, std::string_view what,
                  static_cast<int>(what.size()), what.data());
 }
 
+inline bool contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
+}
+
 // The message of the exception that `run` throws, or "" when it throws none of that type.
 template <class Exception, class Run>
 std::string message_of(Run&& run) {

@@ -3,8 +3,6 @@
 #include "cpu/cpu_device.h"
 
 #include <sys/resource.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -24,12 +22,6 @@ using cpu::Call;
 using cpu::Kernel;
 using std::chrono::milliseconds;
 
-constexpr auto kLong = std::chrono::minutes(1);
-
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // Counts each slice in a plain integer of its own: a slice that ran twice at once is a race.
 void count_slices(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
   auto* counts = reinterpret_cast<uint32_t*>(call.operands[0]) + toy(call).value;
@@ -47,7 +39,7 @@ void test_every_slice_runs_once(uint32_t threads) {
                                            {&kCount, {kSlices[3], 1000}, -1}});
   constexpr uint32_t kSubmissions = 10'000;
   for (uint32_t i = 0; i < kSubmissions; ++i) machine.run(program);
-  const uint32_t* counts = machine.contents<uint32_t>();
+  const uint32_t* counts = machine.words();
   const auto all = [&](uint32_t first, uint32_t n, uint32_t expected) {
     return std::all_of(counts + first, counts + first + n,
                        [&](uint32_t count) { return count == expected; });
@@ -84,7 +76,7 @@ void test_commands_wait_for_what_they_read(uint32_t threads) {
   for (uint32_t round = 0; round < 2000; ++round) {
     machine.run(program);
     const uint32_t expected = 300 * (3 * round + 1);
-    for (uint32_t i = 0; i < 50; ++i) wrong += machine.contents<uint32_t>()[1000 + i] != expected;
+    for (uint32_t i = 0; i < 50; ++i) wrong += machine.words()[1000 + i] != expected;
   }
   check(
       wrong == 0,
@@ -109,13 +101,12 @@ void test_independent_commands_overlap() {
     ToyMachine machine(2);
     machine.run(
         machine.compile({{&kMeet, {1, 0, 0, 20'000}, -1}, {&kMeet, {1, 1, 0, 20'000}, -1}}));
-    check(machine.contents<uint32_t>()[2] == 1 && machine.contents<uint32_t>()[3] == 1,
+    check(machine.words()[2] == 1 && machine.words()[3] == 1,
           "commands that wait for nothing run at the same time");
   }
   ToyMachine machine(2);
   machine.run(machine.compile({{&kMeet, {1, 0, 0, 50}, -1}, {&kMeet, {1, 1, 0, 50}, 0}}));
-  check(machine.contents<uint32_t>()[2] == 0,
-        "a command that waits for another does not begin before it ends");
+  check(machine.words()[2] == 0, "a command that waits for another does not begin before it ends");
 
   // Two passes of one submission, which share memory that the table knows nothing about.
   ToyMachine passes(2);
@@ -123,7 +114,7 @@ void test_independent_commands_overlap() {
       ToyMachine::pass_over(passes.compile({{&kMeet, {1, 0, 0, 50}, -1}})),
       ToyMachine::pass_over(passes.compile({{&kMeet, {1, 1, 0, 50}, -1}}))};
   passes.device->wait(passes.submit(both), kLong);
-  check(passes.contents<uint32_t>()[2] == 0 && passes.contents<uint32_t>()[3] == 1,
+  check(passes.words()[2] == 0 && passes.words()[3] == 1,
         "a pass does not begin before the one ahead of it ends");
 }
 
@@ -138,33 +129,9 @@ constexpr Kernel kAppend{toy_slices, append, nullptr};
 
 void test_submissions_run_in_order() {
   ToyMachine machine(2);
-  const Program program = machine.compile({{&kAppend, {1, 1}, -1}});
-  const Pass pass = ToyMachine::pass_over(program);
-  Ticket last = 0;
-  for (uint32_t i = 0; i < 3; ++i) {
-    std::array<Row, 1> rows{};
-    rows[0].position = 10 * i;
-    uint32_t value = i + 1;
-    const std::array<Update, 1> updates{
-        {{machine.data.binding(), std::as_bytes(std::span(&value, 1))}}};
-    Replay replay;
-    replay.steps = 2;
-    replay.updates = updates;
-    replay.passes = std::span(&pass, 1);
-    if (i != 1) replay.rows = rows;  // the second goes on with the rows that are there
-    last = machine.device->submit(replay);
-    value = 99;  // what was submitted is a copy
-    rows[0].position = 99;
-  }
-  const uint32_t* words = machine.contents<uint32_t>();
-  check(words[100] == 0, "nothing runs before wait");
-  const Outcome outcome = machine.device->wait(last, kLong);
-  check(outcome.finished && outcome.steps_done == 2 && outcome.label.empty(),
-        "the last submission is done");
-  constexpr std::array<uint32_t, 6> kExpected{100, 101, 202, 203, 320, 321};
-  check(words[100] == 6 && std::equal(kExpected.begin(), kExpected.end(), words + 101),
-        "updates, rows and steps of three submissions take effect in order");
-  check(machine.device->wait(last - 1, kLong).steps_done == 2, "an outcome is kept for a while");
+  const Ticket last = submit_three(machine, machine.compile({{&kAppend, {1, 1}, -1}}));
+  check(machine.words()[100] == 0, "nothing runs before wait");
+  check_three(machine, last, kLong);
 }
 
 void nap(const Call& call, uint64_t, uint64_t, std::byte*) {
@@ -187,7 +154,7 @@ void test_time_out() {
   check(!later.finished && later.steps_done == 0, "a later submission waits for the earlier one");
   const Outcome all = machine.device->wait(ticket, kLong);
   check(all.finished && all.steps_done == 20, "another wait goes on where the first stopped");
-  check(*machine.contents<uint32_t>() == 20, "every step ran once");
+  check(*machine.words() == 20, "every step ran once");
   check(machine.device->wait(next, milliseconds::max()).finished, "the longest time-out is one");
 }
 
@@ -214,7 +181,7 @@ void test_status(uint32_t threads) {
   const Outcome outcome = machine.run(program, 10);
   check(outcome.finished && outcome.steps_done == 3,
         "the steps after the one that recorded do not run");
-  check(*machine.contents<uint32_t>() == 3, "and leave memory alone");
+  check(*machine.words() == 3, "and leave memory alone");
   check(outcome.status.code == kStatusNotANumber && outcome.status.row == 7 &&
             outcome.label == "command 1",
         "the first command in the order of the table is named");
@@ -243,13 +210,13 @@ void test_extents() {
   const Pass pass{program, 2, 5, 1, 3, 4, 6};
   machine.device->wait(machine.submit(std::span(&pass, 1)), kLong);
   constexpr std::array<uint32_t, 8> kExpected{2, 5, 4, 6, 1, 3, 4, 6};
-  check(std::equal(kExpected.begin(), kExpected.end(), machine.contents<uint32_t>()),
+  check(std::equal(kExpected.begin(), kExpected.end(), machine.words()),
         "rows and head rows are told apart, spans are given to both");
 
   const Pass no_heads{program, 0, 1, 0, 0, 0, 0};
-  std::fill_n(machine.contents<uint32_t>(), 8, 77u);
+  std::fill_n(machine.words(), 8, 77u);
   machine.device->wait(machine.submit(std::span(&no_heads, 1)), kLong);
-  check(machine.contents<uint32_t>()[1] == 1 && machine.contents<uint32_t>()[5] == 77,
+  check(machine.words()[1] == 1 && machine.words()[5] == 77,
         "a command over no rows is not called");
 
   const Program zero = machine.compile({{&kNoteExtent, {0, 0}, -1}, {&kNoteExtent, {0, 0}, 0}});
@@ -277,7 +244,7 @@ void test_scratch() {
   ToyMachine machine(3);
   machine.run(machine.compile({{&kUseScratch, {200, 0, 1000}, -1}}));
   machine.run(machine.compile({{&kUseScratch, {200, 0, 5001}, -1}}));
-  const uint32_t* counts = machine.contents<uint32_t>();
+  const uint32_t* counts = machine.words();
   check(std::all_of(counts, counts + 200, [](uint32_t count) { return count == 2; }),
         "every worker has aligned scratch of its own, as much as the largest command asks for");
 }
@@ -326,41 +293,16 @@ void test_idle_helpers_sleep() {
   check(machine.run(program).finished, "and they wake up again");
 }
 
-template <class Run>
-bool refuses(Run&& run) {
-  return contains(message_of<DeviceError>(run),
-                  "forked after the model was loaded; load it again in the child");
-}
-
 void test_fork(bool with_helpers) {
   auto machine = std::make_unique<ToyMachine>(2);
-  Program program{};
-  Pass pass{};
   Ticket ticket = 0;
   if (with_helpers) {
-    program = machine->compile({{&kBump, {1}, -1}});
+    const Program program = machine->compile({{&kBump, {1}, -1}});
     machine->run(program);
-    pass = ToyMachine::pass_over(program);
+    const Pass pass = ToyMachine::pass_over(program);
     ticket = machine->submit(std::span(&pass, 1));
   }
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs is a failure
-    Device& device = *machine->device;
-    int failures = !refuses([&] { device.wait(ticket, kLong); });
-    failures += !refuses([&] { device.submit({}); });
-    failures += !refuses([&] { device.allocate(16, "x"); });
-    failures += !refuses([&] { device.compile({}, {}); });
-    failures += !refuses([&] { device.set_limits({}); });
-    machine.reset();  // the buffers, then the device
-    _exit(failures);
-  }
-  int state = 0;
-  waitpid(child, &state, 0);
-  check(WIFEXITED(state) && WEXITSTATUS(state) == 0,
-        std::string("a forked child is refused and ends") +
-            (with_helpers ? "" : ", also without helpers"));
-  if (with_helpers) check(machine->device->wait(ticket, kLong).finished, "the parent goes on");
+  check_fork(std::move(machine), ticket, with_helpers ? "" : ", also without helpers");
 }
 
 void test_mistakes_are_named() {

@@ -20,10 +20,6 @@
 namespace akunu::test {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 // A tree of files below a folder of its own.
 class FakeSystem {
  public:

@@ -23,10 +23,6 @@
 namespace akunu::test {
 namespace {
 
-bool contains(std::string_view text, std::string_view part) {
-  return text.find(part) != std::string_view::npos;
-}
-
 const size_t kPage = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 
 class TemporaryFile {

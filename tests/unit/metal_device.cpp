@@ -1,8 +1,5 @@
 // The Metal device over the emulator, without its kernels: order, submissions in flight, chains,
 // recorded passes, statuses, failures, fork. The same file of the device runs on a Mac.
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -136,39 +133,16 @@ void test_extents() {
 void test_submissions_in_flight() {
   ToyMachine machine;
   const Program program = machine.compile({{&kAppend, {1, 1}}});
-  const Pass pass = ToyMachine::pass_over(program);
   Ticket last = 0;
   {
     const ClosedGate gate;
-    for (uint32_t i = 0; i < 3; ++i) {
-      std::array<Row, 1> rows{};
-      rows[0].position = 10 * i;
-      uint32_t value = i + 1;
-      const std::array<Update, 1> updates{
-          {{machine.data.binding(), std::as_bytes(std::span(&value, 1))}}};
-      Replay replay;
-      replay.steps = 2;
-      replay.updates = updates;
-      replay.passes = std::span(&pass, 1);
-      if (i != 1) replay.rows = rows;  // the second goes on with the rows that are there
-      last = machine.device->submit(replay);
-      value = 99;  // what was submitted is a copy
-      rows[0].position = 99;
-    }
+    last = submit_three(machine, program);
     const Outcome none = machine.device->wait(last, milliseconds(20));
     check(!none.finished, "a time-out comes when the GPU stands still");
     check(!machine.device->wait(last, milliseconds(0)).finished, "also one of nothing");
   }
-  const Outcome outcome = machine.device->wait(last, milliseconds::max());
-  check(outcome.finished && outcome.steps_done == 2 && outcome.label.empty(),
-        "the last submission is done");
-  constexpr std::array<uint32_t, 6> kExpected{100, 101, 202, 203, 320, 321};
-  check(machine.words()[100] == 6 &&
-            std::equal(kExpected.begin(), kExpected.end(), machine.words() + 101),
-        "updates, rows and steps of three submissions take effect in order");
-  check(machine.device->wait(last - 1, kLong).steps_done == 2, "an outcome is kept for a while");
-  for (int i = 0; i < 100; ++i)
-    last = machine.submit(std::span(&pass, 1)), machine.device->wait(last, kLong);
+  check_three(machine, last, milliseconds::max());
+  for (int i = 0; i < 100; ++i) machine.run(program);
   check(machine.words()[100] == 106, "many submissions reuse the staging memory");
 }
 
@@ -315,34 +289,13 @@ void test_profile() {
   check(machine.words()[100] == 3, "submissions go on after it");
 }
 
-template <class Run>
-bool refuses(Run&& run) {
-  return contains(message_of<DeviceError>(run),
-                  "forked after the model was loaded; load it again in the child");
-}
-
 void test_fork() {
   auto machine = std::make_unique<ToyMachine>();
   const Program program = machine->compile({{&kAdd, {1, 1}}});
   machine->run(program);
   const Pass pass = ToyMachine::pass_over(program);
   const Ticket ticket = machine->submit(std::span(&pass, 1));
-  const pid_t child = fork();
-  if (child == 0) {
-    alarm(20);  // a child that hangs is a failure
-    Device& device = *machine->device;
-    int failures = !refuses([&] { device.wait(ticket, kLong); });
-    failures += !refuses([&] { device.submit({}); });
-    failures += !refuses([&] { device.allocate(16, "x"); });
-    failures += !refuses([&] { device.compile({}, {}); });
-    failures += !refuses([&] { device.set_limits({}); });
-    machine.reset();  // the buffers, then the device
-    _exit(failures);
-  }
-  int state = 0;
-  waitpid(child, &state, 0);
-  check(WIFEXITED(state) && WEXITSTATUS(state) == 0, "a forked child is refused and ends");
-  check(machine->device->wait(ticket, kLong).finished, "the parent goes on");
+  check_fork(std::move(machine), ticket);
 }
 
 }  // namespace
