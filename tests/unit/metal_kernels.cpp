@@ -7,6 +7,7 @@
 #include "metal/emulator/executor.h"
 #include "metal/kernel.h"
 #include "unit/check.h"
+#include "unit/half.h"
 
 namespace akunu::test {
 namespace {
@@ -91,14 +92,6 @@ void test_the_table_names_what_is_there() {
 
 // --- MLX ----------------------------------------------------------------------------------------
 
-// The numbers of a half that is normal or 0.
-float half_value(uint16_t bits) {
-  const int exponent = (bits >> 10 & 31) - 15;
-  const float fraction = 1.0f + static_cast<float>(bits & 1023) / 1024.0f;
-  const float value = (bits & 0x7fff) == 0 ? 0.0f : std::ldexp(fraction, exponent);
-  return (bits & 0x8000) != 0 ? -value : value;
-}
-
 struct MlxWeight {
   uint32_t n, k, bits;
   std::vector<std::byte> data;    // codes, scales, biases
@@ -120,9 +113,9 @@ MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random
   for (uint16_t& bias : biases) bias = half();
   for (uint64_t i = 0; i < uint64_t{n} * k; ++i) {
     const uint32_t code = bits == 8 ? codes[i] : codes[i / 2] >> i % 2 * 4 & 15;
-    const double product = double{half_value(scales[i / 64])} * code;
-    weight.values.push_back(product + double{half_value(biases[i / 64])});
-    weight.magnitude.push_back(std::abs(product) + std::abs(double{half_value(biases[i / 64])}));
+    const double product = half_value(scales[i / 64]) * code;
+    weight.values.push_back(product + half_value(biases[i / 64]));
+    weight.magnitude.push_back(std::abs(product) + std::abs(half_value(biases[i / 64])));
   }
   weight.data.resize(code_bytes + 4 * n_groups);
   std::memcpy(weight.data.data(), codes.data(), code_bytes);

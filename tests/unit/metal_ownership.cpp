@@ -24,8 +24,7 @@ template <class Run>
 void check_refused(Run&& run, std::string_view part,
                    const std::source_location& where = std::source_location::current()) {
   const std::string message = message_of<EmulatorError>(run);
-  check(message.find(part) != std::string::npos, "\"" + message + "\" says: " + std::string(part),
-        where);
+  check(contains(message, part), "\"" + message + "\" says: " + std::string(part), where);
 }
 
 NS::SharedPtr<MTL::Device> make_device() {
@@ -162,14 +161,14 @@ void test_memory_in_flight() {
   static_cast<char*>(staging->contents())[5] = 1;
   metal::emulator::open_gate(true);
   const std::string message = failure_of(changed);
-  check(message.find("the host changed buffer staging") != std::string::npos, message);
+  check(contains(message, "the host changed buffer staging"), message);
   check(changed->status() == MTL::CommandBufferStatusError, "that is an error of the buffer");
 
   const NS::SharedPtr<MTL::CommandBuffer> gone = copy();
   staging.reset();
   metal::emulator::open_gate(true);
   const std::string released = failure_of(gone);
-  check(released.find("which was released") != std::string::npos, released);
+  check(contains(released, "which was released"), released);
 }
 
 void test_indirect_commands() {
