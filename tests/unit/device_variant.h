@@ -1,5 +1,5 @@
-// The real device, but without fused kernels, with longer chains, or submitted ahead: for comparing the engine with
-// itself.
+// The real device, but without fused kernels, with longer chains, or submitted ahead: for comparing
+// the engine with itself.
 #pragma once
 
 #include <algorithm>

@@ -21,7 +21,6 @@ constexpr const char* kBufferVariable = "AKUNU_METAL_EMULATED_BUFFER_LENGTH";  /
 constexpr const char* kSeedVariable = "AKUNU_METAL_SEED";
 
 constexpr uint64_t kUsualCores = 10;
-constexpr uint64_t kUsualFamily = 9;
 
 uint64_t number_from(const char* variable, uint64_t otherwise) {
   const char* text = std::getenv(variable);
@@ -64,7 +63,7 @@ System open_system(std::string_view level) {
   emulator::Settings settings;
   settings.level = system.level == "checked" ? emulator::Level::checked : emulator::Level::plain;
   settings.seed = number_from(kSeedVariable, settings.seed);
-  settings.family = static_cast<uint32_t>(number_from(kFamilyVariable, kUsualFamily));
+  settings.family = static_cast<uint32_t>(number_from(kFamilyVariable, settings.family));
   // As Metal does: three quarters of the memory, and the half of that in one buffer.
   settings.working_set_bytes = number_from(kMemoryVariable, physical_memory() / 4 * 3);
   settings.max_buffer_bytes = number_from(kBufferVariable, settings.working_set_bytes / 2);
