@@ -220,11 +220,6 @@ NS::UInteger ComputePipelineState::maxTotalThreadsPerThreadgroup() const {
   return emulator::kMaxThreads;
 }
 
-NS::UInteger ComputePipelineState::threadExecutionWidth() const {
-  check_alive("threadExecutionWidth");
-  return 32;
-}
-
 void ComputePipelineState::dispose() { device_->forget(this); }
 
 SharedEvent* Device::newSharedEvent() { return make<SharedEvent>(); }

@@ -102,11 +102,6 @@ const char* String::utf8String() const {
   return text_.c_str();
 }
 
-UInteger String::length() const {
-  check_alive("length");
-  return text_.size();
-}
-
 Array* Array::array(const Object* const* objects, UInteger count) {
   auto* array = new Array;
   for (UInteger i = 0; i < count; ++i) {

@@ -146,7 +146,6 @@ class String : public Copying<String> {
   static String* string(const char* text, StringEncoding encoding);
   String* init(const char* text, StringEncoding encoding);
   const char* utf8String() const;
-  UInteger length() const;
 
  private:
   std::string describe() const override { return "NS::String \"" + text_ + "\""; }

@@ -113,10 +113,6 @@ class Made : public NS::Referencing<Class, Base> {
     this->check_alive("setLabel");
     label_ = label->utf8String();
   }
-  NS::String* label() const {
-    this->check_alive("label");
-    return NS::String::string(label_.c_str(), NS::UTF8StringEncoding);
-  }
   const std::string& label_text() const { return label_; }
 
  protected:
@@ -201,7 +197,6 @@ using AutoreleasedComputePipelineReflection = void*;
 class ComputePipelineState final : public Made<ComputePipelineState> {
  public:
   NS::UInteger maxTotalThreadsPerThreadgroup() const;
-  NS::UInteger threadExecutionWidth() const;
 
  private:
   friend class Device;
