@@ -125,8 +125,11 @@ class CpuDevice final : public Device {
     remove(weight.binding.buffer);
   }
 
-  // Products of 8-bit integers are exact and fast; for float weights, float.
-  ActivationKind activation_kind(Format format) const override {
+  // Products of 8-bit integers are exact and fast; for float weights, float. A matrix unit would have
+  // to scale whole numbers every 32 products, which takes it longer than multiplying them: bf16.
+  ActivationKind activation_kind(Format format, RowClass row_class) const override {
+    if (row_class == RowClass::many && isa_.level->has_tiles && format != Format::f32)
+      return ActivationKind::bf16;
     switch (format) {
       case Format::f32:
       case Format::f16:
@@ -152,8 +155,9 @@ class CpuDevice final : public Device {
       case ActivationKind::f32:
         return k * 4;
       case ActivationKind::f16:
-      case ActivationKind::bf16:
         return k * 2;
+      case ActivationKind::bf16:
+        return 64 * ((k + 31) / 32 | 1);  // whole lines, an odd number of them
       case ActivationKind::q8_32:
         return k + k / 32 * 8;  // numbers, then a scale and a sum per 32
     }

@@ -6,6 +6,10 @@
 #include <fstream>
 #if defined(__x86_64__)
 #include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 #elif defined(__aarch64__) && defined(__APPLE__)
 #include <sys/sysctl.h>
 #elif defined(__aarch64__) && defined(__linux__)
@@ -20,6 +24,7 @@ namespace akunu::cpu {
 struct Generic;
 struct Avx2;
 struct Avx512;
+struct Amx;
 struct Neon;
 
 namespace {
@@ -66,6 +71,27 @@ bool has_avx512() {
   if ((features.b & kNeeded) != kNeeded || (features.c & kVnni) == 0) return false;
   return (saved_state() & kMasksAndZmm) == kMasksAndZmm;
 }
+
+// A program has to ask before it may use the registers; a system that knows no such question, or a
+// thread with too small a stack for signals, is a no.
+bool may_use_tiles() {
+#if defined(__linux__)
+  constexpr int kRequestPermission = 0x1023;  // ARCH_REQ_XCOMP_PERM of asm/prctl.h
+  constexpr int kTileData = 18;               // XFEATURE_XTILEDATA
+  return syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+  constexpr uint32_t kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAvx512Bf16 = 1u << 5;
+  constexpr uint64_t kTileState = 0x60000;
+  if (!has_avx512()) return false;
+  constexpr uint32_t kNeeded = kAmxBf16 | kAmxTile;
+  if ((cpuid(7).d & kNeeded) != kNeeded || (cpuid(7, 1).a & kAvx512Bf16) == 0) return false;
+  return (saved_state() & kTileState) == kTileState && may_use_tiles();
+}
 #elif defined(__aarch64__)
 bool has_neon() {
 #if defined(__APPLE__)
@@ -90,6 +116,8 @@ constexpr std::array kLevels{
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>},
+    IsaLevel{"amx", "avx512, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
+             probes<Avx512>, true},
 #elif defined(__aarch64__)
     IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
              probes<Neon>},

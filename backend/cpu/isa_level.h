@@ -20,6 +20,7 @@ struct IsaLevel {
   bool (*is_available)();  // asks CPU and operating system
   bool (*find)(const KernelKey& key, Kernel& kernel);
   Probes (*probes)();
+  bool has_tiles = false;  // prompt rows go through a matrix unit, and so want bf16
 };
 
 // Every level of this build, the best last.

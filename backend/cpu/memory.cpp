@@ -23,6 +23,19 @@ constexpr uint64_t kMapFrom = 256 * 1024;
 
 bool is_mapped(uint64_t bytes) { return bytes >= kMapFrom; }
 
+// Rows of activations lie kilobytes apart: with small pages each of them costs the processor a search
+// for its address. From this size on rounding up to huge pages wastes little.
+constexpr uint64_t kHugeFrom = 8 * 1024 * 1024;
+
+void ask_for_huge_pages(std::byte* data, uint64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  if (data != nullptr && bytes >= kHugeFrom) madvise(data, bytes, MADV_HUGEPAGE);
+#else
+  static_cast<void>(data);
+  static_cast<void>(bytes);
+#endif
+}
+
 std::optional<uint64_t> meminfo(const std::string& root, const std::string& name) {
   std::ifstream file(root + "/proc/meminfo");
   for (std::string key, unit; file >> key;) {
@@ -59,6 +72,7 @@ MemoryBlock::MemoryBlock(uint64_t bytes) {
   if (is_mapped(bytes)) {
     void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (mapped != MAP_FAILED) data_ = static_cast<std::byte*>(mapped);
+    ask_for_huge_pages(data_, bytes);
   } else {
     const uint64_t rounded =
         std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);

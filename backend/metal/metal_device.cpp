@@ -155,7 +155,7 @@ class MetalDevice final : public Device {
   void release_weight(const Weight& weight) override { release(weight.binding.buffer); }
 
   // These GPUs multiply float as fast as half numbers, and floats do not overflow.
-  ActivationKind activation_kind(Format) const override { return ActivationKind::f32; }
+  ActivationKind activation_kind(Format, RowClass) const override { return ActivationKind::f32; }
   uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const override {
     switch (kind) {
       case ActivationKind::f32:

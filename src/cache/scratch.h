@@ -13,13 +13,13 @@ namespace akunu {
 class Scratch {
  public:
   // `used[i]`: value i is an operand of some program.
-  Scratch(const std::shared_ptr<Device>& device, const std::vector<Value>& values,
+  Scratch(const std::shared_ptr<Device>& device, const Values& values,
           const std::vector<bool>& used, uint32_t max_rows, uint32_t max_head_rows);
 
   const ScratchBindings& bindings() const { return bindings_; }
 
-  static uint64_t bytes(const std::vector<Value>& values, const std::vector<bool>& used,
-                        uint32_t max_rows, uint32_t max_head_rows);
+  static uint64_t bytes(const Values& values, const std::vector<bool>& used, uint32_t max_rows,
+                        uint32_t max_head_rows);
 
  private:
   std::vector<OwnedBuffer> buffers_;

@@ -183,8 +183,9 @@ class Device {
   virtual Weight import_weight(const WeightSource& source) = 0;
   virtual void release_weight(const Weight& weight) = 0;
 
-  // How this device wants the input of a matmul with a weight in `format`, and how long a row is.
-  virtual ActivationKind activation_kind(Format format) const = 0;
+  // How this device wants the input of a matmul with a weight in `format`, and how long a row is. `single`
+  // and `few`, one arithmetic, have one kind.
+  virtual ActivationKind activation_kind(Format format, RowClass row_class) const = 0;
   virtual uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const = 0;
 
   // The kernel, or an empty pipeline where the device does not have it.

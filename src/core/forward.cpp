@@ -12,12 +12,14 @@ class Builder {
  public:
   Builder(const ArchDescriptor& arch, const TensorMap& tensors,
           const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-          const Device& device)
+          const Device& device, RowClass row_class, Values& values)
       : arch_(arch),
         tensors_(tensors),
         inverse_frequencies_(inverse_frequencies),
         memory_(memory),
-        device_(device) {}
+        device_(device),
+        row_class_(row_class),
+        values_(values) {}
 
   Forward build() {
     nodes_ = &forward_.body;
@@ -38,27 +40,17 @@ class Builder {
  private:
   // --- values -------------------------------------------------------------------------------
 
-  ValueId add_value(Value value) {
-    if (const auto found = ids_.find(value.name); found != ids_.end()) return found->second;
-    if (forward_.values.size() >= kNoValue)
-      throw UnsupportedModelError("the model has too many tensors");
-    const auto id = static_cast<ValueId>(forward_.values.size());
-    ids_.emplace(value.name, id);
-    forward_.values.push_back(std::move(value));
-    return id;
-  }
-
   ValueId bound(const std::string& name, const Binding& binding, Format format = Format::f32) {
-    return add_value({.name = name, .binding = binding, .format = format});
+    return values_.add({.name = name, .binding = binding, .format = format});
   }
 
   // Layers share the scratch values of one name; a value of another width is another value.
   ValueId scratch(const std::string& name, uint64_t bytes, Symbol per, ActivationKind kind) {
-    return add_value({.name = name + ":" + std::to_string(bytes),
-                      .binding = {},
-                      .bytes_per_row = bytes,
-                      .per = per,
-                      .activation = kind});
+    return values_.add({.name = name + ":" + std::to_string(bytes),
+                        .binding = {},
+                        .bytes_per_row = bytes,
+                        .per = per,
+                        .activation = kind});
   }
   ValueId rows(const std::string& name, uint64_t n, Symbol per = Symbol::rows) {
     return scratch(name, n * sizeof(float), per, ActivationKind::f32);
@@ -93,7 +85,7 @@ class Builder {
   }
 
   ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
-    return device_.activation_kind(tensor(weight_name, n, k).format);
+    return device_.activation_kind(tensor(weight_name, n, k).format, row_class_);
   }
 
   // --- operations ---------------------------------------------------------------------------
@@ -273,7 +265,9 @@ class Builder {
   void head() {
     const bool tied = find("output.weight") == nullptr;
     const std::string name = tied ? "token_embedding.weight" : "output.weight";
-    const ActivationKind kind = kind_for(name, arch_.vocab_size, arch_.dim);
+    // A prompt wants logits for one row, or few: its head takes them as generated rows do.
+    const Weight& weight = tensor(name, arch_.vocab_size, arch_.dim);
+    const ActivationKind kind = device_.activation_kind(weight.format, RowClass::few);
     const ValueId gathered = rows("head residual", arch_.dim, Symbol::head_rows);
     const ValueId normed = activation("head normed", kind, arch_.dim, Symbol::head_rows);
     forward_.logits_value = rows("logits", arch_.vocab_size, Symbol::head_rows);
@@ -295,10 +289,11 @@ class Builder {
   const std::vector<Binding>& inverse_frequencies_;
   const ForwardMemory& memory_;
   const Device& device_;
+  const RowClass row_class_;
+  Values& values_;
 
   Forward forward_;
   std::vector<Node>* nodes_ = nullptr;
-  std::map<std::string, ValueId> ids_;
   std::vector<ValueId> angles_;  // per layer
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
@@ -306,10 +301,19 @@ class Builder {
 
 }  // namespace
 
+ValueId Values::add(Value value) {
+  if (const auto found = ids_.find(value.name); found != ids_.end()) return found->second;
+  if (list_.size() >= kNoValue) throw UnsupportedModelError("the model has too many tensors");
+  const auto id = static_cast<ValueId>(list_.size());
+  ids_.emplace(value.name, id);
+  list_.push_back(std::move(value));
+  return id;
+}
+
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                      const Device& device) {
-  return Builder(arch, tensors, inverse_frequencies, memory, device).build();
+                      const Device& device, RowClass row_class, Values& values) {
+  return Builder(arch, tensors, inverse_frequencies, memory, device, row_class, values).build();
 }
 
 }  // namespace akunu

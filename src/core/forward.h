@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <map>
+#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -74,20 +75,34 @@ struct Node {
   }
 };
 
+// The values of all forward passes of a model: those of one name are one.
+class Values {
+ public:
+  // Throws UnsupportedModelError when there are too many.
+  ValueId add(Value value);
+  const Value& operator[](ValueId id) const { return list_[id]; }
+  size_t size() const { return list_.size(); }
+  std::span<const Value> list() const { return list_; }
+
+ private:
+  std::vector<Value> list_;
+  std::map<std::string, ValueId> ids_;
+};
+
 // The pass is cut into three programs, so that logits may be wanted without a choice, and a mask
 // may be computed on the host between the two.
 struct Forward {
-  std::vector<Value> values;
   std::vector<Node> body;    // tokens to residual rows
   std::vector<Node> logits;  // residual rows to logits of the head rows
   std::vector<Node> choose;  // logits to tokens; moves the chained rows on
   ValueId logits_value = kNoValue;
 };
 
+// The pass of one row class: classes differ in the kinds of activations that the device wants.
 // `inverse_frequencies[l]` holds rope_dim / 2 float32 for layer l (layers may share one).
 // Throws ModelFormatError where a tensor is missing or has another shape than the description says.
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                      const Device& device);
+                      const Device& device, RowClass row_class, Values& values);
 
 }  // namespace akunu

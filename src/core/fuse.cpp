@@ -246,8 +246,7 @@ std::span<const FusionRule> fusion_rules() {
   return rules;
 }
 
-KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
-                             RowClass row_class) {
+KernelRequest kernel_request(const Node& node, const Values& values, RowClass row_class) {
   KernelRequest request;
   request.operation = node.operation;
   request.row_class = row_class;
@@ -273,7 +272,7 @@ namespace {
 // Takes `rule` at nodes[at] if everything that it asks for is there.
 bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
            const std::vector<const std::vector<Node>*>& programs, size_t program,
-           const Forward& forward, const Device& device, RowClass row_class) {
+           const Values& values, const Device& device, RowClass row_class) {
   const size_t length = rule.sequence.size();
   if (at + length > nodes.size()) return false;
   const std::span<const Node> sequence(&nodes[at], length);
@@ -287,7 +286,7 @@ bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
   if (!rule.merge(sequence, fused, dropped)) return false;
   for (const ValueId value : dropped)
     if (is_read(value, programs, program, at + length)) return false;
-  if (!device.find_kernel(kernel_request(fused, forward.values, row_class))) return false;
+  if (!device.find_kernel(kernel_request(fused, values, row_class))) return false;
   fused.label = joined_label(sequence);
   nodes[at] = std::move(fused);
   nodes.erase(nodes.begin() + static_cast<ptrdiff_t>(at) + 1,
@@ -297,7 +296,7 @@ bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
 
 }  // namespace
 
-void fuse(Forward& forward, const Device& device, RowClass row_class) {
+void fuse(Forward& forward, const Values& values, const Device& device, RowClass row_class) {
   const std::vector<const std::vector<Node>*> programs{&forward.body, &forward.logits,
                                                        &forward.choose};
   std::vector<Node>* const mutable_programs[] = {&forward.body, &forward.logits, &forward.choose};
@@ -308,7 +307,7 @@ void fuse(Forward& forward, const Device& device, RowClass row_class) {
       changed = false;
       for (size_t at = 0; at < nodes.size(); ++at)
         for (const FusionRule& rule : fusion_rules())
-          while (apply(rule, nodes, at, programs, program, forward, device, row_class))
+          while (apply(rule, nodes, at, programs, program, values, device, row_class))
             changed = true;
     }
   }

@@ -22,10 +22,9 @@ struct FusionRule {
 std::span<const FusionRule> fusion_rules();
 
 // Rewrites the three programs for rows of one class.
-void fuse(Forward& forward, const Device& device, RowClass row_class);
+void fuse(Forward& forward, const Values& values, const Device& device, RowClass row_class);
 
 // The kernel that a node needs; see KernelRequest.
-KernelRequest kernel_request(const Node& node, const std::vector<Value>& values,
-                             RowClass row_class);
+KernelRequest kernel_request(const Node& node, const Values& values, RowClass row_class);
 
 }  // namespace akunu

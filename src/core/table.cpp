@@ -54,7 +54,7 @@ class Dependencies {
 
 }  // namespace
 
-DispatchTable build_table(const std::vector<Node>& nodes, const std::vector<Value>& values,
+DispatchTable build_table(const std::vector<Node>& nodes, const Values& values,
                           const ScratchBindings& scratch, const Device& device,
                           RowClass row_class) {
   DispatchTable table;

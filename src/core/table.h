@@ -13,7 +13,7 @@ using ScratchBindings = std::vector<Binding>;
 
 // Throws UnsupportedModelError naming operation, formats, row class and device where a kernel is
 // missing.
-DispatchTable build_table(const std::vector<Node>& nodes, const std::vector<Value>& values,
+DispatchTable build_table(const std::vector<Node>& nodes, const Values& values,
                           const ScratchBindings& scratch, const Device& device, RowClass row_class);
 
 }  // namespace akunu

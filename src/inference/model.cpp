@@ -32,21 +32,26 @@ void blaming(const std::string& path, Run&& run) {
   }
 }
 
-// One forward pass per row class: what fuses depends on the kernels that a device has for it.
+// One forward pass per row class: kinds of activations and what fuses depend on it.
 struct FusedForwards {
+  Values values;
   std::array<Forward, 3> by_class;
   std::vector<bool> used;  // values that are an operand somewhere
 
-  FusedForwards(const Forward& forward, const Device& device) : used(forward.values.size(), false) {
+  FusedForwards(const ArchDescriptor& arch, const TensorMap& tensors,
+                const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
+                const Device& device) {
     for (const RowClass row_class : kRowClasses) {
       Forward& fused = by_class[static_cast<size_t>(row_class)];
-      fused = forward;
-      fuse(fused, device, row_class);
+      fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values);
+      fuse(fused, values, device, row_class);
+    }
+    used.resize(values.size());
+    for (const Forward& fused : by_class)
       for (const std::vector<Node>* nodes : {&fused.body, &fused.logits, &fused.choose})
         for (const Node& node : *nodes)
           for (const ValueId id : node.operands)
             if (id != kNoValue) used[id] = true;
-    }
   }
 };
 
@@ -159,10 +164,9 @@ std::vector<Binding> Model::upload_frequencies() {
 }
 
 uint64_t Model::bytes_besides_cache(uint32_t context, Format kv_format) const {
-  const Forward forward = build_forward(arch_, weights_->tensors(), layer_frequencies_,
-                                        memory_without_buffers(arch_, kv_format), *device_);
-  const FusedForwards fused(forward, *device_);
-  return Scratch::bytes(forward.values, fused.used, max_rows(), max_head_rows()) +
+  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
+                            memory_without_buffers(arch_, kv_format), *device_);
+  return Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
          SequenceStore::bytes(kMaxSequences, context, 1) +
          uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) + sizeof(Status);
 }
@@ -250,19 +254,16 @@ void Model::compile() {
   for (uint32_t group = 0; group < n_groups; ++group)
     memory.page_table_bases.push_back(sequences_->page_table_base(group));
 
-  const Forward forward =
-      build_forward(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
-  const FusedForwards fused(forward, *device_);
+  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
   scratch_ =
-      std::make_unique<Scratch>(device_, forward.values, fused.used, max_rows(), max_head_rows());
-  logits_ = scratch_->bindings()[forward.logits_value];
+      std::make_unique<Scratch>(device_, fused.values, fused.used, max_rows(), max_head_rows());
+  logits_ = scratch_->bindings()[fused.by_class[0].logits_value];
 
   const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),
                         status_.get()};
-  const auto compile_nodes = [&](const std::vector<Node>& nodes, const Forward& from,
-                                 RowClass row_class) {
+  const auto compile_nodes = [&](const std::vector<Node>& nodes, RowClass row_class) {
     DispatchTable table =
-        build_table(nodes, from.values, scratch_->bindings(), *device_, row_class);
+        build_table(nodes, fused.values, scratch_->bindings(), *device_, row_class);
     std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
     labels.insert(labels.end(), table.labels.begin(), table.labels.end());
     compiled_.push_back(device_->compile(std::move(table), step));
@@ -271,11 +272,11 @@ void Model::compile() {
   for (const RowClass row_class : kRowClasses) {
     const Forward& from = fused.by_class[static_cast<size_t>(row_class)];
     ClassPrograms& programs = programs_[static_cast<size_t>(row_class)];
-    programs.body = compile_nodes(from.body, from, row_class);
-    programs.logits = compile_nodes(from.logits, from, row_class);
+    programs.body = compile_nodes(from.body, row_class);
+    programs.logits = compile_nodes(from.logits, row_class);
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
-  choose_ = compile_nodes(from.choose, from, RowClass::few);
+  choose_ = compile_nodes(from.choose, RowClass::few);
 }
 
 }  // namespace akunu

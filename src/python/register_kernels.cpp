@@ -419,8 +419,14 @@ py::list devices() {
   return list;
 }
 
-std::string activation_kind(const std::string& device, const std::string& format) {
-  return std::string(name_of(create_device(device)->activation_kind(format_from_name(format))));
+std::string activation_kind(const std::string& device, const std::string& format,
+                            const std::string& row_class, const std::string& isa) {
+  DeviceOptions options;
+  options.isa = isa;
+  return std::string(
+      name_of(create_device(device, options)
+                  ->activation_kind(format_from_name(format),
+                                    enum_from_name<RowClass>(row_class, 3, "row_class"))));
 }
 
 }  // namespace
@@ -444,6 +450,7 @@ void register_kernels(py::module_& m) {
   m.def("operations", &operations, "Every operation: name, operands, bytes of parameters.");
   m.def("backends", &backend_names, "Every backend of this build, whether or not it works here.");
   m.def("activation_kind", &activation_kind, py::arg("device"), py::arg("format"),
+        py::arg("row_class") = "single", py::arg("isa") = "",
         "The kind in which a device wants the input of a matmul with a weight in `format`.");
   m.def("devices", &devices, "Every device that works here, with its tuning numbers.");
 }

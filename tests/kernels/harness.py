@@ -15,6 +15,7 @@ NONE = 0xFFFFFFFF
 ACTIVE, CHAINED, PROMPT = 1, 2, 4
 PAGE = 256  # positions per page
 MAX_FEW_ROWS = 16
+ROW_CLASSES = ("single", "few", "many")
 
 ROW = np.dtype(
     [
@@ -116,14 +117,14 @@ class Target:
     def __str__(self) -> str:
         return self.level if self.device == "cpu" else f"{self.device}-{self.level}"
 
-    def kind_of(self, format_name: str) -> str:
+    def kind_of(self, format_name: str, row_class: str = "single") -> str:
         """The activation kind that this device wants beside a weight in the format."""
-        return _core.activation_kind(self.device, format_name)
+        return _core.activation_kind(self.device, format_name, row_class, self.level)
 
     @property
     def kinds(self) -> list[str]:
         """Every activation kind that it wants, of whatever weight."""
-        return sorted({self.kind_of(name) for name in ALL_FORMATS})
+        return sorted({self.kind_of(name, c) for name in ALL_FORMATS for c in ROW_CLASSES})
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,11 @@ class On:
     activation: str = "f32"
     cache: str = "f16"
     row_class: str = ""  # empty: by the number of rows
+
+
+def row_class_of(n_rows: int) -> str:
+    """The class of so many rows, where nothing else says which."""
+    return "single" if n_rows == 1 else "few" if n_rows <= MAX_FEW_ROWS else "many"
 
 
 def neutral_sequences(n: int) -> np.ndarray:
@@ -205,7 +211,6 @@ def run(
             bound[slot] = operand
     if n_rows is None:
         n_rows = len(step.rows) - first_row
-    by_count = "single" if n_rows == 1 else "few" if n_rows <= MAX_FEW_ROWS else "many"
     first, count = (
         ("first_row", "n_rows") if extent == "rows" else ("first_head_row", "n_head_rows")
     )
@@ -219,7 +224,7 @@ def run(
         sequences=step.sequences.tobytes(),
         device=on.target.device,
         isa=on.target.level,
-        row_class=on.row_class or by_count,
+        row_class=on.row_class or row_class_of(n_rows),
         threads=on.threads,
         activation=on.activation,
         cache=on.cache,

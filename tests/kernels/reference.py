@@ -58,7 +58,7 @@ def float_weight(format_name: str, values: Array) -> Weight:
     """Values rounded to f32, f16 or bf16."""
     if format_name == "bf16":
         stored = to_bfloat16(values)
-        exact = (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+        exact = from_bfloat16(stored)
     else:
         stored = values.astype(np.float32 if format_name == "f32" else np.float16)
         exact = stored.astype(np.float64)
@@ -123,16 +123,35 @@ def extreme_blocks(format_name: str) -> Blocks:
 class Activation:
     """Rows in an activation kind: the bytes, and the values they stand for."""
 
-    data: Array  # float32 [rows, k] or uint8 [rows, k + k / 32 * 8]
+    data: Array  # float32 [rows, k], uint8 [rows, k + k / 32 * 8] (q8_32) or uint16 (bf16)
     values: Array  # float64 [rows, k]
 
 
 def activation_array(kind: str, rows: int, k: int) -> Array:
     """A poisoned output of that kind."""
-    shape = (rows, k) if kind == "f32" else (rows, k + k // 32 * 8)
-    out = np.empty(shape, np.float32 if kind == "f32" else np.uint8)
+    if kind == "f32":
+        out = np.empty((rows, k), np.float32)
+    elif kind == "bf16":
+        out = np.empty((rows, bf16_width(k)), np.uint16)
+    else:
+        out = np.empty((rows, k + k // 32 * 8), np.uint8)
     out.view(np.uint8)[...] = 0xFF
     return out
+
+
+def bf16_width(k: int) -> int:
+    """Numbers of a row of bf16: an odd number of lines of 32."""
+    return 32 * (-(-k // 32) | 1)
+
+
+def from_bfloat16(stored: Array) -> Array:
+    """float64 of bfloat16 as uint16."""
+    return (stored.astype(np.uint32) << 16).view(np.float32).astype(np.float64)
+
+
+def nearest_bfloat16(values: Array) -> Array:
+    """float64 of the bfloat16 next to float32s."""
+    return from_bfloat16(to_bfloat16(values))
 
 
 def split_q8_32(data: Array, k: int) -> tuple[Array, Array, Array]:
@@ -167,6 +186,11 @@ def quantize_q8_32(x: Array) -> Activation:
 def make_activation(kind: str, x: Array) -> Activation:
     if kind == "q8_32":
         return quantize_q8_32(x)
+    if kind == "bf16":
+        data = np.zeros((len(x), bf16_width(x.shape[1])), np.uint16)
+        data[:, : x.shape[1]] = to_bfloat16(x)
+        data[:, : x.shape[1]][np.isnan(x)] = 0x7FC0
+        return Activation(data, from_bfloat16(data[:, : x.shape[1]]))
     stored = np.ascontiguousarray(x.astype(np.float32))
     return Activation(stored, stored.astype(np.float64))
 
@@ -178,6 +202,13 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
         assert (error <= bound).all(), f"worst error / bound: {np.nanmax(error / bound)}"
         return
     rows, k = expected.shape
+    if kind == "bf16":
+        slack = np.broadcast_to(bound, expected.shape)
+        low, high = nearest_bfloat16(expected - slack), nearest_bfloat16(expected + slack)
+        stored = from_bfloat16(actual[:, :k])
+        assert ((stored >= low) & (stored <= high)).all()
+        assert (actual[:, k:] == 0).all(), "a row ends with zeros"
+        return
     q, scale, total = split_q8_32(actual, k)
     grouped = expected.reshape(rows, k // 32, 32)
     slack = np.broadcast_to(bound, expected.shape).reshape(grouped.shape)
@@ -203,6 +234,8 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
+    if activation.data.dtype == np.uint16:
+        return matmul_bf16(weight, activation)
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
     codes = activation.data.dtype == np.uint8  # q8_32
@@ -213,6 +246,26 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     roundings = -(-k // step) + 3 + 2 + (0 if codes or weight.block == 1 else 3)
     magnitude = np.abs(activation.values) @ weight.magnitude.T
     return values, growth(roundings) * magnitude + k * TINY
+
+
+def matmul_bf16(weight: Weight, activation: Activation) -> tuple[Array, Array]:
+    """Weights are rounded to bf16 as well; then products are exact, and summed one by one.
+
+    A matrix unit takes numbers below the normal ones for zero, and makes zeros of them.
+    """
+    tiny = 2.0**-126
+    k = weight.values.shape[1]
+    # Before it is rounded, a weight passes through four roundings in float32; floats through none.
+    error = 0 if weight.block == 1 else growth(4) * weight.magnitude + TINY
+    rounded = nearest_bfloat16(weight.values)
+    reach = np.maximum(
+        nearest_bfloat16(weight.values + error) - rounded,
+        rounded - nearest_bfloat16(weight.values - error),
+    )
+    reach = np.maximum(reach, np.where(np.abs(weight.values) < 2 * tiny, tiny, 0))
+    size = np.abs(activation.values)
+    bound = size @ reach.T + growth(k + 2) * (size @ np.abs(rounded).T)
+    return activation.values @ rounded.T, bound + k * tiny * (2 + np.abs(rounded).max())
 
 
 def inverse_rms(x: Array, epsilon: float) -> tuple[Array, float]:
@@ -282,9 +335,15 @@ class AttentionShape:
 
 
 def attention(
-    shape: AttentionShape, query: Array, keys: Array, values: Array, step
+    shape: AttentionShape, query: Array, keys: Array, values: Array, step, *, bf16: bool = False
 ) -> tuple[Array, Array]:
-    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim]."""
+    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim].
+
+    `bf16`: query, keys, values and weights are rounded to it before they are multiplied.
+    """
+    if bf16:
+        with np.errstate(invalid="ignore"):
+            query, keys, values = map(nearest_bfloat16, (query, keys, values))
     out = np.zeros(query.shape)
     bound = np.zeros(query.shape)
     group = shape.n_heads // shape.n_kv_heads
@@ -298,17 +357,18 @@ def attention(
             q = query[r, part].astype(np.float64)
             k = keys[pages, h // group, places].astype(np.float64)
             v = values[pages, h // group, places].astype(np.float64)
-            out[r, part], bound[r, part] = attend(shape, q, k, v, n_pages)
+            out[r, part], bound[r, part] = attend(shape, q, k, v, n_pages, bf16)
     return out, bound
 
 
 def attend(
-    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int
+    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int, bf16: bool
 ) -> tuple[Array, Array]:
     """One head over its positions; see `attention`."""
     scores = (k @ q) * shape.scale
     magnitude = (np.abs(k) @ np.abs(q)) * shape.scale
-    error = growth(shape.head_dim / LANES + 6) * magnitude
+    # A matrix unit sums the products one by one.
+    error = growth((shape.head_dim if bf16 else shape.head_dim / LANES) + 6) * magnitude
     if shape.soft_cap:
         scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
         error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
@@ -319,6 +379,10 @@ def attend(
     # exponentials of 4 units; then the sums: 256 terms a page, three roundings a page to merge.
     relative = error + error[scores.argmax()] + growth(2) * np.abs(scores - largest) + growth(8)
     relative = relative + growth(256 + 8 * n_pages + 4)
+    if bf16:  # weights, after the sum that they are divided by
+        relative = relative + 2.0**-8
     result = weights @ v
     spread = (weights * relative) @ np.abs(v)
+    if bf16:
+        spread = spread + 2.0**-126 * (1 + np.abs(v).sum(axis=0))  # too small to be normal
     return result, spread + np.abs(result) * (weights @ relative) + 2 * TINY

@@ -34,8 +34,8 @@ class Setting:
         for cache in (self.keys, self.values):
             np.moveaxis(cache, 2, 1)[~seen] = np.nan
 
-    def expected(self):
-        return ref.attention(self.shape, self.query, self.keys, self.values, self.step)
+    def expected(self, **options):
+        return ref.attention(self.shape, self.query, self.keys, self.values, self.step, **options)
 
     def run(self, target, kind, step=None, *, threads=1, row_class="", **part):
         step = step or self.step
@@ -104,6 +104,32 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected()
     ref.assert_activation("q8_32", setting.run(target, "q8_32"), expected, bound)
+
+
+@pytest.mark.kind("bf16")
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize("shape", HEADS)
+def test_multiplies_in_bf16(target, rng, shape, runs):
+    setting = Setting(rng, shape, runs, "f16")
+    expected, bound = setting.expected(bf16=True)
+    ref.assert_activation("bf16", setting.run(target, "bf16"), expected, bound)
+
+
+@pytest.mark.kind("bf16")
+@pytest.mark.parametrize(
+    "shape",
+    [
+        AttentionShape(6, 2, 40, window=1),
+        AttentionShape(6, 2, 40, window=33),
+        AttentionShape(6, 2, 40, window=257),
+        AttentionShape(4, 2, 64, soft_cap=0.5),
+        AttentionShape(4, 2, 64, soft_cap=30.0),
+    ],
+)
+def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape):
+    setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=3.0)
+    expected, bound = setting.expected(bf16=True)
+    ref.assert_activation("bf16", setting.run(target, "bf16"), expected, bound)
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 255, 256, 257, 400])
@@ -189,14 +215,21 @@ def test_one_row_alone_has_the_bits_it_has_among_few(target, rng):
 
 @pytest.mark.parametrize("row_class", ["few", "many"])
 @pytest.mark.parametrize("head_dim", [16, 160])
-def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class):
+@pytest.mark.parametrize("cache", ["f32", "f16"])
+def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class, cache):
     """Rows computed together share loads; an infinite value of the last row must stay its own."""
     shape = AttentionShape(2, 1, head_dim)
-    setting = Setting(rng, shape, [Run(0, 10, 12)], "f32")
-    clean = setting.run(target, "f32", row_class=row_class)
+    setting = Setting(rng, shape, [Run(0, 10, 12)], cache)
+    kind = target.kind_of("bf16", row_class)
+
+    def attend():
+        out = setting.run(target, kind, row_class=row_class)
+        return out if kind == "f32" else ref.from_bfloat16(out[:, : 2 * head_dim])
+
+    clean = attend()
     page, place = ref.page_offsets(setting.step, 0, 21)
     setting.values[page, :, place, 3] = np.inf
-    out = setting.run(target, "f32", row_class=row_class)
+    out = attend()
     assert_same_bits(out[:-1], clean[:-1])
     other = np.arange(out.shape[1]) % head_dim != 3
     assert_same_bits(out[-1, other], clean[-1, other], "nor is it another dimension's")
@@ -204,6 +237,6 @@ def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class):
 
     setting.values[page, :, place] = np.inf
     setting.keys[page, :, place] = np.nan
-    out = setting.run(target, "f32", row_class=row_class)
+    out = attend()
     assert_same_bits(out[:-1], clean[:-1])
     assert not np.isfinite(out[-1]).any()

@@ -21,6 +21,7 @@ from harness import (
     pack_params,
     plain_step,
     poisoned,
+    row_class_of,
     run,
 )
 
@@ -30,7 +31,10 @@ Outputs = list[np.ndarray]
 
 def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     formats, with_bias, rows = case
-    kind, k = target.kind_of(formats[0]), 512
+    row_class, k = row_class_of(rows), 512
+    if len({target.kind_of(f, row_class) for f in formats}) > 1:
+        row_class = "few"  # as many rows they would not be a group
+    kind = target.kind_of(formats[0], row_class)
     sizes = [70, 13, 24][: len(formats)]
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
@@ -46,11 +50,11 @@ def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple
 
     operands = [x.data, *three(weights), *three(biases), *three(outs)]
     params = pack_params("matmul_group", k, *sizes, *[0] * (3 - len(sizes)))
-    run("matmul_group", operands, params, step, On(target, 2, kind))
+    run("matmul_group", operands, params, step, On(target, 2, kind, row_class=row_class))
 
     expected = [poisoned((rows, n)) for n in sizes]
     for n, weight, bias, out in zip(sizes, weights, biases, expected, strict=True):
-        on = On(target, 1, kind)
+        on = On(target, 1, kind, row_class=row_class)
         run("matmul", [x.data, weight, out], pack_params("matmul", n, k), step, on)
         if bias is not None:
             run("add_bias", [out, bias], pack_params("add_bias", n), step, On(target))
@@ -59,7 +63,7 @@ def matmul_group(target: Target, case: tuple, rng: np.random.Generator) -> tuple
 
 def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     format_name, rows = case
-    kind, n, k = target.kind_of(format_name), 77, 256
+    kind, n, k = target.kind_of(format_name, row_class_of(rows)), 77, 512
     step = plain_step(rows)
     x = ref.make_activation(kind, rng.standard_normal((rows, k)))
     weight = ref.random_weight(format_name, n, k, rng)

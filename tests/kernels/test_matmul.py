@@ -14,12 +14,17 @@ from harness import (
     pack_params,
     plain_step,
     poisoned,
+    row_class_of,
     run,
 )
 
 FORMATS = ref.ALL_FORMATS
 # n, k: below, at and beside every tile and lane count; k is rounded up to whole blocks.
 SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
+
+
+# The kind that an array of an activation is in, by its type.
+KIND_OF = {np.dtype("f4"): "f32", np.dtype("u2"): "bf16", np.dtype("u1"): "q8_32"}
 
 
 def fit(format_name: str, k: int) -> int:
@@ -30,7 +35,7 @@ def fit(format_name: str, k: int) -> int:
 def multiply(target, weight, activation, step, *, threads=1, row_class="", **part):
     n, k = weight.values.shape
     out = poisoned((len(activation.data), n))
-    on = On(target, threads, target.kind_of(weight.format), row_class=row_class)
+    on = On(target, threads, KIND_OF[activation.data.dtype], row_class=row_class)
     status = run(
         "matmul",
         [activation.data, weight, out],
@@ -52,16 +57,17 @@ def test_agrees_with_float64(target, rng, format_name, n, k, rows):
     x = rng.standard_normal((rows, k))
     x[rng.random((rows, k)) < 0.05] = 0
     x[0] *= 1e-30  # a row of its own scale
-    activation = ref.make_activation(target.kind_of(format_name), x)
+    activation = ref.make_activation(target.kind_of(format_name, row_class_of(rows)), x)
     expected, bound = ref.matmul(weight, activation)
     out = multiply(target, weight, activation, plain_step(rows))
     assert_within(out, expected, bound)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_the_largest_weights(target, rng, format_name):
+@pytest.mark.parametrize("rows", [5, 21])
+def test_the_largest_weights(target, rng, format_name, rows):
     """Halves of 65504, all signs; codes, scales and minima at both ends of their range."""
-    n, k, rows = 9, fit(format_name, 128), 5
+    n, k, kind = 9, fit(format_name, 128), target.kind_of(format_name, row_class_of(rows))
     signs = rng.choice([-1.0, 1.0], (n, k))
     if format_name in ref.FLOAT_FORMATS:
         weight = ref.pack_weight(format_name, signs * (65504.0 if format_name == "f16" else 1e30))
@@ -81,18 +87,17 @@ def test_the_largest_weights(target, rng, format_name):
             )
         )
     # Codes of +127 and -127 only: the products at which an int16 pair sum is tightest.
-    activation = ref.make_activation(
-        target.kind_of(format_name), rng.choice([-2.0, 2.0], (rows, k))
-    )
-    activation.data[0] = ref.make_activation(target.kind_of(format_name), np.full((1, k), 2.0)).data
+    activation = ref.make_activation(kind, rng.choice([-2.0, 2.0], (rows, k)))
+    activation.data[0] = ref.make_activation(kind, np.full((1, k), 2.0)).data
     activation.values[0] = 2.0
     expected, bound = ref.matmul(weight, activation)
     assert_within(multiply(target, weight, activation, plain_step(rows)), expected, bound)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_zeros_give_zeros(target, format_name):
-    n, k, rows = 11, fit(format_name, 64), 3
+@pytest.mark.parametrize("rows", [3, 21])
+def test_zeros_give_zeros(target, format_name, rows):
+    n, k, kind = 11, fit(format_name, 64), target.kind_of(format_name, row_class_of(rows))
     if format_name in ref.FLOAT_FORMATS:
         weight = ref.pack_weight(format_name, np.zeros((n, k)))
     else:
@@ -101,9 +106,9 @@ def test_zeros_give_zeros(target, format_name):
         weight = ref.block_weight(
             ref.make_blocks(format_name, codes, np.ones((n, k // made.block)))
         )
-    activation = ref.make_activation(target.kind_of(format_name), np.ones((rows, k)))
+    activation = ref.make_activation(kind, np.ones((rows, k)))
     assert (multiply(target, weight, activation, plain_step(rows)) == 0).all()
-    activation = ref.make_activation(target.kind_of(format_name), np.zeros((rows, k)))
+    activation = ref.make_activation(kind, np.zeros((rows, k)))
     assert (multiply(target, weight, activation, plain_step(rows)) == 0).all()
 
 
@@ -122,9 +127,10 @@ def test_a_row_that_is_not_a_number_stays_one(target, rng, format_name):
 @pytest.mark.parametrize("format_name", FORMATS)
 @pytest.mark.parametrize(("row_class", "rows"), [("few", 16), ("many", 141)])
 def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, row_class, rows):
-    n, k = 203, fit(format_name, 200)
+    n, k = 203, fit(format_name, 600)  # of a matrix unit, two parts of k
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((rows, k)))
+    kind = target.kind_of(format_name, row_class)
+    activation = ref.make_activation(kind, rng.standard_normal((rows, k)))
     step = plain_step(rows)
     together = multiply(target, weight, activation, step, row_class=row_class)
     for first_row, n_rows in [(0, 1), (9, 1), (1, 2), (13, 3), (0, 16), (77, 16), (77, 64)]:
@@ -147,25 +153,42 @@ def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, ro
 def test_threads_change_no_bit(target, rng, format_name, threads):
     n, k, rows = 500, 256, 67
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((rows, k)))
+    kind = target.kind_of(format_name, row_class_of(rows))
+    activation = ref.make_activation(kind, rng.standard_normal((rows, k)))
     step = plain_step(rows)
     alone = multiply(target, weight, activation, step)
     assert_same_bits(multiply(target, weight, activation, step, threads=threads), alone)
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-def test_weights_need_no_alignment(target, rng, format_name):
+@pytest.mark.parametrize("row_class", ["single", "many"])
+def test_weights_need_no_alignment(target, rng, format_name, row_class):
     """A mapped file aligns a tensor to what its numbers need, not to what a register needs."""
     n, k = 10, fit(format_name, 96)
     weight = ref.random_weight(format_name, n, k, rng)
-    activation = ref.make_activation(target.kind_of(format_name), rng.standard_normal((1, k)))
+    kind = target.kind_of(format_name, row_class)
+    activation = ref.make_activation(kind, rng.standard_normal((1, k)))
     step = plain_step(1)
-    expected = multiply(target, weight, activation, step)
+    expected = multiply(target, weight, activation, step, row_class=row_class)
     offset = 4 if format_name == "f32" else 2
     room = np.zeros(weight.data.size + offset, np.uint8)
     room[offset:] = weight.data.ravel()
     weight.data = room[offset:]
-    assert_same_bits(multiply(target, weight, activation, step), expected)
+    assert_same_bits(multiply(target, weight, activation, step, row_class=row_class), expected)
+
+
+@pytest.mark.kind("bf16")
+@pytest.mark.parametrize("format_name", [f for f in FORMATS if f != "f32"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
+    n, k = 40, fit(format_name, 96)
+    weight = ref.random_weight(format_name, n, k, rng)
+    x = rng.standard_normal((3, k))
+    clean = multiply(target, weight, ref.make_activation("bf16", x), plain_step(3))
+    x[1, 40] = bad
+    out = multiply(target, weight, ref.make_activation("bf16", x), plain_step(3))
+    assert_same_bits(out[[0, 2]], clean[[0, 2]])
+    assert not np.isfinite(out[1][weight.values[:, 40] != 0]).any()
 
 
 def test_head_rows_are_indexed_by_themselves(target, rng):

@@ -41,8 +41,8 @@ class DeviceVariant : public Device {
     return device_->import_weight(source);
   }
   void release_weight(const Weight& weight) override { device_->release_weight(weight); }
-  ActivationKind activation_kind(Format format) const override {
-    return device_->activation_kind(format);
+  ActivationKind activation_kind(Format format, RowClass row_class) const override {
+    return device_->activation_kind(format, row_class);
   }
   uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const override {
     return device_->activation_row_bytes(kind, k);

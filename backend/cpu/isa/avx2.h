@@ -63,6 +63,24 @@ struct Avx2Words {
     for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
     return load_bfloat(padded);
   }
+  // To nearest even; a NaN stays one.
+  static void store_bfloat(uint16_t* p, Vector v) {
+    const __m256i bits = _mm256_castps_si256(v);
+    const __m256i odd = _mm256_and_si256(_mm256_srli_epi32(bits, 16), _mm256_set1_epi32(1));
+    const __m256i rounded =
+        _mm256_add_epi32(bits, _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff)));
+    const __m256i quiet = _mm256_or_si256(bits, _mm256_set1_epi32(0x00400000));
+    const __m256i is_nan = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_UNORD_Q));
+    const __m256i upper = _mm256_srli_epi32(_mm256_blendv_epi8(rounded, quiet, is_nan), 16);
+    const __m256i packed = _mm256_permute4x64_epi64(_mm256_packus_epi32(upper, upper), 0x08);
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_castsi256_si128(packed));
+  }
+  static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
+    if (n >= kLanes) return store_bfloat(p, v);
+    uint16_t padded[kLanes];
+    store_bfloat(padded, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
   static float half_to_float(uint16_t h) { return _cvtsh_ss(h); }
   // Spread before it is converted: one instruction less on the port that shuffles.
   static Vector broadcast_half(uint16_t h) {
@@ -148,6 +166,7 @@ struct Avx2Words {
 };
 
 // The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+template <class Level>
 struct Avx2Columns {
   static constexpr uint32_t kCount = 8;
   using Floats = __m256;
@@ -277,7 +296,7 @@ struct Avx2Columns {
 };
 
 struct Avx2 : Avx2Words<Avx2> {
-  using Columns = Avx2Columns;
+  using Columns = Avx2Columns<Avx2>;
   // Accumulators of a tile of floats, rows x columns. 16 registers: 12 sums, 3 weights, 1 input.
   static constexpr uint32_t kTileRows = 4;
   static constexpr uint32_t kFloatTileColumns = 3;

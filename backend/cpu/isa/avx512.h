@@ -6,6 +6,7 @@
 
 namespace akunu::cpu {
 
+template <class Level>
 struct Avx512Columns {
   static constexpr uint32_t kCount = 16;
   using Floats = __m512;
@@ -27,11 +28,12 @@ struct Avx512Columns {
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
   // Not by a gather: where processors are patched against leaks of its data, it is very slow.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
-    const __m128i low = Avx2Columns::eight_halves(first, stride);
-    const __m128i high = Avx2Columns::eight_halves(first + 8 * stride, stride);
+    const __m128i low = Avx2Columns<Level>::eight_halves(first, stride);
+    const __m128i high = Avx2Columns<Level>::eight_halves(first + 8 * stride, stride);
     return _mm512_cvtph_ps(_mm256_set_m128i(high, low));
   }
 
+  static void store_integers(void* p, Ints v) { _mm512_storeu_si512(p, v); }
   static Ints integers(uint32_t x) { return _mm512_set1_epi32(static_cast<int32_t>(x)); }
   static Ints bit_and(Ints a, Ints b) { return _mm512_and_si512(a, b); }
   static Ints bit_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
@@ -106,11 +108,77 @@ struct Avx512Columns {
   }
 };
 
-struct Avx512 : Avx2Words<Avx512> {
-  using Columns = Avx512Columns;
+// Words for sixteen floats, under the names of those for eight: for math.h, and what goes with it.
+template <class Level>
+struct Avx512Floats {
+  using Vector = __m512;
+
+  static constexpr uint32_t kLanes = 16;
+
+  static Vector zero() { return _mm512_setzero_ps(); }
+  static Vector broadcast(float x) { return _mm512_set1_ps(x); }
+  static Vector load(const float* p) { return _mm512_loadu_ps(p); }
+  static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
+  static Vector load_half(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
+  // The first n lanes (0 to 16); the others are 0, and their memory isn't touched.
+  static Vector load_half(const uint16_t* p, uint32_t n) {
+    return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(0, n), p));
+  }
+  // Zeros where v is infinite or NaN.
+  static Vector finite_or_zero(Vector v, bool& all_finite) {
+    constexpr int kQuietNan = 0x01, kInfinity = 0x08, kMinusInfinity = 0x10, kSignallingNan = 0x80;
+    const __mmask16 not_finite =
+        _mm512_fpclass_ps_mask(v, kQuietNan | kInfinity | kMinusInfinity | kSignallingNan);
+    if (not_finite != 0) all_finite = false;
+    return _mm512_maskz_mov_ps(static_cast<__mmask16>(~not_finite), v);
+  }
+  // v where begin <= lane < end, elsewhere `other`.
+  static Vector select_lanes(Vector v, uint32_t begin, uint32_t end, Vector other) {
+    return _mm512_mask_blend_ps(lanes(begin, end), other, v);
+  }
+
+  static Vector add(Vector a, Vector b) { return _mm512_add_ps(a, b); }
+  static Vector subtract(Vector a, Vector b) { return _mm512_sub_ps(a, b); }
+  static Vector multiply(Vector a, Vector b) { return _mm512_mul_ps(a, b); }
+  static Vector divide(Vector a, Vector b) { return _mm512_div_ps(a, b); }
+  static Vector multiply_add(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vector maximum(Vector a, Vector b) { return _mm512_max_ps(a, b); }
+  static Vector minimum(Vector a, Vector b) { return _mm512_min_ps(a, b); }
+  static Vector absolute(Vector v) { return _mm512_abs_ps(v); }
+  static Vector copy_sign(Vector magnitude, Vector sign) {
+    return _mm512_or_ps(absolute(magnitude), _mm512_and_ps(_mm512_set1_ps(-0.0f), sign));
+  }
+  static Vector round(Vector v) {
+    return _mm512_roundscale_ps(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+  }
+  static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
+    return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
+  }
+  static Vector power_of_two(Vector v) {
+    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(127));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
+  }
+  static float sum_lanes(Vector v) { return _mm512_reduce_add_ps(v); }
+  static float max_lanes(Vector v) { return _mm512_reduce_max_ps(v); }
+
+ private:
+  static __mmask16 lanes(uint32_t begin, uint32_t end) {
+    return static_cast<__mmask16>((1u << end) - (1u << begin));
+  }
+};
+
+// The words of the level, which the ones above it use as well.
+template <class Level>
+struct Avx512Words : Avx2Words<Level> {
+  using Columns = Avx512Columns<Level>;
+  using Wide = Avx512Floats<Level>;
   static constexpr uint32_t kTileRows = 4;  // 32 registers of 8 floats: 16 sums, 4 weights, 1 input
   static constexpr uint32_t kFloatTileColumns = 4;
   static constexpr uint32_t kSingleRowColumns = 4;
 };
+
+struct Avx512 : Avx512Words<Avx512> {};
 
 }  // namespace akunu::cpu

@@ -76,6 +76,13 @@ struct Generic {
     for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
     return load_bfloat(padded);
   }
+  // To nearest even; a NaN stays one.
+  static void store_bfloat(uint16_t* p, Vector v) { store_bfloat(p, v, kLanes); }
+  static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
+    float lane[kLanes];
+    store(lane, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = float_to_bfloat(lane[i]);
+  }
   static float half_to_float(uint16_t h) { return half4(Bits4{h, 0, 0, 0})[0]; }
   static Vector broadcast_half(uint16_t h) { return broadcast(half_to_float(h)); }
 
@@ -178,6 +185,12 @@ struct Generic {
     const Floats4 subnormal = floats(magnitude + (113u << 23)) - 0x1p-14f;
     const Floats4 size = select4((Ints4)(magnitude < (0x0400u << 13)), subnormal, floats(normal));
     return floats(bits(size) | (h & 0x8000u) << 16);
+  }
+  static uint16_t float_to_bfloat(float x) {
+    uint32_t bits;
+    __builtin_memcpy(&bits, &x, sizeof(bits));
+    if (x != x) return static_cast<uint16_t>(bits >> 16 | 0x40u);
+    return static_cast<uint16_t>((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
   }
   static uint16_t float_to_half(float x) {
     uint32_t all;

@@ -181,6 +181,16 @@ struct Neon {
     for (uint32_t i = 0; i < n; ++i) padded[i] = p[i];
     return load_bfloat(padded);
   }
+  // To nearest even; a NaN stays one.
+  static void store_bfloat(uint16_t* p, Vector v) {
+    vst1q_u16(p, vcombine_u16(four_bfloats(v.low), four_bfloats(v.high)));
+  }
+  static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
+    if (n >= kLanes) return store_bfloat(p, v);
+    uint16_t padded[kLanes];
+    store_bfloat(padded, v);
+    for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
+  }
   static float half_to_float(uint16_t h) { return vgetq_lane_f32(four_halves(h), 0); }
   static Vector broadcast_half(uint16_t h) { return {four_halves(h), four_halves(h)}; }
 
@@ -259,6 +269,13 @@ struct Neon {
   }
 
  private:
+  static uint16x4_t four_bfloats(float32x4_t v) {
+    const uint32x4_t bits = vreinterpretq_u32_f32(v);
+    const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));
+    const uint32x4_t rounded = vaddq_u32(bits, vaddq_u32(odd, vdupq_n_u32(0x7fff)));
+    const uint32x4_t quiet = vorrq_u32(bits, vdupq_n_u32(0x00400000));
+    return vshrn_n_u32(vbslq_u32(vceqq_f32(v, v), rounded, quiet), 16);
+  }
   static float32x4_t four_halves(uint16_t h) {
     return vcvt_f32_f16(vreinterpret_f16_u16(vdup_n_u16(h)));
   }

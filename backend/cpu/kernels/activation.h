@@ -27,6 +27,24 @@ struct F32Activation {
 };
 
 template <class Isa>
+struct Bf16Activation {
+  static constexpr int32_t kKind = Bf16Input<Isa>::kKind;
+  static constexpr uint32_t kGroup = 1;
+
+  static uint64_t row_bytes(uint32_t k) { return Bf16Input<Isa>::row_bytes(k); }
+
+  template <class Value>
+  static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
+    uint16_t* out = reinterpret_cast<uint16_t*>(row);
+    uint32_t i = begin;
+    for (; i + Isa::kLanes <= end; i += Isa::kLanes)
+      Isa::store_bfloat(out + i, value(i, Isa::kLanes));
+    if (i < end) Isa::store_bfloat(out + i, value(i, end - i), end - i);
+    if (end == k) __builtin_memset(out + k, 0, row_bytes(k) - uint64_t{2} * k);
+  }
+};
+
+template <class Isa>
 struct Q8Activation {
   static constexpr int32_t kKind = QuantInput<Isa>::kKind;
   static constexpr uint32_t kGroup = 32;

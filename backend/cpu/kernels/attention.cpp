@@ -12,6 +12,7 @@
 // order of position; pages are merged in order. Rows of a slice share loads, never a sum.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
+#include "cpu/kernels/attention_range.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/matmul_tile.h"
 #include "cpu/kernels/table.h"
@@ -20,22 +21,6 @@ namespace akunu::cpu {
 namespace {
 
 constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
-
-struct Range {
-  uint32_t begin, end;
-};
-
-template <class Isa>
-static Range intersect(Range a, Range b) {
-  return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
-}
-
-// The positions that a row sees.
-template <class Isa>
-static Range visible(const Row& row, uint32_t window) {
-  const uint32_t end = row.kv_length;
-  return {window != 0 && end > window ? end - window : 0, end};
-}
 
 // How a call is cut, and where a worker's scratch holds what.
 template <class Isa, class Activation>
@@ -151,7 +136,7 @@ static inline void weigh_ranges(const float* weights, float* values, uint64_t va
                                 const std::byte* cache, uint32_t head_dim, const Range* ranges) {
   if constexpr (R > 1) {
     Range common = ranges[0];
-    for (uint32_t r = 1; r < R; ++r) common = intersect<Isa>(common, ranges[r]);
+    for (uint32_t r = 1; r < R; ++r) common = intersect(common, ranges[r]);
     if (common.begin < common.end) {
       for (uint32_t r = 0; r < R; ++r)
         weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
@@ -282,9 +267,9 @@ struct Attention {
     const uint32_t n_queries = n_rows * cut.group;
     const Row* rows = call.rows + first_row;
     const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
-    Range all = visible<Isa>(rows[0], params.window);
+    Range all = visible(rows[0], params.window);
     for (uint32_t r = 0; r < n_rows; ++r) {
-      const Range range = visible<Isa>(rows[r], params.window);
+      const Range range = visible(rows[r], params.window);
       all = {range.begin < all.begin ? range.begin : all.begin,
              range.end > all.end ? range.end : all.end};
       const float* query = reinterpret_cast<const float*>(call.operands[0]) +
@@ -302,13 +287,13 @@ struct Attention {
          page_begin += kPagePositions) {
       const Range page = {page_begin, page_begin + kPagePositions};
       for (uint32_t r = 0; r < n_rows; ++r) {
-        const Range seen = intersect<Isa>(visible<Isa>(rows[r], params.window), page);
+        const Range seen = intersect(visible(rows[r], params.window), page);
         const Range range = seen.begin < seen.end
                                 ? Range{seen.begin - page_begin, seen.end - page_begin}
                                 : Range{0, 0};
         for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
       }
-      const Range needed = intersect<Isa>(all, page);
+      const Range needed = intersect(all, page);
       const uint32_t number = page_of(call.pages, params.page_table_base, params.page_table_stride,
                                       rows[0].sequence, page_begin);
       const uint64_t offset =
@@ -377,8 +362,10 @@ constexpr KernelEntry entry() {
           {Kernel::slices, Kernel::run, Kernel::scratch_bytes}};
 }
 
-constexpr KernelEntry kEntries[] = {entry<F32, F32Activation>(), entry<F32, Q8Activation>(),
-                                    entry<F16, F32Activation>(), entry<F16, Q8Activation>()};
+constexpr KernelEntry kEntries[] = {
+    entry<F32, F32Activation>(), entry<F32, Bf16Activation>(), entry<F32, Q8Activation>(),
+    entry<F16, F32Activation>(), entry<F16, Bf16Activation>(), entry<F16, Q8Activation>(),
+};
 
 }  // namespace
 

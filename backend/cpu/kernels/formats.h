@@ -3,7 +3,7 @@
 // the quantised matmuls want of them in panel.h.
 //
 //   kFormat              its number in core/format.h
-//   Input                the activation kind: FloatInput (f32) or QuantInput (q8_32)
+//   Input                the activation kind beside it: FloatInput (f32) or QuantInput (q8_32)
 //   row_bytes(k)         bytes of a row of k weights
 //   element(row, i)      weight i of a row as float32
 //   unpack, accumulate   a vector of a row, and sum += weights * input
@@ -39,6 +39,14 @@ struct FloatInput {
   static Block tail(const Row& row, uint32_t b, uint32_t n) {
     return Isa::load(row.values + kBlock * b, n);
   }
+};
+
+// Rows of bf16, with zeros behind them: whole lines of 64 bytes, as a matrix unit reads them, and an
+// odd number of those, so that rows do not fall into the same few sets of a cache.
+template <class Isa>
+struct Bf16Input {
+  static constexpr int32_t kKind = 2;  // ActivationKind::bf16
+  static uint64_t row_bytes(uint32_t k) { return uint64_t{64} * ((uint64_t{k} + 31) / 32 | 1); }
 };
 
 // Rows of q8_32: int8 q[k], float32 scale[k / 32], int16 sum[k / 16].

@@ -70,7 +70,8 @@ constexpr KernelEntry entry() {
           {Gated::slices, Gated::run, nullptr}};
 }
 
-constexpr KernelEntry kEntries[] = {entry<F32Activation>(), entry<Q8Activation>()};
+constexpr KernelEntry kEntries[] = {entry<F32Activation>(), entry<Bf16Activation>(),
+                                    entry<Q8Activation>()};
 
 }  // namespace
 

@@ -1,22 +1,18 @@
-// matmul and matmul_add for every weight format; the kernels themselves are in matmul.h, the groups
-// in matmul_group.cpp.
+// matmul and matmul_add for every weight format, on vectors; the groups are in matmul_group.cpp.
 #include "cpu/kernels/matmul.h"
 
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
-#include "cpu/kernels/table.h"
+#include "cpu/kernels/multiply.h"
 
 namespace akunu::cpu {
 namespace {
 
 template <template <class> class Format, bool kAdd>
 constexpr KernelEntry entry() {
-  return {{kAdd ? Operation::matmul_add : Operation::matmul,
-           Format<ThisIsa>::Input::kKind,
-           {Format<ThisIsa>::kFormat, kAbsent, kAbsent}},
-          MatmulKernel<ThisIsa, Format<ThisIsa>, kAdd>::kernel()};
+  return MatmulKernel<Multiply<ThisIsa, Format<ThisIsa>>, kAdd>::entry();
 }
 
 constexpr KernelEntry kEntries[] = {

@@ -3,22 +3,26 @@
 // matmul_add:   the same, added to 2 data
 // matmul_group: up to three matmuls of one activation, each with its bias where one is bound
 //   0 input   1-3 weights   4-6 biases: vector [n]   7-9 out   25 MatmulGroupParams
-//   slices: kSliceBytes of weight (whole column tiles) x kSliceRows rows; the rows of one part of the
+//   slices: Way::columns(k) rows of the weight x Way::kRows rows of the input; those of one part of the
 //           weight follow each other, so that a worker finds it in its second cache
 //   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
 //
-// The tile and the order of a sum are in matmul_tile.h; formats.h has what a format adds.
+// How a weight is multiplied is a way: multiply.h has those of vectors, tiles/multiply.h that of matrix
+// units.
+//
+//   kFormat, kKind       the weight's format and the input's kind that it is for
+//   kRows                input rows of a slice
+//   columns(k)           weight rows of a slice
+//   scratch_bytes(k)     of a worker
+//   run<kAdd>(member, input, first_row, n_rows, begin, end, scratch)
+//                        input rows times weight rows [begin, end)
 #pragma once
 
 #include "cpu/kernel.h"
-#include "cpu/kernels/matmul_tile.h"
 #include "cpu/kernels/panel.h"
+#include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
-
-constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and well inside L2
-constexpr uint32_t kMaxSliceColumns = 192;
-constexpr uint32_t kSliceRows = 64;
 
 // One weight of a command.
 struct MatmulMember {
@@ -41,112 +45,70 @@ static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, con
   }
 }
 
-// How a weight of floats is multiplied: tiles of input rows x weight rows, lanes along k.
-template <class Isa, class Format, class Input = typename Format::Input>
-struct Multiply {
-  static constexpr uint32_t kColumnStep = 12;  // every tile's number of columns divides it
-  static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
+// What `put` does, for as many columns as a register has.
+template <class Columns, bool kAdd>
+static inline void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
+                             typename Columns::Floats sums) {
+  float* out = member.out + row * member.n + j;
+  if constexpr (kAdd)
+    sums = Columns::add(Columns::load(out), sums);
+  else if (member.bias != nullptr)
+    sums = Columns::add(sums, Columns::load(member.bias + j));
+  Columns::store(out, sums);
+}
 
-  template <bool kAdd>
-  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte*) {
-    typename Input::Row inputs[kSliceRows];
-    const uint64_t stride = Input::row_bytes(member.k);
-    for (uint32_t r = 0; r < n_inputs; ++r)
-      inputs[r] = Input::row(input + (first_row + r) * stride, member.k);
-    multiply_panel<Isa, Format>(
-        inputs, n_inputs, member.weight, Format::row_bytes(member.k), static_cast<uint32_t>(begin),
-        static_cast<uint32_t>(end), member.k,
-        [&](uint32_t r, uint32_t j, float sum) { put<kAdd>(member, first_row + r, j, &sum, 1); });
-  }
+// The panel of `width` columns that begins with column j, of a slice that ends with column `end`.
+// The last one of a weight begins early enough to be a whole one.
+struct PanelPlace {
+  uint64_t from;     // the weight's row that it begins with
+  uint32_t skipped;  // rows that the panel before has as well
+  uint32_t n;        // rows behind those that belong to the slice
 };
+static inline PanelPlace place_panel(uint32_t n, uint64_t j, uint64_t end, uint32_t width) {
+  const uint64_t last = n < width ? 0 : n - width;
+  const uint64_t from = j < last ? j : last;
+  const uint64_t left = end - j;
+  return {from, static_cast<uint32_t>(j - from),
+          left < width ? static_cast<uint32_t>(left) : width};
+}
 
-// How a quantised weight is: panels of columns, see panel.h.
-template <class Isa, class Format>
-struct Multiply<Isa, Format, QuantInput<Isa>> {
-  using Columns = typename Isa::Columns;
-  static constexpr uint32_t kColumnStep = Columns::kCount;
-  // An unpacked panel, or a weight with fewer rows than a panel.
-  static constexpr uint64_t scratch_bytes(uint32_t k) {
-    return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
-  }
-
-  // What `put` does, for a whole panel.
-  template <bool kAdd>
-  static void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
-                        typename Columns::Floats sums) {
-    float* out = member.out + row * member.n + j;
-    if constexpr (kAdd)
-      sums = Columns::add(Columns::load(out), sums);
-    else if (member.bias != nullptr)
-      sums = Columns::add(sums, Columns::load(member.bias + j));
-    Columns::store(out, sums);
-  }
-
-  template <bool kAdd>
-  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const uint64_t row_bytes = Format::row_bytes(member.k),
-                   stride = QuantInput<Isa>::row_bytes(member.k);
-    const InputRows inputs{input + first_row * stride, stride, member.k};
-    Panel panel{member.weight, row_bytes};
-    if (member.n < kColumnStep) {
-      std::byte* copy = scratch + panel_room<Isa, Format>(member.k);
-      __builtin_memset(copy, 0, kColumnStep * row_bytes);
-      __builtin_memcpy(copy, member.weight, member.n * row_bytes);
-      panel.first = copy;
-    }
-    for (uint64_t j = begin; j < end; j += kColumnStep) {
-      // The last panel begins early enough to be a whole one.
-      const uint64_t whole = member.n < kColumnStep ? 0 : member.n - kColumnStep;
-      const uint64_t from = j < whole ? j : whole;
-      const uint32_t skipped = static_cast<uint32_t>(j - from);
-      const uint32_t n = end - j < kColumnStep ? static_cast<uint32_t>(end - j) : kColumnStep;
-      const Panel here{panel.first + from * row_bytes, row_bytes};
-      multiply_panel_columns<Isa, Format>(
-          inputs, n_inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
-            if (n == kColumnStep) return put_panel<kAdd>(member, first_row + r, j, sums);
-            float lanes[kColumnStep];
-            Columns::store(lanes, sums);
-            put<kAdd>(member, first_row + r, j, lanes + skipped, n);
-          });
-    }
-  }
-};
+// The weight's rows, or a copy in `room` with zeros behind where a panel would be longer.
+template <class Format>
+static inline Panel whole_panel(const MatmulMember& member, uint32_t width, std::byte* room) {
+  const uint64_t row_bytes = Format::row_bytes(member.k);
+  if (member.n >= width) return {member.weight, row_bytes};
+  __builtin_memset(room, 0, width * row_bytes);
+  __builtin_memcpy(room, member.weight, member.n * row_bytes);
+  return {room, row_bytes};
+}
 
 // A weight's work, cut into slices.
-template <class Isa, class Format>
+template <class Way>
 struct MatmulSlices {
-  using Way = Multiply<Isa, Format>;
-
-  static uint32_t columns(uint32_t k) {
-    constexpr uint32_t kStep = Way::kColumnStep;
-    const uint64_t fit = kSliceBytes / (Format::row_bytes(k) + 1) / kStep * kStep;
-    return static_cast<uint32_t>(fit < kStep              ? kStep
-                                 : fit > kMaxSliceColumns ? kMaxSliceColumns
-                                                          : fit);
+  static uint64_t row_parts(uint32_t n_rows) {
+    return (uint64_t{n_rows} + Way::kRows - 1) / Way::kRows;
   }
-  static uint64_t row_parts(uint32_t n_rows) { return (n_rows + kSliceRows - 1) / kSliceRows; }
   static uint64_t count(uint32_t n, uint32_t k, uint32_t n_rows) {
-    return (n + uint64_t{columns(k)} - 1) / columns(k) * row_parts(n_rows);
+    const uint64_t width = Way::columns(k);
+    return (n + width - 1) / width * row_parts(n_rows);
   }
 
   template <bool kAdd>
   static void run(const Call& call, const MatmulMember& member, uint64_t slice,
                   std::byte* scratch) {
-    const uint64_t parts = row_parts(call.n_rows), width = columns(member.k);
+    const uint64_t parts = row_parts(call.n_rows), width = Way::columns(member.k);
     const uint64_t begin = slice / parts * width;
     const uint64_t end = begin + width < member.n ? begin + width : member.n;
-    const uint32_t part = static_cast<uint32_t>(slice % parts) * kSliceRows;
+    const uint32_t part = static_cast<uint32_t>(slice % parts) * Way::kRows;
     const uint32_t left = call.n_rows - part;
     Way::template run<kAdd>(member, call.operands[0], uint64_t{call.first_row} + part,
-                            left < kSliceRows ? left : kSliceRows, begin, end, scratch);
+                            left < Way::kRows ? left : Way::kRows, begin, end, scratch);
   }
 };
 
-template <class Isa, class Format, bool kAdd>
+template <class Way, bool kAdd>
 struct MatmulKernel {
-  using Slices = MatmulSlices<Isa, Format>;
+  using Slices = MatmulSlices<Way>;
 
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
@@ -160,22 +122,87 @@ struct MatmulKernel {
       Slices::template run<kAdd>(call, member, slice, scratch);
   }
   static uint64_t scratch_bytes(const Call& call) {
-    return Slices::Way::scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
+    return Way::scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
   }
-  static constexpr Kernel kernel() { return {slices, run, scratch_bytes}; }
+  static constexpr KernelEntry entry() {
+    return {{kAdd ? Operation::matmul_add : Operation::matmul,
+             Way::kKind,
+             {Way::kFormat, kAbsent, kAbsent}},
+            {slices, run, scratch_bytes}};
+  }
 };
 
 // What matmul_group asks of a member's format; a Kernel's `members` point to these.
 struct GroupMember {
+  int32_t format, activation;
   uint64_t (*count)(uint32_t n, uint32_t k, uint32_t n_rows);
   void (*run)(const Call& call, const MatmulMember& member, uint64_t slice, std::byte* scratch);
   uint64_t (*scratch_bytes)(uint32_t k);
 };
 
-template <class Isa, class Format>
+template <class Way>
 static constexpr GroupMember group_member() {
-  using Slices = MatmulSlices<Isa, Format>;
-  return {Slices::count, Slices::template run<false>, Slices::Way::scratch_bytes};
+  using Slices = MatmulSlices<Way>;
+  return {Way::kFormat, Way::kKind, Slices::count, Slices::template run<false>, Way::scratch_bytes};
 }
+
+// Members of any formats that read one activation kind.
+template <class Isa>
+struct MatmulGroup {
+  static uint64_t slices(const Call& call) {
+    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < kMaxGroup; ++i)
+      if (const GroupMember* member = member_of(call, i))
+        n += member->count(params.n[i], params.k, call.n_rows);
+    return n;
+  }
+
+  static uint64_t scratch_bytes(const Call& call) {
+    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < kMaxGroup; ++i)
+      if (const GroupMember* member = member_of(call, i)) {
+        const uint64_t bytes = member->scratch_bytes(params.k);
+        if (bytes > most) most = bytes;
+      }
+    return most;
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
+    uint64_t first = 0;  // the member's first slice
+    for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
+      const GroupMember* member = member_of(call, i);
+      if (member == nullptr) continue;
+      const uint64_t count = member->count(params.n[i], params.k, call.n_rows);
+      const MatmulMember operands{
+          call.operands[1 + i], reinterpret_cast<const float*>(call.operands[4 + i]),
+          reinterpret_cast<float*>(call.operands[7 + i]), params.n[i], params.k};
+      for (; begin < end && begin < first + count; ++begin)
+        member->run(call, operands, begin - first, scratch);
+      first += count;
+    }
+  }
+
+  // False where `known` has none for a weight of the request.
+  template <uint32_t N>
+  static bool find(const GroupMember (&known)[N], const KernelKey& request, Kernel& kernel) {
+    kernel = {slices, run, scratch_bytes};
+    for (uint32_t i = 0; i < kMaxGroup; ++i) {
+      if (request.weights[i] == kAbsent) continue;
+      for (const GroupMember& member : known)
+        if (member.format == request.weights[i] && member.activation == request.activation)
+          kernel.members[i] = &member;
+      if (kernel.members[i] == nullptr) return false;
+    }
+    return kernel.members[0] != nullptr;
+  }
+
+ private:
+  static const GroupMember* member_of(const Call& call, uint32_t i) {
+    return static_cast<const GroupMember*>(call.kernel->members[i]);
+  }
+};
 
 }  // namespace akunu::cpu

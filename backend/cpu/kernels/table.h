@@ -32,6 +32,27 @@ static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
   return {entries, N};
 }
 
+// Whether a kernel does what a request asks for.
+static inline bool serves(const KernelKey& kernel, const KernelKey& request) {
+  if (kernel.operation != request.operation) return false;
+  for (uint32_t i = 0; i < 3; ++i)
+    if (kernel.weights[i] != request.weights[i]) return false;
+  return (kernel.activation == kAny || kernel.activation == request.activation) &&
+         (kernel.cache == kAny || kernel.cache == request.cache);
+}
+
+template <uint32_t N>
+static inline bool find_in(const KernelList (&families)[N], const KernelKey& request,
+                           Kernel& kernel) {
+  for (const KernelList& family : families)
+    for (uint32_t i = 0; i < family.count; ++i)
+      if (serves(family.entries[i].key, request)) {
+        kernel = family.entries[i].kernel;
+        return true;
+      }
+  return false;
+}
+
 // A list per family, defined in the family's file for the level that the file is compiled for.
 template <class Isa>
 struct Families {
@@ -49,8 +70,9 @@ struct Families {
   static bool matmul_group(const KernelKey& request, Kernel& kernel);
 };
 
-// Finds the kernel of this level for a request; false if it has none. All row classes share one kernel: it chooses its
-// tile by the number of rows, and a row's bits don't depend on the tile.
+// Finds the kernel of this level for a request; false if it has none. All row classes share one kernel
+// (where they have one activation kind): it chooses its tile by the number of rows, and a row's
+// bits don't depend on the tile.
 template <class Isa>
 bool find_kernel(const KernelKey& request, Kernel& kernel);
 

@@ -1,0 +1,81 @@
+// The primitives of the level `amx` (AMX with bf16, above avx512 and AVX512_BF16): eight registers of
+// 16 lines of 64 bytes, and sums of products of bf16 in float32. Only the kernels in kernels/tiles
+// are compiled for it; all others are avx512's.
+#pragma once
+
+#include "cpu/isa/avx512.h"
+
+namespace akunu::cpu {
+
+// In assembly, since a template can name a register there and intrinsics of compilers can't.
+struct AmxTiles {
+  static constexpr uint32_t kLines = 16;
+  static constexpr uint64_t kLineBytes = 64;
+  static constexpr uint64_t kTileBytes = kLines * kLineBytes;
+
+  // Tiles 0 and 1 and input 4 get `first` lines, 2 and 3 and input 5 `second`, where 0 is as good
+  // as 16 for tiles that nobody uses. All become zero.
+  static void configure(uint32_t first, uint32_t second) {
+    alignas(64) Config config = {};
+    config.palette = 1;
+    for (uint32_t tile = 0; tile < 8; ++tile) {
+      const bool of_second = tile == 2 || tile == 3 || tile == 5;
+      const uint32_t lines = tile >= 6 ? kLines : of_second ? second : first;
+      config.line_bytes[tile] = kLineBytes;
+      config.lines[tile] = static_cast<uint8_t>(lines == 0 ? kLines : lines);
+    }
+    asm volatile("ldtilecfg %0" : : "m"(config));
+  }
+  // Gives the registers back: a thread that holds none is cheaper to switch.
+  static void release() { asm volatile("tilerelease"); }
+
+  template <uint32_t kTile>
+  static void zero() {
+    asm volatile("tilezero %%tmm%c0" : : "i"(kTile));
+  }
+  template <uint32_t kTile>
+  static void load(const std::byte* p, uint64_t stride) {
+    asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
+  }
+  // The same, of what will not be wanted again soon: what else is in the first cache stays there.
+  template <uint32_t kTile>
+  static void load_once(const std::byte* p, uint64_t stride) {
+    asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
+  }
+  template <uint32_t kTile>
+  static void store(std::byte* p, uint64_t stride) {
+    asm volatile("tilestored %%tmm%c2, (%0,%1,1)" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
+  }
+  // sums[m][n] += input[m][2p] * weights[p][2n] + input[m][2p + 1] * weights[p][2n + 1], p in order.
+  template <uint32_t kSums, uint32_t kInput, uint32_t kWeights>
+  static void multiply() {
+    asm volatile("tdpbf16ps %%tmm%c2, %%tmm%c1, %%tmm%c0"
+                 :
+                 : "i"(kSums), "i"(kInput), "i"(kWeights));
+  }
+
+ private:
+  struct Config {
+    uint8_t palette, start_line, reserved[14];
+    uint16_t line_bytes[16];
+    uint8_t lines[16];
+  };
+};
+
+struct Amx : Avx512Words<Amx> {
+  using Tiles = AmxTiles;
+
+  // Both rounded to bf16, to nearest even: the first in the lower halves of the lanes.
+  static Columns::Ints bfloat_pairs(Columns::Floats first, Columns::Floats second) {
+    const __m512i order =
+        _mm512_set_epi16(31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6,
+                         21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+    const __m512bh both = _mm512_cvtne2ps_pbh(second, first);
+    return _mm512_permutexvar_epi16(order, (__m512i)both);
+  }
+  static void store_bfloats(uint16_t* p, Wide::Vector v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(v));
+  }
+};
+
+}  // namespace akunu::cpu

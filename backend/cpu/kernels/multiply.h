@@ -1,0 +1,79 @@
+// The ways in which vectors multiply a weight (matmul.h says what a way is). The tile and the order of
+// a sum are in matmul_tile.h and panel.h; formats.h has what a format adds.
+#pragma once
+
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/matmul_tile.h"
+#include "cpu/kernels/panel.h"
+
+namespace akunu::cpu {
+
+constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and well inside L2
+constexpr uint32_t kMaxSliceColumns = 192;
+constexpr uint32_t kSliceRows = 64;
+
+// What a slice takes of a weight, in whole tiles of `step` rows.
+static inline uint32_t slice_columns(uint64_t row_bytes, uint32_t step) {
+  const uint64_t fit = kSliceBytes / (row_bytes + 1) / step * step;
+  return static_cast<uint32_t>(fit < step ? step : fit > kMaxSliceColumns ? kMaxSliceColumns : fit);
+}
+
+// How a weight of floats is multiplied: tiles of input rows x weight rows, lanes along k.
+template <class Isa, class Format, class Input = typename Format::Input>
+struct Multiply {
+  static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
+  static constexpr uint32_t kRows = kSliceRows;
+  static constexpr uint32_t kColumnStep = 12;  // every tile's number of columns divides it
+  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), kColumnStep); }
+  static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
+
+  template <bool kAdd>
+  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
+                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte*) {
+    typename Input::Row inputs[kSliceRows];
+    const uint64_t stride = Input::row_bytes(member.k);
+    for (uint32_t r = 0; r < n_inputs; ++r)
+      inputs[r] = Input::row(input + (first_row + r) * stride, member.k);
+    multiply_panel<Isa, Format>(
+        inputs, n_inputs, member.weight, Format::row_bytes(member.k), static_cast<uint32_t>(begin),
+        static_cast<uint32_t>(end), member.k,
+        [&](uint32_t r, uint32_t j, float sum) { put<kAdd>(member, first_row + r, j, &sum, 1); });
+  }
+};
+
+// How a quantised weight is: panels of columns, see panel.h.
+template <class Isa, class Format>
+struct Multiply<Isa, Format, QuantInput<Isa>> {
+  using Columns = typename Isa::Columns;
+  static constexpr int32_t kFormat = Format::kFormat, kKind = QuantInput<Isa>::kKind;
+  static constexpr uint32_t kRows = kSliceRows;
+  static constexpr uint32_t kColumnStep = Columns::kCount;
+  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), kColumnStep); }
+  // An unpacked panel, or a weight with fewer rows than a panel.
+  static constexpr uint64_t scratch_bytes(uint32_t k) {
+    return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
+  }
+
+  template <bool kAdd>
+  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
+                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const uint64_t stride = QuantInput<Isa>::row_bytes(member.k);
+    const InputRows inputs{input + first_row * stride, stride, member.k};
+    const Panel weight =
+        whole_panel<Format>(member, kColumnStep, scratch + panel_room<Isa, Format>(member.k));
+    for (uint64_t j = begin; j < end; j += kColumnStep) {
+      const PanelPlace place = place_panel(member.n, j, end, kColumnStep);
+      const Panel here{weight.first + place.from * weight.stride, weight.stride};
+      multiply_panel_columns<Isa, Format>(
+          inputs, n_inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
+            if (place.n == kColumnStep)
+              return put_panel<Columns, kAdd>(member, first_row + r, j, sums);
+            float lanes[kColumnStep];
+            Columns::store(lanes, sums);
+            put<kAdd>(member, first_row + r, j, lanes + place.skipped, place.n);
+          });
+    }
+  }
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,394 @@
+// attention (see kernels/attention.cpp) of many rows on a matrix unit: query, keys, weights and values
+// go into products in bf16, everything else is float32.
+//   slices: up to kQueries / group rows of a span x a kv head; its pages are unpacked once for all of
+//           them
+//   limit:  the multipliers, and the exponentials
+//
+// A row's arithmetic depends on its own range of positions only, as there: page by page, in vectors of
+// 16 absolute positions. What a tile has beyond a row's range gets the weight 0.
+#include "cpu/isa/isa.h"
+#include "cpu/kernels/activation.h"
+#include "cpu/kernels/attention_range.h"
+#include "cpu/kernels/math.h"
+#include "cpu/kernels/tiles/block.h"
+#include "cpu/kernels/tiles/table.h"
+
+namespace akunu::cpu {
+namespace {
+
+constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values are used for
+constexpr uint64_t kLine = 64;
+
+constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
+
+// How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head, the
+// rows of a head in whole blocks of 32.
+template <class Isa>
+struct TileLayout {
+  using Tiles = typename Isa::Tiles;
+
+  explicit TileLayout(const AttentionParams& params)
+      : group(params.n_heads / params.n_kv_heads),
+        block_rows(group * kBlockRows < kQueries ? kQueries / group / kBlockRows * kBlockRows
+                                                 : kBlockRows),
+        n_queries(group * block_rows),
+        k_steps(round_up(params.head_dim, kStep) / kStep),
+        value_panels(round_up(params.head_dim, Tiles::kLines) / Tiles::kLines) {}
+
+  uint32_t group;         // query heads per kv head
+  uint32_t block_rows;    // rows of a slice, a multiple of 32
+  uint32_t n_queries;     // of a slice
+  uint32_t k_steps;       // of query . keys
+  uint32_t value_panels;  // of weights . values
+
+  uint64_t query_stride() const { return (k_steps | 1) * kLine; }
+  uint64_t key_panel() const { return k_steps * Tiles::kTileBytes; }
+  uint64_t value_stride() const { return uint64_t{value_panels} * Tiles::kLineBytes; }
+  static constexpr uint64_t kScoreStride = kPagePositions * sizeof(float) + kLine;
+  static constexpr uint64_t kWeightStride = kPagePositions * sizeof(uint16_t) + kLine;
+  static constexpr uint64_t kValuePanel = kPagePositions / kStep * Tiles::kTileBytes;
+
+  uint64_t bytes() const {
+    return n_queries * (query_stride() + value_stride() + 4 * sizeof(float)) +
+           kPagePositions / Tiles::kLines * key_panel() + value_panels * kValuePanel +
+           kBlockRows * (kScoreStride + kWeightStride + value_stride());
+  }
+};
+
+// What a slice keeps while it walks the pages of its kv head.
+template <class Isa>
+struct TileState {
+  TileState(const TileLayout<Isa>& layout, std::byte* scratch) {
+    const auto take = [&](uint64_t bytes) {
+      std::byte* const result = scratch;
+      scratch += bytes;
+      return result;
+    };
+    queries = take(layout.n_queries * layout.query_stride());
+    keys = take(kPagePositions / Isa::Tiles::kLines * layout.key_panel());
+    values = take(layout.value_panels * TileLayout<Isa>::kValuePanel);
+    scores = take(kBlockRows * TileLayout<Isa>::kScoreStride);
+    weights = take(kBlockRows * TileLayout<Isa>::kWeightStride);
+    page_sums = take(kBlockRows * layout.value_stride());
+    sums = take(layout.n_queries * layout.value_stride());
+    largest = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
+    masses = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
+  }
+
+  std::byte* queries;    // bf16 [n_queries][query_stride]
+  std::byte* keys;       // tiles [16 panels of positions][k_steps], of the page at hand
+  std::byte* values;     // tiles [value_panels][8 steps of positions], likewise
+  std::byte* scores;     // float [32][kScoreStride], of the block of queries at hand
+  std::byte* weights;    // bf16 [32][kWeightStride]
+  std::byte* page_sums;  // float [32][value_stride]: weights . values of the page
+  std::byte* sums;       // float [n_queries][value_stride]: of the pages before
+  float* largest;        // score
+  float* masses;         // sums of exponentials relative to it
+};
+
+template <class Isa>
+struct TileAttention {
+  using Tiles = typename Isa::Tiles;
+  using Wide = typename Isa::Wide;
+  using Vector = typename Wide::Vector;
+  using Activation = Bf16Activation<Isa>;
+  using Cache = F16<Isa>;
+  using Cut = TileLayout<Isa>;
+  using State = TileState<Isa>;
+
+  static uint64_t slices(const Call& call) {
+    const auto& params = *static_cast<const AttentionParams*>(call.params);
+    const Cut cut(params);
+    uint64_t blocks = 0;
+    for (uint32_t s = 0; s < call.n_spans; ++s)
+      blocks += blocks_of(call.spans[call.first_span + s], cut);
+    return blocks * params.n_kv_heads;
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const AttentionParams*>(call.params);
+    const Cut cut(params);
+    const State state(cut, scratch);
+    Tiles::configure(Tiles::kLines, Tiles::kLines);
+    uint64_t first = 0;  // slice of the span at hand
+    for (uint32_t s = 0; s < call.n_spans && first < end; ++s) {
+      const Span& span = call.spans[call.first_span + s];
+      const uint64_t blocks = blocks_of(span, cut), n = blocks * params.n_kv_heads;
+      for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
+        const uint32_t offset = static_cast<uint32_t>(i % blocks) * cut.block_rows;
+        const uint32_t left = span.n_rows - offset;
+        const Slice slice{call,
+                          params,
+                          cut,
+                          state,
+                          span.first_row + offset,
+                          left < cut.block_rows ? left : cut.block_rows,
+                          static_cast<uint32_t>(i / blocks)};
+        run_slice(slice);
+      }
+      first += n;
+    }
+    Tiles::release();
+  }
+
+  static uint64_t scratch_bytes(const Call& call) {
+    return Cut(*static_cast<const AttentionParams*>(call.params)).bytes();
+  }
+
+ private:
+  struct Slice {
+    const Call& call;
+    const AttentionParams& params;
+    const Cut& cut;
+    const State& state;
+    uint32_t first_row, n_rows;
+    uint32_t head;  // of keys and values
+
+    const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
+    // What the row sees of the page that begins with position `page`, counted from there.
+    Range seen(uint32_t r, uint32_t page) const {
+      const Range range = intersect(visible(row(r), params.window), {page, page + kPagePositions});
+      return range.begin < range.end ? Range{range.begin - page, range.end - page} : Range{0, 0};
+    }
+  };
+
+  static uint64_t blocks_of(const Span& span, const Cut& cut) {
+    return (uint64_t{span.n_rows} + cut.block_rows - 1) / cut.block_rows;
+  }
+
+  static void run_slice(const Slice& slice) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    take_queries(slice);
+    const uint64_t n = uint64_t{cut.n_queries} * cut.value_stride();
+    __builtin_memset(state.sums, 0, n);
+    for (uint32_t q = 0; q < cut.n_queries; ++q) {
+      state.largest[q] = -__builtin_inff();
+      state.masses[q] = 0;
+    }
+    Range all = visible(slice.row(0), params.window);
+    for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, visible(slice.row(r), params.window));
+    for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;
+         page += kPagePositions) {
+      const Range needed = intersect(all, {page, page + kPagePositions});
+      const bool all_finite = unpack_page(slice, page, {needed.begin - page, needed.end - page});
+      for (uint32_t g = 0; g < cut.group; ++g)
+        for (uint32_t r = 0; r < n_rows; r += kBlockRows)
+          attend_block(slice, page, g, r, all_finite);
+    }
+    write_out(slice);
+  }
+
+  // Rows of a head that are not there stay zero.
+  static void take_queries(const Slice& slice) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const uint32_t dim = params.head_dim;
+    const uint64_t stride = uint64_t{params.n_heads} * dim;
+    __builtin_memset(state.queries, 0, cut.n_queries * cut.query_stride());
+    for (uint32_t g = 0; g < cut.group; ++g)
+      for (uint32_t r = 0; r < n_rows; ++r) {
+        const float* query = reinterpret_cast<const float*>(call.operands[0]) +
+                             (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
+        auto* out = reinterpret_cast<uint16_t*>(state.queries +
+                                                (g * cut.block_rows + r) * cut.query_stride());
+        uint32_t i = 0;
+        for (; i + Isa::kLanes <= dim; i += Isa::kLanes)
+          Isa::store_bfloat(out + i, Isa::load(query + i));
+        if (i < dim) Isa::store_bfloat(out + i, Isa::load(query + i, dim - i), dim - i);
+      }
+  }
+
+  // Of the slice's head in a cache, in bytes.
+  static uint64_t page_offset(const Slice& slice, uint32_t page) {
+    const AttentionParams& params = slice.params;
+    const uint32_t number = page_of(slice.call.pages, params.page_table_base,
+                                    params.page_table_stride, slice.row(0).sequence, page);
+    return Cache::row_bytes(1) *
+           kv_offset(number, params.n_kv_heads, slice.head, 0, params.head_dim);
+  }
+
+  // Positions [needed) of a page, in whole steps; what is beside them counts as zero. False where a value
+  // is infinite or NaN: a zero is in its place, since a row that doesn't see it has the weight 0.
+  static bool unpack_page(const Slice& slice, uint32_t page, Range needed) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const uint64_t offset = page_offset(slice, page), stride = Cache::row_bytes(params.head_dim);
+    for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += Tiles::kLines)
+      TileWeights<Isa, Cache>::unpack({call.operands[1] + offset + i * stride, stride},
+                                      params.head_dim,
+                                      state.keys + i / Tiles::kLines * cut.key_panel());
+    bool all_finite = true;
+    for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += kStep)
+      unpack_values(slice, call.operands[2] + offset, i, needed, all_finite);
+    return all_finite;
+  }
+
+  // 32 positions from `first` on, for all dimensions.
+  static void unpack_values(const Slice& slice, const std::byte* cache, uint32_t first,
+                            Range needed, bool& all_finite) {
+    const uint32_t dim = slice.params.head_dim;
+    const auto load = [&](uint32_t position, uint32_t i) {
+      if (position < needed.begin || position >= needed.end) return Wide::zero();
+      const auto* p = reinterpret_cast<const uint16_t*>(cache) + uint64_t{position} * dim + i;
+      return Wide::finite_or_zero(
+          dim - i >= Wide::kLanes ? Wide::load_half(p) : Wide::load_half(p, dim - i), all_finite);
+    };
+    for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
+      std::byte* line =
+          slice.state.values + first / kStep * Tiles::kTileBytes + pair * Tiles::kLineBytes;
+      for (uint32_t i = 0; i < dim; i += Wide::kLanes, line += Cut::kValuePanel)
+        Isa::Columns::store_integers(
+            line, Isa::bfloat_pairs(load(first + 2 * pair, i), load(first + 2 * pair + 1, i)));
+    }
+  }
+
+  // Up to 32 rows from r on of query head g, one page.
+  static void attend_block(const Slice& slice, uint32_t page, uint32_t g, uint32_t r,
+                           bool all_finite) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const uint32_t n = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
+    const bool two_tiles = n > Tiles::kLines;
+    Range needed = slice.seen(r, page);
+    for (uint32_t i = 1; i < n; ++i) needed = unite(needed, slice.seen(r + i, page));
+    if (needed.begin >= needed.end) return;
+    const Range steps{needed.begin / kStep, (needed.end + kStep - 1) / kStep};
+    const uint32_t first_query = g * cut.block_rows + r;
+    const std::byte* query = state.queries + first_query * cut.query_stride();
+    for (uint32_t step = steps.begin; step < steps.end; ++step)
+      multiply_block<Tiles>(
+          two_tiles, true, query, cut.query_stride(), state.keys + 2 * step * cut.key_panel(),
+          cut.key_panel(), cut.k_steps, nullptr,
+          {state.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
+           Tiles::kLineBytes, Cut::kScoreStride});
+    float page_largest[kBlockRows], page_masses[kBlockRows];
+    for (uint32_t i = 0; i < n; ++i) {
+      const Range range = slice.seen(r + i, page);
+      auto* scores = reinterpret_cast<float*>(state.scores + i * Cut::kScoreStride);
+      std::byte* weights = state.weights + i * Cut::kWeightStride;
+      page_largest[i] = scale_scores(scores, range, params);
+      page_masses[i] = weigh(scores, range, page_largest[i], steps, weights);
+    }
+    for (uint32_t p = 0; p < cut.value_panels; p += 2)
+      multiply_block<Tiles>(
+          two_tiles, cut.value_panels - p > 1,
+          state.weights + steps.begin * kStep * sizeof(uint16_t), Cut::kWeightStride,
+          state.values + p * Cut::kValuePanel + steps.begin * Tiles::kTileBytes, Cut::kValuePanel,
+          steps.end - steps.begin, nullptr,
+          {state.page_sums + p * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
+           Tiles::kLineBytes, cut.value_stride()});
+    for (uint32_t i = 0; i < n; ++i) {
+      const Range range = slice.seen(r + i, page);
+      if (!all_finite) add_not_finite(slice, page, range, i);
+      if (range.begin < range.end)
+        merge(slice, first_query + i, state.page_sums + i * cut.value_stride(), page_largest[i],
+              page_masses[i]);
+    }
+  }
+
+  // What `unpack_page` left out, for row i of the block at hand.
+  static void add_not_finite(const Slice& slice, uint32_t page, Range range, uint32_t i) {
+    const uint32_t dim = slice.params.head_dim;
+    const std::byte* cache = slice.call.operands[2] + page_offset(slice, page);
+    const auto* weights =
+        reinterpret_cast<const uint16_t*>(slice.state.weights + i * Cut::kWeightStride);
+    auto* sums = reinterpret_cast<float*>(slice.state.page_sums + i * slice.cut.value_stride());
+    for (uint32_t position = range.begin; position < range.end; ++position)
+      for (uint32_t d = 0; d < dim; ++d) {
+        const float value = Cache::element(cache, uint64_t{position} * dim + d);
+        if (!__builtin_isfinite(value))
+          sums[d] +=
+              BF16<Isa>::element(reinterpret_cast<const std::byte*>(weights), position) * value;
+      }
+  }
+
+  // Vectors of 16 absolute positions that the range touches: use(first position, begin, end of the
+  // lanes that belong to it).
+  template <class Use>
+  static void for_each_vector(Range range, const Use& use) {
+    for (uint32_t i = range.begin / Wide::kLanes * Wide::kLanes; i < range.end; i += Wide::kLanes)
+      use(i, range.begin > i ? range.begin - i : 0,
+          range.end - i < Wide::kLanes ? range.end - i : Wide::kLanes);
+  }
+
+  // Scales (and caps) the scores of a range and returns the largest.
+  static float scale_scores(float* scores, Range range, const AttentionParams& params) {
+    const Vector factor = Wide::broadcast(params.scale), cap = Wide::broadcast(params.soft_cap);
+    const Vector least = Wide::broadcast(-__builtin_inff());
+    Vector largest = least;
+    for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
+      Vector score = Wide::multiply(Wide::load(scores + i), factor);
+      if (params.soft_cap > 0) score = Wide::multiply(cap, tanh<Wide>(Wide::divide(score, cap)));
+      score = Wide::select_lanes(score, begin, end, least);
+      Wide::store(scores + i, score);
+      largest = Wide::maximum(score, largest);
+    });
+    return Wide::max_lanes(largest);
+  }
+
+  // e^(score - largest) in bf16, 0 in the rest of the steps; returns the sum before rounding.
+  static float weigh(const float* scores, Range range, float largest, Range steps,
+                     std::byte* weights) {
+    __builtin_memset(weights + steps.begin * kStep * sizeof(uint16_t), 0,
+                     (steps.end - steps.begin) * kStep * sizeof(uint16_t));
+    const Vector top = Wide::broadcast(largest);
+    Vector sum = Wide::zero();
+    for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
+      Vector weight = exp<Wide>(Wide::subtract(Wide::load(scores + i), top));
+      weight = Wide::select_lanes(weight, begin, end, Wide::zero());
+      sum = Wide::add(sum, weight);
+      Isa::store_bfloats(reinterpret_cast<uint16_t*>(weights) + i, weight);
+    });
+    return Wide::sum_lanes(sum);
+  }
+
+  // Takes the page's sums into those of the pages before.
+  static void merge(const Slice& slice, uint32_t query, const std::byte* page_sums, float here,
+                    float mass) {
+    const State& state = slice.state;
+    const float before = state.largest[query], largest = here > before ? here : before;
+    float factors[Wide::kLanes] = {before - largest, here - largest};
+    Wide::store(factors, exp<Wide>(Wide::load(factors)));
+    const Vector keep = Wide::broadcast(factors[0]), take = Wide::broadcast(factors[1]);
+    auto* sums = reinterpret_cast<float*>(state.sums + query * slice.cut.value_stride());
+    const auto* added = reinterpret_cast<const float*>(page_sums);
+    for (uint32_t p = 0; p < slice.cut.value_panels;
+         ++p, sums += Wide::kLanes, added += Wide::kLanes)
+      Wide::store(sums, Wide::multiply_add(Wide::load(added), take,
+                                           Wide::multiply(Wide::load(sums), keep)));
+    state.masses[query] = state.masses[query] * factors[0] + mass * factors[1];
+    state.largest[query] = largest;
+  }
+
+  static void write_out(const Slice& slice) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const uint32_t dim = params.head_dim, k = params.n_heads * dim;
+    for (uint32_t r = 0; r < n_rows; ++r) {
+      std::byte* row = call.operands[3] + (first_row + r) * Activation::row_bytes(k);
+      for (uint32_t g = 0; g < cut.group; ++g) {
+        const uint32_t query = g * cut.block_rows + r, begin = (head * cut.group + g) * dim;
+        const auto* sums = reinterpret_cast<const float*>(state.sums + query * cut.value_stride());
+        const auto factor = Isa::broadcast(1.0f / state.masses[query]);
+        Activation::write(row, k, begin, begin + dim, [&](uint32_t i, uint32_t n) {
+          return Isa::multiply(Isa::load(sums + (i - begin), n), factor);
+        });
+      }
+    }
+  }
+};
+
+using Many = TileAttention<ThisIsa>;
+
+constexpr KernelEntry kEntries[] = {
+    {{Operation::attention,
+      Many::Activation::kKind,
+      {kAbsent, kAbsent, kAbsent},
+      Many::Cache::kFormat},
+     {Many::slices, Many::run, Many::scratch_bytes}},
+};
+
+}  // namespace
+
+template <>
+KernelList TileFamilies<ThisIsa>::attention() {
+  return list_of(kEntries);
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,74 @@
+// The innermost product of a matrix unit: one or two tiles of input rows times one or two panels.
+#pragma once
+
+#include "cpu/kernels/tiles/unpack.h"
+
+namespace akunu::cpu {
+
+constexpr uint32_t kBlockRows = 32;  // two tiles
+
+// Where the sums of a block go, or come from: `row_tile` bytes from one tile of rows to the next,
+// `panel` from one panel to the next, `line` from row to row.
+struct TileSums {
+  std::byte* first;
+  uint64_t row_tile, panel, line;
+};
+
+// R tiles of input rows times P panels: sums in tiles 0 to 3 (row tile r, panel p: 2 r + p).
+template <class Tiles, uint32_t R, uint32_t P>
+struct TileBlock {
+  // `from`: the sums so far, null where there are none.
+  static void multiply(const std::byte* input, uint64_t stride, const std::byte* panels,
+                       uint64_t panel_bytes, uint32_t n_steps, const TileSums* from,
+                       const TileSums& to) {
+    if (from == nullptr)
+      for_each_sum([](auto tile, std::byte*) { Tiles::template zero<tile.value>(); }, to);
+    else
+      for_each_sum(
+          [&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from->line); }, *from);
+    const std::byte* second = panels + panel_bytes;
+    for (uint32_t step = 0; step < n_steps; ++step) {
+      Tiles::template load<6>(panels, Tiles::kLineBytes);
+      Tiles::template load_once<4>(input, stride);
+      Tiles::template multiply<0, 4, 6>();
+      if constexpr (P == 2) {
+        Tiles::template load<7>(second, Tiles::kLineBytes);
+        Tiles::template multiply<1, 4, 7>();
+      }
+      if constexpr (R == 2) {
+        Tiles::template load_once<5>(input + Tiles::kLines * stride, stride);
+        Tiles::template multiply<2, 5, 6>();
+        if constexpr (P == 2) Tiles::template multiply<3, 5, 7>();
+      }
+      input += Tiles::kLineBytes;
+      panels += Tiles::kTileBytes;
+      second += Tiles::kTileBytes;
+    }
+    for_each_sum([&](auto tile, std::byte* p) { Tiles::template store<tile.value>(p, to.line); },
+                 to);
+  }
+
+ private:
+  template <class Use>
+  static void for_each_sum(const Use& use, const TileSums& sums) {
+    use(Constant<0>{}, sums.first);
+    if constexpr (P == 2) use(Constant<1>{}, sums.first + sums.panel);
+    if constexpr (R == 2) use(Constant<2>{}, sums.first + sums.row_tile);
+    if constexpr (R == 2 && P == 2) use(Constant<3>{}, sums.first + sums.row_tile + sums.panel);
+  }
+};
+
+template <class Tiles>
+static inline void multiply_block(bool two_rows, bool two_panels, const std::byte* rows,
+                                  uint64_t stride, const std::byte* panels, uint64_t panel_bytes,
+                                  uint32_t n_steps, const TileSums* from, const TileSums& to) {
+  const auto multiply = [&](auto block) {
+    block.multiply(rows, stride, panels, panel_bytes, n_steps, from, to);
+  };
+  if (two_rows && two_panels) return multiply(TileBlock<Tiles, 2, 2>{});
+  if (two_rows) return multiply(TileBlock<Tiles, 2, 1>{});
+  if (two_panels) return multiply(TileBlock<Tiles, 1, 2>{});
+  multiply(TileBlock<Tiles, 1, 1>{});
+}
+
+}  // namespace akunu::cpu
