@@ -24,16 +24,26 @@ constexpr uint64_t kMapFrom = 256 * 1024;
 bool is_mapped(uint64_t bytes) { return bytes >= kMapFrom; }
 
 // Rows of activations lie kilobytes apart: with small pages each of them costs the processor a search
-// for its address. From this size on rounding up to huge pages wastes little.
-constexpr uint64_t kHugeFrom = 8 * 1024 * 1024;
+// for its address. A block as long as a huge page begins where one can; its end keeps small pages, so
+// nothing is rounded up.
+constexpr uint64_t kHugePage = 2 * 1024 * 1024;
 
-void ask_for_huge_pages(std::byte* data, uint64_t bytes) {
+std::byte* map_memory(uint64_t bytes) {
+  const uint64_t room = bytes >= kHugePage ? bytes + kHugePage : bytes;
+  void* const mapped =
+      mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED) return nullptr;
+  auto* const first = static_cast<std::byte*>(mapped);
+  if (room == bytes) return first;
+  const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  const uint64_t before = -reinterpret_cast<uintptr_t>(mapped) % kHugePage;
+  const uint64_t used = (bytes + page - 1) / page * page;
+  if (before > 0) munmap(first, before);
+  if (room > before + used) munmap(first + before + used, room - before - used);
 #if defined(MADV_HUGEPAGE)
-  if (data != nullptr && bytes >= kHugeFrom) madvise(data, bytes, MADV_HUGEPAGE);
-#else
-  static_cast<void>(data);
-  static_cast<void>(bytes);
+  madvise(first + before, used, MADV_HUGEPAGE);
 #endif
+  return first + before;
 }
 
 std::optional<uint64_t> meminfo(const std::string& root, const std::string& name) {
@@ -70,9 +80,7 @@ uint64_t total_memory(const std::string& root) {
 MemoryBlock::MemoryBlock(uint64_t bytes) {
   if (bytes > std::numeric_limits<uint64_t>::max() / 2) return;
   if (is_mapped(bytes)) {
-    void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped != MAP_FAILED) data_ = static_cast<std::byte*>(mapped);
-    ask_for_huge_pages(data_, bytes);
+    data_ = map_memory(bytes);
   } else {
     const uint64_t rounded =
         std::max(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);

@@ -140,24 +140,45 @@ bool merge_norm_group(std::span<const Node> sequence, Node& fused, std::vector<V
   return true;
 }
 
+// Whether a group is two matmuls without a bias, whose results the activation takes.
+bool is_gate_and_up(const Node& group, const uint32_t (&n)[kMaxGroup], const Node& gated) {
+  for (size_t i = 0; i < kMaxGroup; ++i)
+    if (group.operands[kGroupBias + i] != kNoValue || (n[i] == 0) != (i == 2)) return false;
+  return gated.operands[0] == group.operands[kGroupOut] &&
+         gated.operands[1] == group.operands[kGroupOut + 1] && n[0] == n[1] &&
+         n[0] == gated.get<GatedActivationParams>().n;
+}
+
 // norm_matmul_group of gate and up, their gated_activation -> norm_gated_matmul
 bool merge_norm_gated(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
   const Node& group = sequence[0];
   const Node& gated = sequence[1];
   const auto params = group.get<NormMatmulGroupParams>();
   const auto activation = gated.get<GatedActivationParams>();
-  for (size_t i = 0; i < kMaxGroup; ++i)
-    if (group.operands[kGroupBias + i] != kNoValue || (params.n[i] == 0) != (i == 2)) return false;
-  if (gated.operands[0] != group.operands[kGroupOut] ||
-      gated.operands[1] != group.operands[kGroupOut + 1] || params.n[0] != params.n[1] ||
-      params.n[0] != activation.n)
-    return false;
+  if (!is_gate_and_up(group, params.n, gated)) return false;
   fused.operands[0] = group.operands[0];
   fused.operands[1] = group.operands[kGroupWeight];
   fused.operands[2] = group.operands[kGroupWeight + 1];
   fused.operands[3] = group.operands[kGroupNorm];
   fused.operands[4] = gated.operands[2];
   fused.set(NormGatedMatmulParams{params.k, params.n[0], activation.activation, params.epsilon});
+  dropped.push_back(gated.operands[0]);
+  dropped.push_back(gated.operands[1]);
+  return true;
+}
+
+// matmul_group of gate and up, their gated_activation -> gated_matmul
+bool merge_gated(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+  const Node& group = sequence[0];
+  const Node& gated = sequence[1];
+  const auto params = group.get<MatmulGroupParams>();
+  const auto activation = gated.get<GatedActivationParams>();
+  if (!is_gate_and_up(group, params.n, gated)) return false;
+  fused.operands[0] = group.operands[0];
+  fused.operands[1] = group.operands[kGroupWeight];
+  fused.operands[2] = group.operands[kGroupWeight + 1];
+  fused.operands[3] = gated.operands[2];
+  fused.set(GatedMatmulParams{params.k, params.n[0], activation.activation, 0});
   dropped.push_back(gated.operands[0]);
   dropped.push_back(gated.operands[1]);
   return true;
@@ -240,6 +261,7 @@ std::span<const FusionRule> fusion_rules() {
       {norm_matmul_group, {rms_norm, matmul}, merge_norm_matmul},
       {norm_matmul_group, {norm_matmul_group, add_bias}, merge_bias},
       {norm_gated_matmul, {norm_matmul_group, gated_activation}, merge_norm_gated},
+      {gated_matmul, {matmul_group, gated_activation}, merge_gated},
       {rope_attention, {rope_kv_write, attention}, merge_rope_attention},
       {rope_attention, {norm_rope_kv_write, attention}, merge_rope_attention},
   };
@@ -269,6 +291,19 @@ KernelRequest kernel_request(const Node& node, const Values& values, RowClass ro
 
 namespace {
 
+// A kernel knows one; where an input has another than the result, its sequence stays.
+bool has_one_activation_kind(const Node& node, const Values& values) {
+  const OperationInfo& info = operation_info(node.operation);
+  std::optional<ActivationKind> kind;
+  for (size_t slot = 0; slot < info.operands.size(); ++slot) {
+    if (info.operands[slot].kind != OperandKind::activation) continue;
+    const ActivationKind here = values[node.operands[slot]].activation;
+    if (kind.value_or(here) != here) return false;
+    kind = here;
+  }
+  return true;
+}
+
 // Takes `rule` at nodes[at] if everything that it asks for is there.
 bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
            const std::vector<const std::vector<Node>*>& programs, size_t program,
@@ -286,6 +321,7 @@ bool apply(const FusionRule& rule, std::vector<Node>& nodes, size_t at,
   if (!rule.merge(sequence, fused, dropped)) return false;
   for (const ValueId value : dropped)
     if (is_read(value, programs, program, at + length)) return false;
+  if (!has_one_activation_kind(fused, values)) return false;
   if (!device.find_kernel(kernel_request(fused, values, row_class))) return false;
   fused.label = joined_label(sequence);
   nodes[at] = std::move(fused);

@@ -85,6 +85,14 @@ struct NormGatedMatmulParams {
   float epsilon;
 };
 
+// Two matmuls of one input, then gated_activation of their results.
+struct GatedMatmulParams {
+  uint32_t k;
+  uint32_t n;           // rows of each of the two weights
+  uint32_t activation;  // kActivation...
+  uint32_t padding;
+};
+
 struct RopeKvWriteParams {
   uint32_t n_heads;
   uint32_t n_kv_heads;

@@ -88,6 +88,10 @@ constexpr Operands<9> kRopeAttention{{{"query", rows, in},
                                       {"query_norm", vector, in, true},
                                       {"key_norm", vector, in, true},
                                       {"out", activation, out}}};
+constexpr Operands<4> kGatedMatmul{{{"input", activation, in},
+                                    {"gate", weight, in},
+                                    {"up", weight, in},
+                                    {"out", activation, out}}};
 
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"embed", kEmbed, sizeof(EmbedParams)},
@@ -111,6 +115,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"norm_matmul_group", kNormMatmulGroup, sizeof(NormMatmulGroupParams)},
     {"norm_gated_matmul", kNormGatedMatmul, sizeof(NormGatedMatmulParams)},
     {"rope_attention", kRopeAttention, sizeof(RopeAttentionParams)},
+    {"gated_matmul", kGatedMatmul, sizeof(GatedMatmulParams)},
 }};
 
 constexpr bool sizes_are_multiples_of_16() {

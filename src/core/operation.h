@@ -32,8 +32,9 @@ enum class Operation : uint8_t {
   norm_matmul_group,
   norm_gated_matmul,
   rope_attention,
+  gated_matmul,
 };
-constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::rope_attention) + 1;
+constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::gated_matmul) + 1;
 
 enum class Access : uint8_t { in, out, inout };
 

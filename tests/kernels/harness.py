@@ -76,6 +76,7 @@ PARAMS = {
     "norm_matmul_group": "IIIIf",
     "norm_gated_matmul": "IIIf",
     "rope_attention": "IIIIIIffIIf",
+    "gated_matmul": "III",
 }
 
 

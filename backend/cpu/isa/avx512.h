@@ -119,12 +119,18 @@ struct Avx512Floats {
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
   static void store(float* p, Vector v) { _mm512_storeu_ps(p, v); }
+  // The first n lanes (0 to 16); the others are 0, and their memory isn't touched.
+  static Vector load(const float* p, uint32_t n) { return _mm512_maskz_loadu_ps(lanes(0, n), p); }
   static Vector load_half(const uint16_t* p) {
     return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
   }
-  // The first n lanes (0 to 16); the others are 0, and their memory isn't touched.
   static Vector load_half(const uint16_t* p, uint32_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(0, n), p));
+  }
+  // To nearest even; a NaN stays one.
+  static void store_bfloat(uint16_t* p, Vector v) { _mm256_storeu_si256((__m256i*)p, bfloats(v)); }
+  static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
+    _mm256_mask_storeu_epi16(p, lanes(0, n), bfloats(v));
   }
   // Zeros where v is infinite or NaN.
   static Vector finite_or_zero(Vector v, bool& all_finite) {
@@ -164,6 +170,15 @@ struct Avx512Floats {
   static float max_lanes(Vector v) { return _mm512_reduce_max_ps(v); }
 
  private:
+  static __m256i bfloats(Vector v) {
+    const __m512i bits = _mm512_castps_si512(v);
+    const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));
+    const __m512i rounded =
+        _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+    const __mmask16 is_nan = _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
+    const __m512i quiet = _mm512_mask_or_epi32(rounded, is_nan, bits, _mm512_set1_epi32(0x400000));
+    return _mm512_cvtepi32_epi16(_mm512_srli_epi32(quiet, 16));
+  }
   static __mmask16 lanes(uint32_t begin, uint32_t end) {
     return static_cast<__mmask16>((1u << end) - (1u << begin));
   }

@@ -1,12 +1,10 @@
 // gated_activation: out[r, i] = kind(act(gate[r, i]) * up[r, i])
-//   silu:      x / (1 + e^-x)
-//   gelu_tanh: x/2 (1 + tanh u) = x / (1 + e^-2u), u = sqrt(2/pi) (x + 0.044715 x^3)
 //   0 gate, 1 up: rows [rows, n]   2 out: activation [rows, n]   25 GatedActivationParams
 //   slices: kSlice columns of a row
 //   limit:  the exponential, about 20 instructions per 8 numbers
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
-#include "cpu/kernels/math.h"
+#include "cpu/kernels/gate.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -14,22 +12,6 @@ namespace akunu::cpu {
 namespace {
 
 constexpr uint32_t kSlice = 2048;  // about a microsecond; a multiple of every activation's group
-
-template <class Isa>
-static typename Isa::Vector silu(typename Isa::Vector x) {
-  const auto one = Isa::broadcast(1.0f);
-  return Isa::divide(x, Isa::add(one, exp<Isa>(Isa::subtract(Isa::zero(), x))));
-}
-
-// The logistic form of the same function: 1 + tanh loses all its digits for large negative x.
-template <class Isa>
-static typename Isa::Vector gelu_tanh(typename Isa::Vector x) {
-  constexpr float kMinusTwoRoot = -0x1.988454p+0f;  // -2 sqrt(2 / pi)
-  const auto cubic =
-      Isa::multiply_add(Isa::multiply(x, x), Isa::broadcast(0.044715f), Isa::broadcast(1.0f));
-  const auto exponent = Isa::multiply(Isa::multiply(x, cubic), Isa::broadcast(kMinusTwoRoot));
-  return Isa::divide(x, Isa::add(Isa::broadcast(1.0f), exp<Isa>(exponent)));
-}
 
 template <class Isa, class Activation>
 struct GatedActivation {
@@ -39,12 +21,9 @@ struct GatedActivation {
   }
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
     const auto& params = *static_cast<const GatedActivationParams*>(call.params);
-    for (uint64_t slice = begin; slice < end; ++slice) {
-      if (params.activation == kActivationSilu)
-        part(call, params.n, slice, [](auto x) { return silu<Isa>(x); });
-      else
-        part(call, params.n, slice, [](auto x) { return gelu_tanh<Isa>(x); });
-    }
+    for (uint64_t slice = begin; slice < end; ++slice)
+      with_activation<Isa>(params.activation,
+                           [&](const auto& function) { part(call, params.n, slice, function); });
   }
 
  private:

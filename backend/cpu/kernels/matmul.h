@@ -3,6 +3,8 @@
 // matmul_add:   the same, added to 2 data
 // matmul_group: up to three matmuls of one activation, each with its bias where one is bound
 //   0 input   1-3 weights   4-6 biases: vector [n]   7-9 out   25 MatmulGroupParams
+// gated_matmul: two of them, and gated_activation of what they make
+//   0 input   1 gate, 2 up: [n, k]   3 out: activation [rows, n]   25 GatedMatmulParams
 //   slices: Way::columns(k) rows of the weight x Way::kRows rows of the input; those of one part of the
 //           weight follow each other, so that a worker finds it in its second cache
 //   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
@@ -12,7 +14,7 @@
 //
 //   kFormat, kKind       the weight's format and the input's kind that it is for
 //   kRows                input rows of a slice
-//   columns(k)           weight rows of a slice
+//   columns(k)           weight rows of a slice, a multiple of 32 where codes are
 //   scratch_bytes(k)     of a worker
 //   run<kAdd>(member, input, first_row, n_rows, begin, end, scratch)
 //                        input rows times weight rows [begin, end)
@@ -28,15 +30,18 @@ namespace akunu::cpu {
 struct MatmulMember {
   const std::byte* weight;
   const float* bias;  // null: none
-  float* out;
+  float* out;         // of the first row and column of a slice where it is scratch, else of all
   uint32_t n, k;
+  uint64_t stride;  // floats from row to row of `out`
+
+  float* at(uint64_t row, uint64_t j) const { return out + row * stride + j; }
 };
 
 // Where the results of input row r, columns from j on, go.
 template <bool kAdd>
 static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, const float* sums,
                        uint32_t n) {
-  float* out = member.out + row * member.n + j;
+  float* out = member.at(row, j);
   for (uint32_t i = 0; i < n; ++i) {
     if constexpr (kAdd)
       out[i] = out[i] + sums[i];
@@ -49,7 +54,7 @@ static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, con
 template <class Columns, bool kAdd>
 static inline void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
                              typename Columns::Floats sums) {
-  float* out = member.out + row * member.n + j;
+  float* out = member.at(row, j);
   if constexpr (kAdd)
     sums = Columns::add(Columns::load(out), sums);
   else if (member.bias != nullptr)
@@ -82,44 +87,47 @@ static inline Panel whole_panel(const MatmulMember& member, uint32_t width, std:
   return {room, row_bytes};
 }
 
-// A weight's work, cut into slices.
-template <class Way>
-struct MatmulSlices {
-  static uint64_t row_parts(uint32_t n_rows) {
-    return (uint64_t{n_rows} + Way::kRows - 1) / Way::kRows;
-  }
-  static uint64_t count(uint32_t n, uint32_t k, uint32_t n_rows) {
-    const uint64_t width = Way::columns(k);
-    return (n + width - 1) / width * row_parts(n_rows);
-  }
+// A weight's work, cut into slices: `columns` rows of the weight x `rows` rows of the input.
+struct MatmulCut {
+  uint32_t columns, rows;
 
-  template <bool kAdd>
-  static void run(const Call& call, const MatmulMember& member, uint64_t slice,
-                  std::byte* scratch) {
-    const uint64_t parts = row_parts(call.n_rows), width = Way::columns(member.k);
-    const uint64_t begin = slice / parts * width;
-    const uint64_t end = begin + width < member.n ? begin + width : member.n;
-    const uint32_t part = static_cast<uint32_t>(slice % parts) * Way::kRows;
-    const uint32_t left = call.n_rows - part;
-    Way::template run<kAdd>(member, call.operands[0], uint64_t{call.first_row} + part,
-                            left < Way::kRows ? left : Way::kRows, begin, end, scratch);
+  uint64_t row_parts(uint32_t n_rows) const { return (uint64_t{n_rows} + rows - 1) / rows; }
+  uint64_t count(uint32_t n, uint32_t n_rows) const {
+    return (uint64_t{n} + columns - 1) / columns * row_parts(n_rows);
   }
 };
 
+// What a slice computes: columns [begin, end) of input rows from `first_row` on.
+struct MatmulSlice {
+  uint64_t first_row;
+  uint32_t n_rows;
+  uint64_t begin, end;
+};
+
+static inline MatmulSlice slice_of(const MatmulCut& cut, const Call& call, uint32_t n,
+                                   uint64_t slice) {
+  const uint64_t parts = cut.row_parts(call.n_rows);
+  const uint64_t begin = slice / parts * cut.columns, end = begin + cut.columns;
+  const uint32_t part = static_cast<uint32_t>(slice % parts) * cut.rows;
+  const uint32_t left = call.n_rows - part;
+  return {uint64_t{call.first_row} + part, left < cut.rows ? left : cut.rows, begin,
+          end < n ? end : n};
+}
+
 template <class Way, bool kAdd>
 struct MatmulKernel {
-  using Slices = MatmulSlices<Way>;
-
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
-    return Slices::count(params.n, params.k, call.n_rows);
+    return cut(params).count(params.n, call.n_rows);
   }
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
-    const MatmulMember member{call.operands[1], nullptr, reinterpret_cast<float*>(call.operands[2]),
-                              params.n, params.k};
+    const MatmulMember member{
+        call.operands[1], nullptr,  reinterpret_cast<float*>(call.operands[2]),
+        params.n,         params.k, params.n};
     for (uint64_t slice = begin; slice < end; ++slice)
-      Slices::template run<kAdd>(call, member, slice, scratch);
+      Way::template run<kAdd>(member, call.operands[0],
+                              slice_of(cut(params), call, params.n, slice), scratch);
   }
   static uint64_t scratch_bytes(const Call& call) {
     return Way::scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
@@ -130,20 +138,41 @@ struct MatmulKernel {
              {Way::kFormat, kAbsent, kAbsent}},
             {slices, run, scratch_bytes}};
   }
+
+ private:
+  static MatmulCut cut(const MatmulParams& params) { return {Way::columns(params.k), Way::kRows}; }
 };
 
-// What matmul_group asks of a member's format; a Kernel's `members` point to these.
+// What matmul_group and gated_matmul ask of a member's format; a Kernel's `members` point to these.
 struct GroupMember {
   int32_t format, activation;
-  uint64_t (*count)(uint32_t n, uint32_t k, uint32_t n_rows);
-  void (*run)(const Call& call, const MatmulMember& member, uint64_t slice, std::byte* scratch);
+  uint32_t rows;
+  uint32_t (*columns)(uint32_t k);
+  void (*run)(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+              std::byte* scratch);
   uint64_t (*scratch_bytes)(uint32_t k);
+
+  MatmulCut cut(uint32_t k) const { return {columns(k), rows}; }
 };
 
 template <class Way>
 static constexpr GroupMember group_member() {
-  using Slices = MatmulSlices<Way>;
-  return {Way::kFormat, Way::kKind, Slices::count, Slices::template run<false>, Way::scratch_bytes};
+  return {Way::kFormat,      Way::kKind, Way::kRows, Way::columns, Way::template run<false>,
+          Way::scratch_bytes};
+}
+
+static inline const GroupMember* member_of(const Call& call, uint32_t i) {
+  return static_cast<const GroupMember*>(call.kernel->members[i]);
+}
+
+// Null where `known` has none for weight i of a request.
+template <uint32_t N>
+static inline const GroupMember* find_member(const GroupMember (&known)[N],
+                                             const KernelKey& request, uint32_t i) {
+  for (const GroupMember& member : known)
+    if (member.format == request.weights[i] && member.activation == request.activation)
+      return &member;
+  return nullptr;
 }
 
 // Members of any formats that read one activation kind.
@@ -154,7 +183,7 @@ struct MatmulGroup {
     uint64_t n = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i)
       if (const GroupMember* member = member_of(call, i))
-        n += member->count(params.n[i], params.k, call.n_rows);
+        n += member->cut(params.k).count(params.n[i], call.n_rows);
     return n;
   }
 
@@ -175,12 +204,17 @@ struct MatmulGroup {
     for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
       const GroupMember* member = member_of(call, i);
       if (member == nullptr) continue;
-      const uint64_t count = member->count(params.n[i], params.k, call.n_rows);
-      const MatmulMember operands{
-          call.operands[1 + i], reinterpret_cast<const float*>(call.operands[4 + i]),
-          reinterpret_cast<float*>(call.operands[7 + i]), params.n[i], params.k};
+      const MatmulCut cut = member->cut(params.k);
+      const uint64_t count = cut.count(params.n[i], call.n_rows);
+      const MatmulMember operands{call.operands[1 + i],
+                                  reinterpret_cast<const float*>(call.operands[4 + i]),
+                                  reinterpret_cast<float*>(call.operands[7 + i]),
+                                  params.n[i],
+                                  params.k,
+                                  params.n[i]};
       for (; begin < end && begin < first + count; ++begin)
-        member->run(call, operands, begin - first, scratch);
+        member->run(operands, call.operands[0], slice_of(cut, call, params.n[i], begin - first),
+                    scratch);
       first += count;
     }
   }
@@ -191,17 +225,10 @@ struct MatmulGroup {
     kernel = {slices, run, scratch_bytes};
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
       if (request.weights[i] == kAbsent) continue;
-      for (const GroupMember& member : known)
-        if (member.format == request.weights[i] && member.activation == request.activation)
-          kernel.members[i] = &member;
+      kernel.members[i] = find_member(known, request, i);
       if (kernel.members[i] == nullptr) return false;
     }
     return kernel.members[0] != nullptr;
-  }
-
- private:
-  static const GroupMember* member_of(const Call& call, uint32_t i) {
-    return static_cast<const GroupMember*>(call.kernel->members[i]);
   }
 };
 

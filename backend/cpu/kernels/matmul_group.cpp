@@ -1,8 +1,9 @@
-// matmul_group on vectors; see matmul.h.
+// matmul_group and gated_matmul on vectors; see matmul.h.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
+#include "cpu/kernels/gated_matmul.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/multiply.h"
 
@@ -25,6 +26,13 @@ constexpr GroupMember kMembers[] = {
 template <>
 bool Families<ThisIsa>::matmul_group(const KernelKey& request, Kernel& kernel) {
   return MatmulGroup<ThisIsa>::find(kMembers, request, kernel);
+}
+
+template <>
+bool Families<ThisIsa>::gated_matmul(const KernelKey& request, Kernel& kernel) {
+  if (request.activation == F32Activation<ThisIsa>::kKind)
+    return GatedMatmul<ThisIsa, F32Activation<ThisIsa>>::find(kMembers, request, kernel);
+  return GatedMatmul<ThisIsa, Q8Activation<ThisIsa>>::find(kMembers, request, kernel);
 }
 
 }  // namespace akunu::cpu

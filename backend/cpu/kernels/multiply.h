@@ -28,16 +28,18 @@ struct Multiply {
   static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
 
   template <bool kAdd>
-  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte*) {
+  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+                  std::byte*) {
+    const auto [first_row, n_inputs, begin, end] = slice;
     typename Input::Row inputs[kSliceRows];
     const uint64_t stride = Input::row_bytes(member.k);
     for (uint32_t r = 0; r < n_inputs; ++r)
       inputs[r] = Input::row(input + (first_row + r) * stride, member.k);
-    multiply_panel<Isa, Format>(
-        inputs, n_inputs, member.weight, Format::row_bytes(member.k), static_cast<uint32_t>(begin),
-        static_cast<uint32_t>(end), member.k,
-        [&](uint32_t r, uint32_t j, float sum) { put<kAdd>(member, first_row + r, j, &sum, 1); });
+    multiply_panel<Isa, Format>(inputs, n_inputs, member.weight, Format::row_bytes(member.k),
+                                static_cast<uint32_t>(begin), static_cast<uint32_t>(end), member.k,
+                                [&](uint32_t r, uint32_t j, float sum) {
+                                  put<kAdd>(member, slice.first_row + r, j, &sum, 1);
+                                });
   }
 };
 
@@ -48,29 +50,30 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   static constexpr int32_t kFormat = Format::kFormat, kKind = QuantInput<Isa>::kKind;
   static constexpr uint32_t kRows = kSliceRows;
   static constexpr uint32_t kColumnStep = Columns::kCount;
-  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), kColumnStep); }
+  // Whole groups of q8_32: a slice of gated_matmul writes those.
+  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), 32); }
   // An unpacked panel, or a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
     return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
   }
 
   template <bool kAdd>
-  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte* scratch) {
+  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+                  std::byte* scratch) {
     const uint64_t stride = QuantInput<Isa>::row_bytes(member.k);
-    const InputRows inputs{input + first_row * stride, stride, member.k};
+    const InputRows inputs{input + slice.first_row * stride, stride, member.k};
     const Panel weight =
         whole_panel<Format>(member, kColumnStep, scratch + panel_room<Isa, Format>(member.k));
-    for (uint64_t j = begin; j < end; j += kColumnStep) {
-      const PanelPlace place = place_panel(member.n, j, end, kColumnStep);
+    for (uint64_t j = slice.begin; j < slice.end; j += kColumnStep) {
+      const PanelPlace place = place_panel(member.n, j, slice.end, kColumnStep);
       const Panel here{weight.first + place.from * weight.stride, weight.stride};
       multiply_panel_columns<Isa, Format>(
-          inputs, n_inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
+          inputs, slice.n_rows, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
             if (place.n == kColumnStep)
-              return put_panel<Columns, kAdd>(member, first_row + r, j, sums);
+              return put_panel<Columns, kAdd>(member, slice.first_row + r, j, sums);
             float lanes[kColumnStep];
             Columns::store(lanes, sums);
-            put<kAdd>(member, first_row + r, j, lanes + place.skipped, place.n);
+            put<kAdd>(member, slice.first_row + r, j, lanes + place.skipped, place.n);
           });
     }
   }

@@ -68,6 +68,7 @@ struct Families {
   static KernelList advance();
   // Not a list: any formats of one activation kind go together. False where one is missing.
   static bool matmul_group(const KernelKey& request, Kernel& kernel);
+  static bool gated_matmul(const KernelKey& request, Kernel& kernel);
 };
 
 // Finds the kernel of this level for a request; false if it has none. All row classes share one kernel

@@ -334,7 +334,7 @@ struct TileAttention {
       Vector weight = exp<Wide>(Wide::subtract(Wide::load(scores + i), top));
       weight = Wide::select_lanes(weight, begin, end, Wide::zero());
       sum = Wide::add(sum, weight);
-      Isa::store_bfloats(reinterpret_cast<uint16_t*>(weights) + i, weight);
+      Wide::store_bfloat(reinterpret_cast<uint16_t*>(weights) + i, weight);
     });
     return Wide::sum_lanes(sum);
   }

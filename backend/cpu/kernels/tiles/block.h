@@ -28,15 +28,15 @@ struct TileBlock {
           [&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from->line); }, *from);
     const std::byte* second = panels + panel_bytes;
     for (uint32_t step = 0; step < n_steps; ++step) {
-      Tiles::template load<6>(panels, Tiles::kLineBytes);
-      Tiles::template load_once<4>(input, stride);
+      Tiles::template load_once<6>(panels, Tiles::kLineBytes);
+      Tiles::template load<4>(input, stride);
       Tiles::template multiply<0, 4, 6>();
       if constexpr (P == 2) {
-        Tiles::template load<7>(second, Tiles::kLineBytes);
+        Tiles::template load_once<7>(second, Tiles::kLineBytes);
         Tiles::template multiply<1, 4, 7>();
       }
       if constexpr (R == 2) {
-        Tiles::template load_once<5>(input + Tiles::kLines * stride, stride);
+        Tiles::template load<5>(input + Tiles::kLines * stride, stride);
         Tiles::template multiply<2, 5, 6>();
         if constexpr (P == 2) Tiles::template multiply<3, 5, 7>();
       }

@@ -1,8 +1,8 @@
-// matmul, matmul_add and matmul_group of an input in bf16, on a matrix unit.
+// matmul, matmul_add, matmul_group and gated_matmul of an input in bf16, on a matrix unit.
 #include "cpu/kernels/matmul.h"
 
 #include "cpu/isa/isa.h"
-#include "cpu/kernels/tiles/multiply.h"
+#include "cpu/kernels/tiles/gated_matmul.h"
 #include "cpu/kernels/tiles/table.h"
 
 namespace akunu::cpu {
@@ -26,6 +26,16 @@ constexpr KernelEntry kEntries[] = {
     entry<Q5_K, false>(), entry<Q5_K, true>(), entry<Q6_K, false>(), entry<Q6_K, true>(),
 };
 
+template <template <class> class Format>
+constexpr KernelEntry gated() {
+  return TileGatedMatmul<ThisIsa, Format<ThisIsa>>::entry();
+}
+
+constexpr KernelEntry kGated[] = {
+    gated<F16>(),  gated<BF16>(), gated<Q4_0>(), gated<Q4_1>(), gated<Q5_0>(), gated<Q5_1>(),
+    gated<Q8_0>(), gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
+};
+
 constexpr GroupMember kMembers[] = {
     group_member<Way<F16>>(),  group_member<Way<BF16>>(), group_member<Way<Q4_0>>(),
     group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(), group_member<Way<Q5_1>>(),
@@ -38,6 +48,11 @@ constexpr GroupMember kMembers[] = {
 template <>
 KernelList TileFamilies<ThisIsa>::matmul() {
   return list_of(kEntries);
+}
+
+template <>
+KernelList TileFamilies<ThisIsa>::gated_matmul() {
+  return list_of(kGated);
 }
 
 template <>

@@ -14,109 +14,129 @@
 
 namespace akunu::cpu {
 
-constexpr uint32_t kTileColumns = 128;    // of a slice
+constexpr uint32_t kTileColumns = 256;    // of a slice
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
 // Steps along k of a part: two panels stay in the first cache (32 KiB) while the input's rows go by, and
 // those (512 KiB) in the second, for all panels of the slice.
 constexpr uint32_t kPartSteps = 16;
 
+// The panels of a slice, of one weight or of two that take turns.
 template <class Isa, class Format>
-struct TileMultiply {
+struct TileSlice {
   using Tiles = typename Isa::Tiles;
-  using Columns = typename Isa::Columns;
   using Input = Bf16Input<Isa>;
-  static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
-  static constexpr uint32_t kRows = kTileSliceRows;
-  static constexpr uint32_t kPanel = Columns::kCount;
+  static constexpr uint32_t kPanel = Isa::Columns::kCount;
+  static constexpr uint32_t kPanels = kTileColumns / kPanel;
+  static constexpr uint64_t kPanelBytes = kPartSteps * Tiles::kTileBytes;
   static constexpr uint64_t kBlockBytes = 4 * Tiles::kTileBytes;
+  static constexpr uint64_t kSumsBytes = uint64_t{4} * kTileSliceRows * kTileColumns;
 
-  static uint32_t columns(uint32_t) { return kTileColumns; }
+  const std::byte* input;  // of the slice's first row
+  uint64_t stride;
+  uint32_t n_rows, k;
+  uint32_t n_panels;
+  Panel panels[kPanels];  // where each begins in its weight
 
-  // Two unpacked panels, sums of all blocks, and a weight with fewer rows than a panel.
-  static uint64_t scratch_bytes(uint32_t k) {
-    return 2 * kPanelBytes + kTileColumns / (2 * kPanel) * kPairSumsBytes +
-           kPanel * Format::row_bytes(k);
-  }
+  // The unpacked panels, sums of all blocks.
+  static constexpr uint64_t scratch_bytes() { return kPanels * kPanelBytes + kSumsBytes; }
 
-  template <bool kAdd>
-  static void run(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                  uint32_t n_inputs, uint64_t begin, uint64_t end, std::byte* scratch) {
-    std::byte* const all_sums = scratch + 2 * kPanelBytes;
-    std::byte* const room = all_sums + kTileColumns / (2 * kPanel) * kPairSumsBytes;
-    const Panel weight = whole_panel<Format>(member, kPanel, room);
+  // place(r, p): where the sums of panels p and p + 1, rows from r on, go in the end, or null where
+  // that is put's business: put(r, n_rows, p, sums), called for these when they are complete.
+  template <class Place, class Put>
+  void multiply(std::byte* scratch, const Place& place, const Put& put) const {
+    std::byte* const all_sums = scratch + kPanels * kPanelBytes;
     Tiles::configure(Tiles::kLines, Tiles::kLines);
-    for (uint32_t k = 0; k < member.k; k += kPartSteps * kStep) {
-      const uint32_t n = member.k - k < kPartSteps * kStep ? member.k - k : kPartSteps * kStep;
-      Pair pair{scratch, all_sums, 0, {}};
-      for (uint64_t j = begin; j < end; j += 2 * kPanel, pair.sums += kPairSumsBytes) {
-        pair.n_panels = end - j > kPanel ? 2 : 1;
-        for (uint32_t p = 0; p < pair.n_panels; ++p) {
-          pair.places[p] = place_panel(member.n, j + p * kPanel, end, kPanel);
-          TileWeights<Isa, Format>::unpack(
-              {weight.first + pair.places[p].from * weight.stride + Format::row_bytes(k),
-               weight.stride},
-              n, scratch + p * kPanelBytes);
+    for (uint32_t begin = 0, n = 0; begin < k; begin += n) {
+      n = k - begin < kPartSteps * kStep ? k - begin : kPartSteps * kStep;
+      for (uint32_t p = 0; p < n_panels; ++p)
+        TileWeights<Isa, Format>::unpack(
+            {panels[p].first + Format::row_bytes(begin), panels[p].stride}, n,
+            scratch + p * kPanelBytes);
+      TileSums sums{all_sums, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
+      for (uint32_t r = 0; r < n_rows; r += kBlockRows) {
+        const uint32_t rows = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
+        if (rows < kBlockRows)
+          Tiles::configure(rows < Tiles::kLines ? rows : Tiles::kLines,
+                           rows < Tiles::kLines ? 0 : rows - Tiles::kLines);
+        for (uint32_t p = 0; p < n_panels; p += 2, sums.first += kBlockBytes) {
+          const bool last = begin + n == k;
+          const TileSums there = last ? place(r, p) : TileSums{};
+          multiply_block<Tiles>(
+              rows > Tiles::kLines, n_panels - p > 1, input + r * stride + uint64_t{2} * begin,
+              stride, scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
+              begin == 0 ? nullptr : &sums, there.first == nullptr ? sums : there);
+          if (last && there.first == nullptr) put(r, rows, p, sums);
         }
-        multiply_pair<kAdd>(member, input, first_row, n_inputs, pair, k, n);
+        if (rows < kBlockRows) Tiles::configure(Tiles::kLines, Tiles::kLines);
       }
     }
     Tiles::release();
   }
 
- private:
-  static constexpr uint64_t kPanelBytes = kPartSteps * Tiles::kTileBytes;
-  static constexpr uint64_t kPairSumsBytes = kTileSliceRows / kBlockRows * kBlockBytes;
+  // Row r of a panel's sums.
+  static const float* line(const TileSums& sums, uint32_t r, uint32_t panel) {
+    return reinterpret_cast<const float*>(sums.first + panel * sums.panel +
+                                          r / Tiles::kLines * sums.row_tile +
+                                          r % Tiles::kLines * sums.line);
+  }
+};
 
-  // Two panels, unpacked, or the one that is left.
-  struct Pair {
-    const std::byte* tiles;
-    std::byte* sums;
-    uint32_t n_panels;
-    PanelPlace places[2];
-  };
+template <class Isa, class Format>
+struct TileMultiply {
+  using Slice = TileSlice<Isa, Format>;
+  using Tiles = typename Isa::Tiles;
+  using Columns = typename Isa::Columns;
+  using Input = Bf16Input<Isa>;
+  static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
+  static constexpr uint32_t kRows = kTileSliceRows;
+  static constexpr uint32_t kPanel = Slice::kPanel;
 
-  // Weights [k, k + n) of the product.
-  template <bool kAdd>
-  static void multiply_pair(const MatmulMember& member, const std::byte* input, uint64_t first_row,
-                            uint32_t n_inputs, const Pair& pair, uint32_t k, uint32_t n) {
-    const uint64_t stride = Input::row_bytes(member.k), out_stride = uint64_t{4} * member.n;
-    const bool last = k + n == member.k;
-    // What nothing is added to goes where it belongs at once.
-    bool direct = last && !kAdd && member.bias == nullptr;
-    for (uint32_t p = 0; p < pair.n_panels; ++p) direct = direct && pair.places[p].n == kPanel;
-    TileSums sums{pair.sums, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
-    for (uint32_t r = 0; r < n_inputs; r += kBlockRows, sums.first += kBlockBytes) {
-      const uint32_t n_rows = n_inputs - r < kBlockRows ? n_inputs - r : kBlockRows;
-      if (n_rows < kBlockRows)
-        Tiles::configure(n_rows < Tiles::kLines ? n_rows : Tiles::kLines,
-                         n_rows < Tiles::kLines ? 0 : n_rows - Tiles::kLines);
-      const std::byte* rows = input + (first_row + r) * stride + uint64_t{2} * k;
-      std::byte* out = reinterpret_cast<std::byte*>(member.out) + (first_row + r) * out_stride +
-                       4 * pair.places[0].from;
-      const TileSums to =
-          direct ? TileSums{out, Tiles::kLines * out_stride, 4 * kPanel, out_stride} : sums;
-      multiply_block<Tiles>(n_rows > Tiles::kLines, pair.n_panels == 2, rows, stride, pair.tiles,
-                            kPanelBytes, (n + kStep - 1) / kStep, k == 0 ? nullptr : &sums, to);
-      if (!last || direct) continue;
-      for (uint32_t p = 0; p < pair.n_panels; ++p)
-        put_tiles<kAdd>(member, first_row + r, n_rows, pair.places[p], sums.first + p * sums.panel);
-    }
-    if (n_inputs % kBlockRows != 0) Tiles::configure(Tiles::kLines, Tiles::kLines);
+  static uint32_t columns(uint32_t) { return kTileColumns; }
+  // With a weight that has fewer rows than a panel.
+  static uint64_t scratch_bytes(uint32_t k) {
+    return Slice::scratch_bytes() + kPanel * Format::row_bytes(k);
   }
 
-  // Sums of a panel, of both row tiles, to where they belong.
   template <bool kAdd>
-  static void put_tiles(const MatmulMember& member, uint64_t first_row, uint32_t n_rows,
-                        const PanelPlace& place, const std::byte* sums) {
-    for (uint32_t r = 0; r < n_rows; ++r) {
-      const float* line = reinterpret_cast<const float*>(
-          sums + r / Tiles::kLines * 2 * Tiles::kTileBytes + r % Tiles::kLines * Tiles::kLineBytes);
-      const uint64_t j = place.from + place.skipped;
-      if (place.n == kPanel)
-        put_panel<Columns, kAdd>(member, first_row + r, j, Columns::load(line));
-      else
-        put<kAdd>(member, first_row + r, j, line + place.skipped, place.n);
+  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+                  std::byte* scratch) {
+    const uint64_t stride = Input::row_bytes(member.k);
+    const Panel weight = whole_panel<Format>(member, kPanel, scratch + Slice::scratch_bytes());
+    Slice tiles{input + slice.first_row * stride, stride, slice.n_rows, member.k, 0, {}};
+    PanelPlace places[Slice::kPanels];
+    for (uint64_t j = slice.begin; j < slice.end; j += kPanel) {
+      const PanelPlace place = place_panel(member.n, j, slice.end, kPanel);
+      tiles.panels[tiles.n_panels] = {weight.first + place.from * weight.stride, weight.stride};
+      places[tiles.n_panels++] = place;
     }
+    const auto is_whole = [&](uint32_t p) { return p >= tiles.n_panels || places[p].n == kPanel; };
+    tiles.multiply(
+        scratch,
+        // What nothing is added to goes where it belongs at once.
+        [&](uint32_t r, uint32_t p) {
+          if (kAdd || member.bias != nullptr || !is_whole(p) || !is_whole(p + 1)) return TileSums{};
+          auto* const out =
+              reinterpret_cast<std::byte*>(member.at(slice.first_row + r, places[p].from));
+          const uint64_t line = sizeof(float) * member.stride;
+          return TileSums{out, Tiles::kLines * line, Tiles::kLineBytes, line};
+        },
+        [&](uint32_t r, uint32_t n_rows, uint32_t p, const TileSums& sums) {
+          for (uint32_t i = 0; i < 2 && p + i < tiles.n_panels; ++i)
+            for (uint32_t row = 0; row < n_rows; ++row)
+              put_line<kAdd>(member, slice.first_row + r + row, places[p + i],
+                             Slice::line(sums, row, i));
+        });
+  }
+
+ private:
+  template <bool kAdd>
+  static void put_line(const MatmulMember& member, uint64_t row, const PanelPlace& place,
+                       const float* line) {
+    const uint64_t j = place.from + place.skipped;
+    if (place.n == kPanel)
+      put_panel<Columns, kAdd>(member, row, j, Columns::load(line));
+    else
+      put<kAdd>(member, row, j, line + place.skipped, place.n);
   }
 };
 

@@ -11,6 +11,7 @@ struct Avx512;
 template <class Isa>
 struct TileFamilies {
   static KernelList matmul();
+  static KernelList gated_matmul();
   static KernelList attention();
   static bool matmul_group(const KernelKey& request, Kernel& kernel);
 };

@@ -1,0 +1,75 @@
+// gated_matmul on vectors: a slice multiplies its columns of gate and of up into scratch.
+#pragma once
+
+#include "cpu/kernels/activation.h"
+#include "cpu/kernels/gate.h"
+#include "cpu/kernels/matmul.h"
+
+namespace akunu::cpu {
+
+template <class Isa, class Activation>
+struct GatedMatmul {
+  static uint64_t slices(const Call& call) {
+    const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
+    return member_of(call, 0)->cut(params.k).count(params.n, call.n_rows);
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
+    for (; begin < end; ++begin)
+      with_activation<Isa>(params.activation, [&](const auto& function) {
+        run_slice(call, params, begin, scratch, function);
+      });
+  }
+
+  // Gate and up of a slice, in front of what multiplying them takes.
+  static uint64_t scratch_bytes(const Call& call) {
+    const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
+    const GroupMember& member = *member_of(call, 0);
+    return 2 * sums_bytes(member.cut(params.k)) + member.scratch_bytes(params.k);
+  }
+
+  // Both weights in one format: their slices are the same then.
+  template <uint32_t N>
+  static bool find(const GroupMember (&known)[N], const KernelKey& request, Kernel& kernel) {
+    if (request.weights[0] != request.weights[1]) return false;
+    kernel = {slices, run, scratch_bytes};
+    kernel.members[0] = find_member(known, request, 0);
+    return kernel.members[0] != nullptr;
+  }
+
+ private:
+  static uint64_t sums_bytes(const MatmulCut& cut) {
+    return (sizeof(float) * cut.rows * cut.columns + 63) / 64 * 64;
+  }
+
+  template <class Function>
+  static void run_slice(const Call& call, const GatedMatmulParams& params, uint64_t number,
+                        std::byte* scratch, const Function& function) {
+    const GroupMember& member = *member_of(call, 0);
+    const MatmulCut cut = member.cut(params.k);
+    const MatmulSlice slice = slice_of(cut, call, params.n, number);
+    auto* const gate = reinterpret_cast<float*>(scratch);
+    auto* const up = reinterpret_cast<float*>(scratch + sums_bytes(cut));
+    std::byte* const rest = scratch + 2 * sums_bytes(cut);
+    // So that the slice's first row and column fall on the first number of scratch.
+    const uint64_t origin = slice.first_row * cut.columns + slice.begin;
+    member.run({call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns},
+               call.operands[0], slice, rest);
+    member.run({call.operands[2], nullptr, up - origin, params.n, params.k, cut.columns},
+               call.operands[0], slice, rest);
+    for (uint32_t r = 0; r < slice.n_rows; ++r) {
+      const float* const gates = gate + uint64_t{r} * cut.columns;
+      const float* const ups = up + uint64_t{r} * cut.columns;
+      const uint32_t begin = static_cast<uint32_t>(slice.begin);
+      Activation::write(call.operands[3] + (slice.first_row + r) * Activation::row_bytes(params.n),
+                        params.n, begin, static_cast<uint32_t>(slice.end),
+                        [&](uint32_t i, uint32_t n) {
+                          return Isa::multiply(function(Isa::load(gates + (i - begin), n)),
+                                               Isa::load(ups + (i - begin), n));
+                        });
+    }
+  }
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,81 @@
+// gated_matmul on a matrix unit: panels of gate and up take turns, so that each block of sums holds both
+// for 16 columns, and becomes the activation while it is in the first cache.
+#pragma once
+
+#include "cpu/kernels/activation.h"
+#include "cpu/kernels/gate.h"
+#include "cpu/kernels/tiles/multiply.h"
+
+namespace akunu::cpu {
+
+template <class Isa, class Format>
+struct TileGatedMatmul {
+  using Slice = TileSlice<Isa, Format>;
+  using Wide = typename Isa::Wide;
+  using Input = Bf16Input<Isa>;
+  using Activation = Bf16Activation<Wide>;
+  static constexpr uint32_t kPanel = Slice::kPanel;
+  static constexpr MatmulCut kCut{kTileColumns / 2, kTileSliceRows};
+
+  static uint64_t slices(const Call& call) {
+    return kCut.count(static_cast<const GatedMatmulParams*>(call.params)->n, call.n_rows);
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
+    for (; begin < end; ++begin)
+      with_activation<Wide>(params.activation, [&](const auto& function) {
+        run_slice(call, params, slice_of(kCut, call, params.n, begin), scratch, function);
+      });
+  }
+
+  // With weights that have fewer rows than a panel.
+  static uint64_t scratch_bytes(const Call& call) {
+    const uint32_t k = static_cast<const GatedMatmulParams*>(call.params)->k;
+    return Slice::scratch_bytes() + 2 * kPanel * Format::row_bytes(k);
+  }
+
+  static constexpr KernelEntry entry() {
+    return {{Operation::gated_matmul, Input::kKind, {Format::kFormat, Format::kFormat, kAbsent}},
+            {slices, run, scratch_bytes}};
+  }
+
+ private:
+  template <class Function>
+  static void run_slice(const Call& call, const GatedMatmulParams& params, const MatmulSlice& slice,
+                        std::byte* scratch, const Function& function) {
+    const uint64_t stride = Input::row_bytes(params.k);
+    std::byte* const room = scratch + Slice::scratch_bytes();
+    const auto weight = [&](uint32_t i) {
+      return whole_panel<Format>({call.operands[1 + i], nullptr, nullptr, params.n, params.k, 0},
+                                 kPanel, room + i * kPanel * Format::row_bytes(params.k));
+    };
+    const Panel gate = weight(0), up = weight(1);
+    Slice tiles{call.operands[0] + slice.first_row * stride, stride, slice.n_rows, params.k, 0, {}};
+    PanelPlace places[Slice::kPanels / 2];
+    for (uint64_t j = slice.begin; j < slice.end; j += kPanel) {
+      const PanelPlace place = place_panel(params.n, j, slice.end, kPanel);
+      places[tiles.n_panels / 2] = place;
+      for (const Panel& from : {gate, up})
+        tiles.panels[tiles.n_panels++] = {from.first + place.from * from.stride, from.stride};
+    }
+    tiles.multiply(
+        scratch, [](uint32_t, uint32_t) { return TileSums{}; },
+        [&](uint32_t r, uint32_t n_rows, uint32_t p, const TileSums& sums) {
+          const PanelPlace& place = places[p / 2];
+          const auto from = static_cast<uint32_t>(place.from), begin = from + place.skipped;
+          for (uint32_t row = 0; row < n_rows; ++row) {
+            const float* const gates = Slice::line(sums, row, 0);
+            const float* const ups = Slice::line(sums, row, 1);
+            Activation::write(
+                call.operands[3] + (slice.first_row + r + row) * Activation::row_bytes(params.n),
+                params.n, begin, begin + place.n, [&](uint32_t i, uint32_t n) {
+                  return Wide::multiply(function(Wide::load(gates + (i - from), n)),
+                                        Wide::load(ups + (i - from), n));
+                });
+          }
+        });
+  }
+};
+
+}  // namespace akunu::cpu
