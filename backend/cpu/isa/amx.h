@@ -73,6 +73,10 @@ struct Amx : Avx512Words<Amx> {
     const __m512bh both = _mm512_cvtne2ps_pbh(second, first);
     return _mm512_permutexvar_epi16(order, (__m512i)both);
   }
+  // One vector, rounded so; zeros for what is below the normal numbers, as the tiles take it anyway.
+  static void store_bfloats(uint16_t* p, Wide::Vector v) {
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(v));
+  }
 };
 
 }  // namespace akunu::cpu

@@ -162,10 +162,9 @@ struct Avx512Floats {
   static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
-  static Vector power_of_two(Vector v) {
-    const __m512i exponent = _mm512_add_epi32(_mm512_cvtps_epi32(v), _mm512_set1_epi32(127));
-    return _mm512_castsi512_ps(_mm512_slli_epi32(exponent, 23));
-  }
+  // v * 2^n, rounded once.
+  static Vector scale(Vector v, Vector n) { return _mm512_scalef_ps(v, n); }
+  static float first(Vector v) { return _mm512_cvtss_f32(v); }
   static float sum_lanes(Vector v) { return _mm512_reduce_add_ps(v); }
   static float max_lanes(Vector v) { return _mm512_reduce_max_ps(v); }
 

@@ -15,8 +15,22 @@ static inline typename Isa::Vector polynomial(typename Isa::Vector x, const floa
   return sum;
 }
 
+// v * 2^n for whole n of exp's range; in two factors where the level has no instruction, so that results
+// underflow gradually.
+template <class Isa>
+static inline typename Isa::Vector times_power_of_two(typename Isa::Vector v,
+                                                      typename Isa::Vector n) {
+  if constexpr (requires { Isa::scale(v, n); }) {
+    return Isa::scale(v, n);
+  } else {
+    const auto half = Isa::round(Isa::multiply(n, Isa::broadcast(0.5f)));
+    return Isa::multiply(Isa::multiply(v, Isa::power_of_two(half)),
+                         Isa::power_of_two(Isa::subtract(n, half)));
+  }
+}
+
 // e^x to 2 units in the last place (2^-149 below the normal numbers): x = n ln 2 + r, |r| <= ln 2 /
-// 2, then 2^n e^r. 2^n goes in two factors, so that results underflow gradually.
+// 2, then 2^n e^r.
 template <class Isa>
 static inline typename Isa::Vector exp(typename Isa::Vector x) {
   constexpr float kLog2E = 0x1.715476p+0f;
@@ -31,10 +45,7 @@ static inline typename Isa::Vector exp(typename Isa::Vector x) {
   auto r = Isa::multiply_add(n, Isa::broadcast(-kLn2High), x);
   r = Isa::multiply_add(n, Isa::broadcast(-kLn2Low), r);
   const auto series = Isa::multiply_add(Isa::multiply(r, r), polynomial<Isa>(r, kSeries), r);
-  const auto result = Isa::add(series, Isa::broadcast(1.0f));
-  const auto half = Isa::round(Isa::multiply(n, Isa::broadcast(0.5f)));
-  return Isa::multiply(Isa::multiply(result, Isa::power_of_two(half)),
-                       Isa::power_of_two(Isa::subtract(n, half)));
+  return times_power_of_two<Isa>(Isa::add(series, Isa::broadcast(1.0f)), n);
 }
 
 // tanh x to 3 units in the last place: an odd polynomial near 0, else (1 - e) / (1 + e) with

@@ -29,8 +29,13 @@ static inline float inverse_rms(const float* input, uint32_t dim, float epsilon)
 template <class Isa>
 static inline void rms_norm_floats(const float* input, const float* weight, uint32_t dim,
                                    float epsilon, float* out) {
-  const float factor = inverse_rms<Isa>(input, dim, epsilon);
-  for (uint32_t i = 0; i < dim; ++i) out[i] = input[i] * factor * weight[i];
+  const auto factor = Isa::broadcast(inverse_rms<Isa>(input, dim, epsilon));
+  for (uint32_t i = 0; i < dim; i += Isa::kLanes) {
+    const uint32_t n = dim - i < Isa::kLanes ? dim - i : Isa::kLanes;
+    Isa::store(
+        out + i,
+        Isa::multiply(Isa::multiply(Isa::load(input + i, n), factor), Isa::load(weight + i, n)), n);
+  }
 }
 
 }  // namespace akunu::cpu

@@ -45,6 +45,9 @@ struct Panel {
   uint64_t stride;
 };
 
+constexpr uint64_t kCacheLine = 64;
+constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
+
 // What the groups of a block add to their codes.
 template <class Columns, uint32_t kGroups>
 struct GroupScales {
@@ -85,10 +88,10 @@ struct PanelProduct {
   using Group = UnpackedGroup<Columns, Format>;
   using Scales = GroupScales<Columns, Format::kGroups>;
 
-  // Calls use(group, g) for every group of the panel, in order. Meanwhile it asks for the panel that
-  // follows: its lines lie one after another, but groups touch sixteen rows in turn, an order that
-  // no processor foresees.
-  template <class Use>
+  // Calls use(group, g) for every group of the panel, in order. Meanwhile, with kAskAhead, it asks for
+  // the panel that follows: its lines lie one after another, but groups touch sixteen rows in turn,
+  // an order that no processor foresees.
+  template <bool kAskAhead, class Use>
   static inline void for_each_group(const Panel& panel, uint32_t k, const Use& use) {
     constexpr uint64_t kSpanBytes = Columns::kCount * Format::row_bytes(256) / 8 * Format::kSpan;
     const std::byte* asked_for = panel.first + Columns::kCount * panel.stride;
@@ -97,8 +100,9 @@ struct PanelProduct {
       Scales scales;
       Format::scales(panel, first, scales);
       for (uint32_t i = 0; i < Format::kGroups; i += Format::kSpan) {
-        for (asked_for += kSpanBytes; line < asked_for; line += kCacheLine)
-          __builtin_prefetch(line, 0, kIntoSecondCache);
+        if constexpr (kAskAhead)
+          for (asked_for += kSpanBytes; line < asked_for; line += kCacheLine)
+            __builtin_prefetch(line, 0, kIntoSecondCache);
         unpack_span<0>(Format::load(panel, first + i), scales, first, i, use);
       }
     }
@@ -134,8 +138,6 @@ struct PanelProduct {
   }
 
  private:
-  static constexpr uint64_t kCacheLine = 64;
-  static constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
 
   // Registers [kFirst, kFirst + kCount) of a group, less the offset of their codes.
@@ -201,12 +203,13 @@ static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_in
     for (uint32_t r = 0; r < R; ++r) out(first + r, sums[r]);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
-  const auto from_weights = [&](const auto& use) { Product::for_each_group(panel, inputs.k, use); };
+  const auto from_weights = [&](const auto& use) { Product::template for_each_group<true>(panel, inputs.k, use);
+  };
   if (n_inputs == 1) return run(Constant<1>{}, 0, from_weights);
   if (n_inputs == 2) return run(Constant<2>{}, 0, from_weights);
 
   Group* groups = reinterpret_cast<Group*>(room);
-  Product::for_each_group(panel, inputs.k,
+  Product::template for_each_group<true>(panel, inputs.k,
                           [&](const Group& group, uint32_t g) { groups[g] = group; });
   const uint32_t n_groups = inputs.k / 32;
   const auto from_room = [&](const auto& use) {

@@ -91,7 +91,7 @@ struct TileAttention {
   using Tiles = typename Isa::Tiles;
   using Wide = typename Isa::Wide;
   using Vector = typename Wide::Vector;
-  using Activation = Bf16Activation<Isa>;
+  using Activation = Bf16Activation<Wide>;
   using Cache = F16<Isa>;
   using Cut = TileLayout<Isa>;
   using State = TileState<Isa>;
@@ -152,6 +152,8 @@ struct TileAttention {
     }
   };
 
+  static uint32_t left(uint32_t n) { return n < Wide::kLanes ? n : Wide::kLanes; }
+
   static uint64_t blocks_of(const Span& span, const Cut& cut) {
     return (uint64_t{span.n_rows} + cut.block_rows - 1) / cut.block_rows;
   }
@@ -190,10 +192,8 @@ struct TileAttention {
                              (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
         auto* out = reinterpret_cast<uint16_t*>(state.queries +
                                                 (g * cut.block_rows + r) * cut.query_stride());
-        uint32_t i = 0;
-        for (; i + Isa::kLanes <= dim; i += Isa::kLanes)
-          Isa::store_bfloat(out + i, Isa::load(query + i));
-        if (i < dim) Isa::store_bfloat(out + i, Isa::load(query + i, dim - i), dim - i);
+        for (uint32_t i = 0; i < dim; i += Wide::kLanes)
+          Isa::store_bfloats(out + i, Wide::load(query + i, left(dim - i)));
       }
   }
 
@@ -228,8 +228,7 @@ struct TileAttention {
     const auto load = [&](uint32_t position, uint32_t i) {
       if (position < needed.begin || position >= needed.end) return Wide::zero();
       const auto* p = reinterpret_cast<const uint16_t*>(cache) + uint64_t{position} * dim + i;
-      return Wide::finite_or_zero(
-          dim - i >= Wide::kLanes ? Wide::load_half(p) : Wide::load_half(p, dim - i), all_finite);
+      return Wide::finite_or_zero(Wide::load_half(p, left(dim - i)), all_finite);
     };
     for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
       std::byte* line =
@@ -263,8 +262,10 @@ struct TileAttention {
       const Range range = slice.seen(r + i, page);
       auto* scores = reinterpret_cast<float*>(state.scores + i * Cut::kScoreStride);
       std::byte* weights = state.weights + i * Cut::kWeightStride;
-      page_largest[i] = scale_scores(scores, range, params);
-      page_masses[i] = weigh(scores, range, page_largest[i], steps, weights);
+      if (params.soft_cap > 0) cap_scores(scores, range, params);
+      const float factor = params.soft_cap > 0 ? 1.0f : params.scale;
+      page_largest[i] = largest_of(scores, range) * factor;
+      page_masses[i] = weigh(scores, range, factor, page_largest[i], steps, weights);
     }
     for (uint32_t p = 0; p < cut.value_panels; p += 2)
       multiply_block<Tiles>(
@@ -308,33 +309,40 @@ struct TileAttention {
           range.end - i < Wide::kLanes ? range.end - i : Wide::kLanes);
   }
 
-  // Scales (and caps) the scores of a range and returns the largest.
-  static float scale_scores(float* scores, Range range, const AttentionParams& params) {
+  static void cap_scores(float* scores, Range range, const AttentionParams& params) {
     const Vector factor = Wide::broadcast(params.scale), cap = Wide::broadcast(params.soft_cap);
+    for_each_vector(range, [&](uint32_t i, uint32_t, uint32_t) {
+      const Vector score = Wide::multiply(Wide::load(scores + i), factor);
+      Wide::store(scores + i, Wide::multiply(cap, tanh<Wide>(Wide::divide(score, cap))));
+    });
+  }
+
+  static float largest_of(const float* scores, Range range) {
     const Vector least = Wide::broadcast(-__builtin_inff());
     Vector largest = least;
     for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
-      Vector score = Wide::multiply(Wide::load(scores + i), factor);
-      if (params.soft_cap > 0) score = Wide::multiply(cap, tanh<Wide>(Wide::divide(score, cap)));
-      score = Wide::select_lanes(score, begin, end, least);
-      Wide::store(scores + i, score);
-      largest = Wide::maximum(score, largest);
+      largest =
+          Wide::maximum(Wide::select_lanes(Wide::load(scores + i), begin, end, least), largest);
     });
     return Wide::max_lanes(largest);
   }
 
-  // e^(score - largest) in bf16, 0 in the rest of the steps; returns the sum before rounding.
-  static float weigh(const float* scores, Range range, float largest, Range steps,
+  // e^(score * factor - largest) in bf16, 0 in the rest of the steps; returns the sum before rounding.
+  static float weigh(const float* scores, Range range, float factor, float largest, Range steps,
                      std::byte* weights) {
-    __builtin_memset(weights + steps.begin * kStep * sizeof(uint16_t), 0,
-                     (steps.end - steps.begin) * kStep * sizeof(uint16_t));
-    const Vector top = Wide::broadcast(largest);
+    const Vector times = Wide::broadcast(factor), less = Wide::broadcast(-largest);
+    auto* const out = reinterpret_cast<uint16_t*>(weights);
+    const auto clear = [&](uint32_t begin, uint32_t end) {
+      if (begin < end) __builtin_memset(out + begin, 0, (end - begin) * sizeof(uint16_t));
+    };
+    clear(steps.begin * kStep, range.begin / Wide::kLanes * Wide::kLanes);
+    clear(round_up(range.end, Wide::kLanes), steps.end * kStep);
     Vector sum = Wide::zero();
     for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
-      Vector weight = exp<Wide>(Wide::subtract(Wide::load(scores + i), top));
+      Vector weight = exp<Wide>(Wide::multiply_add(Wide::load(scores + i), times, less));
       weight = Wide::select_lanes(weight, begin, end, Wide::zero());
       sum = Wide::add(sum, weight);
-      Wide::store_bfloat(reinterpret_cast<uint16_t*>(weights) + i, weight);
+      Isa::store_bfloats(out + i, weight);
     });
     return Wide::sum_lanes(sum);
   }
@@ -344,16 +352,15 @@ struct TileAttention {
                     float mass) {
     const State& state = slice.state;
     const float before = state.largest[query], largest = here > before ? here : before;
-    float factors[Wide::kLanes] = {before - largest, here - largest};
-    Wide::store(factors, exp<Wide>(Wide::load(factors)));
-    const Vector keep = Wide::broadcast(factors[0]), take = Wide::broadcast(factors[1]);
+    const Vector keep = exp<Wide>(Wide::broadcast(before - largest));
+    const Vector take = exp<Wide>(Wide::broadcast(here - largest));
     auto* sums = reinterpret_cast<float*>(state.sums + query * slice.cut.value_stride());
     const auto* added = reinterpret_cast<const float*>(page_sums);
     for (uint32_t p = 0; p < slice.cut.value_panels;
          ++p, sums += Wide::kLanes, added += Wide::kLanes)
       Wide::store(sums, Wide::multiply_add(Wide::load(added), take,
                                            Wide::multiply(Wide::load(sums), keep)));
-    state.masses[query] = state.masses[query] * factors[0] + mass * factors[1];
+    state.masses[query] = state.masses[query] * Wide::first(keep) + mass * Wide::first(take);
     state.largest[query] = largest;
   }
 
@@ -365,9 +372,9 @@ struct TileAttention {
       for (uint32_t g = 0; g < cut.group; ++g) {
         const uint32_t query = g * cut.block_rows + r, begin = (head * cut.group + g) * dim;
         const auto* sums = reinterpret_cast<const float*>(state.sums + query * cut.value_stride());
-        const auto factor = Isa::broadcast(1.0f / state.masses[query]);
+        const Vector factor = Wide::broadcast(1.0f / state.masses[query]);
         Activation::write(row, k, begin, begin + dim, [&](uint32_t i, uint32_t n) {
-          return Isa::multiply(Isa::load(sums + (i - begin), n), factor);
+          return Wide::multiply(Wide::load(sums + (i - begin), n), factor);
         });
       }
     }

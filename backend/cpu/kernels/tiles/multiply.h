@@ -48,10 +48,12 @@ struct TileSlice {
     Tiles::configure(Tiles::kLines, Tiles::kLines);
     for (uint32_t begin = 0, n = 0; begin < k; begin += n) {
       n = k - begin < kPartSteps * kStep ? k - begin : kPartSteps * kStep;
-      for (uint32_t p = 0; p < n_panels; ++p)
+      for (uint32_t p = 0; p < n_panels; ++p) {
+        if (p + 1 < n_panels) ask_for(panels[p + 1], begin, n);
         TileWeights<Isa, Format>::unpack(
             {panels[p].first + Format::row_bytes(begin), panels[p].stride}, n,
             scratch + p * kPanelBytes);
+      }
       TileSums sums{all_sums, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
       for (uint32_t r = 0; r < n_rows; r += kBlockRows) {
         const uint32_t rows = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
@@ -71,6 +73,15 @@ struct TileSlice {
       }
     }
     Tiles::release();
+  }
+
+  // Weights [begin, begin + n) of a panel's rows, on their way while another one is unpacked.
+  static void ask_for(const Panel& panel, uint32_t begin, uint32_t n) {
+    const uint64_t bytes = Format::row_bytes(n);
+    const std::byte* row = panel.first + Format::row_bytes(begin);
+    for (uint32_t i = 0; i < kPanel; ++i, row += panel.stride)
+      for (uint64_t byte = 0; byte < bytes + kCacheLine; byte += kCacheLine)
+        __builtin_prefetch(row + byte, 0, kIntoSecondCache);
   }
 
   // Row r of a panel's sums.

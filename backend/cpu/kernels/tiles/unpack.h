@@ -29,7 +29,7 @@ struct TileWeights {
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
-    Product::for_each_group(panel, k, [&](const typename Product::Group& group, uint32_t g) {
+    Product::template for_each_group<false>(panel, k, [&](const typename Product::Group& group, uint32_t g) {
       float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
       for (uint32_t half = 0; half < 2; ++half) {
         const Floats scale = group.scale[Format::kDots == 2 ? half : 0];
