@@ -7,9 +7,26 @@
 namespace akunu::cpu {
 namespace {
 
-// A worker takes slices in about this many portions: the last one to finish lags by an eighth of
-// its share at most, and taking a portion (some 50 ns) stays far below running it.
-constexpr uint64_t kPortionsPerWorker = 8;
+// A worker takes half of its share of what is left, and so ever less: one that is held up in the
+// middle of a portion has little of the work, and in the end all finish within a slice of each
+// other. Taking a portion costs some 50 ns.
+constexpr uint64_t kSharesPerWorker = 2;
+
+// The next slices of a command for a worker: [begin, end), empty where all are taken. Relaxed: what a
+// slice reads was published when its stage began.
+struct Portion {
+  uint64_t begin, end;
+};
+Portion take_portion(PlannedCommand& planned) {
+  uint64_t begin = planned.next_slice.load(std::memory_order_relaxed);
+  while (begin < planned.n_slices) {
+    const uint64_t left = planned.n_slices - begin;
+    const uint64_t end = begin + std::max<uint64_t>(1, left / planned.shares);
+    if (planned.next_slice.compare_exchange_weak(begin, end, std::memory_order_relaxed))
+      return {begin, end};
+  }
+  return {begin, begin};
+}
 
 template <class T>
 T* pointer_to(const Buffer& buffer) {
@@ -97,7 +114,7 @@ void StepPlan::reserve(size_t n_commands) {
 
 void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart) {
   n_commands_ = n_stages_ = 0;
-  const uint64_t portions = n_workers == 1 ? 1 : n_workers * kPortionsPerWorker;
+  const uint64_t shares = n_workers == 1 ? 1 : n_workers * kSharesPerWorker;
   for (const Pass& pass : passes) {
     const auto& program = *static_cast<const CompiledProgram*>(pass.program.handle);
     int32_t first_of_stage = 0;
@@ -112,7 +129,7 @@ void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool ap
       if (new_stage) first_of_stage = static_cast<int32_t>(i);
       const Call call = make_call(planned);
       planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);
-      planned.chunk = std::max<uint64_t>(1, planned.n_slices / portions);
+      planned.shares = shares;
       add_to_stage(planned, new_stage);
     }
   }
@@ -122,9 +139,8 @@ void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool ap
 void StepPlan::add_to_stage(const PlannedCommand& planned, bool new_stage) {
   // A stage without slices is none: what follows takes its place.
   if (n_stages_ == 0 || (new_stage && widths_[n_stages_ - 1] > 0)) widths_[n_stages_++] = 0;
-  const uint64_t n_portions = (planned.n_slices + planned.chunk - 1) / planned.chunk;
   uint32_t& width = widths_[n_stages_ - 1];
-  width = static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, width + n_portions));
+  width = static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, width + planned.n_slices));
   stage_ends_[n_stages_ - 1] = static_cast<uint32_t>(n_commands_);
 }
 
@@ -137,16 +153,12 @@ void StepPlan::run_stage(uint32_t stage, std::byte* scratch) {
   const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
   for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
     PlannedCommand& planned = commands_[i];
-    // Relaxed: what a slice reads was published when its stage began.
-    const auto take = [&] {
-      return planned.next_slice.fetch_add(planned.chunk, std::memory_order_relaxed);
-    };
-    uint64_t begin = planned.n_slices == 0 ? 0 : take();
-    if (begin >= planned.n_slices) continue;
+    Portion portion = take_portion(planned);
+    if (portion.begin == portion.end) continue;
     const Kernel& kernel = *planned.program->commands[planned.index].kernel;
     const Call call = make_call(planned);
-    for (; begin < planned.n_slices; begin = take())
-      kernel.run(call, begin, std::min(planned.n_slices, begin + planned.chunk), scratch);
+    for (; portion.begin < portion.end; portion = take_portion(planned))
+      kernel.run(call, portion.begin, portion.end, scratch);
   }
 }
 

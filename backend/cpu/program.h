@@ -49,7 +49,7 @@ struct alignas(64) PlannedCommand {
   // Workers take slices from here; on a line of its own, with what they read anyway.
   std::atomic<uint64_t> next_slice{0};
   uint64_t n_slices = 0;
-  uint64_t chunk = 1;  // slices taken at once
+  uint64_t shares = 1;  // a worker takes one of so many parts of what is left
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
   uint32_t index = 0;  // in the program
@@ -73,7 +73,7 @@ class StepPlan {
   std::span<const PlannedCommand> commands() const {
     return std::span(commands_).first(n_commands_);
   }
-  // How many workers can share each stage: as many as it has portions.
+  // How many workers can share each stage: as many as it has slices.
   std::span<const uint32_t> widths() const { return std::span(widths_).first(n_stages_); }
   // The last command of a stage: the only one with slices where they were laid out apart.
   const PlannedCommand& last_of(uint32_t stage) const { return commands_[stage_ends_[stage] - 1]; }

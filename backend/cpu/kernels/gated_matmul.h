@@ -16,6 +16,10 @@ struct GatedMatmul {
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
+    const GroupMember& member = *member_of(call, 0);
+    const MatmulSlice first = slice_of(member.cut(params.k), call, params.n, begin);
+    for (const uint32_t slot : {1u, 2u})
+      member.ask_for({call.operands[slot], nullptr, nullptr, params.n, params.k, 0}, first);
     for (; begin < end; ++begin)
       with_activation<Isa>(params.activation, [&](const auto& function) {
         run_slice(call, params, begin, scratch, function);

@@ -16,8 +16,11 @@
 //   kRows                input rows of a slice
 //   columns(k)           weight rows of a slice, a multiple of 32 where codes are
 //   scratch_bytes(k)     of a worker
-//   run<kAdd>(member, input, first_row, n_rows, begin, end, scratch)
-//                        input rows times weight rows [begin, end)
+//   run<kAdd>(member, input, slice, scratch)
+//                        the slice's input rows times its weight rows
+//   ask_for(member, slice)
+//                        has what a run of slices begins with on its way: within it, each slice sees
+//                        to the next one
 #pragma once
 
 #include "cpu/kernel.h"
@@ -125,6 +128,7 @@ struct MatmulKernel {
     const MatmulMember member{
         call.operands[1], nullptr,  reinterpret_cast<float*>(call.operands[2]),
         params.n,         params.k, params.n};
+    Way::ask_for(member, slice_of(cut(params), call, params.n, begin));
     for (uint64_t slice = begin; slice < end; ++slice)
       Way::template run<kAdd>(member, call.operands[0],
                               slice_of(cut(params), call, params.n, slice), scratch);
@@ -150,6 +154,7 @@ struct GroupMember {
   uint32_t (*columns)(uint32_t k);
   void (*run)(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
               std::byte* scratch);
+  void (*ask_for)(const MatmulMember& member, const MatmulSlice& slice);
   uint64_t (*scratch_bytes)(uint32_t k);
 
   MatmulCut cut(uint32_t k) const { return {columns(k), rows}; }
@@ -157,8 +162,8 @@ struct GroupMember {
 
 template <class Way>
 static constexpr GroupMember group_member() {
-  return {Way::kFormat,      Way::kKind, Way::kRows, Way::columns, Way::template run<false>,
-          Way::scratch_bytes};
+  return {Way::kFormat, Way::kKind,        Way::kRows, Way::columns, Way::template run<false>,
+          Way::ask_for, Way::scratch_bytes};
 }
 
 static inline const GroupMember* member_of(const Call& call, uint32_t i) {
@@ -212,6 +217,8 @@ struct MatmulGroup {
                                   params.n[i],
                                   params.k,
                                   params.n[i]};
+      if (begin < end && begin < first + count)
+        member->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
       for (; begin < end && begin < first + count; ++begin)
         member->run(operands, call.operands[0], slice_of(cut, call, params.n[i], begin - first),
                     scratch);

@@ -26,6 +26,7 @@ struct Multiply {
   static constexpr uint32_t kColumnStep = 12;  // every tile's number of columns divides it
   static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), kColumnStep); }
   static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
+  static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // processors foresee whole rows
 
   template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
@@ -52,6 +53,13 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   static constexpr uint32_t kColumnStep = Columns::kCount;
   // Whole groups of q8_32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), 32); }
+  // The first panel.
+  static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
+    const uint64_t row_bytes = Format::row_bytes(member.k);
+    const std::byte* panel = member.weight + slice.begin * row_bytes;
+    for (uint64_t byte = 0; byte < kColumnStep * row_bytes; byte += kCacheLine)
+      __builtin_prefetch(panel + byte, 0, kIntoSecondCache);
+  }
   // An unpacked panel, or a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
     return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);

@@ -203,14 +203,15 @@ static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_in
     for (uint32_t r = 0; r < R; ++r) out(first + r, sums[r]);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
-  const auto from_weights = [&](const auto& use) { Product::template for_each_group<true>(panel, inputs.k, use);
+  const auto from_weights = [&](const auto& use) {
+    Product::template for_each_group<true>(panel, inputs.k, use);
   };
   if (n_inputs == 1) return run(Constant<1>{}, 0, from_weights);
   if (n_inputs == 2) return run(Constant<2>{}, 0, from_weights);
 
   Group* groups = reinterpret_cast<Group*>(room);
-  Product::template for_each_group<true>(panel, inputs.k,
-                          [&](const Group& group, uint32_t g) { groups[g] = group; });
+  Product::template for_each_group<true>(
+      panel, inputs.k, [&](const Group& group, uint32_t g) { groups[g] = group; });
   const uint32_t n_groups = inputs.k / 32;
   const auto from_room = [&](const auto& use) {
     for (uint32_t g = 0; g < n_groups; ++g) use(groups[g], g);

@@ -103,6 +103,7 @@ struct TileMultiply {
   static constexpr uint32_t kPanel = Slice::kPanel;
 
   static uint32_t columns(uint32_t) { return kTileColumns; }
+  static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // a slice is long enough
   // With a weight that has fewer rows than a panel.
   static uint64_t scratch_bytes(uint32_t k) {
     return Slice::scratch_bytes() + kPanel * Format::row_bytes(k);
