@@ -28,6 +28,8 @@ class Variant:
     """How a pass departs from the papers."""
 
     int8_activations: bool = False  # round the inputs of matmuls with quantised weights, per 32
+    int8_head: bool = False  # those of the head's matmul
+    bf16_layers: bool = False  # round what layers multiply, weights too, where they are not F32
     f16_cache: bool = False  # round keys and values to half precision
     # Mistakes:
     mask_offset: int = 0  # 1: a row also sees the next position; -1: it does not see itself
@@ -42,10 +44,13 @@ class NumpyModel:
         reader = gguf.GGUFReader(path)
         self.tensors: dict[str, Array] = {}
         self.quantised: set[str] = set()
+        self.float32: set[str] = set()
         for tensor in reader.tensors:
             shape = tuple(int(n) for n in reversed(tensor.shape))
             values = dequantize(tensor.data, tensor.tensor_type).reshape(shape)
             self.tensors[tensor.name] = values.astype(np.float64)
+            if tensor.tensor_type == gguf.GGMLQuantizationType.F32:
+                self.float32.add(tensor.name)
             if gguf.GGML_QUANT_SIZES[tensor.tensor_type][0] > 1:  # weights per block
                 self.quantised.add(tensor.name)
         meta = {name: field.contents() for name, field in reader.fields.items()}
@@ -76,7 +81,8 @@ class NumpyModel:
             x = x + self._feed_forward(self._norm(x, prefix + "ffn_norm.weight"), prefix, variant)
         x = self._norm(x, "output_norm.weight")
         name = "output" if "output.weight" in self.tensors else "token_embd"
-        return self._project(x, name, variant)
+        rounds = variant.int8_head or variant.int8_activations
+        return self._project(x, name, Variant(int8_activations=rounds))
 
     def _norm(self, x: Array, name: str) -> Array:
         root = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
@@ -87,6 +93,8 @@ class NumpyModel:
         weight = self.tensors[name + ".weight"]
         if variant.int8_activations and name + ".weight" in self.quantised:
             x = int8_per_32(x)
+        if variant.bf16_layers and name + ".weight" not in self.float32:
+            x, weight = bf16(x), bf16(weight)
         product: Array = x @ weight.T
         bias = self.tensors.get(name + ".bias")
         return product if bias is None else product + bias
@@ -115,6 +123,8 @@ class NumpyModel:
         query, key = self._rotate(query, variant), self._rotate(key, variant)
         if variant.f16_cache:
             key, value = key.astype(np.float16), value.astype(np.float16)
+        if variant.bf16_layers:
+            query, key, value = bf16(query), bf16(key), bf16(value)
 
         seen = np.arange(n)[None, :] <= np.arange(n)[:, None] + variant.mask_offset
         seen[0, 0] = True  # with mask_offset -1 the first row has nothing else to see
@@ -125,7 +135,8 @@ class NumpyModel:
             scores = query[:, head] @ key[:, kv_head].T.astype(np.float64)
             scores = np.where(seen, scores / np.sqrt(self.head_dim), -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
-            weights /= weights.sum(axis=1, keepdims=True)
+            total = weights.sum(axis=1, keepdims=True)
+            weights = (bf16(weights) if variant.bf16_layers else weights) / total
             out[:, head] = weights @ value[:, kv_head]
         return self._project(out.reshape(n, -1), prefix + "attn_output", variant)
 
@@ -134,6 +145,13 @@ class NumpyModel:
         up = self._project(x, prefix + "ffn_up", variant)
         hidden = gate / (1 + np.exp(-gate)) * up
         return self._project(hidden, prefix + "ffn_down", variant)
+
+
+def bf16(x: NDArray[np.floating]) -> Array:
+    """`x` rounded to bfloat16, to nearest even."""
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + (bits >> 16 & 1)) & np.uint32(0xFFFF0000)
+    return rounded.view(np.float32).astype(np.float64)
 
 
 def int8_per_32(x: Array) -> Array:

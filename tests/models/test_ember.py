@@ -19,6 +19,7 @@ from engine import (
     GPUS,
     chunked,
     finished,
+    has_one_arithmetic,
     opened,
     random_chunks,
     relative_rms,
@@ -98,8 +99,10 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
     logits = ember.logits(tokens)
     # 1.003 of it was measured. Fewer logits than in test_quantised.py: the estimate is coarser.
     assert relative_rms(logits, exact) <= 1.15 * noise
-    few = random_chunks(len(tokens), 16, seed=1)
-    np.testing.assert_array_equal(chunked(ember, tokens, few, "generated"), logits)
+    generated = chunked(ember, tokens, random_chunks(len(tokens), 16, seed=1), "generated")
+    assert relative_rms(generated, exact) <= 1.15 * noise
+    if has_one_arithmetic():
+        np.testing.assert_array_equal(generated, logits)
 
 
 @pytest.mark.parametrize("gpu", GPUS)

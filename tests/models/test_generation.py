@@ -39,7 +39,7 @@ def test_the_token_after_a_prompt_is_that_of_hugging_face(model_case: Cases, kin
 
 @pytest.mark.parametrize(("kind", "weight_format"), MODELS)
 def test_greedy_text_is_the_argmax_of_the_logits(
-    model_case: Cases, kind: str, weight_format: str
+    model_case: Cases, one_arithmetic: None, kind: str, weight_format: str
 ) -> None:
     """The prompt in one step, the text token by token; the logits in chunks of another size."""
     case = model_case(kind, weight_format)
@@ -86,7 +86,7 @@ def test_logits_beside_other_texts_are_those_alone(
     tokens = random_tokens(case.spec, N_TOKENS, seed=5)
     prompts = [random_tokens(case.spec, n, seed=n) for n in (2, 17)]
     with opened(case.path, kv_memory=room_for_four(case)) as model:
-        alone = model.logits(tokens)
+        alone = chunked(model, tokens, [1] * N_TOKENS, "generated")
         texts = [finished(start(model, prompt, 450)) for prompt in prompts]
         # A step of the logits and a step of the texts take turns. On a busy machine the texts may
         # be done before the logits begin, so there are several attempts to meet.

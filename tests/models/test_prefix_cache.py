@@ -91,7 +91,9 @@ def test_the_longest_common_prefix_is_found(model_case: Cases, n_shared: int) ->
         assert cached(model, [*first, *text, 5]) == len(first) + len(text) - 1
 
 
-def test_generated_rows_and_prompt_rows_take_over_from_each_other(model_case: Cases) -> None:
+def test_generated_rows_and_prompt_rows_take_over_from_each_other(
+    model_case: Cases, one_arithmetic: None
+) -> None:
     """Turn after turn: what was generated is part of the next prompt."""
     case = model_case("llama-32", "q8_0")
     with opened(case, prefix_cache=False) as cold, opened(case) as warm:

@@ -88,6 +88,24 @@ def test_block_formats_err_by_the_noise_of_int8_activations(
             assert error <= NOISE_FACTOR * noise
 
 
+@pytest.mark.parametrize("weight_format", [*BLOCK_FORMATS, "f16", "bf16"])
+@pytest.mark.parametrize("kind", ALIGNED_KINDS)
+def test_prompts_on_a_matrix_unit_err_by_the_noise_of_bf16(
+    model_case: Cases, matrix_unit: None, kind: str, weight_format: str
+) -> None:
+    """Weights, activations and what goes into attention in bf16; the head as generated rows."""
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
+    model = NumpyModel(case.path)
+    exact = model.logits(tokens)
+    rounded = Variant(int8_head=weight_format in BLOCK_FORMATS, bf16_layers=True, f16_cache=True)
+    noise = relative_rms(model.logits(tokens, rounded), exact)
+    with opened(case.path, kv_type="f16") as loaded:
+        for name in ("prefill", "prompt-singles"):
+            error = relative_rms(chunked(loaded, tokens, *PATHS[name]), exact)
+            assert error <= NOISE_FACTOR * noise
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize("weight_format", gguf_file.WEIGHT_FORMATS)
 def test_every_format_is_exact_where_activations_stay_float32(
@@ -120,7 +138,12 @@ def scaled(tensor: str) -> Callable[[ModelSpec, Weights], Weights]:
 @pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
 @pytest.mark.parametrize("kind", ALIGNED_KINDS)
 def test_a_scale_10_percent_off_in_one_layer_exceeds_the_bound(
-    model_case: Cases, tmp_path: Path, kind: str, weight_format: str, tensor: str
+    model_case: Cases,
+    one_arithmetic: None,
+    tmp_path: Path,
+    kind: str,
+    weight_format: str,
+    tensor: str,
 ) -> None:
     if KINDS[kind].qk_norm and tensor in ("self_attn.q_proj", "self_attn.k_proj"):
         pytest.skip("the norm of q and k takes a scale of their weights out again")

@@ -38,6 +38,22 @@ def test_logits_do_not_depend_on_how_the_tokens_are_cut(
             np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole)
 
 
+@pytest.mark.parametrize("kv_type", ["f32", "f16"])
+@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+def test_on_a_matrix_unit_each_role_has_its_bits(
+    model_case: Cases, matrix_unit: None, kind: str, weight_format: str, kv_type: str
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, N_TOKENS, seed=5)
+    with opened(case.path, kv_type=kv_type, threads=2) as model:
+        whole = {
+            "prompt": model.logits(tokens),
+            "generated": chunked(model, tokens, *PATHS["few-16"]),
+        }
+        for chunks, roles in PATHS.values():
+            np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole[roles])
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(
     ("kind", "weight_format"), [("llama-gqa", "f32"), ("qwen2-32", "q4_0"), ("qwen3-256", "q4_k_m")]
