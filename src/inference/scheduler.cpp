@@ -402,12 +402,25 @@ void Scheduler::compose() {
       active.n_pages_known = sequence.pages[0].size();
     }
     const auto n_left = static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done;
-    const uint32_t n_rows = std::min(budget, n_left);
-    const bool last = n_rows == n_left;
-    const uint32_t first = step_.add_prompt(row_of(active, sequence.n_done), n_rows,
-                                            last ? Step::Logits::last : Step::Logits::none, last);
-    if (last) active.row = first + n_rows - 1;
-    sequence.n_done += n_rows;
+    const uint32_t n_prompt = active.generation->prompt_tokens();
+    if (sequence.n_done < n_prompt) {
+      const uint32_t n_rows = std::min(budget, n_prompt - sequence.n_done);
+      const bool last = n_rows == n_left;
+      const uint32_t first = step_.add_prompt(row_of(active, sequence.n_done), n_rows,
+                                              last ? Step::Logits::last : Step::Logits::none, last);
+      if (last) active.row = first + n_rows - 1;
+      sequence.n_done += n_rows;
+    } else {
+      // Generated before it stepped back: a row has the bits that it had only in the same class.
+      const uint32_t n_rows = std::min(kMaxFewRows - step_.n_generated(), n_left);
+      for (uint32_t i = 0; i < n_rows; ++i, ++sequence.n_done) {
+        const bool last = i + 1 == n_left;
+        Row row = row_of(active, sequence.n_done);
+        row.flags = kRowActive | (last ? kRowChained : 0);
+        const uint32_t index = step_.add_generated(row);
+        if (last) active.row = index;
+      }
+    }
     break;  // there is only one: see admit()
   }
 }
@@ -432,9 +445,10 @@ void Scheduler::generate_step() {
 }
 
 Scheduler::Chunk Scheduler::submit() {
-  // Prompt rows move on by more than one position, and whoever waits to come in waits for this.
+  // Rows of a prompt, or of what is computed again, go on elsewhere than they are; and whoever waits to
+  // come in waits for this.
   Chunk chunk;
-  chunk.is_chain = step_.n_generated() > 0 && step_.n_generated() == step_.n_rows();
+  chunk.is_chain = std::ranges::all_of(active_, &Active::is_generating);
   chunk.steps = chunk.is_chain && !someone_waits_ ? chain_steps_ : 1;
   chunk.ticket = step_.submit(model_.device(), chunk.steps, true, !recompose_);
   // The same rows go on unless a prompt was among them or somebody comes or leaves.

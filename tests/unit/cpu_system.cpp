@@ -158,7 +158,14 @@ bool is_left_to_others(Operation operation) {
          operation == Operation::rope_attention;
 }
 
-// The forced level's kernels are the ones that run: no two levels share one.
+bool uses_tiles(Operation operation) {
+  return operation == Operation::matmul || operation == Operation::matmul_add ||
+         operation == Operation::matmul_group || operation == Operation::gated_matmul ||
+         operation == Operation::attention;
+}
+
+// The forced level's kernels are the ones that run: no two levels share one, but for the one with a matrix
+// unit, which has the vector kernels of the level below it.
 void test_every_level_has_kernels_of_its_own() {
   std::set<const void*> kernels;
   size_t n = 0;
@@ -168,12 +175,16 @@ void test_every_level_has_kernels_of_its_own() {
         create_cpu_device({.threads = 1, .isa = std::string(info.name)});
     for (uint32_t i = 0; i < kOperationCount; ++i) {
       KernelRequest request;
+      if (info.has_tiles) {
+        if (!uses_tiles(static_cast<Operation>(i))) continue;
+        request.activation = ActivationKind::bf16;
+      }
       request.operation = static_cast<Operation>(i);
       const OperationInfo& operation = operation_info(request.operation);
       size_t n_weights = 0;
       for (const OperandInfo& operand : operation.operands)
         if (operand.kind == OperandKind::weight && !operand.optional)
-          request.weights[n_weights++] = Format::f32;
+          request.weights[n_weights++] = info.has_tiles ? Format::q4_0 : Format::f32;
       const Pipeline pipeline = device->find_kernel(request);
       check(static_cast<bool>(pipeline) != is_left_to_others(request.operation),
             std::string(info.name) + " has " + std::string(operation.name));

@@ -107,8 +107,8 @@ void test_fusion(const std::string& path) {
                   logits_of(unfused, tokens, split(tokens.size(), {1, 3}), true)),
         "fused and unfused generated rows agree");
   const size_t n_layers = fused.model->arch().layers.size();
-  check(fused.model->labels(RowClass::single).size() == 9 * n_layers + 5,
-        "a layer is 9 commands, and 5 stand around them");
+  check(fused.model->labels(RowClass::single).size() == 8 * n_layers + 5,
+        "a layer is 8 commands, and 5 stand around them");
   check(unfused.model->labels(RowClass::single).size() >= 17 * n_layers,
         "unfused it is 17 or more");
 }
