@@ -20,10 +20,11 @@ struct DeviceOptions {
 struct Roofline {
   std::string level;
   uint32_t workers = 0;
-  uint64_t buffer_bytes = 0;               // what was read: beyond every cache
-  double read_bytes_per_second = 0;        // all workers together
-  double float_operations_per_second = 0;  // a multiplication and an addition are two
-  double byte_operations_per_second = 0;   // likewise, of int8 numbers
+  uint64_t buffer_bytes = 0;                // what was read: beyond every cache
+  double read_bytes_per_second = 0;         // all workers together
+  double float_operations_per_second = 0;   // a multiplication and an addition are two
+  double byte_operations_per_second = 0;    // likewise, of int8 numbers
+  double bfloat_operations_per_second = 0;  // of bf16 on a matrix unit; 0: there is none in use
 };
 
 // A level of kernels that a device may have.

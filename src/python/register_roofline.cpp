@@ -20,7 +20,8 @@ py::dict measure(const std::string& device, uint32_t threads) {
                   py::arg("buffer_bytes") = roofline.buffer_bytes,
                   py::arg("read_bytes_per_second") = roofline.read_bytes_per_second,
                   py::arg("float_operations_per_second") = roofline.float_operations_per_second,
-                  py::arg("byte_operations_per_second") = roofline.byte_operations_per_second);
+                  py::arg("byte_operations_per_second") = roofline.byte_operations_per_second,
+                  py::arg("bfloat_operations_per_second") = roofline.bfloat_operations_per_second);
 }
 
 py::list list_levels(const std::string& device) {

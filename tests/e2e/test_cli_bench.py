@@ -151,9 +151,14 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     deep = model.work(Shape(0, 1, 99))
     assert deep.read_bytes - one.read_bytes == 99 * kv_row
     assert deep.float_operations == 100 * one.float_operations
+    assert (deep.prompt_float_operations, deep.prompt_byte_operations) == (0, 0)
     prompt = model.work(Shape(100, 0, 0))
     assert prompt.read_bytes == everything + 100 * kv_row
     assert prompt.float_operations == 5050 * one.float_operations
+    # On a matrix unit: all but the head, of which a prompt needs one row.
+    head = next(t for t in file.tensors if t.name == "token_embd.weight")
+    assert prompt.prompt_float_operations == prompt.float_operations
+    assert prompt.prompt_byte_operations == prompt.byte_operations - 2 * int(np.prod(head.shape))
 
 
 @pytest.mark.parametrize("level", [level["name"] for level in _core.levels()])
@@ -164,6 +169,8 @@ def test_limits_are_measured_at_every_level(level: str, monkeypatch: pytest.Monk
     monkeypatch.setenv("AKUNU_CPU_ISA", level)
     limits: dict[str, Any] = _core.measure_roofline("cpu", 1)
     assert (limits["level"], limits["workers"]) == (level, 1)
+    tiles = _core.activation_kind("cpu", "q8_0", "many", level) == "bf16"
+    assert (limits["bfloat_operations_per_second"] > 1e6) == tiles
     for name in ("read_bytes", "float_operations", "byte_operations"):
         assert limits[f"{name}_per_second"] > 1e6
     with pytest.raises(akunu.ArgumentError, match="abacus"):

@@ -81,7 +81,7 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
 
 template <>
 Probes probes<ThisIsa>() {
-  return {read<ThisIsa>, multiply_floats<ThisIsa>, multiply_bytes<ThisIsa>};
+  return {read<ThisIsa>, multiply_floats<ThisIsa>, multiply_bytes<ThisIsa>, nullptr};
 }
 
 }  // namespace akunu::cpu

@@ -27,6 +27,8 @@ class Limits:
     read_bytes_per_second: float
     float_operations_per_second: float
     byte_operations_per_second: float
+    bfloat_operations_per_second: float
+    """Of a matrix unit, which takes the prompts; 0 where none is in use."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +38,21 @@ class Work:
     read_bytes: float
     float_operations: float
     byte_operations: float
+    prompt_float_operations: float
+    """Of the float operations, those that a matrix unit would take."""
+    prompt_byte_operations: float
+    """Of the byte operations, likewise."""
 
     def seconds(self, limits: Limits) -> tuple[float, float]:
         """Return how long reading and computing take at the limits."""
-        computing = (
-            self.float_operations / limits.float_operations_per_second
-            + self.byte_operations / limits.byte_operations_per_second
-        )
+        floats, codes, computing = self.float_operations, self.byte_operations, 0.0
+        if limits.bfloat_operations_per_second > 0:
+            floats -= self.prompt_float_operations
+            codes -= self.prompt_byte_operations
+            on_tiles = self.prompt_float_operations + self.prompt_byte_operations
+            computing = on_tiles / limits.bfloat_operations_per_second
+        computing += floats / limits.float_operations_per_second
+        computing += codes / limits.byte_operations_per_second
         return self.read_bytes / limits.read_bytes_per_second, computing
 
 
@@ -74,6 +84,8 @@ class WorkModel:
     layer_bytes: int
     head_bytes: int
     layer_float_numbers: int
+    layer_f32_numbers: int
+    """Of the float numbers, those that no matrix unit takes."""
     layer_byte_numbers: int
     head_numbers: int
     head_is_float: bool
@@ -89,6 +101,7 @@ class WorkModel:
         matrices = [tensor for tensor in inner if len(tensor.shape) > 1]
         as_floats = [tensor for tensor in matrices if tensor.type_name in _FLOAT_FORMATS]
         n_floats = sum(math.prod(tensor.shape) for tensor in as_floats)
+        n_f32 = sum(math.prod(t.shape) for t in as_floats if t.type_name in ("F32", "F64"))
         return cls(
             config=config,
             kv_type=kv_type,
@@ -96,6 +109,7 @@ class WorkModel:
             layer_bytes=sum(tensor.size for tensor in inner),
             head_bytes=head.size,
             layer_float_numbers=n_floats,
+            layer_f32_numbers=n_f32,
             layer_byte_numbers=sum(math.prod(tensor.shape) for tensor in matrices) - n_floats,
             head_numbers=math.prod(head.shape),
             head_is_float=head.type_name in _FLOAT_FORMATS,
@@ -118,6 +132,10 @@ class WorkModel:
         read_rows = sum(
             min(test.n_depth + (step + 1) * self.prompt_rows, begin) for step in range(prompt_steps)
         ) + sum(range(begin + 1, begin + test.n_gen + 1))
+        prompt_pairs = (begin * (begin + 1) - test.n_depth * (test.n_depth + 1)) / 2
+        if self.kv_type != "f16" or self.layer_f32_numbers > 0:
+            prompt_pairs = 0  # attention stays where it is
+        prompt_floats = (self.layer_float_numbers - self.layer_f32_numbers) * test.n_prompt
         float_numbers = self.layer_float_numbers * test.n_tokens
         byte_numbers = self.layer_byte_numbers * test.n_tokens
         if self.head_is_float:
@@ -128,6 +146,8 @@ class WorkModel:
             read_bytes=self.layer_bytes * steps + self.head_bytes * heads + kv_row * read_rows,
             float_operations=2 * float_numbers + per_pair * pairs,
             byte_operations=2 * byte_numbers,
+            prompt_float_operations=2 * prompt_floats + per_pair * prompt_pairs,
+            prompt_byte_operations=2 * self.layer_byte_numbers * test.n_prompt,
         )
 
 
@@ -151,15 +171,18 @@ def limits_facts(limits: Limits) -> dict[str, Any]:
         "read_gb_per_s": limits.read_bytes_per_second / 1e9,
         "float_gop_per_s": limits.float_operations_per_second / 1e9,
         "int8_gop_per_s": limits.byte_operations_per_second / 1e9,
+        "bf16_gop_per_s": limits.bfloat_operations_per_second / 1e9,
     }
 
 
 def limits_line(limits: Limits) -> str:
     """Return the limits as a person reads them."""
+    bf16 = limits.bfloat_operations_per_second / 1e9
     return (
         f"limits measured here ({limits.level}, {limits.workers} threads): "
         f"reads {limits.read_bytes_per_second / 1e9:.1f} GB/s "
         f"({limits.buffer_bytes >> 20} MiB), "
         f"int8 {limits.byte_operations_per_second / 1e9:.0f} Gop/s, "
         f"float {limits.float_operations_per_second / 1e9:.0f} Gop/s"
+        + (f", bf16 of a matrix unit {bf16:.0f} Gop/s" if bf16 else "")
     )
