@@ -33,7 +33,7 @@ namespace akunu::cpu {
 struct MatmulMember {
   const std::byte* weight;
   const float* bias;  // null: none
-  float* out;         // of the first row and column of a slice where it is scratch, else of all
+  float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
   uint64_t stride;  // floats from row to row of `out`
 

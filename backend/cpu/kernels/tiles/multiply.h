@@ -2,7 +2,8 @@
 //
 // The input's rows are in bf16 and taken as they lie. Two tiles of input rows times two panels of the
 // weight keep four tiles of sums in registers, so that each loaded tile is used twice. A slice goes
-// through k in parts, and in each through its panels: two are unpacked, for all its input rows.
+// through k in parts. Of each it unpacks all its panels, and then takes the input's rows, 32 at a
+// time, past them.
 //
 // Steps of 32 along k are summed in order, whatever rows are beside: a row has the same bits alone,
 // among 16 or 512.
@@ -16,8 +17,8 @@ namespace akunu::cpu {
 
 constexpr uint32_t kTileColumns = 256;    // of a slice
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
-// Steps along k of a part: two panels stay in the first cache (32 KiB) while the input's rows go by, and
-// those (512 KiB) in the second, for all panels of the slice.
+// Steps along k of a part: 32 rows (32 KiB) stay in the first cache while the unpacked panels (256 KiB)
+// go by, and those in the second, for all rows.
 constexpr uint32_t kPartSteps = 16;
 
 // The panels of a slice, of one weight or of two that take turns.

@@ -88,14 +88,15 @@ struct TileWeights<Isa, Format, FloatInput<Isa>> {
   }
 
  private:
+  static constexpr bool kIsBfloat = Format::kFormat == BF16<Isa>::kFormat;
+
   static void unpack_tile(const std::byte* first, uint64_t stride, std::byte* tile) {
     float* out = reinterpret_cast<float*>(tile);
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs);
       for (uint32_t j = 0; j < 4; ++j)
-        Columns::store_integers(out + 16 * (i + j),
-                                Format::kFormat == 30 ? pairs[j] : rounded(pairs[j]));
+        Columns::store_integers(out + 16 * (i + j), kIsBfloat ? pairs[j] : rounded(pairs[j]));
     }
   }
   static Ints rounded(Ints halves) {
