@@ -22,8 +22,8 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 TEXT = ", ".join(map(str, range(1, 600)))
 
 
-def measured(run_akunu: Run, *arguments: str) -> dict[str, Any]:
-    done = run_akunu("perplexity", *arguments, "--json", stdin=TEXT + "\n")
+def measured(run_akunu: Run, *arguments: str, **environment: str) -> dict[str, Any]:
+    done = run_akunu("perplexity", *arguments, "--json", stdin=TEXT + "\n", **environment)
     assert done.returncode == 0, done.stderr
     return dict(json.loads(done.stdout))
 
@@ -114,9 +114,13 @@ def peer(n_context: int) -> dict[str, Any]:
 
 @pytest.mark.oracle
 @pytest.mark.parametrize("n_context", [64, 512])
-def test_llama_cpp_finds_the_same_perplexity(run_akunu: Run, n_context: int) -> None:
+def test_llama_cpp_finds_the_same_perplexity(
+    run_akunu: Run, one_arithmetic: str, n_context: int
+) -> None:
     theirs = peer(n_context)
-    ours = measured(run_akunu, "--context", str(n_context))
+    # What is compared is what is scored, so both have to round alike: inputs to int8. This text is
+    # far from all that Ember has read, and its perplexity moves by a percent with the rounding.
+    ours = measured(run_akunu, "--context", str(n_context), AKUNU_CPU_ISA=one_arithmetic)
     assert ours["tokens"] == len(theirs["tokens"])
     assert ours["scored_tokens"] == theirs["scored"]
     # The same file, rounded differently on the way: 0.5 % is what issue 4 allows.

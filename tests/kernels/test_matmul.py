@@ -178,7 +178,7 @@ def test_weights_need_no_alignment(target, rng, format_name, row_class):
 
 
 @pytest.mark.kind("bf16")
-@pytest.mark.parametrize("format_name", [f for f in FORMATS if f != "f32"])
+@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
     n, k = 40, fit(format_name, 96)

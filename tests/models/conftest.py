@@ -60,15 +60,6 @@ def cpu(
 
 
 @pytest.fixture
-def one_arithmetic(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The best level of the CPU at which prompt rows have the bits of generated ones."""
-    available = [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]
-    monkeypatch.setenv(
-        "AKUNU_CPU_ISA", [name for name in available if has_one_arithmetic(name)][-1]
-    )
-
-
-@pytest.fixture
 def matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The level of the CPU whose prompt rows go through a matrix unit; skips without one."""
     available = [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]

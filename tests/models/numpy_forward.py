@@ -29,7 +29,7 @@ class Variant:
 
     int8_activations: bool = False  # round the inputs of matmuls with quantised weights, per 32
     int8_head: bool = False  # those of the head's matmul
-    bf16_layers: bool = False  # round what layers multiply, weights too, where they are not F32
+    bf16_layers: bool = False  # round what layers multiply, quantised weights too, to bf16
     f16_cache: bool = False  # round keys and values to half precision
     # Mistakes:
     mask_offset: int = 0  # 1: a row also sees the next position; -1: it does not see itself
@@ -44,13 +44,10 @@ class NumpyModel:
         reader = gguf.GGUFReader(path)
         self.tensors: dict[str, Array] = {}
         self.quantised: set[str] = set()
-        self.float32: set[str] = set()
         for tensor in reader.tensors:
             shape = tuple(int(n) for n in reversed(tensor.shape))
             values = dequantize(tensor.data, tensor.tensor_type).reshape(shape)
             self.tensors[tensor.name] = values.astype(np.float64)
-            if tensor.tensor_type == gguf.GGMLQuantizationType.F32:
-                self.float32.add(tensor.name)
             if gguf.GGML_QUANT_SIZES[tensor.tensor_type][0] > 1:  # weights per block
                 self.quantised.add(tensor.name)
         meta = {name: field.contents() for name, field in reader.fields.items()}
@@ -93,7 +90,7 @@ class NumpyModel:
         weight = self.tensors[name + ".weight"]
         if variant.int8_activations and name + ".weight" in self.quantised:
             x = int8_per_32(x)
-        if variant.bf16_layers and name + ".weight" not in self.float32:
+        if variant.bf16_layers and name + ".weight" in self.quantised:
             x, weight = bf16(x), bf16(weight)
         product: Array = x @ weight.T
         bias = self.tensors.get(name + ".bias")

@@ -39,7 +39,7 @@ def test_the_token_after_a_prompt_is_that_of_hugging_face(model_case: Cases, kin
 
 @pytest.mark.parametrize(("kind", "weight_format"), MODELS)
 def test_greedy_text_is_the_argmax_of_the_logits(
-    model_case: Cases, one_arithmetic: None, kind: str, weight_format: str
+    model_case: Cases, one_arithmetic: str, kind: str, weight_format: str
 ) -> None:
     """The prompt in one step, the text token by token; the logits in chunks of another size."""
     case = model_case(kind, weight_format)

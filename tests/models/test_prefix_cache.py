@@ -92,7 +92,7 @@ def test_the_longest_common_prefix_is_found(model_case: Cases, n_shared: int) ->
 
 
 def test_generated_rows_and_prompt_rows_take_over_from_each_other(
-    model_case: Cases, one_arithmetic: None
+    model_case: Cases, one_arithmetic: str
 ) -> None:
     """Turn after turn: what was generated is part of the next prompt."""
     case = model_case("llama-32", "q8_0")

@@ -98,10 +98,14 @@ def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
     assert_as_near(compare(path, text, peer=peer, name=name, kv_types=("f16", "f32")))
 
 
-def test_one_matrix_with_wrong_scales_is_noticed(peer: str, tmp_path: Path) -> None:
+def test_one_matrix_with_wrong_scales_is_noticed(
+    peer: str, tmp_path: Path, one_arithmetic: str
+) -> None:
     """akunu runs a file in which one of 84 matrices is 3 % too large; the others run the right one.
 
-    As a kernel would do that is a little wrong for one format of a file that mixes several.
+    As a kernel would do that is a little wrong for one format of a file that mixes several. At a
+    level that rounds as llama.cpp does: a matrix unit's prompts err so much less that this is less
+    than what llama.cpp errs anyway.
     """
     wrong = tmp_path / "wrong.gguf"
     wrong.write_bytes(EMBER.read_bytes())

@@ -60,6 +60,7 @@ struct AmxTiles {
     uint16_t line_bytes[16];
     uint8_t lines[16];
   };
+  static_assert(sizeof(Config) == 64);
 };
 
 struct Amx : Avx512Words<Amx> {

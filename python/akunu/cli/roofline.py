@@ -84,8 +84,6 @@ class WorkModel:
     layer_bytes: int
     head_bytes: int
     layer_float_numbers: int
-    layer_f32_numbers: int
-    """Of the float numbers, those that no matrix unit takes."""
     layer_byte_numbers: int
     head_numbers: int
     head_is_float: bool
@@ -101,7 +99,6 @@ class WorkModel:
         matrices = [tensor for tensor in inner if len(tensor.shape) > 1]
         as_floats = [tensor for tensor in matrices if tensor.type_name in _FLOAT_FORMATS]
         n_floats = sum(math.prod(tensor.shape) for tensor in as_floats)
-        n_f32 = sum(math.prod(t.shape) for t in as_floats if t.type_name in ("F32", "F64"))
         return cls(
             config=config,
             kv_type=kv_type,
@@ -109,7 +106,6 @@ class WorkModel:
             layer_bytes=sum(tensor.size for tensor in inner),
             head_bytes=head.size,
             layer_float_numbers=n_floats,
-            layer_f32_numbers=n_f32,
             layer_byte_numbers=sum(math.prod(tensor.shape) for tensor in matrices) - n_floats,
             head_numbers=math.prod(head.shape),
             head_is_float=head.type_name in _FLOAT_FORMATS,
@@ -133,9 +129,8 @@ class WorkModel:
             min(test.n_depth + (step + 1) * self.prompt_rows, begin) for step in range(prompt_steps)
         ) + sum(range(begin + 1, begin + test.n_gen + 1))
         prompt_pairs = (begin * (begin + 1) - test.n_depth * (test.n_depth + 1)) / 2
-        if self.kv_type != "f16" or self.layer_f32_numbers > 0:
+        if self.kv_type != "f16" or self.layer_byte_numbers == 0:
             prompt_pairs = 0  # attention stays where it is
-        prompt_floats = (self.layer_float_numbers - self.layer_f32_numbers) * test.n_prompt
         float_numbers = self.layer_float_numbers * test.n_tokens
         byte_numbers = self.layer_byte_numbers * test.n_tokens
         if self.head_is_float:
@@ -146,7 +141,7 @@ class WorkModel:
             read_bytes=self.layer_bytes * steps + self.head_bytes * heads + kv_row * read_rows,
             float_operations=2 * float_numbers + per_pair * pairs,
             byte_operations=2 * byte_numbers,
-            prompt_float_operations=2 * prompt_floats + per_pair * prompt_pairs,
+            prompt_float_operations=per_pair * prompt_pairs,
             prompt_byte_operations=2 * self.layer_byte_numbers * test.n_prompt,
         )
 

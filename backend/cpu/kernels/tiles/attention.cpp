@@ -9,6 +9,7 @@
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
+#include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/tiles/block.h"
 #include "cpu/kernels/tiles/table.h"

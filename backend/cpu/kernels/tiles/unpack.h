@@ -4,7 +4,6 @@
 #pragma once
 
 #include "cpu/kernels/formats_32.h"
-#include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
 
 namespace akunu::cpu {
@@ -68,9 +67,10 @@ struct TileWeights {
   }
 };
 
-// Floats of 16 bits: pairs of them are transposed as they are, and halves then rounded.
-template <class Isa, class Format>
-struct TileWeights<Isa, Format, FloatInput<Isa>> {
+// Halves, of a cache: pairs of them are transposed, and then rounded.
+template <class Isa>
+struct TileWeights<Isa, F16<Isa>, FloatInput<Isa>> {
+  using Format = F16<Isa>;
   using Columns = typename Isa::Columns;
   using Ints = typename Columns::Ints;
 
@@ -88,15 +88,13 @@ struct TileWeights<Isa, Format, FloatInput<Isa>> {
   }
 
  private:
-  static constexpr bool kIsBfloat = Format::kFormat == BF16<Isa>::kFormat;
-
   static void unpack_tile(const std::byte* first, uint64_t stride, std::byte* tile) {
     float* out = reinterpret_cast<float*>(tile);
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs);
       for (uint32_t j = 0; j < 4; ++j)
-        Columns::store_integers(out + 16 * (i + j), kIsBfloat ? pairs[j] : rounded(pairs[j]));
+        Columns::store_integers(out + 16 * (i + j), rounded(pairs[j]));
     }
   }
   static Ints rounded(Ints halves) {
