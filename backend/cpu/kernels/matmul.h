@@ -36,15 +36,16 @@ struct MatmulMember {
   float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
   uint64_t stride;  // floats from row to row of `out`
-
-  float* at(uint64_t row, uint64_t j) const { return out + row * stride + j; }
 };
+static inline float* out_at(const MatmulMember& member, uint64_t row, uint64_t j) {
+  return member.out + row * member.stride + j;
+}
 
 // Where the results of input row r, columns from j on, go.
 template <bool kAdd>
 static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, const float* sums,
                        uint32_t n) {
-  float* out = member.at(row, j);
+  float* out = out_at(member, row, j);
   for (uint32_t i = 0; i < n; ++i) {
     if constexpr (kAdd)
       out[i] = out[i] + sums[i];
@@ -57,7 +58,7 @@ static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, con
 template <class Columns, bool kAdd>
 static inline void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
                              typename Columns::Floats sums) {
-  float* out = member.at(row, j);
+  float* out = out_at(member, row, j);
   if constexpr (kAdd)
     sums = Columns::add(Columns::load(out), sums);
   else if (member.bias != nullptr)
@@ -93,12 +94,13 @@ static inline Panel whole_panel(const MatmulMember& member, uint32_t width, std:
 // A weight's work, cut into slices: `columns` rows of the weight x `rows` rows of the input.
 struct MatmulCut {
   uint32_t columns, rows;
-
-  uint64_t row_parts(uint32_t n_rows) const { return (uint64_t{n_rows} + rows - 1) / rows; }
-  uint64_t count(uint32_t n, uint32_t n_rows) const {
-    return (uint64_t{n} + columns - 1) / columns * row_parts(n_rows);
-  }
 };
+static inline uint64_t row_parts(const MatmulCut& cut, uint32_t n_rows) {
+  return (uint64_t{n_rows} + cut.rows - 1) / cut.rows;
+}
+static inline uint64_t count_slices(const MatmulCut& cut, uint32_t n, uint32_t n_rows) {
+  return (uint64_t{n} + cut.columns - 1) / cut.columns * row_parts(cut, n_rows);
+}
 
 // What a slice computes: columns [begin, end) of input rows from `first_row` on.
 struct MatmulSlice {
@@ -109,7 +111,7 @@ struct MatmulSlice {
 
 static inline MatmulSlice slice_of(const MatmulCut& cut, const Call& call, uint32_t n,
                                    uint64_t slice) {
-  const uint64_t parts = cut.row_parts(call.n_rows);
+  const uint64_t parts = row_parts(cut, call.n_rows);
   const uint64_t begin = slice / parts * cut.columns, end = begin + cut.columns;
   const uint32_t part = static_cast<uint32_t>(slice % parts) * cut.rows;
   const uint32_t left = call.n_rows - part;
@@ -121,7 +123,7 @@ template <class Way, bool kAdd>
 struct MatmulKernel {
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
-    return cut(params).count(params.n, call.n_rows);
+    return count_slices(cut(params), params.n, call.n_rows);
   }
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
@@ -156,9 +158,10 @@ struct GroupMember {
               std::byte* scratch);
   void (*ask_for)(const MatmulMember& member, const MatmulSlice& slice);
   uint64_t (*scratch_bytes)(uint32_t k);
-
-  MatmulCut cut(uint32_t k) const { return {columns(k), rows}; }
 };
+static inline MatmulCut cut_of(const GroupMember& member, uint32_t k) {
+  return {member.columns(k), member.rows};
+}
 
 template <class Way>
 static constexpr GroupMember group_member() {
@@ -188,7 +191,7 @@ struct MatmulGroup {
     uint64_t n = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i)
       if (const GroupMember* member = member_of(call, i))
-        n += member->cut(params.k).count(params.n[i], call.n_rows);
+        n += count_slices(cut_of(*member, params.k), params.n[i], call.n_rows);
     return n;
   }
 
@@ -209,8 +212,8 @@ struct MatmulGroup {
     for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
       const GroupMember* member = member_of(call, i);
       if (member == nullptr) continue;
-      const MatmulCut cut = member->cut(params.k);
-      const uint64_t count = cut.count(params.n[i], call.n_rows);
+      const MatmulCut cut = cut_of(*member, params.k);
+      const uint64_t count = count_slices(cut, params.n[i], call.n_rows);
       const MatmulMember operands{call.operands[1 + i],
                                   reinterpret_cast<const float*>(call.operands[4 + i]),
                                   reinterpret_cast<float*>(call.operands[7 + i]),

@@ -18,7 +18,7 @@ struct TileGatedMatmul {
   static constexpr MatmulCut kCut{kTileColumns / 2, kTileSliceRows};
 
   static uint64_t slices(const Call& call) {
-    return kCut.count(static_cast<const GatedMatmulParams*>(call.params)->n, call.n_rows);
+    return count_slices(kCut, static_cast<const GatedMatmulParams*>(call.params)->n, call.n_rows);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
@@ -50,13 +50,13 @@ struct TileGatedMatmul {
       return whole_panel<Format>({call.operands[1 + i], nullptr, nullptr, params.n, params.k, 0},
                                  kPanel, room + i * kPanel * Format::row_bytes(params.k));
     };
-    const Panel gate = weight(0), up = weight(1);
+    const Panel gate_and_up[] = {weight(0), weight(1)};
     Slice tiles{call.operands[0] + slice.first_row * stride, stride, slice.n_rows, params.k, 0, {}};
     PanelPlace places[Slice::kPanels / 2];
     for (uint64_t j = slice.begin; j < slice.end; j += kPanel) {
       const PanelPlace place = place_panel(params.n, j, slice.end, kPanel);
       places[tiles.n_panels / 2] = place;
-      for (const Panel& from : {gate, up})
+      for (const Panel& from : gate_and_up)
         tiles.panels[tiles.n_panels++] = {from.first + place.from * from.stride, from.stride};
     }
     tiles.multiply(

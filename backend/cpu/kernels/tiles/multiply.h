@@ -129,7 +129,7 @@ struct TileMultiply {
         [&](uint32_t r, uint32_t p) {
           if (kAdd || member.bias != nullptr || !is_whole(p) || !is_whole(p + 1)) return TileSums{};
           auto* const out =
-              reinterpret_cast<std::byte*>(member.at(slice.first_row + r, places[p].from));
+              reinterpret_cast<std::byte*>(out_at(member, slice.first_row + r, places[p].from));
           const uint64_t line = sizeof(float) * member.stride;
           return TileSums{out, Tiles::kLines * line, Tiles::kLineBytes, line};
         },
