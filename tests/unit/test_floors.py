@@ -1,0 +1,30 @@
+"""docs/performance.md: its table of floors is the tool's, of the results beside it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.floors import BEGIN, END, rows
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_page_has_the_table_of_the_results() -> None:
+    results = json.loads((ROOT / "benchmarks" / "floors.json").read_text(encoding="utf-8"))
+    page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
+    assert page.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows(results))
+
+
+def test_a_floor_is_the_longer_of_reading_and_multiplying() -> None:
+    limits = {"read_gb_per_s": 20, "bf16_gop_per_s": 5, "int8_gop_per_s": 4, "float_gop_per_s": 3}
+    row = {
+        **{"model": "m.gguf", "cpu_info": "chip", "isa_level": "amx", "n_threads": 2},
+        **{"n_prompt": 0, "n_gen": 64, "test_time": "2026-01-02T03:04:05Z", "avg_ts": 30.0},
+        **{"read_gb_per_s": 15.0, "gop_per_s": 1.0, "limits": limits},
+        **{"bandwidth_share": 0.75, "compute_share": 0.25},
+    }
+    assert rows([row])[2] == "| m.gguf | tg64 | 30.0 | 40.0 | 75 % | 15.0 | 1 |"
