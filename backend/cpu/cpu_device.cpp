@@ -129,8 +129,7 @@ class CpuDevice final : public Device {
   // to scale whole numbers every 32 products, which takes it longer than multiplying them: bf16,
   // which is nearer to what the file says than those. For float weights it would not be.
   ActivationKind activation_kind(Format format, RowClass row_class) const override {
-    if (row_class == RowClass::many && isa_.level->has_tiles &&
-        format_info(format).block_size > 1)
+    if (row_class == RowClass::many && isa_.level->has_tiles && format_info(format).block_size > 1)
       return ActivationKind::bf16;
     switch (format) {
       case Format::f32:

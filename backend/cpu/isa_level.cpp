@@ -116,8 +116,8 @@ constexpr std::array kLevels{
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>},
-    IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>, probes<Amx>,
-             true},
+    IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
+             probes<Amx>, true},
 #elif defined(__aarch64__)
     IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
              probes<Neon>},

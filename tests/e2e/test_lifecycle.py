@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ENVIRONMENT
 
 import akunu
+from conftest import ENVIRONMENT
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG: dict[str, Any] = {"temperature": 50, "seed": 3}

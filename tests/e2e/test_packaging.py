@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+
 from conftest import CHECKOUT
 
 if sys.version_info >= (3, 11):
