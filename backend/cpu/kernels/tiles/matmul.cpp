@@ -31,15 +31,15 @@ constexpr KernelEntry gated() {
 }
 
 constexpr KernelEntry kGated[] = {
-    gated<Q4_0>(), gated<Q4_1>(), gated<Q5_0>(), gated<Q5_1>(),
-    gated<Q8_0>(), gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
+    gated<Q4_0>(), gated<Q4_1>(), gated<Q5_0>(), gated<Q5_1>(), gated<Q8_0>(),
+    gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
 };
 
 constexpr GroupMember kMembers[] = {
-    group_member<Way<Q4_0>>(),
-    group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(), group_member<Way<Q5_1>>(),
-    group_member<Way<Q8_0>>(), group_member<Way<Q2_K>>(), group_member<Way<Q3_K>>(),
-    group_member<Way<Q4_K>>(), group_member<Way<Q5_K>>(), group_member<Way<Q6_K>>(),
+    group_member<Way<Q4_0>>(), group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(),
+    group_member<Way<Q5_1>>(), group_member<Way<Q8_0>>(), group_member<Way<Q2_K>>(),
+    group_member<Way<Q3_K>>(), group_member<Way<Q4_K>>(), group_member<Way<Q5_K>>(),
+    group_member<Way<Q6_K>>(),
 };
 
 }  // namespace
