@@ -199,29 +199,17 @@ struct Attention {
 
   static uint64_t slices(const Call& call) {
     const Cut cut(*static_cast<const AttentionParams*>(call.params));
-    uint64_t blocks = 0;
-    for (uint32_t s = 0; s < call.n_spans; ++s)
-      blocks += blocks_of(call.spans[call.first_span + s], cut);
-    return blocks * cut.units;
+    return attention_slices(call, cut.block_rows, cut.units);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
     const Cut cut(params);
     Slice state(cut, scratch);
-    uint64_t first = 0;  // slice of the span at hand
-    for (uint32_t s = 0; s < call.n_spans && first < end; ++s) {
-      const Span& span = call.spans[call.first_span + s];
-      const uint64_t blocks = blocks_of(span, cut), n = blocks * cut.units;
-      for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
-        const uint32_t offset = static_cast<uint32_t>(i % blocks) * cut.block_rows;
-        const uint32_t left = span.n_rows - offset;
-        const uint32_t n_rows = left < cut.block_rows ? left : cut.block_rows;
-        run_slice(call, params, cut, state, uint64_t{span.first_row} + offset, n_rows,
-                  static_cast<uint32_t>(i / blocks));
-      }
-      first += n;
-    }
+    for_each_slice<Isa>(call, cut.block_rows, cut.units, begin, end,
+                        [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
+                          run_slice(call, params, cut, state, first_row, n_rows, unit);
+                        });
   }
 
   static uint64_t scratch_bytes(const Call& call) {
@@ -229,10 +217,6 @@ struct Attention {
   }
 
  private:
-  static uint64_t blocks_of(const Span& span, const Cut& cut) {
-    return (uint64_t{span.n_rows} + cut.block_rows - 1) / cut.block_rows;
-  }
-
   static void run_slice(const Call& call, const AttentionParams& params, const Cut& cut,
                         Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
     const uint32_t head_dim = params.head_dim;

@@ -1,4 +1,4 @@
-// Positions [begin, end) that a row of an attention sees.
+// What the attentions share: positions that a row sees, and how a call is cut into slices.
 #pragma once
 
 #include "cpu/kernel.h"
@@ -23,6 +23,35 @@ static inline Range unite(Range a, Range b) {
 static inline Range visible(const Row& row, uint32_t window) {
   const uint32_t end = row.kv_length;
   return {window != 0 && end > window ? end - window : 0, end};
+}
+
+// Slices: up to `block_rows` rows of a span x one of `units` parts of the kv heads; a unit's blocks
+// follow each other.
+static inline uint64_t blocks_of(const Span& span, uint32_t block_rows) {
+  return (uint64_t{span.n_rows} + block_rows - 1) / block_rows;
+}
+static inline uint64_t attention_slices(const Call& call, uint32_t block_rows, uint32_t units) {
+  uint64_t blocks = 0;
+  for (uint32_t s = 0; s < call.n_spans; ++s)
+    blocks += blocks_of(call.spans[call.first_span + s], block_rows);
+  return blocks * units;
+}
+// Calls use(first row, number of rows, unit) for slices [begin, end).
+template <class Isa, class Use>
+static inline void for_each_slice(const Call& call, uint32_t block_rows, uint32_t units,
+                                  uint64_t begin, uint64_t end, const Use& use) {
+  uint64_t first = 0;  // slice of the span at hand
+  for (uint32_t s = 0; s < call.n_spans && first < end; ++s) {
+    const Span& span = call.spans[call.first_span + s];
+    const uint64_t blocks = blocks_of(span, block_rows), n = blocks * units;
+    for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
+      const uint32_t offset = static_cast<uint32_t>(i % blocks) * block_rows;
+      const uint32_t left = span.n_rows - offset;
+      use(span.first_row + offset, left < block_rows ? left : block_rows,
+          static_cast<uint32_t>(i / blocks));
+    }
+    first += n;
+  }
 }
 
 }  // namespace akunu::cpu

@@ -99,11 +99,7 @@ struct TileAttention {
 
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
-    const Cut cut(params);
-    uint64_t blocks = 0;
-    for (uint32_t s = 0; s < call.n_spans; ++s)
-      blocks += blocks_of(call.spans[call.first_span + s], cut);
-    return blocks * params.n_kv_heads;
+    return attention_slices(call, Cut(params).block_rows, params.n_kv_heads);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
@@ -111,24 +107,10 @@ struct TileAttention {
     const Cut cut(params);
     const State state(cut, scratch);
     Tiles::configure(Tiles::kLines, Tiles::kLines);
-    uint64_t first = 0;  // slice of the span at hand
-    for (uint32_t s = 0; s < call.n_spans && first < end; ++s) {
-      const Span& span = call.spans[call.first_span + s];
-      const uint64_t blocks = blocks_of(span, cut), n = blocks * params.n_kv_heads;
-      for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
-        const uint32_t offset = static_cast<uint32_t>(i % blocks) * cut.block_rows;
-        const uint32_t left = span.n_rows - offset;
-        const Slice slice{call,
-                          params,
-                          cut,
-                          state,
-                          span.first_row + offset,
-                          left < cut.block_rows ? left : cut.block_rows,
-                          static_cast<uint32_t>(i / blocks)};
-        run_slice(slice);
-      }
-      first += n;
-    }
+    for_each_slice<Isa>(call, cut.block_rows, params.n_kv_heads, begin, end,
+                        [&](uint32_t first_row, uint32_t n_rows, uint32_t head) {
+                          run_slice({call, params, cut, state, first_row, n_rows, head});
+                        });
     Tiles::release();
   }
 
@@ -154,10 +136,6 @@ struct TileAttention {
   };
 
   static uint32_t left(uint32_t n) { return n < Wide::kLanes ? n : Wide::kLanes; }
-
-  static uint64_t blocks_of(const Span& span, const Cut& cut) {
-    return (uint64_t{span.n_rows} + cut.block_rows - 1) / cut.block_rows;
-  }
 
   static void run_slice(const Slice& slice) {
     const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
