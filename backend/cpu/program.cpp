@@ -17,11 +17,11 @@ constexpr uint64_t kSharesPerWorker = 2;
 struct Portion {
   uint64_t begin, end;
 };
-Portion take_portion(PlannedCommand& planned) {
+Portion take_portion(PlannedCommand& planned, uint64_t shares) {
   uint64_t begin = planned.next_slice.load(std::memory_order_relaxed);
   while (begin < planned.n_slices) {
     const uint64_t left = planned.n_slices - begin;
-    const uint64_t end = begin + std::max<uint64_t>(1, left / planned.shares);
+    const uint64_t end = begin + std::max<uint64_t>(1, left / shares);
     if (planned.next_slice.compare_exchange_weak(begin, end, std::memory_order_relaxed))
       return {begin, end};
   }
@@ -114,7 +114,7 @@ void StepPlan::reserve(size_t n_commands) {
 
 void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart) {
   n_commands_ = n_stages_ = 0;
-  const uint64_t shares = n_workers == 1 ? 1 : n_workers * kSharesPerWorker;
+  shares_ = n_workers == 1 ? 1 : n_workers * kSharesPerWorker;
   for (const Pass& pass : passes) {
     const auto& program = *static_cast<const CompiledProgram*>(pass.program.handle);
     int32_t first_of_stage = 0;
@@ -129,7 +129,6 @@ void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool ap
       if (new_stage) first_of_stage = static_cast<int32_t>(i);
       const Call call = make_call(planned);
       planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);
-      planned.shares = shares;
       add_to_stage(planned, new_stage);
     }
   }
@@ -153,11 +152,11 @@ void StepPlan::run_stage(uint32_t stage, std::byte* scratch) {
   const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
   for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
     PlannedCommand& planned = commands_[i];
-    Portion portion = take_portion(planned);
+    Portion portion = take_portion(planned, shares_);
     if (portion.begin == portion.end) continue;
     const Kernel& kernel = *planned.program->commands[planned.index].kernel;
     const Call call = make_call(planned);
-    for (; portion.begin < portion.end; portion = take_portion(planned))
+    for (; portion.begin < portion.end; portion = take_portion(planned, shares_))
       kernel.run(call, portion.begin, portion.end, scratch);
   }
 }

@@ -49,7 +49,6 @@ struct alignas(64) PlannedCommand {
   // Workers take slices from here; on a line of its own, with what they read anyway.
   std::atomic<uint64_t> next_slice{0};
   uint64_t n_slices = 0;
-  uint64_t shares = 1;  // a worker takes one of so many parts of what is left
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
   uint32_t index = 0;  // in the program
@@ -83,6 +82,7 @@ class StepPlan {
 
   std::vector<PlannedCommand> commands_;
   size_t n_commands_ = 0;
+  uint64_t shares_ = 1;  // a worker takes one of so many parts of what is left of a command
   std::vector<uint32_t> stage_ends_;  // the command behind each stage's last
   std::vector<uint32_t> widths_;
   size_t n_stages_ = 0;

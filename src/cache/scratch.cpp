@@ -13,9 +13,8 @@ Scratch::Scratch(const std::shared_ptr<Device>& device, const Values& values,
                  const std::vector<bool>& used, uint32_t max_rows, uint32_t max_head_rows)
     : bindings_(values.size()) {
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!used[i] || values.list()[i].bytes_per_row == 0) continue;
-    buffers_.emplace_back(device, value_bytes(values.list()[i], max_rows, max_head_rows),
-                          "scratch");
+    if (!used[i] || values[i].bytes_per_row == 0) continue;
+    buffers_.emplace_back(device, value_bytes(values[i], max_rows, max_head_rows), "scratch");
     bindings_[i] = buffers_.back().binding();
   }
 }
@@ -24,7 +23,7 @@ uint64_t Scratch::bytes(const Values& values, const std::vector<bool>& used, uin
                         uint32_t max_head_rows) {
   uint64_t sum = 0;
   for (size_t i = 0; i < values.size(); ++i)
-    if (used[i]) sum += value_bytes(values.list()[i], max_rows, max_head_rows);
+    if (used[i]) sum += value_bytes(values[i], max_rows, max_head_rows);
   return sum;
 }
 

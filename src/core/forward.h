@@ -7,7 +7,6 @@
 #include <cstring>
 #include <functional>
 #include <map>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -80,9 +79,8 @@ class Values {
  public:
   // Throws UnsupportedModelError when there are too many.
   ValueId add(Value value);
-  const Value& operator[](ValueId id) const { return list_[id]; }
+  const Value& operator[](size_t id) const { return list_[id]; }
   size_t size() const { return list_.size(); }
-  std::span<const Value> list() const { return list_; }
 
  private:
   std::vector<Value> list_;
