@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from engine import has_one_arithmetic
 from golden_values import SEED
 from random_models import ModelCase, case_cache
 
@@ -57,13 +56,3 @@ def cpu(
 ) -> str:
     """Likewise, of the CPU only: what takes minutes in an emulator."""
     return go_to(request.param, monkeypatch, model_case)
-
-
-@pytest.fixture
-def matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The level of the CPU whose prompt rows go through a matrix unit; skips without one."""
-    available = [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]
-    found = [name for name in available if not has_one_arithmetic(name)]
-    if not found:
-        pytest.skip("this CPU, or its operating system, offers no matrix unit that akunu knows")
-    monkeypatch.setenv("AKUNU_CPU_ISA", found[-1])

@@ -26,12 +26,6 @@ BOUND_F16_CACHE = 5e-3
 MUTATION_FACTOR = 20
 
 
-def has_one_arithmetic(level: str = "") -> bool:
-    """Whether prompt rows have the bits of generated ones, on the CPU at a level (that in use)."""
-    kinds = {_core.activation_kind("cpu", "q8_0", rows, level) for rows in ("single", "many")}
-    return len(kinds) == 1
-
-
 @contextmanager
 def opened(
     path: Path,

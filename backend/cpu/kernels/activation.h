@@ -2,7 +2,7 @@
 // docs/kernels.md, and every producer (norm, attention, gated activation) goes through here.
 //
 //   write(row, k, begin, end, value)   elements [begin, end) of a row of k; value(i, n) gives the
-//                                      n (1 to 8) numbers from i on as a Vector
+//                                      n (1 to kLanes) numbers from i on as a Vector
 //   kGroup                             begin is a multiple of it, end too unless end = k
 #pragma once
 
