@@ -165,6 +165,24 @@ struct Avx2Words {
   }
 };
 
+// Where eight rows begin, out of four registers: a compiler that sees how they hang together keeps one
+// for each of 16 rows, more than there are.
+template <class Level>
+struct RowAddresses {
+  const std::byte *first, *fifth;
+  uint64_t stride, three;
+
+  RowAddresses(const std::byte* p, uint64_t bytes) : first(p), stride(bytes) {
+    asm("" : "+r"(stride));
+    fifth = first + 4 * stride;
+    three = 3 * stride;
+  }
+  const std::byte* operator()(uint32_t row) const {
+    const std::byte* const p = row < 4 ? first : fifth;
+    return row % 4 == 3 ? p + three : p + row % 4 * stride;
+  }
+};
+
 // The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
 template <class Level>
 struct Avx2Columns {
@@ -196,28 +214,30 @@ struct Avx2Columns {
     return _mm256_cvtph_ps(eight_halves(first, stride));
   }
   template <int kColumn>
-  static __m128i with_half(__m128i halves, const std::byte* first, uint64_t stride) {
+  static __m128i with_half(__m128i halves, const RowAddresses<Level>& row) {
     uint16_t bits;
-    __builtin_memcpy(&bits, first + kColumn * stride, sizeof(bits));
+    __builtin_memcpy(&bits, row(kColumn), sizeof(bits));
     return _mm_insert_epi16(halves, bits, kColumn);
   }
   static __m128i eight_halves(const std::byte* first, uint64_t stride) {
+    const RowAddresses<Level> row(first, stride);
     __m128i halves = _mm_setzero_si128();
-    halves = with_half<0>(halves, first, stride);
-    halves = with_half<1>(halves, first, stride);
-    halves = with_half<2>(halves, first, stride);
-    halves = with_half<3>(halves, first, stride);
-    halves = with_half<4>(halves, first, stride);
-    halves = with_half<5>(halves, first, stride);
-    halves = with_half<6>(halves, first, stride);
-    return with_half<7>(halves, first, stride);
+    halves = with_half<0>(halves, row);
+    halves = with_half<1>(halves, row);
+    halves = with_half<2>(halves, row);
+    halves = with_half<3>(halves, row);
+    halves = with_half<4>(halves, row);
+    halves = with_half<5>(halves, row);
+    halves = with_half<6>(halves, row);
+    return with_half<7>(halves, row);
   }
 
   static Ints integers(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }
   static Ints bit_and(Ints a, Ints b) { return _mm256_and_si256(a, b); }
   static Ints bit_or(Ints a, Ints b) { return _mm256_or_si256(a, b); }
   static Ints bit_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
-  static Ints subtract(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
+  // (a & mask) | b
+  static Ints and_or(Ints a, Ints mask, Ints b) { return bit_or(bit_and(a, mask), b); }
   static Ints multiply_low(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -240,13 +260,23 @@ struct Avx2Columns {
   }
   static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
 
-  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
-    const auto load = [&](uint64_t c) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + c * stride));
+  // Has a line on its way to the second cache, no sooner in the program than `read` is there: many
+  // such requests at once would fill the queue that other loads need too.
+  static void ask(const std::byte* line, auto read) {
+    asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
+  }
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
+  // ask(i, what has been read) after each quarter of the loads.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+    const RowAddresses<Level> row(first, stride);
+    const auto load = [](const std::byte* p) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
     Ints rows[4];
-    for (uint32_t i = 0; i < 4; ++i) rows[i] = _mm256_set_m128i(load(i + 4), load(i));
+    for (uint32_t i = 0; i < 4; ++i) {
+      rows[i] = _mm256_set_m128i(load(row(i + 4)), load(row(i)));
+      ask(i, rows[i]);
+    }
     const Ints low01 = _mm256_unpacklo_epi32(rows[0], rows[1]);
     const Ints high01 = _mm256_unpackhi_epi32(rows[0], rows[1]);
     const Ints low23 = _mm256_unpacklo_epi32(rows[2], rows[3]);

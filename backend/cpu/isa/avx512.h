@@ -38,7 +38,10 @@ struct Avx512Columns {
   static Ints bit_and(Ints a, Ints b) { return _mm512_and_si512(a, b); }
   static Ints bit_or(Ints a, Ints b) { return _mm512_or_si512(a, b); }
   static Ints bit_xor(Ints a, Ints b) { return _mm512_xor_si512(a, b); }
-  static Ints subtract(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
+  static Ints and_or(Ints a, Ints mask, Ints b) {
+    constexpr int kAndOr = 0xea;  // of the truth table's bits
+    return _mm512_ternarylogic_epi32(a, mask, b, kAndOr);
+  }
   static Ints multiply_low(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -60,16 +63,19 @@ struct Avx512Columns {
   }
   static Ints multiply_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
 
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
-    const auto load = [&](uint64_t c) {
-      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(first + c * stride));
+  static void ask(const std::byte* line, auto read) { Avx2Columns<Level>::ask(line, read); }
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+    const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
+    const auto load = [](const std::byte* p) {
+      return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
     Ints rows[4];
     for (uint32_t i = 0; i < 4; ++i) {
-      rows[i] = _mm512_castsi128_si512(load(i));
-      rows[i] = _mm512_inserti32x4(rows[i], load(i + 4), 1);
-      rows[i] = _mm512_inserti32x4(rows[i], load(i + 8), 2);
-      rows[i] = _mm512_inserti32x4(rows[i], load(i + 12), 3);
+      rows[i] = _mm512_castsi128_si512(load(row(i)));
+      rows[i] = _mm512_inserti32x4(rows[i], load(row(i + 4)), 1);
+      rows[i] = _mm512_inserti32x4(rows[i], load(later(i)), 2);
+      rows[i] = _mm512_inserti32x4(rows[i], load(later(i + 4)), 3);
+      ask(i, rows[i]);
     }
     const Ints low01 = _mm512_unpacklo_epi32(rows[0], rows[1]);
     const Ints high01 = _mm512_unpackhi_epi32(rows[0], rows[1]);

@@ -251,7 +251,7 @@ struct GenericColumns {
   static Ints bit_and(Ints a, Ints b) { return a & b; }
   static Ints bit_or(Ints a, Ints b) { return a | b; }
   static Ints bit_xor(Ints a, Ints b) { return a ^ b; }
-  static Ints subtract(Ints a, Ints b) { return a - b; }
+  static Ints and_or(Ints a, Ints mask, Ints b) { return (a & mask) | b; }
   static Ints multiply_low(Ints a, Ints b) { return (Ints)((Generic::Bits4)a * (Generic::Bits4)b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -274,11 +274,15 @@ struct GenericColumns {
   }
   static Ints multiply_pairs(Ints a, Ints b) { return low16(a) * low16(b) + (a >> 16) * (b >> 16); }
 
-  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
+  // Has a line on its way to the second cache, after `read`.
+  static void ask(const std::byte* line, const auto&) { __builtin_prefetch(line, 0, 2); }
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
+  // ask(i, what has been read) after each quarter of the loads.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     int32_t rows[4][4];
     for (uint32_t c = 0; c < 4; ++c) __builtin_memcpy(rows[c], first + c * stride, 16);
     for (uint32_t j = 0; j < 4; ++j) out[j] = Ints{rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
+    ask(0, out[3]);
   }
 
   // start + the products of each column's codes (0 .. 255) with x, in order. One product fits an

@@ -45,7 +45,7 @@ struct NeonColumns {
   static Ints bit_and(Ints a, Ints b) { return vandq_s32(a, b); }
   static Ints bit_or(Ints a, Ints b) { return vorrq_s32(a, b); }
   static Ints bit_xor(Ints a, Ints b) { return veorq_s32(a, b); }
-  static Ints subtract(Ints a, Ints b) { return vsubq_s32(a, b); }
+  static Ints and_or(Ints a, Ints mask, Ints b) { return bit_or(bit_and(a, mask), b); }
   static Ints multiply_low(Ints a, Ints b) { return vmulq_s32(a, b); }
   // Operators, not intrinsics: those take no shift by 0.
   template <int kBits>
@@ -72,12 +72,18 @@ struct NeonColumns {
     return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
   }
 
-  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`.
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4]) {
+  // As in avx2.h.
+  static void ask(const std::byte* line, auto read) {
+    asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));
+  }
+  // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
+  // ask(i, what has been read) after each quarter of the loads.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     const auto load = [&](uint64_t c) {
       return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(first + c * stride)));
     };
     const Ints a = load(0), b = load(1), c = load(2), d = load(3);
+    ask(0, d);
     out[0] = join(vtrn1q_s32(a, b), vtrn1q_s32(c, d));
     out[1] = join(vtrn2q_s32(a, b), vtrn2q_s32(c, d));
     out[2] = join_upper(vtrn1q_s32(a, b), vtrn1q_s32(c, d));

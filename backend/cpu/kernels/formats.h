@@ -15,6 +15,9 @@
 
 namespace akunu::cpu {
 
+constexpr uint64_t kCacheLine = 64;
+constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
+
 template <class T>
 static inline T load_unaligned(const std::byte* p) {
   T value;

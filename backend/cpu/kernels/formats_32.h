@@ -54,13 +54,14 @@ struct Q4_0 : SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false> {
   struct Raw {
     Ints nibbles[4];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_0, nibbles), raw.nibbles);
     return raw;
   }
   template <uint32_t>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
+  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
     Base::nibbles(raw.nibbles, out);
   }
 };
@@ -81,13 +82,14 @@ struct Q4_1 : SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true> {
   struct Raw {
     Ints nibbles[4];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_1, nibbles), raw.nibbles);
     return raw;
   }
   template <uint32_t>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
+  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
     Base::nibbles(raw.nibbles, out);
   }
 };
@@ -105,7 +107,7 @@ struct FiveBits : SmallBlocks<Isa, Trait, Layout, kMinimum> {
     Ints high;
   };
   template <uint32_t>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
+  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
     Base::nibbles(raw.nibbles, out);
     add_fifth_bits<0>(raw.high, out);
   }
@@ -136,7 +138,8 @@ struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false> {
     const int32_t code = static_cast<int32_t>(code5(block.nibbles, block.high, i)) - 16;
     return Isa::half_to_float(block.d) * static_cast<float>(code);
   }
-  static typename Base::Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t>
+  static typename Base::Raw load(const auto& panel, uint32_t group) {
     typename Base::Raw raw;
     typename Base::Ints begin[4];
     Base::template load_bytes<4>(panel, group, 0, begin);  // d, and then `high` in two halves
@@ -157,7 +160,8 @@ struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1, true> {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
   }
-  static typename Base::Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t>
+  static typename Base::Raw load(const auto& panel, uint32_t group) {
     typename Base::Raw raw;
     typename Base::Ints begin[4];
     Base::template load_bytes<4>(panel, group, 0, begin);
@@ -182,13 +186,14 @@ struct Q8_0 : SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false> {
   struct Raw {
     Ints codes[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
     Base::template load_bytes<8>(panel, group, offsetof(BlockQ8_0, codes), raw.codes);
     return raw;
   }
   template <uint32_t>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
+  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 8; ++j) out[j] = raw.codes[j];
   }
 };

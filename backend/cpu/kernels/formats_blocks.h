@@ -14,7 +14,6 @@ struct Blocks {
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
-  using Scales = GroupScales<Columns, kWeights / 32>;
 
   // What most formats have; see panel.h.
   static constexpr uint32_t kDots = 1;
@@ -36,28 +35,58 @@ struct Blocks {
 
  protected:
   // Where the block of a group begins in the panel's first row.
-  static const std::byte* at(const Panel& panel, uint32_t group) {
+  static const std::byte* at(const auto& panel, uint32_t group) {
     return panel.first + uint64_t{group / kGroups} * sizeof(Layout);
   }
   // kRegisters / 4 runs of 16 bytes of every column, from byte `offset` of a group's block on.
   template <uint32_t kRegisters>
-  static void load_bytes(const Panel& panel, uint32_t group, uint64_t offset, Ints* out) {
+  static void load_bytes(const auto& panel, uint32_t group, uint64_t offset, Ints* out) {
     for (uint32_t i = 0; i < kRegisters; i += 4) {
+      const std::byte* const first = at(panel, group) + offset + 4 * i;
       Ints four[4];
-      Columns::transpose(at(panel, group) + offset + 4 * i, panel.stride, four);
+      Columns::transpose(first, panel.stride, four, [&](uint32_t part, const auto& read) {
+        // A quarter of what is read is as long as a line, or as two or four quarters are.
+        constexpr uint64_t kQuarter = Columns::kCount * 4;
+        if (part * kQuarter % kCacheLine == 0) ask(panel, first, part * kQuarter, read);
+      });
       for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
     }
   }
-  // Fields of `kBits` bits at bit kShift of every byte.
+  // The halves at byte `offset` of a group's block.
+  static Floats load_halves(const auto& panel, uint32_t group, uint64_t offset) {
+    const std::byte* const first = at(panel, group) + offset;
+    const Floats halves = Columns::gather_halves(first, panel.stride);
+    ask(panel, first, 0, halves);
+    return halves;
+  }
+  // Of what follows an AskingPanel, the line that lies there as the bytes at `first` lie in it.
+  static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
+  static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
+                  const auto& read) {
+    Columns::ask(panel.next + Columns::kCount * (first - panel.first) + offset, read);
+  }
+  // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
+  template <int kFrom, int kTo>
+  static Ints moved(Ints bytes) {
+    if constexpr (kFrom == kTo)
+      return bytes;
+    else if constexpr (kFrom > kTo)
+      return Columns::template shift_right<kFrom - kTo>(bytes);
+    else
+      return Columns::template shift_left<kTo - kFrom>(bytes);
+  }
+  // `kBits` bits at bit kShift of every byte.
   template <int kShift, uint32_t kBits>
   static Ints fields(Ints bytes) {
-    constexpr uint32_t kMask = ((1u << kBits) - 1) * 0x01010101u;
-    if constexpr (kShift == 0)
-      return Columns::bit_and(bytes, Columns::integers(kMask));
-    else
-      return Columns::bit_and(Columns::template shift_right<kShift>(bytes),
-                              Columns::integers(kMask));
+    return Columns::bit_and(moved<kShift, 0>(bytes), every_byte((1u << kBits) - 1));
   }
+  // The same, with kUpper more bits above them, which are at bit kUpperShift of `upper`.
+  template <int kShift, uint32_t kBits, int kUpperShift, uint32_t kUpper>
+  static Ints fields(Ints bytes, Ints upper) {
+    return Columns::and_or(moved<kUpperShift, kBits>(upper),
+                           every_byte(((1u << kUpper) - 1) << kBits), fields<kShift, kBits>(bytes));
+  }
+  static Ints every_byte(uint32_t byte) { return Columns::integers(byte * 0x01010101u); }
   // 16 bytes of every column to 32 codes: the low nibbles, then the high ones.
   static void nibbles(const Ints (&bytes)[4], Ints (&out)[8]) {
     for (uint32_t j = 0; j < 4; ++j) {
@@ -65,13 +94,17 @@ struct Blocks {
       out[4 + j] = fields<4, 4>(bytes[j]);
     }
   }
-  // Byte i of each lane as a number.
-  template <int kByte>
-  static Ints byte_of(Ints v) {
-    if constexpr (kByte == 3)
-      return Columns::template shift_right<24>(v);
+  // `kBits` bits of each lane from bit kShift on as a number, and as one with a sign.
+  template <int kShift, int kBits>
+  static Ints number(Ints v) {
+    if constexpr (kShift + kBits == 32)
+      return Columns::template shift_right<kShift>(v);
     else
-      return Columns::bit_and(Columns::template shift_right<8 * kByte>(v), Columns::integers(0xff));
+      return Columns::bit_and(moved<kShift, 0>(v), Columns::integers((1u << kBits) - 1));
+  }
+  template <int kShift, int kBits>
+  static Ints signed_number(Ints v) {
+    return Columns::template shift_right_signed<32 - kBits>(moved<kShift, 32 - kBits>(v));
   }
 };
 
@@ -83,13 +116,19 @@ struct SmallBlocks : Blocks<Isa, Trait, Layout, 32> {
   using Columns = typename Base::Columns;
   static constexpr bool kHasMinimum = kMinimum;
 
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    const std::byte* first = Base::at(panel, group);
-    out.scale[0][0] = Columns::gather_halves(first, panel.stride);
-    if constexpr (kMinimum) {
-      out.minimum_scale[0] = Columns::gather_halves(first + sizeof(uint16_t), panel.stride);
-      out.minimum[0] = Columns::integers(0x00010001u);
-    }
+  struct Block {
+    typename Base::Floats scale, minimum;
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    Block block;
+    block.scale = Base::load_halves(panel, group, 0);
+    if constexpr (kMinimum) block.minimum = Base::load_halves(panel, group, sizeof(uint16_t));
+    return block;
+  }
+  template <uint32_t>
+  static void scale(const Block& block, auto& group) {
+    group.scale[0] = block.scale;
+    if constexpr (kMinimum) group.minimum = {Columns::integers(0x00010001u), block.minimum};
   }
 };
 

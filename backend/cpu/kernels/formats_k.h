@@ -86,44 +86,41 @@ struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Ints = typename Base::Ints;
 
  protected:
-  // Four whole numbers, one in each byte of a lane, times `factor`.
-  static void scale_bytes(Ints bytes, Floats factor, Floats (&out)[4]) {
-    out[0] = scale_byte<0>(bytes, factor);
-    out[1] = scale_byte<1>(bytes, factor);
-    out[2] = scale_byte<2>(bytes, factor);
-    out[3] = scale_byte<3>(bytes, factor);
-  }
-  // The same, each kOffset too large.
-  template <uint32_t kOffset>
-  static void scale_bytes_less(Ints bytes, Floats factor, Floats (&out)[4]) {
-    const Ints offset = Columns::integers(kOffset);
-    out[0] = scaled(Columns::subtract(Base::template byte_of<0>(bytes), offset), factor);
-    out[1] = scaled(Columns::subtract(Base::template byte_of<1>(bytes), offset), factor);
-    out[2] = scaled(Columns::subtract(Base::template byte_of<2>(bytes), offset), factor);
-    out[3] = scaled(Columns::subtract(Base::template byte_of<3>(bytes), offset), factor);
-  }
-  // Scales of 16 sub-blocks, four in an Ints: two for each group.
-  static void store_scales(const Floats (&four)[4], uint32_t quarter, typename Base::Scales& out) {
-    for (uint32_t i = 0; i < 4; ++i) out.scale[2 * quarter + i / 2][i % 2] = four[i];
-  }
-
- private:
   static Floats scaled(Ints numbers, Floats factor) {
     return Columns::multiply(Columns::to_float(numbers), factor);
   }
-  template <int kByte>
-  static Floats scale_byte(Ints bytes, Floats factor) {
-    return scaled(Base::template byte_of<kByte>(bytes), factor);
+};
+
+// What formats with 16 scales share: four of them in each register, byte by byte.
+template <class Isa, class Trait, class Layout>
+struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
+  using Base = KBlocks<Isa, Trait, Layout>;
+  static constexpr uint32_t kDots = 2;
+
+ protected:
+  // Of both halves of a block's i-th group, kBits long, with a sign or without.
+  template <uint32_t kIndex, int kBits, bool kSign>
+  static void scale_halves(const typename Base::Ints (&bytes)[4], typename Base::Floats factor,
+                           auto& group) {
+    constexpr int kBit = kIndex % 2 * 16;
+    const typename Base::Ints four = bytes[kIndex / 2];
+    if constexpr (kSign) {
+      group.scale[0] = Base::scaled(Base::template signed_number<kBit, kBits>(four), factor);
+      group.scale[1] = Base::scaled(Base::template signed_number<kBit + 8, kBits>(four), factor);
+    } else {
+      group.scale[0] = Base::scaled(Base::template number<kBit, kBits>(four), factor);
+      group.scale[1] = Base::scaled(Base::template number<kBit + 8, kBits>(four), factor);
+    }
   }
 };
 
 template <class Isa>
-struct Q2_K : KBlocks<Isa, Q2_K<Isa>, BlockQ2_K> {
-  using Base = KBlocks<Isa, Q2_K<Isa>, BlockQ2_K>;
+struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
+  using Base = HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 10;
-  static constexpr uint32_t kDots = 2, kLargestCode = 3, kSpan = 4;
+  static constexpr uint32_t kLargestCode = 3, kSpan = 4;
   static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ2_K& block, uint32_t i) {
@@ -133,55 +130,54 @@ struct Q2_K : KBlocks<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Ints end[4], bytes[4];
+  struct Block {
+    Ints scales[4];
+    typename Base::Floats d, minus_dmin;
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    Block block;
+    Ints end[4];
+    Base::template load_bytes<4>(panel, group, 0, block.scales);
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
-    const auto d = Columns::low_halves(end[3]);
-    const auto dmin =
+    block.d = Columns::low_halves(end[3]);
+    block.minus_dmin =
         Columns::negate(Columns::low_halves(Columns::template shift_right<16>(end[3])));
-    Base::template load_bytes<4>(panel, group, 0, bytes);
-    for (uint32_t quarter = 0; quarter < 4; ++quarter) {
-      typename Base::Floats four[4];
-      Base::scale_bytes(Base::template fields<0, 4>(bytes[quarter]), d, four);
-      Base::store_scales(four, quarter, out);
-      // Bytes 0 and 1 are the minima of a group's halves, 2 and 3 those of the next one.
-      const Ints minima = Base::template fields<4, 4>(bytes[quarter]);
-      out.minimum[2 * quarter] = pair(minima);
-      out.minimum[2 * quarter + 1] = pair(Columns::template shift_right<16>(minima));
-      out.minimum_scale[2 * quarter] = out.minimum_scale[2 * quarter + 1] = dmin;
-    }
+    return block;
+  }
+  template <uint32_t kIndex>
+  static void scale(const Block& block, auto& group) {
+    Base::template scale_halves<kIndex, 4, false>(block.scales, block.d, group);
+    // The upper nibbles of two bytes as two int16.
+    constexpr int kBit = kIndex % 2 * 16 + 4;
+    const Ints four = block.scales[kIndex / 2];
+    group.minimum = {
+        Columns::and_or(Base::template moved<kBit + 8, 16>(four), Columns::integers(0x000f0000u),
+                        Base::template number<kBit, 4>(four)),
+        block.minus_dmin};
   }
 
   struct Raw {
     Ints low[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    const uint32_t half = group % 8 / 4;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ2_K, low) + 32 * half, raw.low);
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ2_K, low) + 8 * kIndex, raw.low);
     return raw;
   }
   template <uint32_t kIndex>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<2 * kIndex, 2>(raw.low[j]);
-  }
-
- private:
-  // Bytes 0 and 1 of each lane as two int16.
-  static Ints pair(Ints bytes) {
-    return Columns::bit_or(
-        Columns::bit_and(bytes, Columns::integers(0xff)),
-        Columns::bit_and(Columns::template shift_left<8>(bytes), Columns::integers(0x00ff0000u)));
+  static void codes(const Block&, const Raw& raw, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<kIndex % 4 * 2, 2>(raw.low[j]);
   }
 };
 
 template <class Isa>
-struct Q3_K : KBlocks<Isa, Q3_K<Isa>, BlockQ3_K> {
-  using Base = KBlocks<Isa, Q3_K<Isa>, BlockQ3_K>;
+struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
+  using Base = HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 11;
-  static constexpr uint32_t kDots = 2, kLargestCode = 7, kOffset = 4, kSpan = 8;
+  static constexpr uint32_t kLargestCode = 7, kOffset = 4, kSpan = 4;
 
   static float weight(const BlockQ3_K& block, uint32_t i) {
     const uint32_t code = two_bits(block.low, i) | one_bit(block.high, i) << 2;
@@ -190,42 +186,47 @@ struct Q3_K : KBlocks<Isa, Q3_K<Isa>, BlockQ3_K> {
     return scale * static_cast<float>(static_cast<int32_t>(code) - 4);
   }
 
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+  struct Block {
+    Ints high[8];
+    Ints scales[4];  // six bits of each byte, with a sign
+    typename Base::Floats d;
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    Block block;
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ3_K, high), block.high);
     // The last 16 bytes: two that belong to `low`, the twelve of `scales`, d.
     Ints end[4], s[3];
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ3_K) - 16, end);
     for (uint32_t j = 0; j < 3; ++j)
       s[j] = Columns::bit_or(Columns::template shift_right<16>(end[j]),
                              Columns::template shift_left<16>(end[j + 1]));
-    const auto d = Columns::low_halves(Columns::template shift_right<16>(end[3]));
-    const auto store = [&](uint32_t quarter, Ints low, Ints high) {
-      typename Base::Floats four[4];
-      Base::template scale_bytes_less<32>(
-          Columns::bit_or(low, Columns::template shift_left<4>(high)), d, four);
-      Base::store_scales(four, quarter, out);
-    };
-    store(0, Base::template fields<0, 4>(s[0]), Base::template fields<0, 2>(s[2]));
-    store(1, Base::template fields<0, 4>(s[1]), Base::template fields<2, 2>(s[2]));
-    store(2, Base::template fields<4, 4>(s[0]), Base::template fields<4, 2>(s[2]));
-    store(3, Base::template fields<4, 4>(s[1]), Base::template fields<6, 2>(s[2]));
+    block.d = Columns::low_halves(Columns::template shift_right<16>(end[3]));
+    block.scales[0] = Base::template fields<0, 4, 0, 2>(s[0], s[2]);
+    block.scales[1] = Base::template fields<0, 4, 2, 2>(s[1], s[2]);
+    block.scales[2] = Base::template fields<4, 4, 4, 2>(s[0], s[2]);
+    block.scales[3] = Base::template fields<4, 4, 6, 2>(s[1], s[2]);
+    // They are 32 too large: as numbers of six bits with a sign, the uppermost bit is the other one.
+    for (Ints& four : block.scales) four = Columns::bit_xor(four, Base::every_byte(32));
+    return block;
+  }
+  template <uint32_t kIndex>
+  static void scale(const Block& block, auto& group) {
+    Base::template scale_halves<kIndex, 6, true>(block.scales, block.d, group);
   }
 
   struct Raw {
-    Ints low[16], high[8];
+    Ints low[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<16>(panel, group, offsetof(BlockQ3_K, low), raw.low);
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ3_K, high), raw.high);
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ3_K, low) + 8 * kIndex, raw.low);
     return raw;
   }
   template <uint32_t kIndex>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) {
-      const Ints low = Base::template fields<kIndex % 4 * 2, 2>(raw.low[kIndex / 4 * 8 + j]);
-      const Ints high = Base::template fields<kIndex, 1>(raw.high[j]);
-      out[j] = Columns::bit_or(low, Columns::template shift_left<2>(high));
-    }
+  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j)
+      out[j] = Base::template fields<kIndex % 4 * 2, 2, kIndex, 1>(raw.low[j], block.high[j]);
   }
 };
 
@@ -237,31 +238,32 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Ints = typename Base::Ints;
   static constexpr bool kHasMinimum = true;
 
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
+  struct Block {
+    Ints scales[2], minima[2];  // four in each, byte by byte
+    typename Base::Floats d, minus_dmin;
+  };
+  static Block open(const auto& panel, uint32_t group) {
     static_assert(offsetof(Layout, d) == 0 && offsetof(Layout, scales) == 4);
     Ints begin[4];
     Base::template load_bytes<4>(panel, group, 0, begin);
-    const auto d = Columns::low_halves(begin[0]);
-    const auto dmin =
-        Columns::negate(Columns::low_halves(Columns::template shift_right<16>(begin[0])));
-    const Ints first = begin[1], second = begin[2], third = begin[3];
-    typename Base::Floats scale[2][4], minimum[2][4];
-    Base::scale_bytes(Base::template fields<0, 6>(first), d, scale[0]);
-    Base::scale_bytes(joined(Base::template fields<0, 4>(third), first), d, scale[1]);
-    Base::scale_bytes(Base::template fields<0, 6>(second), dmin, minimum[0]);
-    Base::scale_bytes(joined(Base::template fields<4, 4>(third), second), dmin, minimum[1]);
-    for (uint32_t g = 0; g < 8; ++g) {
-      out.scale[g][0] = scale[g / 4][g % 4];
-      out.minimum_scale[g] = minimum[g / 4][g % 4];
-      out.minimum[g] = Columns::integers(0x00010001u);
-    }
+    const auto [halves, first, second, third] = begin;
+    Block block;
+    block.d = Columns::low_halves(halves);
+    block.minus_dmin =
+        Columns::negate(Columns::low_halves(Columns::template shift_right<16>(halves)));
+    block.scales[0] = Base::template fields<0, 6>(first);
+    block.minima[0] = Base::template fields<0, 6>(second);
+    block.scales[1] = Base::template fields<0, 4, 6, 2>(third, first);
+    block.minima[1] = Base::template fields<4, 4, 6, 2>(third, second);
+    return block;
   }
-
- private:
-  // Four low bits, and two more from the top of the first four sub-blocks' bytes.
-  static Ints joined(Ints low, Ints upper) {
-    return Columns::bit_or(low,
-                           Columns::template shift_left<4>(Base::template fields<6, 2>(upper)));
+  template <uint32_t kIndex>
+  static void scale(const Block& block, auto& group) {
+    constexpr int kBit = kIndex % 4 * 8;
+    const Ints scales = block.scales[kIndex / 4], minima = block.minima[kIndex / 4];
+    group.scale[0] = Base::scaled(Base::template number<kBit, 8>(scales), block.d);
+    group.minimum = {Columns::integers(0x00010001u),
+                     Base::scaled(Base::template number<kBit, 8>(minima), block.minus_dmin)};
   }
 };
 
@@ -282,15 +284,17 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
   struct Raw {
     Ints nibbles[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ4_K, nibbles) + group % 8 * 16,
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ4_K, nibbles) + 16 * kIndex,
                                  raw.nibbles);
     return raw;
   }
   template <uint32_t kIndex>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<4 * kIndex, 4>(raw.nibbles[j]);
+  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j)
+      out[j] = Base::template fields<kIndex % 2 * 4, 4>(raw.nibbles[j]);
   }
 };
 
@@ -300,7 +304,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 13;
-  static constexpr uint32_t kLargestCode = 31, kSpan = 8;
+  static constexpr uint32_t kLargestCode = 31, kSpan = 2;
 
   static float weight(const BlockQ5_K& block, uint32_t i) {
     const ScaleAndMinimum s = scale_and_minimum(block.scales, i / 32);
@@ -310,33 +314,40 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
     return scale * static_cast<float>(code) - minimum;
   }
 
-  struct Raw {
-    Ints nibbles[32], high[8];
+  struct Block : Base::Block {
+    Ints high[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  static Block open(const auto& panel, uint32_t group) {
+    Block block{Base::open(panel, group), {}};
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
+    return block;
+  }
+
+  struct Raw {
+    Ints nibbles[8];
+  };
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<32>(panel, group, offsetof(BlockQ5_K, nibbles), raw.nibbles);
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ5_K, high), raw.high);
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ5_K, nibbles) + 16 * kIndex,
+                                 raw.nibbles);
     return raw;
   }
   template <uint32_t kIndex>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) {
-      const Ints low = Base::template fields<kIndex % 2 * 4, 4>(raw.nibbles[kIndex / 2 * 8 + j]);
-      const Ints high = Base::template fields<kIndex, 1>(raw.high[j]);
-      out[j] = Columns::bit_or(low, Columns::template shift_left<4>(high));
-    }
+  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j)
+      out[j] = Base::template fields<kIndex % 2 * 4, 4, kIndex, 1>(raw.nibbles[j], block.high[j]);
   }
 };
 
 // The low nibbles lie otherwise than in Q4_K: 64 bytes hold 128 weights, low nibbles first.
 template <class Isa>
-struct Q6_K : KBlocks<Isa, Q6_K<Isa>, BlockQ6_K> {
-  using Base = KBlocks<Isa, Q6_K<Isa>, BlockQ6_K>;
+struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
+  using Base = HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 14;
-  static constexpr uint32_t kDots = 2, kLargestCode = 63, kOffset = 32, kSpan = 4;
+  static constexpr uint32_t kLargestCode = 63, kOffset = 32, kSpan = 4;
 
   static float weight(const BlockQ6_K& block, uint32_t i) {
     const uint32_t low = block.low[i / 128 * 64 + i % 64] >> i % 128 / 64 * 4 & 15u;
@@ -346,37 +357,39 @@ struct Q6_K : KBlocks<Isa, Q6_K<Isa>, BlockQ6_K> {
     return scale * static_cast<float>(static_cast<int32_t>(code) - 32);
   }
 
-  static void scales(const Panel& panel, uint32_t group, typename Base::Scales& out) {
-    Ints end[4], bytes[4];
+  struct Block {
+    Ints scales[4];  // int8
+    typename Base::Floats d;
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    Block block;
+    Ints end[4];
+    Base::template load_bytes<4>(panel, group, offsetof(BlockQ6_K, scales), block.scales);
     Base::template load_bytes<4>(panel, group, sizeof(BlockQ6_K) - 16, end);
-    const auto d = Columns::low_halves(Columns::template shift_right<16>(end[3]));
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ6_K, scales), bytes);
-    for (uint32_t quarter = 0; quarter < 4; ++quarter) {
-      typename Base::Floats four[4];
-      // int8 as unsigned numbers 128 too large
-      const Ints raised = Columns::bit_xor(bytes[quarter], Columns::integers(0x80808080u));
-      Base::template scale_bytes_less<128>(raised, d, four);
-      Base::store_scales(four, quarter, out);
-    }
+    block.d = Columns::low_halves(Columns::template shift_right<16>(end[3]));
+    return block;
+  }
+  template <uint32_t kIndex>
+  static void scale(const Block& block, auto& group) {
+    Base::template scale_halves<kIndex, 8, true>(block.scales, block.d, group);
   }
 
   struct Raw {
     Ints low[16], high[8];
   };
-  static Raw load(const Panel& panel, uint32_t group) {
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    const uint32_t half = group % 8 / 4;
-    Base::template load_bytes<16>(panel, group, offsetof(BlockQ6_K, low) + 64 * half, raw.low);
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ6_K, high) + 32 * half, raw.high);
+    Base::template load_bytes<16>(panel, group, offsetof(BlockQ6_K, low) + 16 * kIndex, raw.low);
+    Base::template load_bytes<8>(panel, group, offsetof(BlockQ6_K, high) + 8 * kIndex, raw.high);
     return raw;
   }
   template <uint32_t kIndex>
-  static void codes(const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) {
-      const Ints low = Base::template fields<kIndex / 2 * 4, 4>(raw.low[kIndex % 2 * 8 + j]);
-      const Ints high = Base::template fields<2 * kIndex, 2>(raw.high[j]);
-      out[j] = Columns::bit_or(low, Columns::template shift_left<4>(high));
-    }
+  static void codes(const Block&, const Raw& raw, Ints (&out)[8]) {
+    constexpr uint32_t kGroup = kIndex % 4;
+    for (uint32_t j = 0; j < 8; ++j)
+      out[j] = Base::template fields<kGroup / 2 * 4, 4, 2 * kGroup, 2>(raw.low[kGroup % 2 * 8 + j],
+                                                                       raw.high[j]);
   }
 };
 

@@ -10,17 +10,24 @@
 
 namespace akunu::cpu {
 
-// R input rows times C weight rows; out(r, c, sum) receives the results.
+// R input rows times C weight rows; out(r, c, sum) receives the results. With `ask`, what lies behind
+// the weight rows is asked for meanwhile, as many bytes as are read.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
 static inline void multiply_tile(const typename Format::Input::Row* inputs,
-                                 const std::byte* const (&weights)[C], uint32_t k, const Out& out) {
+                                 const std::byte* const (&weights)[C], uint32_t k, bool ask,
+                                 const Out& out) {
   using Input = typename Format::Input;
   typename Isa::Vector sums[R][C];
   for (uint32_t r = 0; r < R; ++r)
     for (uint32_t c = 0; c < C; ++c) sums[r][c] = Isa::zero();
 
   const uint32_t n_blocks = k / Input::kBlock;
-  for (uint32_t b = 0; b < n_blocks; ++b) {
+  const uint64_t block_bytes = C * Format::row_bytes(Input::kBlock);
+  const std::byte* next = weights[C - 1] + Format::row_bytes(k);
+  for (uint32_t b = 0; b < n_blocks; ++b, next += block_bytes) {
+    if (ask)
+      for (uint64_t byte = 0; byte < block_bytes; byte += kCacheLine)
+        __builtin_prefetch(next + byte, 0, kIntoSecondCache);
     typename Format::Block blocks[C];
     for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
     for (uint32_t r = 0; r < R; ++r) {
@@ -54,12 +61,12 @@ static inline uint32_t multiply_columns(const typename Format::Input::Row* input
     uint32_t first = 0;
     const auto shifted = [&](uint32_t r, uint32_t c, float sum) { out(first + r, j + c, sum); };
     for (; first + Isa::kTileRows <= n_inputs; first += Isa::kTileRows)
-      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, shifted);
+      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, first == 0, shifted);
     if constexpr (Isa::kTileRows > 2)
       for (; first + 2 <= n_inputs; first += 2)
-        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, shifted);
+        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, first == 0, shifted);
     for (; first < n_inputs; ++first)
-      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, shifted);
+      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, first == 0, shifted);
   }
   return j;
 }

@@ -22,12 +22,14 @@
 //   kGroups              groups in a block
 //   kSpan                groups that one `load` reads: those that share bytes
 //   row_bytes(k)
-//   scales(panel, group, out)       the scales (and minima) of the block that begins with `group`
-//   load(panel, group)              the bytes of kSpan groups, group a multiple of kSpan
-//   codes<i>(raw, out)              the codes of the i-th of them: register j has, of every column,
-//                                   weights 4 j to 4 j + 3
+//   open(panel, group)              what the groups of the block that begins with `group` share: its
+//                                   scales (and minima), in few registers
+//   load<i>(panel, group)           the bytes of kSpan groups from the block's i-th on
+//   codes<i>(block, raw, out)       the codes of the block's i-th group: register j has, of every
+//                                   column, weights 4 j to 4 j + 3
+//   scale<i>(block, group)          its scale (and minimum)
 //
-// `load` and `scales` read nothing outside the rows: the last row may end where the file does.
+// `load` and `open` read nothing outside the rows: the last row may end where the file does.
 #pragma once
 
 #include "cpu/kernels/formats.h"
@@ -44,16 +46,10 @@ struct Panel {
   const std::byte* first;
   uint64_t stride;
 };
-
-constexpr uint64_t kCacheLine = 64;
-constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
-
-// What the groups of a block add to their codes.
-template <class Columns, uint32_t kGroups>
-struct GroupScales {
-  typename Columns::Floats scale[kGroups][2];  // by group, and dot in the group
-  typename Columns::Floats minimum_scale[kGroups];
-  typename Columns::Ints minimum[kGroups];  // two int16, for both halves of the group
+// The same; while it is read, what follows it in memory is asked for, as many bytes as are read. Its
+// lines lie one after another, but groups touch all rows in turn, an order that no processor foresees.
+struct AskingPanel : Panel {
+  const std::byte* next;  // behind the last row
 };
 
 // A group's minima; nothing in formats without.
@@ -86,26 +82,12 @@ struct PanelProduct {
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
   using Group = UnpackedGroup<Columns, Format>;
-  using Scales = GroupScales<Columns, Format::kGroups>;
 
-  // Calls use(group, g) for every group of the panel, in order. Meanwhile, with kAskAhead, it asks for
-  // the panel that follows: its lines lie one after another, but groups touch sixteen rows in turn,
-  // an order that no processor foresees.
-  template <bool kAskAhead, class Use>
-  static inline void for_each_group(const Panel& panel, uint32_t k, const Use& use) {
-    constexpr uint64_t kSpanBytes = Columns::kCount * Format::row_bytes(256) / 8 * Format::kSpan;
-    const std::byte* asked_for = panel.first + Columns::kCount * panel.stride;
-    const std::byte* line = asked_for;
-    for (uint32_t first = 0; first < k / 32; first += Format::kGroups) {
-      Scales scales;
-      Format::scales(panel, first, scales);
-      for (uint32_t i = 0; i < Format::kGroups; i += Format::kSpan) {
-        if constexpr (kAskAhead)
-          for (asked_for += kSpanBytes; line < asked_for; line += kCacheLine)
-            __builtin_prefetch(line, 0, kIntoSecondCache);
-        unpack_span<0>(Format::load(panel, first + i), scales, first, i, use);
-      }
-    }
+  // Calls use(group, g) for every group of the panel, in order.
+  template <class Use>
+  static inline void for_each_group(const auto& panel, uint32_t k, const Use& use) {
+    for (uint32_t first = 0; first < k / 32; first += Format::kGroups)
+      unpack_from<0>(panel, Format::open(panel, first), first, use);
   }
 
   // sums[r] += input row r . panel, for R rows.
@@ -158,18 +140,25 @@ struct PanelProduct {
                                                                  x + 4 * kFirst);
   }
 
-  template <uint32_t kIndex, class Raw, class Use>
-  static inline void unpack_span(const Raw& raw, const Scales& scales, uint32_t first, uint32_t i,
+  // Groups from the block's kIndex-th on.
+  template <uint32_t kIndex, class Block, class Use>
+  static inline void unpack_from(const auto& panel, const Block& block, uint32_t first,
+                                 const Use& use) {
+    unpack_span<kIndex>(block, Format::template load<kIndex>(panel, first), first, use);
+    if constexpr (kIndex + Format::kSpan < Format::kGroups)
+      unpack_from<kIndex + Format::kSpan>(panel, block, first, use);
+  }
+  template <uint32_t kIndex, class Block, class Raw, class Use>
+  static inline void unpack_span(const Block& block, const Raw& raw, uint32_t first,
                                  const Use& use) {
     Group group;
-    Format::template codes<kIndex>(raw, group.codes);
+    Format::template codes<kIndex>(block, raw, group.codes);
     if constexpr (Format::kSigned)
       for (Ints& codes : group.codes) codes = Columns::signed_codes(codes);
-    for (uint32_t d = 0; d < Format::kDots; ++d) group.scale[d] = scales.scale[i + kIndex][d];
-    if constexpr (Format::kHasMinimum)
-      group.minimum = {scales.minimum[i + kIndex], scales.minimum_scale[i + kIndex]};
-    use(group, first + i + kIndex);
-    if constexpr (kIndex + 1 < Format::kSpan) unpack_span<kIndex + 1>(raw, scales, first, i, use);
+    Format::template scale<kIndex>(block, group);
+    use(group, first + kIndex);
+    if constexpr ((kIndex + 1) % Format::kSpan != 0)
+      unpack_span<kIndex + 1>(block, raw, first, use);
   }
 };
 
@@ -203,15 +192,16 @@ static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_in
     for (uint32_t r = 0; r < R; ++r) out(first + r, sums[r]);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
+  const AskingPanel weights{panel, panel.first + Columns::kCount * panel.stride};
   const auto from_weights = [&](const auto& use) {
-    Product::template for_each_group<true>(panel, inputs.k, use);
+    Product::for_each_group(weights, inputs.k, use);
   };
   if (n_inputs == 1) return run(Constant<1>{}, 0, from_weights);
   if (n_inputs == 2) return run(Constant<2>{}, 0, from_weights);
 
   Group* groups = reinterpret_cast<Group*>(room);
-  Product::template for_each_group<true>(
-      panel, inputs.k, [&](const Group& group, uint32_t g) { groups[g] = group; });
+  Product::for_each_group(weights, inputs.k,
+                          [&](const Group& group, uint32_t g) { groups[g] = group; });
   const uint32_t n_groups = inputs.k / 32;
   const auto from_room = [&](const auto& use) {
     for (uint32_t g = 0; g < n_groups; ++g) use(groups[g], g);

@@ -28,32 +28,30 @@ struct TileWeights {
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
-    Product::template for_each_group<false>(
-        panel, k, [&](const typename Product::Group& group, uint32_t g) {
-          float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
-          for (uint32_t half = 0; half < 2; ++half) {
-            const Floats scale = group.scale[Format::kDots == 2 ? half : 0];
-            Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
-            if constexpr (Format::kHasMinimum)
-              added = Columns::multiply_add(minimum(group.minimum.whole, half), group.minimum.scale,
-                                            added);
-            for (uint32_t j = 4 * half; j < 4 * half + 4; ++j) {
-              const Ints codes = group.codes[j];
-              const auto weight = [&](Ints code) {
-                return Columns::multiply_add(Columns::to_float(code), scale, added);
-              };
-              const Ints byte = Columns::integers(0xff);
-              const Floats w0 = weight(Columns::bit_and(codes, byte));
-              const Floats w1 =
-                  weight(Columns::bit_and(Columns::template shift_right<8>(codes), byte));
-              const Floats w2 =
-                  weight(Columns::bit_and(Columns::template shift_right<16>(codes), byte));
-              const Floats w3 = weight(Columns::template shift_right<24>(codes));
-              Columns::store_integers(tile + 32 * j, Isa::bfloat_pairs(w0, w1));
-              Columns::store_integers(tile + 32 * j + 16, Isa::bfloat_pairs(w2, w3));
-            }
-          }
-        });
+    Product::for_each_group(panel, k, [&](const typename Product::Group& group, uint32_t g) {
+      float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
+      for (uint32_t half = 0; half < 2; ++half) {
+        const Floats scale = group.scale[Format::kDots == 2 ? half : 0];
+        Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
+        if constexpr (Format::kHasMinimum)
+          added =
+              Columns::multiply_add(minimum(group.minimum.whole, half), group.minimum.scale, added);
+        for (uint32_t j = 4 * half; j < 4 * half + 4; ++j) {
+          const Ints codes = group.codes[j];
+          const auto weight = [&](Ints code) {
+            return Columns::multiply_add(Columns::to_float(code), scale, added);
+          };
+          const Ints byte = Columns::integers(0xff);
+          const Floats w0 = weight(Columns::bit_and(codes, byte));
+          const Floats w1 = weight(Columns::bit_and(Columns::template shift_right<8>(codes), byte));
+          const Floats w2 =
+              weight(Columns::bit_and(Columns::template shift_right<16>(codes), byte));
+          const Floats w3 = weight(Columns::template shift_right<24>(codes));
+          Columns::store_integers(tile + 32 * j, Isa::bfloat_pairs(w0, w1));
+          Columns::store_integers(tile + 32 * j + 16, Isa::bfloat_pairs(w2, w3));
+        }
+      }
+    });
   }
 
  private:
@@ -92,7 +90,7 @@ struct TileWeights<Isa, F16<Isa>, FloatInput<Isa>> {
     float* out = reinterpret_cast<float*>(tile);
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
-      Columns::transpose(first + 4 * i, stride, pairs);
+      Columns::transpose(first + 4 * i, stride, pairs, [](uint32_t, const auto&) {});
       for (uint32_t j = 0; j < 4; ++j)
         Columns::store_integers(out + 16 * (i + j), rounded(pairs[j]));
     }
