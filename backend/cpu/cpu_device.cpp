@@ -221,7 +221,7 @@ class CpuDevice final : public Device {
     submissions_.push(replay);
     Submission& submission = submissions_.front();
     begin(submission);
-    plan_.lay_out(submission.passes, chip_.workers, true);
+    plan_.lay_out(submission.passes, true);
     plan_.rewind();
     std::vector<CommandTime> times;
     const std::span<const uint32_t> widths = plan_.widths();
@@ -300,14 +300,16 @@ class CpuDevice final : public Device {
     ledger_.add(kLabel, false, total);
   }
 
-  void reserve_plan() { plan_.reserve(max_commands_ * submissions_.limits().max_passes); }
+  void reserve_plan() {
+    plan_.reserve(max_commands_ * submissions_.limits().max_passes, chip_.workers);
+  }
 
   // Runs what is left of a submission; false: the deadline came first.
   bool work_on(Submission& submission, Clock::time_point deadline) {
     Outcome& outcome = submission.outcome;
     if (!submission.started) begin(submission);
     // Also after a time-out, in case a compile in between has moved the plan.
-    plan_.lay_out(submission.passes, chip_.workers);
+    plan_.lay_out(submission.passes);
     while (outcome.steps_done < submission.steps) {
       if (!plan_.widths().empty()) run_planned();
       ++outcome.steps_done;
@@ -345,7 +347,7 @@ class CpuDevice final : public Device {
     pool_->run(
         [](void* pointer, uint32_t worker, uint32_t stage) {
           const auto& [device, first_stage] = *static_cast<Context*>(pointer);
-          device.plan_.run_stage(first_stage + stage,
+          device.plan_.run_stage(first_stage + stage, worker,
                                  device.scratch_.data() + worker * device.scratch_bytes_);
         },
         &context, widths);

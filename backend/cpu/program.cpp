@@ -7,27 +7,6 @@
 namespace akunu::cpu {
 namespace {
 
-// A worker takes half of its share of what is left, and so ever less: one that is held up in the
-// middle of a portion has little of the work, and in the end all finish within a slice of each
-// other. Taking a portion costs some 50 ns.
-constexpr uint64_t kSharesPerWorker = 2;
-
-// The next slices of a command for a worker: [begin, end), empty where all are taken. Relaxed: what a
-// slice reads was published when its stage began.
-struct Portion {
-  uint64_t begin, end;
-};
-Portion take_portion(PlannedCommand& planned, uint64_t shares) {
-  uint64_t begin = planned.next_slice.load(std::memory_order_relaxed);
-  while (begin < planned.n_slices) {
-    const uint64_t left = planned.n_slices - begin;
-    const uint64_t end = begin + std::max<uint64_t>(1, left / shares);
-    if (planned.next_slice.compare_exchange_weak(begin, end, std::memory_order_relaxed))
-      return {begin, end};
-  }
-  return {begin, begin};
-}
-
 template <class T>
 T* pointer_to(const Buffer& buffer) {
   return reinterpret_cast<T*>(buffer.contents);
@@ -105,16 +84,16 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
   return program;
 }
 
-void StepPlan::reserve(size_t n_commands) {
+void StepPlan::reserve(size_t n_commands, uint32_t n_workers) {
   if (n_commands > commands_.size()) commands_ = std::vector<PlannedCommand>(n_commands);
+  shares_.reserve(commands_.size(), n_workers);
   stage_ends_.resize(commands_.size());
   widths_.resize(commands_.size());
   n_commands_ = n_stages_ = 0;  // what is under way is laid out anew
 }
 
-void StepPlan::lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart) {
+void StepPlan::lay_out(std::span<const Pass> passes, bool apart) {
   n_commands_ = n_stages_ = 0;
-  shares_ = n_workers == 1 ? 1 : n_workers * kSharesPerWorker;
   for (const Pass& pass : passes) {
     const auto& program = *static_cast<const CompiledProgram*>(pass.program.handle);
     int32_t first_of_stage = 0;
@@ -143,20 +122,15 @@ void StepPlan::add_to_stage(const PlannedCommand& planned, bool new_stage) {
   stage_ends_[n_stages_ - 1] = static_cast<uint32_t>(n_commands_);
 }
 
-void StepPlan::rewind() {
-  for (PlannedCommand& planned : std::span(commands_).first(n_commands_))
-    planned.next_slice.store(0, std::memory_order_relaxed);
-}
-
-void StepPlan::run_stage(uint32_t stage, std::byte* scratch) {
+void StepPlan::run_stage(uint32_t stage, uint32_t worker, std::byte* scratch) {
   const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
   for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
     PlannedCommand& planned = commands_[i];
-    Portion portion = take_portion(planned, shares_);
+    Portion portion = shares_.take(i, worker, planned.n_slices);
     if (portion.begin == portion.end) continue;
     const Kernel& kernel = *planned.program->commands[planned.index].kernel;
     const Call call = make_call(planned);
-    for (; portion.begin < portion.end; portion = take_portion(planned, shares_))
+    for (; portion.begin < portion.end; portion = shares_.take(i, worker, planned.n_slices))
       kernel.run(call, portion.begin, portion.end, scratch);
   }
 }

@@ -2,7 +2,6 @@
 // programs of a submission's passes, command after command, in stages.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -10,6 +9,7 @@
 
 #include "core/device.h"
 #include "cpu/kernel.h"
+#include "cpu/slice_shares.h"
 
 namespace akunu::cpu {
 
@@ -44,10 +44,8 @@ struct CompiledProgram {
 // Checks the table (throws ArgumentError, naming the command) and resolves its pointers.
 CompiledProgram compile_program(DispatchTable table, const StepMemory& memory);
 
-// A command within a submission: what it covers, and how far the workers are.
-struct alignas(64) PlannedCommand {
-  // Workers take slices from here; on a line of its own, with what they read anyway.
-  std::atomic<uint64_t> next_slice{0};
+// A command within a submission: what it covers.
+struct PlannedCommand {
   uint64_t n_slices = 0;
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
@@ -59,15 +57,15 @@ struct alignas(64) PlannedCommand {
 class StepPlan {
  public:
   // Room for so many commands; without it, laying out would have to allocate.
-  void reserve(size_t n_commands);
+  void reserve(size_t n_commands, uint32_t n_workers);
 
   // Lays out the passes' commands and counts their slices; rows and spans must be in place.
   // `apart`: every command is a stage of its own.
-  void lay_out(std::span<const Pass> passes, uint32_t n_workers, bool apart = false);
+  void lay_out(std::span<const Pass> passes, bool apart = false);
   // Before each run of the plan.
-  void rewind();
+  void rewind() { shares_.begin_step(); }
   // The part of one worker in a stage: takes slices until all of them are taken.
-  void run_stage(uint32_t stage, std::byte* scratch);
+  void run_stage(uint32_t stage, uint32_t worker, std::byte* scratch);
 
   std::span<const PlannedCommand> commands() const {
     return std::span(commands_).first(n_commands_);
@@ -82,7 +80,7 @@ class StepPlan {
 
   std::vector<PlannedCommand> commands_;
   size_t n_commands_ = 0;
-  uint64_t shares_ = 1;  // a worker takes one of so many parts of what is left of a command
+  SliceShares shares_;
   std::vector<uint32_t> stage_ends_;  // the command behind each stage's last
   std::vector<uint32_t> widths_;
   size_t n_stages_ = 0;
