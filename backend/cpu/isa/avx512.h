@@ -168,7 +168,11 @@ struct Avx512Floats {
   static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
   }
-  // v * 2^n, rounded once.
+  // v - floor(v)
+  static Vector fraction(Vector v) {
+    return _mm512_reduce_ps(v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
+  }
+  // v * 2^floor(n), rounded once.
   static Vector scale(Vector v, Vector n) { return _mm512_scalef_ps(v, n); }
   static float first(Vector v) { return _mm512_cvtss_f32(v); }
   static float sum_lanes(Vector v) { return _mm512_reduce_add_ps(v); }

@@ -19,6 +19,8 @@ namespace {
 
 constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values are used for
 constexpr uint64_t kLine = 64;
+constexpr uint32_t kAhead = 4;  // rows
+constexpr float kLog2E = 0x1.715476p+0f;
 
 constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
 
@@ -140,12 +142,7 @@ struct TileAttention {
   static void run_slice(const Slice& slice) {
     const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
     take_queries(slice);
-    const uint64_t n = uint64_t{cut.n_queries} * cut.value_stride();
-    __builtin_memset(state.sums, 0, n);
-    for (uint32_t q = 0; q < cut.n_queries; ++q) {
-      state.largest[q] = -__builtin_inff();
-      state.masses[q] = 0;
-    }
+    for (uint32_t q = 0; q < cut.n_queries; ++q) state.largest[q] = -__builtin_inff();
     Range all = visible(slice.row(0), params.window);
     for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, visible(slice.row(r), params.window));
     for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;
@@ -169,6 +166,9 @@ struct TileAttention {
       for (uint32_t r = 0; r < n_rows; ++r) {
         const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                              (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
+        // Rows lie too far apart for a processor to see where the next one begins.
+        for (uint32_t i = 0; i < dim; i += kLine / sizeof(float))
+          __builtin_prefetch(query + kAhead * stride + i);
         auto* out = reinterpret_cast<uint16_t*>(state.queries +
                                                 (g * cut.block_rows + r) * cut.query_stride());
         for (uint32_t i = 0; i < dim; i += Wide::kLanes)
@@ -236,13 +236,13 @@ struct TileAttention {
           cut.key_panel(), cut.k_steps, nullptr,
           {state.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
            Tiles::kLineBytes, Cut::kScoreStride});
-    float page_largest[kBlockRows], page_masses[kBlockRows];
+    float page_largest[kBlockRows] = {}, page_masses[kBlockRows];
     for (uint32_t i = 0; i < n; ++i) {
       const Range range = slice.seen(r + i, page);
       auto* scores = reinterpret_cast<float*>(state.scores + i * Cut::kScoreStride);
       std::byte* weights = state.weights + i * Cut::kWeightStride;
       if (params.soft_cap > 0) cap_scores(scores, range, params);
-      const float factor = params.soft_cap > 0 ? 1.0f : params.scale;
+      const float factor = params.soft_cap > 0 ? kLog2E : params.scale * kLog2E;
       page_largest[i] = largest_of(scores, range) * factor;
       page_masses[i] = weigh(scores, range, factor, page_largest[i], steps, weights);
     }
@@ -254,12 +254,19 @@ struct TileAttention {
           steps.end - steps.begin, nullptr,
           {state.page_sums + p * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
            Tiles::kLineBytes, cut.value_stride()});
+    float keep[kBlockRows], take[kBlockRows];
+    for (uint32_t i = 0; i < n; i += Wide::kLanes) {
+      const Vector before = Wide::load(state.largest + first_query + i);
+      const Vector here = Wide::load(page_largest + i), largest = Wide::maximum(here, before);
+      Wide::store(keep + i, power_of_two(Wide::subtract(before, largest)));
+      Wide::store(take + i, power_of_two(Wide::subtract(here, largest)));
+    }
     for (uint32_t i = 0; i < n; ++i) {
       const Range range = slice.seen(r + i, page);
       if (!all_finite) add_not_finite(slice, page, range, i);
       if (range.begin < range.end)
-        merge(slice, first_query + i, state.page_sums + i * cut.value_stride(), page_largest[i],
-              page_masses[i]);
+        merge(slice, first_query + i, state.page_sums + i * cut.value_stride(), keep[i], take[i],
+              page_largest[i], page_masses[i]);
     }
   }
 
@@ -283,9 +290,13 @@ struct TileAttention {
   // lanes that belong to it).
   template <class Use>
   static void for_each_vector(Range range, const Use& use) {
-    for (uint32_t i = range.begin / Wide::kLanes * Wide::kLanes; i < range.end; i += Wide::kLanes)
-      use(i, range.begin > i ? range.begin - i : 0,
-          range.end - i < Wide::kLanes ? range.end - i : Wide::kLanes);
+    uint32_t i = range.begin / Wide::kLanes * Wide::kLanes;
+    if (i < range.begin && i < range.end) {
+      use(i, range.begin - i, left(range.end - i));
+      i += Wide::kLanes;
+    }
+    for (; i + Wide::kLanes <= range.end; i += Wide::kLanes) use(i, 0, Wide::kLanes);
+    if (i < range.end) use(i, 0, range.end - i);
   }
 
   static void cap_scores(float* scores, Range range, const AttentionParams& params) {
@@ -306,7 +317,7 @@ struct TileAttention {
     return Wide::max_lanes(largest);
   }
 
-  // e^(score * factor - largest) in bf16, 0 in the rest of the steps; returns the sum before rounding.
+  // 2^(score * factor - largest) in bf16, 0 in the rest of the steps; returns the sum before rounding.
   static float weigh(const float* scores, Range range, float factor, float largest, Range steps,
                      std::byte* weights) {
     const Vector times = Wide::broadcast(factor), less = Wide::broadcast(-largest);
@@ -318,7 +329,7 @@ struct TileAttention {
     clear(round_up(range.end, Wide::kLanes), steps.end * kStep);
     Vector sum = Wide::zero();
     for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
-      Vector weight = exp<Wide>(Wide::multiply_add(Wide::load(scores + i), times, less));
+      Vector weight = power_of_two(Wide::multiply_add(Wide::load(scores + i), times, less));
       weight = Wide::select_lanes(weight, begin, end, Wide::zero());
       sum = Wide::add(sum, weight);
       Isa::store_bfloats(out + i, weight);
@@ -326,21 +337,36 @@ struct TileAttention {
     return Wide::sum_lanes(sum);
   }
 
-  // Takes the page's sums into those of the pages before.
-  static void merge(const Slice& slice, uint32_t query, const std::byte* page_sums, float here,
-                    float mass) {
+  // 2^x, to 2e-7 of it, for x from -126 on, and as for -126 below: subnormal numbers take a hundred
+  // cycles each. A NaN stays. The polynomial is a minimax fit of 2^f on [0, 1) with the value 1 at 0.
+  static Vector power_of_two(Vector x) {
+    constexpr float kSeries[] = {1.0f,           0x1.62e4bap-1f, 0x1.ebdb56p-3f,
+                                 0x1.c91ce6p-5f, 0x1.277852p-7f, 0x1.e97506p-10f};
+    x = Wide::maximum(Wide::broadcast(-126.0f), x);
+    return Wide::scale(polynomial<Wide>(Wide::fraction(x), kSeries), x);
+  }
+
+  // Takes the page's sums into those of the pages before: both times what makes them relative to the
+  // larger one of their largest scores.
+  static void merge(const Slice& slice, uint32_t query, const std::byte* page_sums, float keep,
+                    float take, float here, float mass) {
     const State& state = slice.state;
-    const float before = state.largest[query], largest = here > before ? here : before;
-    const Vector keep = exp<Wide>(Wide::broadcast(before - largest));
-    const Vector take = exp<Wide>(Wide::broadcast(here - largest));
     auto* sums = reinterpret_cast<float*>(state.sums + query * slice.cut.value_stride());
     const auto* added = reinterpret_cast<const float*>(page_sums);
+    const float before = state.largest[query];
+    if (before == -__builtin_inff()) {  // the first one: nothing is there yet
+      __builtin_memcpy(sums, added, slice.cut.value_stride());
+      state.masses[query] = mass;
+      state.largest[query] = here;
+      return;
+    }
+    const Vector old_factor = Wide::broadcast(keep), new_factor = Wide::broadcast(take);
     for (uint32_t p = 0; p < slice.cut.value_panels;
          ++p, sums += Wide::kLanes, added += Wide::kLanes)
-      Wide::store(sums, Wide::multiply_add(Wide::load(added), take,
-                                           Wide::multiply(Wide::load(sums), keep)));
-    state.masses[query] = state.masses[query] * Wide::first(keep) + mass * Wide::first(take);
-    state.largest[query] = largest;
+      Wide::store(sums, Wide::multiply_add(Wide::load(added), new_factor,
+                                           Wide::multiply(Wide::load(sums), old_factor)));
+    state.masses[query] = state.masses[query] * keep + mass * take;
+    state.largest[query] = here > before ? here : before;
   }
 
   static void write_out(const Slice& slice) {
