@@ -62,20 +62,24 @@ struct RopeKvWrite {
     float* query = operand<float>(call, 0, r, uint64_t{params.n_heads} * head_dim);
     const float* key = operand<const float>(call, 1, r, stride);
     const float* value = operand<const float>(call, 2, r, stride);
-    const float* angles = operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs);
+    float* const rotated = reinterpret_cast<float*>(scratch);
+    const Angles<1> angles = apart(operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs),
+                                   params.n_pairs, rotated + head_dim);
     const float* query_norm = operand<const float>(call, 6, 0, 0);
     const float* key_norm = operand<const float>(call, 7, 0, 0);
 
     for (uint32_t h = 0; h < params.n_heads; ++h) {
       float* head = query + uint64_t{h} * head_dim;
+      ask(head + uint64_t{params.n_heads} * head_dim, head_dim);
       if constexpr (kNorm) rms_norm_floats<Isa>(head, query_norm, head_dim, params.epsilon, head);
       rotate_head<Isa>(head, angles, params.n_pairs, params.style);
     }
     if (!(row.flags & kRowActive)) return;
-    float* rotated = reinterpret_cast<float*>(scratch);
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
       const uint64_t offset = row_offset<Isa>(call, params, row, h);
       const float* head = key + uint64_t{h} * head_dim;
+      ask(head + stride, head_dim);
+      ask(value + uint64_t{h} * head_dim + stride, head_dim);
       if constexpr (kNorm)
         rms_norm_floats<Isa>(head, key_norm, head_dim, params.epsilon, rotated);
       else
@@ -85,8 +89,14 @@ struct RopeKvWrite {
       store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);
     }
   }
+  // A head of the next row: other workers have just written it.
+  static void ask(const float* head, uint32_t head_dim) {
+    for (uint32_t i = 0; i < head_dim; i += kCacheLine / sizeof(float))
+      __builtin_prefetch(head + i);
+  }
   static uint64_t scratch_bytes(const Call& call) {
-    return uint64_t{4} * static_cast<const RopeKvWriteParams*>(call.params)->head_dim;
+    const auto& params = *static_cast<const RopeKvWriteParams*>(call.params);
+    return sizeof(float) * (uint64_t{params.head_dim} + uint64_t{2} * params.n_pairs);
   }
 };
 

@@ -5,14 +5,31 @@
 
 namespace akunu::cpu {
 
-// Pair i is a[kStep * i], b[kStep * i]; angles hold cos and sin in turn. Its own function, so that the
-// compiler may take a and b, which share no element, for two arrays, and vectors.
-template <class Isa, uint32_t kStep>
+// The cosines and sines of a row's pairs, kStep floats apart.
+template <uint32_t kStep>
+struct Angles {
+  const float *cosines, *sines;
+};
+static inline Angles<2> in_turn(const float* angles) { return {angles, angles + 1}; }
+
+// As they are best for many heads: each of them would have to take them apart.
+static inline Angles<1> apart(const float* angles, uint32_t n_pairs, float* room) {
+  for (uint32_t i = 0; i < n_pairs; ++i) {
+    room[i] = angles[2 * i];
+    room[n_pairs + i] = angles[2 * i + 1];
+  }
+  return {room, room + n_pairs};
+}
+
+// Pair i is a[kStep * i], b[kStep * i]. Its own function, so that the compiler may take a and b, which
+// share no element, for two arrays, and vectors.
+template <class Isa, uint32_t kStep, uint32_t kAngleStep>
 static inline void rotate_pairs(float* __restrict a, float* __restrict b,
-                                const float* __restrict angles, uint32_t n_pairs) {
+                                const float* __restrict cosines, const float* __restrict sines,
+                                uint32_t n_pairs) {
   for (uint32_t i = 0; i < n_pairs; ++i) {
     const float x = a[kStep * i], y = b[kStep * i];
-    const float cosine = angles[2 * i], sine = angles[2 * i + 1];
+    const float cosine = cosines[kAngleStep * i], sine = sines[kAngleStep * i];
     a[kStep * i] = x * cosine - y * sine;
     b[kStep * i] = y * cosine + x * sine;
   }
@@ -20,12 +37,13 @@ static inline void rotate_pairs(float* __restrict a, float* __restrict b,
 
 // Rotates the first 2 * n_pairs dimensions of `head` by the row's angles. Every element takes the same
 // three operations, in place or not, so fusing changes no bit.
-template <class Isa>
-static inline void rotate_head(float* head, const float* angles, uint32_t n_pairs, uint32_t style) {
+template <class Isa, uint32_t kAngleStep>
+static inline void rotate_head(float* head, const Angles<kAngleStep>& by, uint32_t n_pairs,
+                               uint32_t style) {
   if (style == kRopeHalves)
-    rotate_pairs<Isa, 1>(head, head + n_pairs, angles, n_pairs);
+    rotate_pairs<Isa, 1, kAngleStep>(head, head + n_pairs, by.cosines, by.sines, n_pairs);
   else
-    rotate_pairs<Isa, 2>(head, head + 1, angles, n_pairs);
+    rotate_pairs<Isa, 2, kAngleStep>(head, head + 1, by.cosines, by.sines, n_pairs);
 }
 
 }  // namespace akunu::cpu
