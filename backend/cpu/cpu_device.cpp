@@ -127,10 +127,10 @@ class CpuDevice final : public Device {
 
   // Products of 8-bit integers are exact and fast; for float weights, float. A matrix unit would have
   // to scale whole numbers every 32 products, which takes it longer than multiplying them: bf16,
-  // which is nearer to what the file says than those. For float weights it would not be.
+  // which is nearer to what the file says than those. For halves it would not be: two of them.
   ActivationKind activation_kind(Format format, RowClass row_class) const override {
-    if (row_class == RowClass::many && isa_.level->has_tiles && format_info(format).block_size > 1)
-      return ActivationKind::bf16;
+    if (row_class == RowClass::many && isa_.level->has_tiles && format != Format::f32)
+      return format_info(format).block_size > 1 ? ActivationKind::bf16 : ActivationKind::bf16_pair;
     switch (format) {
       case Format::f32:
       case Format::f16:
@@ -159,6 +159,8 @@ class CpuDevice final : public Device {
         return k * 2;
       case ActivationKind::bf16:
         return 64 * ((k + 31) / 32 | 1);  // whole lines, an odd number of them
+      case ActivationKind::bf16_pair:
+        return 64 * ((k + 31) / 32 * 2 + 1);
       case ActivationKind::q8_32:
         return k + k / 32 * 8;  // numbers, then a scale and a sum per 32
     }

@@ -163,6 +163,8 @@ class MetalDevice final : public Device {
       case ActivationKind::f16:
       case ActivationKind::bf16:
         return k * 2;
+      case ActivationKind::bf16_pair:
+        return k * 4;
       case ActivationKind::q8_32:
         return k + k / 32 * 8;
     }

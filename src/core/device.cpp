@@ -12,6 +12,8 @@ std::string_view name_of(ActivationKind kind) {
       return "bf16";
     case ActivationKind::q8_32:
       return "q8_32";
+    case ActivationKind::bf16_pair:
+      return "bf16_pair";
   }
   __builtin_unreachable();
 }

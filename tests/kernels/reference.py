@@ -123,7 +123,8 @@ def extreme_blocks(format_name: str) -> Blocks:
 class Activation:
     """Rows in an activation kind: the bytes, and the values they stand for."""
 
-    data: Array  # float32 [rows, k], uint8 [rows, k + k / 32 * 8] (q8_32) or uint16 (bf16)
+    kind: str
+    data: Array  # float32 [rows, k], uint8 [rows, k + k / 32 * 8] (q8_32) or uint16 (bf16...)
     values: Array  # float64 [rows, k]
 
 
@@ -133,6 +134,8 @@ def activation_array(kind: str, rows: int, k: int) -> Array:
         out = np.empty((rows, k), np.float32)
     elif kind == "bf16":
         out = np.empty((rows, bf16_width(k)), np.uint16)
+    elif kind == "bf16_pair":
+        out = np.empty((rows, 32 * (-(-k // 32) * 2 + 1)), np.uint16)
     else:
         out = np.empty((rows, k + k // 32 * 8), np.uint8)
     out.view(np.uint8)[...] = 0xFF
@@ -152,6 +155,22 @@ def from_bfloat16(stored: Array) -> Array:
 def nearest_bfloat16(values: Array) -> Array:
     """float64 of the bfloat16 next to float32s."""
     return from_bfloat16(to_bfloat16(values))
+
+
+def pair_bfloat16(x: Array) -> Array:
+    """float32 [...] as two bfloat16 [..., 2]: the nearest one, and that of what is left."""
+    first = to_bfloat16(x)
+    first[np.isnan(x)] = 0x7FC0
+    with np.errstate(invalid="ignore"):
+        rest = (x.astype(np.float32) - from_bfloat16(first)).astype(np.float32)
+    return np.stack([first, to_bfloat16(np.where(np.isfinite(rest), rest, 0))], axis=-1)
+
+
+def split_bf16_pair(data: Array, k: int) -> tuple[Array, Array]:
+    """The first and the second numbers of rows of bf16_pair, float64 [rows, k] each."""
+    lines = data[:, :-32].reshape(len(data), -1, 2, 32).swapaxes(1, 2).reshape(len(data), 2, -1)
+    numbers = from_bfloat16(lines)
+    return numbers[:, 0, :k], numbers[:, 1, :k]
 
 
 def split_q8_32(data: Array, k: int) -> tuple[Array, Array, Array]:
@@ -180,7 +199,7 @@ def quantize_q8_32(x: Array) -> Activation:
         [q.reshape(rows, k).view(np.uint8), scale.view(np.uint8), total.view(np.uint8)], axis=1
     )
     values = (q.astype(np.float64) * scale.astype(np.float64)[..., None]).reshape(rows, k)
-    return Activation(np.ascontiguousarray(data), values)
+    return Activation("q8_32", np.ascontiguousarray(data), values)
 
 
 def make_activation(kind: str, x: Array) -> Activation:
@@ -190,9 +209,17 @@ def make_activation(kind: str, x: Array) -> Activation:
         data = np.zeros((len(x), bf16_width(x.shape[1])), np.uint16)
         data[:, : x.shape[1]] = to_bfloat16(x)
         data[:, : x.shape[1]][np.isnan(x)] = 0x7FC0
-        return Activation(data, from_bfloat16(data[:, : x.shape[1]]))
+        return Activation(kind, data, from_bfloat16(data[:, : x.shape[1]]))
+    if kind == "bf16_pair":
+        rows, k = x.shape
+        lines = np.zeros((rows, -(-k // 32), 2, 32), np.uint16)
+        numbers = pair_bfloat16(np.pad(x, ((0, 0), (0, -k % 32))))
+        lines[...] = numbers.reshape(rows, -1, 32, 2).swapaxes(2, 3)
+        data = np.pad(lines.reshape(rows, -1), ((0, 0), (0, 32)))
+        first, second = split_bf16_pair(data, k)
+        return Activation(kind, data, first + second)
     stored = np.ascontiguousarray(x.astype(np.float32))
-    return Activation(stored, stored.astype(np.float64))
+    return Activation("f32", stored, stored.astype(np.float64))
 
 
 def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -> None:
@@ -208,6 +235,16 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
         stored = from_bfloat16(actual[:, :k])
         assert ((stored >= low) & (stored <= high)).all()
         assert (actual[:, k:] == 0).all(), "a row ends with zeros"
+        return
+    if kind == "bf16_pair":
+        first, second = split_bf16_pair(actual, k)
+        # Half a unit in the last place of the second number, which is at most 2^-9 of the first.
+        slack = bound + np.abs(expected) * 2.0**-17 + 2.0**-126
+        assert (np.abs(first + second - expected) <= slack).all()
+        assert (np.abs(second) <= np.abs(first) * 2.0**-8).all(), "the first one is the nearest"
+        for numbers in split_bf16_pair(actual, -(-k // 32) * 32):
+            assert (numbers[:, k:] == 0).all(), "lines end with zeros"
+        assert (actual[:, -32:] == 0).all(), "a row ends with zeros"
         return
     q, scale, total = split_q8_32(actual, k)
     grouped = expected.reshape(rows, k // 32, 32)
@@ -234,11 +271,13 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
 
 def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     """float64 [rows, n]. Floats: eight lanes take k in order, then meet. Codes: group by group."""
-    if activation.data.dtype == np.uint16:
+    if activation.kind == "bf16":
         return matmul_bf16(weight, activation)
+    if activation.kind == "bf16_pair":
+        return matmul_bf16_pair(weight, activation)
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
-    codes = activation.data.dtype == np.uint8  # q8_32
+    codes = activation.kind == "q8_32"
     step = weight.block if codes else LANES
     # Floats: additions in a lane, three to join the lanes, the product. Codes: a group's addition
     # and up to three before it (two dots and the minimum). Codes that become floats first: a
@@ -266,6 +305,18 @@ def matmul_bf16(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     size = np.abs(activation.values)
     bound = size @ reach.T + growth(k + 2) * (size @ np.abs(rounded).T)
     return activation.values @ rounded.T, bound + k * tiny * (2 + np.abs(rounded).max())
+
+
+def matmul_bf16_pair(weight: Weight, activation: Activation) -> tuple[Array, Array]:
+    """Sums of two numbers times sums of two, less the product of both second ones."""
+    k = weight.values.shape[1]
+    _, input_rest = split_bf16_pair(activation.data, k)
+    weight_rest = weight.values - nearest_bfloat16(weight.values)
+    expected = activation.values @ weight.values.T - input_rest @ weight_rest.T
+    # Three products for each of k, each exact; a first number is at most 1 + 2^-8 times the sum.
+    bound = growth(3 * k + 2) * 1.02 * (np.abs(activation.values) @ weight.magnitude.T)
+    tiny = 2.0**-126  # as in matmul_bf16
+    return expected, bound + k * tiny * (3 + np.abs(weight.values).max())
 
 
 def inverse_rms(x: Array, epsilon: float) -> tuple[Array, float]:

@@ -23,10 +23,6 @@ FORMATS = ref.ALL_FORMATS
 SHAPES = [(1, 1), (3, 7), (5, 33), (13, 64), (48, 100), (200, 96), (250, 416), (7, 1000)]
 
 
-# The kind that an array of an activation is in, by its type.
-KIND_OF = {np.dtype("f4"): "f32", np.dtype("u2"): "bf16", np.dtype("u1"): "q8_32"}
-
-
 def fit(format_name: str, k: int) -> int:
     block = 1 if format_name in ref.FLOAT_FORMATS else ref.FORMATS[format_name].block
     return -(-k // block) * block
@@ -35,7 +31,7 @@ def fit(format_name: str, k: int) -> int:
 def multiply(target, weight, activation, step, *, threads=1, row_class="", **part):
     n, k = weight.values.shape
     out = poisoned((len(activation.data), n))
-    on = On(target, threads, KIND_OF[activation.data.dtype], row_class=row_class)
+    on = On(target, threads, activation.kind, row_class=row_class)
     status = run(
         "matmul",
         [activation.data, weight, out],
@@ -178,15 +174,15 @@ def test_weights_need_no_alignment(target, rng, format_name, row_class):
 
 
 @pytest.mark.kind("bf16")
-@pytest.mark.parametrize("format_name", ref.BLOCK_FORMATS)
+@pytest.mark.parametrize("format_name", [*ref.BLOCK_FORMATS, "f16", "bf16"])
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
 def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
-    n, k = 40, fit(format_name, 96)
+    n, k, kind = 40, fit(format_name, 96), target.kind_of(format_name, "many")
     weight = ref.random_weight(format_name, n, k, rng)
     x = rng.standard_normal((3, k))
-    clean = multiply(target, weight, ref.make_activation("bf16", x), plain_step(3))
+    clean = multiply(target, weight, ref.make_activation(kind, x), plain_step(3))
     x[1, 40] = bad
-    out = multiply(target, weight, ref.make_activation("bf16", x), plain_step(3))
+    out = multiply(target, weight, ref.make_activation(kind, x), plain_step(3))
     assert_same_bits(out[[0, 2]], clean[[0, 2]])
     assert not np.isfinite(out[1][weight.values[:, 40] != 0]).any()
 

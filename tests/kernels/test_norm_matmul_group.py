@@ -37,7 +37,7 @@ def project(target, x, weights, biases, norm):
 def expected(x, weight, bias, norm):
     """What the group makes of one weight, and the bound of docs/kernels.md."""
     normed, norm_bound = ref.rms_norm(x, norm, EPSILON)
-    values, bound = ref.matmul(weight, ref.Activation(x, normed))
+    values, bound = ref.matmul(weight, ref.Activation("f32", x, normed))
     bound = bound + norm_bound @ weight.magnitude.T
     if bias is not None:
         values = values + bias

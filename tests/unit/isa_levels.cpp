@@ -116,10 +116,11 @@ Bytes weights(Format format, uint64_t rows, uint64_t k) {
 }
 
 constexpr ActivationKind kKinds[] = {ActivationKind::f32, ActivationKind::bf16,
-                                     ActivationKind::q8_32};
+                                     ActivationKind::bf16_pair, ActivationKind::q8_32};
 
 uint64_t activation_bytes(ActivationKind kind, uint64_t k) {
   if (kind == ActivationKind::bf16) return 64 * ((k + 31) / 32 | 1);
+  if (kind == ActivationKind::bf16_pair) return 64 * ((k + 31) / 32 * 2 + 1);
   return kind == ActivationKind::f32 ? 4 * k : k + 4 * (k / 32) + 2 * (k / 16);
 }
 

@@ -74,9 +74,21 @@ struct Amx : Avx512Words<Amx> {
     const __m512bh both = _mm512_cvtne2ps_pbh(second, first);
     return _mm512_permutexvar_epi16(order, (__m512i)both);
   }
+  // What `first` and `second` are more than their `pairs`, rounded likewise: 0 where they are not finite.
+  static Columns::Ints bfloat_rests(Columns::Ints pairs, Columns::Floats first,
+                                    Columns::Floats second) {
+    return bfloat_pairs(rest(first, _mm512_slli_epi32(pairs, 16)),
+                        rest(second, _mm512_and_si512(pairs, _mm512_set1_epi32(-0x10000))));
+  }
   // One vector, rounded so; zeros for what is below the normal numbers, as the tiles take it anyway.
   static void store_bfloats(uint16_t* p, Wide::Vector v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(v));
+  }
+
+ private:
+  static Columns::Floats rest(Columns::Floats v, Columns::Ints rounded) {
+    bool all_finite = true;
+    return Wide::finite_or_zero(Wide::subtract(v, _mm512_castsi512_ps(rounded)), all_finite);
   }
 };
 

@@ -133,6 +133,10 @@ struct Avx512Floats {
   static Vector load_half(const uint16_t* p, uint32_t n) {
     return _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(lanes(0, n), p));
   }
+  static Vector load_bfloat(const uint16_t* p, uint32_t n) {
+    const __m512i wide = _mm512_cvtepu16_epi32(_mm256_maskz_loadu_epi16(lanes(0, n), p));
+    return _mm512_castsi512_ps(_mm512_slli_epi32(wide, 16));
+  }
   // To nearest even; a NaN stays one.
   static void store_bfloat(uint16_t* p, Vector v) { _mm256_storeu_si256((__m256i*)p, bfloats(v)); }
   static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {

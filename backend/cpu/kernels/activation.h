@@ -45,6 +45,41 @@ struct Bf16Activation {
 };
 
 template <class Isa>
+struct Bf16PairActivation {
+  static constexpr int32_t kKind = Bf16PairInput<Isa>::kKind;
+  static constexpr uint32_t kGroup = 1;
+
+  static uint64_t row_bytes(uint32_t k) { return Bf16PairInput<Isa>::row_bytes(k); }
+
+  template <class Value>
+  static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
+    for (uint32_t i = begin, n = 0; i < end; i += n) {
+      const uint32_t in_line = kLine - i % kLine, left = end - i < in_line ? end - i : in_line;
+      n = left < Isa::kLanes ? left : Isa::kLanes;
+      uint16_t* const nearest = at(row, i);
+      const typename Isa::Vector x = value(i, n);
+      Isa::store_bfloat(nearest, x, n);
+      const auto rest = Isa::subtract(x, Isa::load_bfloat(nearest, n));
+      // Of what is not finite, or rounds to infinity, the first one says it all.
+      const auto infinity = Isa::broadcast(__builtin_inff());
+      Isa::store_bfloat(nearest + kLine,
+                        Isa::select_less(Isa::absolute(rest), infinity, rest, Isa::zero()), n);
+    }
+    if (end < k) return;
+    if (k % kLine != 0)
+      for (uint32_t line = 0; line < 2; ++line)
+        __builtin_memset(at(row, k) + line * kLine, 0, uint64_t{2} * (kLine - k % kLine));
+    __builtin_memset(row + row_bytes(k) - kCacheLine, 0, kCacheLine);
+  }
+
+ private:
+  static constexpr uint32_t kLine = 32;  // numbers
+  static uint16_t* at(std::byte* row, uint32_t i) {
+    return reinterpret_cast<uint16_t*>(row) + i / kLine * (2 * kLine) + i % kLine;
+  }
+};
+
+template <class Isa>
 struct Q8Activation {
   static constexpr int32_t kKind = QuantInput<Isa>::kKind;
   static constexpr uint32_t kGroup = 32;

@@ -347,8 +347,10 @@ constexpr KernelEntry entry() {
 }
 
 constexpr KernelEntry kEntries[] = {
-    entry<F32, F32Activation>(), entry<F32, Bf16Activation>(), entry<F32, Q8Activation>(),
-    entry<F16, F32Activation>(), entry<F16, Bf16Activation>(), entry<F16, Q8Activation>(),
+    entry<F32, F32Activation>(),      entry<F32, Bf16Activation>(),
+    entry<F32, Bf16PairActivation>(), entry<F32, Q8Activation>(),
+    entry<F16, F32Activation>(),      entry<F16, Bf16Activation>(),
+    entry<F16, Bf16PairActivation>(), entry<F16, Q8Activation>(),
 };
 
 }  // namespace

@@ -52,6 +52,15 @@ struct Bf16Input {
   static uint64_t row_bytes(uint32_t k) { return uint64_t{64} * ((uint64_t{k} + 31) / 32 | 1); }
 };
 
+// Rows of numbers as sums of two in bf16: the nearest one, and the one nearest to what is left. Of
+// every 32, the former are in a line of 64 bytes and the latter in the next; zeros behind them, and
+// one line more, so that the number of lines is odd.
+template <class Isa>
+struct Bf16PairInput {
+  static constexpr int32_t kKind = 4;  // ActivationKind::bf16_pair
+  static uint64_t row_bytes(uint32_t k) { return uint64_t{64} * ((uint64_t{k} + 31) / 32 * 2 + 1); }
+};
+
 // Rows of q8_32: int8 q[k], float32 scale[k / 32], int16 sum[k / 16].
 template <class Isa>
 struct QuantInput {

@@ -53,6 +53,7 @@ using HeadNormRows = RowsKernel<ThisIsa, HeadNormParams, HeadNorm<ThisIsa>>;
 constexpr KernelEntry kEntries[] = {
     rms_norm<F32Activation>(),
     rms_norm<Bf16Activation>(),
+    rms_norm<Bf16PairActivation>(),
     rms_norm<Q8Activation>(),
     {{Operation::head_norm}, {HeadNormRows::slices, HeadNormRows::run, nullptr}},
 };

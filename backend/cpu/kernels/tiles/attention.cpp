@@ -191,9 +191,8 @@ struct TileAttention {
     const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
     const uint64_t offset = page_offset(slice, page), stride = Cache::row_bytes(params.head_dim);
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += Tiles::kLines)
-      TileWeights<Isa, Cache>::unpack({call.operands[1] + offset + i * stride, stride},
-                                      params.head_dim,
-                                      state.keys + i / Tiles::kLines * cut.key_panel());
+      TileCache<Isa>::unpack({call.operands[1] + offset + i * stride, stride}, params.head_dim,
+                             state.keys + i / Tiles::kLines * cut.key_panel());
     bool all_finite = true;
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += kStep)
       unpack_values(slice, call.operands[2] + offset, i, needed, all_finite);
@@ -231,7 +230,7 @@ struct TileAttention {
     const uint32_t first_query = g * cut.block_rows + r;
     const std::byte* query = state.queries + first_query * cut.query_stride();
     for (uint32_t step = steps.begin; step < steps.end; ++step)
-      multiply_block<Tiles>(
+      multiply_block<Tiles, 1, 1>(
           two_tiles, true, query, cut.query_stride(), state.keys + 2 * step * cut.key_panel(),
           cut.key_panel(), cut.k_steps, nullptr,
           {state.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
@@ -247,7 +246,7 @@ struct TileAttention {
       page_masses[i] = weigh(scores, range, factor, page_largest[i], steps, weights);
     }
     for (uint32_t p = 0; p < cut.value_panels; p += 2)
-      multiply_block<Tiles>(
+      multiply_block<Tiles, 1, 1>(
           two_tiles, cut.value_panels - p > 1,
           state.weights + steps.begin * kStep * sizeof(uint16_t), Cut::kWeightStride,
           state.values + p * Cut::kValuePanel + steps.begin * Tiles::kTileBytes, Cut::kValuePanel,

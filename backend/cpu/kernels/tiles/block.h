@@ -14,8 +14,10 @@ struct TileSums {
   uint64_t row_tile, panel, line;
 };
 
-// R tiles of input rows times P panels: sums in tiles 0 to 3 (row tile r, panel p: 2 r + p).
-template <class Tiles, uint32_t R, uint32_t P>
+// R tiles of input rows times P panels: sums in tiles 0 to 3 (row tile r, panel p: 2 r + p). Where the
+// input is sums of kInputs numbers, a line of the first ones is followed by one of the second ones;
+// likewise kWeights and tiles of a panel. Products of two second ones are left out.
+template <class Tiles, uint32_t R, uint32_t P, uint32_t kInputs, uint32_t kWeights>
 struct TileBlock {
   // `from`: the sums so far, null where there are none.
   static void multiply(const std::byte* input, uint64_t stride, const std::byte* panels,
@@ -28,27 +30,42 @@ struct TileBlock {
           [&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from->line); }, *from);
     const std::byte* second = panels + panel_bytes;
     for (uint32_t step = 0; step < n_steps; ++step) {
-      Tiles::template load_once<6>(panels, Tiles::kLineBytes);
-      Tiles::template load<4>(input, stride);
-      Tiles::template multiply<0, 4, 6>();
-      if constexpr (P == 2) {
-        Tiles::template load_once<7>(second, Tiles::kLineBytes);
-        Tiles::template multiply<1, 4, 7>();
+      if constexpr (kInputs == 2) {
+        products<true, true>(input + Tiles::kLineBytes, stride, panels, second);
+        products<true, false>(input, stride, panels, second);
+      } else {
+        products<true, true>(input, stride, panels, second);
       }
-      if constexpr (R == 2) {
-        Tiles::template load<5>(input + Tiles::kLines * stride, stride);
-        Tiles::template multiply<2, 5, 6>();
-        if constexpr (P == 2) Tiles::template multiply<3, 5, 7>();
-      }
-      input += Tiles::kLineBytes;
-      panels += Tiles::kTileBytes;
-      second += Tiles::kTileBytes;
+      if constexpr (kWeights == 2)
+        products<false, true>(input, stride, panels + Tiles::kTileBytes,
+                              second + Tiles::kTileBytes);
+      input += kInputs * Tiles::kLineBytes;
+      panels += kWeights * Tiles::kTileBytes;
+      second += kWeights * Tiles::kTileBytes;
     }
     for_each_sum([&](auto tile, std::byte* p) { Tiles::template store<tile.value>(p, to.line); },
                  to);
   }
 
  private:
+  // With those of input and panels loaded that are not in their registers yet.
+  template <bool kLoadInput, bool kLoadPanels>
+  static void products(const std::byte* input, uint64_t stride, const std::byte* first,
+                       const std::byte* second) {
+    if constexpr (kLoadPanels) Tiles::template load_once<6>(first, Tiles::kLineBytes);
+    if constexpr (kLoadInput) Tiles::template load<4>(input, stride);
+    Tiles::template multiply<0, 4, 6>();
+    if constexpr (P == 2) {
+      if constexpr (kLoadPanels) Tiles::template load_once<7>(second, Tiles::kLineBytes);
+      Tiles::template multiply<1, 4, 7>();
+    }
+    if constexpr (R == 2) {
+      if constexpr (kLoadInput) Tiles::template load<5>(input + Tiles::kLines * stride, stride);
+      Tiles::template multiply<2, 5, 6>();
+      if constexpr (P == 2) Tiles::template multiply<3, 5, 7>();
+    }
+  }
+
   template <class Use>
   static void for_each_sum(const Use& use, const TileSums& sums) {
     use(Constant<0>{}, sums.first);
@@ -58,17 +75,17 @@ struct TileBlock {
   }
 };
 
-template <class Tiles>
+template <class Tiles, uint32_t kInputs, uint32_t kWeights>
 static inline void multiply_block(bool two_rows, bool two_panels, const std::byte* rows,
                                   uint64_t stride, const std::byte* panels, uint64_t panel_bytes,
                                   uint32_t n_steps, const TileSums* from, const TileSums& to) {
   const auto multiply = [&](auto block) {
     block.multiply(rows, stride, panels, panel_bytes, n_steps, from, to);
   };
-  if (two_rows && two_panels) return multiply(TileBlock<Tiles, 2, 2>{});
-  if (two_rows) return multiply(TileBlock<Tiles, 2, 1>{});
-  if (two_panels) return multiply(TileBlock<Tiles, 1, 2>{});
-  multiply(TileBlock<Tiles, 1, 1>{});
+  if (two_rows && two_panels) return multiply(TileBlock<Tiles, 2, 2, kInputs, kWeights>{});
+  if (two_rows) return multiply(TileBlock<Tiles, 2, 1, kInputs, kWeights>{});
+  if (two_panels) return multiply(TileBlock<Tiles, 1, 2, kInputs, kWeights>{});
+  multiply(TileBlock<Tiles, 1, 1, kInputs, kWeights>{});
 }
 
 }  // namespace akunu::cpu

@@ -8,12 +8,18 @@
 
 namespace akunu::cpu {
 
+// What the next matmul wants, as this one did: numbers in bf16, or sums of two of them.
+template <class Wide, uint32_t kNumbers>
+struct BfloatActivation : Bf16Activation<Wide> {};
+template <class Wide>
+struct BfloatActivation<Wide, 2> : Bf16PairActivation<Wide> {};
+
 template <class Isa, class Format>
 struct TileGatedMatmul {
   using Slice = TileSlice<Isa, Format>;
   using Wide = typename Isa::Wide;
-  using Input = Bf16Input<Isa>;
-  using Activation = Bf16Activation<Wide>;
+  using Input = typename Slice::Input;
+  using Activation = BfloatActivation<Wide, Slice::Weights::kInputs>;
   static constexpr uint32_t kPanel = Slice::kPanel;
   static constexpr MatmulCut kCut{kTileColumns / 2, kTileSliceRows};
 

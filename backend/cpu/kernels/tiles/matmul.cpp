@@ -16,8 +16,9 @@ constexpr KernelEntry entry() {
   return MatmulKernel<Way<Format>, kAdd>::entry();
 }
 
-// Of floats none: they would lose more digits than they may.
+// Not of float32: two numbers in bf16 have 16 of its 24 bits.
 constexpr KernelEntry kEntries[] = {
+    entry<F16, false>(),  entry<F16, true>(),  entry<BF16, false>(), entry<BF16, true>(),
     entry<Q4_0, false>(), entry<Q4_0, true>(), entry<Q4_1, false>(), entry<Q4_1, true>(),
     entry<Q5_0, false>(), entry<Q5_0, true>(), entry<Q5_1, false>(), entry<Q5_1, true>(),
     entry<Q8_0, false>(), entry<Q8_0, true>(), entry<Q2_K, false>(), entry<Q2_K, true>(),
@@ -31,15 +32,15 @@ constexpr KernelEntry gated() {
 }
 
 constexpr KernelEntry kGated[] = {
-    gated<Q4_0>(), gated<Q4_1>(), gated<Q5_0>(), gated<Q5_1>(), gated<Q8_0>(),
-    gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
+    gated<F16>(),  gated<BF16>(), gated<Q4_0>(), gated<Q4_1>(), gated<Q5_0>(), gated<Q5_1>(),
+    gated<Q8_0>(), gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
 };
 
 constexpr GroupMember kMembers[] = {
-    group_member<Way<Q4_0>>(), group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(),
-    group_member<Way<Q5_1>>(), group_member<Way<Q8_0>>(), group_member<Way<Q2_K>>(),
-    group_member<Way<Q3_K>>(), group_member<Way<Q4_K>>(), group_member<Way<Q5_K>>(),
-    group_member<Way<Q6_K>>(),
+    group_member<Way<F16>>(),  group_member<Way<BF16>>(), group_member<Way<Q4_0>>(),
+    group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(), group_member<Way<Q5_1>>(),
+    group_member<Way<Q8_0>>(), group_member<Way<Q2_K>>(), group_member<Way<Q3_K>>(),
+    group_member<Way<Q4_K>>(), group_member<Way<Q5_K>>(), group_member<Way<Q6_K>>(),
 };
 
 }  // namespace

@@ -17,18 +17,20 @@ namespace akunu::cpu {
 
 constexpr uint32_t kTileColumns = 256;    // of a slice
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
-// Steps along k of a part: 32 rows (32 KiB) stay in the first cache while the unpacked panels (256 KiB)
-// go by, and those in the second, for all rows.
-constexpr uint32_t kPartSteps = 16;
+// Lines of a row that a part of k takes: 32 rows (32 KiB) stay in the first cache while the unpacked
+// panels (256 KiB) go by, and those in the second, for all rows.
+constexpr uint32_t kPartLines = 16;
 
 // The panels of a slice, of one weight or of two that take turns.
 template <class Isa, class Format>
 struct TileSlice {
   using Tiles = typename Isa::Tiles;
-  using Input = Bf16Input<Isa>;
+  using Weights = TileWeights<Isa, Format>;
+  using Input = typename Weights::Input;
   static constexpr uint32_t kPanel = Isa::Columns::kCount;
   static constexpr uint32_t kPanels = kTileColumns / kPanel;
-  static constexpr uint64_t kPanelBytes = kPartSteps * Tiles::kTileBytes;
+  static constexpr uint32_t kPartSteps = kPartLines / Weights::kInputs;
+  static constexpr uint64_t kPanelBytes = kPartSteps * Weights::kWeights * Tiles::kTileBytes;
   static constexpr uint64_t kBlockBytes = 4 * Tiles::kTileBytes;
   static constexpr uint64_t kSumsBytes = uint64_t{4} * kTileSliceRows * kTileColumns;
 
@@ -51,9 +53,8 @@ struct TileSlice {
       n = k - begin < kPartSteps * kStep ? k - begin : kPartSteps * kStep;
       for (uint32_t p = 0; p < n_panels; ++p) {
         if (p + 1 < n_panels) ask_for(panels[p + 1], begin, n);
-        TileWeights<Isa, Format>::unpack(
-            {panels[p].first + Format::row_bytes(begin), panels[p].stride}, n,
-            scratch + p * kPanelBytes);
+        Weights::unpack({panels[p].first + Format::row_bytes(begin), panels[p].stride}, n,
+                        scratch + p * kPanelBytes);
       }
       TileSums sums{all_sums, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
       for (uint32_t r = 0; r < n_rows; r += kBlockRows) {
@@ -64,9 +65,10 @@ struct TileSlice {
         for (uint32_t p = 0; p < n_panels; p += 2, sums.first += kBlockBytes) {
           const bool last = begin + n == k;
           const TileSums there = last ? place(r, p) : TileSums{};
-          multiply_block<Tiles>(
-              rows > Tiles::kLines, n_panels - p > 1, input + r * stride + uint64_t{2} * begin,
-              stride, scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
+          multiply_block<Tiles, Weights::kInputs, Weights::kWeights>(
+              rows > Tiles::kLines, n_panels - p > 1,
+              input + r * stride + uint64_t{2} * Weights::kInputs * begin, stride,
+              scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
               begin == 0 ? nullptr : &sums, there.first == nullptr ? sums : there);
           if (last && there.first == nullptr) put(r, rows, p, sums);
         }
@@ -98,7 +100,7 @@ struct TileMultiply {
   using Slice = TileSlice<Isa, Format>;
   using Tiles = typename Isa::Tiles;
   using Columns = typename Isa::Columns;
-  using Input = Bf16Input<Isa>;
+  using Input = typename Slice::Input;
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
   static constexpr uint32_t kRows = kTileSliceRows;
   static constexpr uint32_t kPanel = Slice::kPanel;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/kernels/formats_32.h"
+#include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
 
 namespace akunu::cpu {
@@ -15,10 +16,20 @@ static constexpr uint64_t tiles_bytes(uint32_t k) {
   return (uint64_t{k} + kStep - 1) / kStep * Isa::Tiles::kTileBytes;
 }
 
+// What of a matmul's operands there is in bf16. Quantised weights and their input are rounded; halves
+// and their input are sums of two numbers each, of which the products of both first ones and of a
+// first and a second one count. Tiles of a panel's second numbers take turns with those of its
+// first ones.
+template <class Isa, class Input_, uint32_t kInputs_, uint32_t kWeights_>
+struct TileTerms {
+  using Input = Input_;
+  static constexpr uint32_t kInputs = kInputs_, kWeights = kWeights_;
+};
+
 // Quantised weights: in float32, (code - offset) * scale and what minima add with one rounding each,
 // then to bf16.
-template <class Isa, class Format, class Input = typename Format::Input>
-struct TileWeights {
+template <class Isa, class Format>
+struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
@@ -65,39 +76,69 @@ struct TileWeights {
   }
 };
 
-// Halves, of a cache: pairs of them are transposed, and then rounded.
-template <class Isa>
-struct TileWeights<Isa, F16<Isa>, FloatInput<Isa>> {
-  using Format = F16<Isa>;
+// Numbers of 16 bits: pairs of them are transposed, and become what `Trait::store(pair, line)` makes
+// of them; kTiles tiles for each 32.
+template <class Isa, class Trait, uint32_t kTiles>
+struct TransposedPairs {
   using Columns = typename Isa::Columns;
   using Ints = typename Columns::Ints;
+  static constexpr uint64_t kBytes = 2;  // of a number
 
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
     uint32_t done = 0;
-    for (; done + kStep <= k; done += kStep, tiles += Isa::Tiles::kTileBytes)
-      unpack_tile(panel.first + Format::row_bytes(done), panel.stride, tiles);
+    for (; done + kStep <= k; done += kStep, tiles += kTiles * Isa::Tiles::kTileBytes)
+      unpack_step(panel.first + kBytes * done, panel.stride, tiles);
     if (done == k) return;
     std::byte rest[Isa::Tiles::kTileBytes] = {};
     for (uint32_t row = 0; row < Columns::kCount; ++row)
       __builtin_memcpy(rest + row * Isa::Tiles::kLineBytes,
-                       panel.first + row * panel.stride + Format::row_bytes(done),
-                       Format::row_bytes(k - done));
-    unpack_tile(rest, Isa::Tiles::kLineBytes, tiles);
+                       panel.first + row * panel.stride + kBytes * done, kBytes * (k - done));
+    unpack_step(rest, Isa::Tiles::kLineBytes, tiles);
   }
 
  private:
-  static void unpack_tile(const std::byte* first, uint64_t stride, std::byte* tile) {
-    float* out = reinterpret_cast<float*>(tile);
+  static void unpack_step(const std::byte* first, uint64_t stride, std::byte* tiles) {
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs, [](uint32_t, const auto&) {});
       for (uint32_t j = 0; j < 4; ++j)
-        Columns::store_integers(out + 16 * (i + j), rounded(pairs[j]));
+        Trait::store(pairs[j], tiles + (i + j) * Isa::Tiles::kLineBytes);
     }
   }
-  static Ints rounded(Ints halves) {
-    return Isa::bfloat_pairs(Columns::low_halves(halves),
-                             Columns::low_halves(Columns::template shift_right<16>(halves)));
+};
+
+// Halves of a cache, rounded.
+template <class Isa>
+struct TileCache : TransposedPairs<Isa, TileCache<Isa>, 1> {
+  using Columns = typename Isa::Columns;
+
+  static void store(typename Columns::Ints halves, std::byte* line) {
+    Columns::store_integers(
+        line, Isa::bfloat_pairs(Columns::low_halves(halves),
+                                Columns::low_halves(Columns::template shift_right<16>(halves))));
+  }
+};
+
+// Halves of a weight, in two numbers without any rounding.
+template <class Isa>
+struct TileWeights<Isa, F16<Isa>> : TileTerms<Isa, Bf16PairInput<Isa>, 2, 2>,
+                                    TransposedPairs<Isa, TileWeights<Isa, F16<Isa>>, 2> {
+  using Columns = typename Isa::Columns;
+
+  static void store(typename Columns::Ints halves, std::byte* line) {
+    const auto first = Columns::low_halves(halves);
+    const auto second = Columns::low_halves(Columns::template shift_right<16>(halves));
+    const auto pairs = Isa::bfloat_pairs(first, second);
+    Columns::store_integers(line, pairs);
+    Columns::store_integers(line + Isa::Tiles::kTileBytes, Isa::bfloat_rests(pairs, first, second));
+  }
+};
+
+template <class Isa>
+struct TileWeights<Isa, BF16<Isa>> : TileTerms<Isa, Bf16PairInput<Isa>, 2, 1>,
+                                     TransposedPairs<Isa, TileWeights<Isa, BF16<Isa>>, 1> {
+  static void store(typename Isa::Columns::Ints pairs, std::byte* line) {
+    Isa::Columns::store_integers(line, pairs);
   }
 };
 
