@@ -8,8 +8,8 @@ namespace {
 constexpr uint64_t kStepBits = 24, kUnitBits = 20;
 constexpr uint64_t kSteps = 1ull << kStepBits, kMostUnits = (1ull << kUnitBits) - 1;
 
-// A worker takes this part of what is left of its share at a time: if it is held up, the others have
-// the rest of it. Taking some costs 10 ns, and 100 where a share changes hands.
+// A worker takes a fourth of what is left of its share at a time: if it is held up, the others have
+// the rest.
 constexpr uint64_t kParts = 4;
 
 }  // namespace

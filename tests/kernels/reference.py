@@ -386,13 +386,14 @@ class AttentionShape:
 
 
 def attention(
-    shape: AttentionShape, query: Array, keys: Array, values: Array, step, *, bf16: bool = False
+    shape: AttentionShape, query: Array, keys: Array, values: Array, step, *, kind: str = "f32"
 ) -> tuple[Array, Array]:
     """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim].
 
-    `bf16`: query, keys, values and weights are rounded to it before they are multiplied.
+    `kind`: with bf16, query, keys, values and weights are rounded to it before they are multiplied;
+    with bf16_pair they are sums of two such numbers.
     """
-    if bf16:
+    if kind == "bf16":
         with np.errstate(invalid="ignore"):
             query, keys, values = map(nearest_bfloat16, (query, keys, values))
     out = np.zeros(query.shape)
@@ -408,18 +409,20 @@ def attention(
             q = query[r, part].astype(np.float64)
             k = keys[pages, h // group, places].astype(np.float64)
             v = values[pages, h // group, places].astype(np.float64)
-            out[r, part], bound[r, part] = attend(shape, q, k, v, n_pages, bf16)
+            out[r, part], bound[r, part] = attend(shape, q, k, v, n_pages, kind)
     return out, bound
 
 
 def attend(
-    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int, bf16: bool
+    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int, kind: str
 ) -> tuple[Array, Array]:
     """One head over its positions; see `attention`."""
     scores = (k @ q) * shape.scale
     magnitude = (np.abs(k) @ np.abs(q)) * shape.scale
-    # A matrix unit sums the products one by one.
-    error = growth((shape.head_dim if bf16 else shape.head_dim / LANES) + 6) * magnitude
+    # A matrix unit sums the products one by one. Of two pairs it takes three products: what the
+    # query loses, and the product of the rests, are at most 2^-17 each.
+    terms = {"f32": shape.head_dim / LANES, "bf16": shape.head_dim, "bf16_pair": 3 * shape.head_dim}
+    error = (growth(terms[kind] + 6) + (kind == "bf16_pair") * 2.0**-16) * magnitude
     if shape.soft_cap:
         scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
         error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
@@ -430,10 +433,10 @@ def attend(
     # exponentials of 4 units; then the sums: 256 terms a page, three roundings a page to merge.
     relative = error + error[scores.argmax()] + growth(2) * np.abs(scores - largest) + growth(8)
     relative = relative + growth(256 + 8 * n_pages + 4)
-    if bf16:  # weights, after the sum that they are divided by
-        relative = relative + 2.0**-8
+    # Weights, after the sum that they are divided by.
+    relative = relative + {"f32": 0, "bf16": 2.0**-8, "bf16_pair": 2.0**-16}[kind]
     result = weights @ v
     spread = (weights * relative) @ np.abs(v)
-    if bf16:
+    if kind != "f32":
         spread = spread + 2.0**-126 * (1 + np.abs(v).sum(axis=0))  # too small to be normal
     return result, spread + np.abs(result) * (weights @ relative) + 2 * TINY

@@ -106,16 +106,22 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
     ref.assert_activation("q8_32", setting.run(target, "q8_32"), expected, bound)
 
 
+BFLOATS = pytest.mark.parametrize("bfloats", ["bf16", "bf16_pair"])
+
+
 @pytest.mark.kind("bf16")
+@BFLOATS
 @pytest.mark.parametrize("runs", RUNS)
 @pytest.mark.parametrize("shape", HEADS)
-def test_multiplies_in_bf16(target, rng, shape, runs):
+def test_multiplies_in_bf16(target, rng, shape, runs, bfloats):
     setting = Setting(rng, shape, runs, "f16")
-    expected, bound = setting.expected(bf16=True)
-    ref.assert_activation("bf16", setting.run(target, "bf16"), expected, bound)
+    expected, bound = setting.expected(kind=bfloats)
+    out = setting.run(target, bfloats, row_class="many")
+    ref.assert_activation(bfloats, out, expected, bound)
 
 
 @pytest.mark.kind("bf16")
+@BFLOATS
 @pytest.mark.parametrize(
     "shape",
     [
@@ -126,10 +132,11 @@ def test_multiplies_in_bf16(target, rng, shape, runs):
         AttentionShape(4, 2, 64, soft_cap=30.0),
     ],
 )
-def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape):
+def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape, bfloats):
     setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=3.0)
-    expected, bound = setting.expected(bf16=True)
-    ref.assert_activation("bf16", setting.run(target, "bf16"), expected, bound)
+    expected, bound = setting.expected(kind=bfloats)
+    out = setting.run(target, bfloats, row_class="many")
+    ref.assert_activation(bfloats, out, expected, bound)
 
 
 @pytest.mark.parametrize("window", [1, 2, 7, 255, 256, 257, 400])
@@ -216,15 +223,21 @@ def test_one_row_alone_has_the_bits_it_has_among_few(target, rng):
 @pytest.mark.parametrize("row_class", ["few", "many"])
 @pytest.mark.parametrize("head_dim", [16, 160])
 @pytest.mark.parametrize("cache", ["f32", "f16"])
-def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class, cache):
+@pytest.mark.parametrize("beside", ["q8_0", "f16"])
+def test_a_later_row_s_infinity_is_not_seen(target, rng, head_dim, row_class, cache, beside):
     """Rows computed together share loads; an infinite value of the last row must stay its own."""
     shape = AttentionShape(2, 1, head_dim)
     setting = Setting(rng, shape, [Run(0, 10, 12)], cache)
-    kind = "bf16" if target.kind_of("q8_0", row_class) == "bf16" else "f32"
+    kind = target.kind_of(beside, row_class)
+    kind = "f32" if kind == "q8_32" else kind
 
     def attend():
         out = setting.run(target, kind, row_class=row_class)
-        return out if kind == "f32" else ref.from_bfloat16(out[:, : 2 * head_dim])
+        if kind == "f32":
+            return out
+        if kind == "bf16_pair":
+            return sum(ref.split_bf16_pair(out, 2 * head_dim))
+        return ref.from_bfloat16(out[:, : 2 * head_dim])
 
     clean = attend()
     page, place = ref.page_offsets(setting.step, 0, 21)

@@ -84,6 +84,11 @@ struct Amx : Avx512Words<Amx> {
   static void store_bfloats(uint16_t* p, Wide::Vector v) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), (__m256i)_mm512_cvtneps_pbh(v));
   }
+  // What one vector is more than that, likewise: 0 where it is not finite.
+  static void store_bfloat_rests(uint16_t* p, Wide::Vector v) {
+    const __m256i rounded = (__m256i)_mm512_cvtneps_pbh(v);
+    store_bfloats(p, rest(v, _mm512_slli_epi32(_mm512_cvtepu16_epi32(rounded), 16)));
+  }
 
  private:
   static Columns::Floats rest(Columns::Floats v, Columns::Ints rounded) {

@@ -165,8 +165,9 @@ struct Avx2Words {
   }
 };
 
-// Where eight rows begin, out of four registers: a compiler that sees how they hang together keeps one
-// for each of 16 rows, more than there are.
+// Where eight rows begin, out of four registers. The empty statement hides how the addresses of
+// successive groups hang together: a compiler that sees it keeps a register for each of 16 rows, more
+// than there are.
 template <class Level>
 struct RowAddresses {
   const std::byte *first, *fifth;

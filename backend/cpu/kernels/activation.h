@@ -79,6 +79,12 @@ struct Bf16PairActivation {
   }
 };
 
+// Numbers in bf16, or sums of two of them.
+template <class Isa, uint32_t kNumbers>
+struct BfloatActivation : Bf16Activation<Isa> {};
+template <class Isa>
+struct BfloatActivation<Isa, 2> : Bf16PairActivation<Isa> {};
+
 template <class Isa>
 struct Q8Activation {
   static constexpr int32_t kKind = QuantInput<Isa>::kKind;

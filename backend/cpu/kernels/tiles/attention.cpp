@@ -1,5 +1,6 @@
 // attention (see kernels/attention.cpp) of many rows on a matrix unit: query, keys, weights and values
-// go into products in bf16, everything else is float32.
+// go into products in bf16, or as sums of two numbers in bf16 (tiles/unpack.h), everything else is
+// float32.
 //   slices: up to kQueries / group rows of a span x a kv head; its pages are unpacked once for all of
 //           them
 //   limit:  the multipliers, and the exponentials
@@ -26,7 +27,7 @@ constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) /
 
 // How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head, the
 // rows of a head in whole blocks of 32.
-template <class Isa>
+template <class Isa, uint32_t kNumbers>
 struct TileLayout {
   using Tiles = typename Isa::Tiles;
 
@@ -44,12 +45,13 @@ struct TileLayout {
   uint32_t k_steps;       // of query . keys
   uint32_t value_panels;  // of weights . values
 
-  uint64_t query_stride() const { return (k_steps | 1) * kLine; }
-  uint64_t key_panel() const { return k_steps * Tiles::kTileBytes; }
+  uint64_t query_stride() const { return (kNumbers * k_steps | 1) * kLine; }
+  uint64_t key_panel() const { return k_steps * kStepBytes; }
   uint64_t value_stride() const { return uint64_t{value_panels} * Tiles::kLineBytes; }
   static constexpr uint64_t kScoreStride = kPagePositions * sizeof(float) + kLine;
-  static constexpr uint64_t kWeightStride = kPagePositions * sizeof(uint16_t) + kLine;
-  static constexpr uint64_t kValuePanel = kPagePositions / kStep * Tiles::kTileBytes;
+  static constexpr uint64_t kWeightStride = kPagePositions / kStep * kNumbers * kLine + kLine;
+  static constexpr uint64_t kStepBytes = kNumbers * Tiles::kTileBytes;  // of a panel
+  static constexpr uint64_t kValuePanel = kPagePositions / kStep * kStepBytes;
 
   uint64_t bytes() const {
     return n_queries * (query_stride() + value_stride() + 4 * sizeof(float)) +
@@ -58,10 +60,21 @@ struct TileLayout {
   }
 };
 
-// What a slice keeps while it walks the pages of its kv head.
+template <class Isa, uint32_t kNumbers>
+struct KeysOf {
+  using Type = TileCache<Isa>;
+};
 template <class Isa>
+struct KeysOf<Isa, 2> {
+  using Type = TileWeights<Isa, F16<Isa>>;
+};
+
+// What a slice keeps while it walks the pages of its kv head.
+template <class Isa, uint32_t kNumbers>
 struct TileState {
-  TileState(const TileLayout<Isa>& layout, std::byte* scratch) {
+  using Layout = TileLayout<Isa, kNumbers>;
+
+  TileState(const Layout& layout, std::byte* scratch) {
     const auto take = [&](uint64_t bytes) {
       std::byte* const result = scratch;
       scratch += bytes;
@@ -69,9 +82,9 @@ struct TileState {
     };
     queries = take(layout.n_queries * layout.query_stride());
     keys = take(kPagePositions / Isa::Tiles::kLines * layout.key_panel());
-    values = take(layout.value_panels * TileLayout<Isa>::kValuePanel);
-    scores = take(kBlockRows * TileLayout<Isa>::kScoreStride);
-    weights = take(kBlockRows * TileLayout<Isa>::kWeightStride);
+    values = take(layout.value_panels * Layout::kValuePanel);
+    scores = take(kBlockRows * Layout::kScoreStride);
+    weights = take(kBlockRows * Layout::kWeightStride);
     page_sums = take(kBlockRows * layout.value_stride());
     sums = take(layout.n_queries * layout.value_stride());
     largest = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
@@ -85,19 +98,21 @@ struct TileState {
   std::byte* weights;    // bf16 [32][kWeightStride]
   std::byte* page_sums;  // float [32][value_stride]: weights . values of the page
   std::byte* sums;       // float [n_queries][value_stride]: of the pages before
-  float* largest;        // score
-  float* masses;         // sums of exponentials relative to it
+  float* largest;        // score, times log2 e
+  float* masses;         // sums of powers of 2 relative to it
 };
 
-template <class Isa>
+template <class Isa, uint32_t kNumbers>
 struct TileAttention {
   using Tiles = typename Isa::Tiles;
   using Wide = typename Isa::Wide;
   using Vector = typename Wide::Vector;
-  using Activation = Bf16Activation<Wide>;
+  using Activation = BfloatActivation<Wide, kNumbers>;
   using Cache = F16<Isa>;
-  using Cut = TileLayout<Isa>;
-  using State = TileState<Isa>;
+  using Cut = TileLayout<Isa, kNumbers>;
+  using State = TileState<Isa, kNumbers>;
+  // Halves are such sums as they are.
+  using Keys = typename KeysOf<Isa, kNumbers>::Type;
 
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
@@ -172,8 +187,15 @@ struct TileAttention {
         auto* out = reinterpret_cast<uint16_t*>(state.queries +
                                                 (g * cut.block_rows + r) * cut.query_stride());
         for (uint32_t i = 0; i < dim; i += Wide::kLanes)
-          Isa::store_bfloats(out + i, Wide::load(query + i, left(dim - i)));
+          store_numbers(out, i, Wide::load(query + i, left(dim - i)));
       }
+  }
+
+  // 16 elements of a row from element i on.
+  static void store_numbers(uint16_t* row, uint32_t i, Vector v) {
+    uint16_t* const first = row + i / kStep * (kNumbers * kStep) + i % kStep;
+    Isa::store_bfloats(first, v);
+    if constexpr (kNumbers == 2) Isa::store_bfloat_rests(first + kStep, v);
   }
 
   // Of the slice's head in a cache, in bytes.
@@ -191,8 +213,8 @@ struct TileAttention {
     const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
     const uint64_t offset = page_offset(slice, page), stride = Cache::row_bytes(params.head_dim);
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += Tiles::kLines)
-      TileCache<Isa>::unpack({call.operands[1] + offset + i * stride, stride}, params.head_dim,
-                             state.keys + i / Tiles::kLines * cut.key_panel());
+      Keys::unpack({call.operands[1] + offset + i * stride, stride}, params.head_dim,
+                   state.keys + i / Tiles::kLines * cut.key_panel());
     bool all_finite = true;
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += kStep)
       unpack_values(slice, call.operands[2] + offset, i, needed, all_finite);
@@ -210,10 +232,15 @@ struct TileAttention {
     };
     for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
       std::byte* line =
-          slice.state.values + first / kStep * Tiles::kTileBytes + pair * Tiles::kLineBytes;
-      for (uint32_t i = 0; i < dim; i += Wide::kLanes, line += Cut::kValuePanel)
-        Isa::Columns::store_integers(
-            line, Isa::bfloat_pairs(load(first + 2 * pair, i), load(first + 2 * pair + 1, i)));
+          slice.state.values + first / kStep * Cut::kStepBytes + pair * Tiles::kLineBytes;
+      for (uint32_t i = 0; i < dim; i += Wide::kLanes, line += Cut::kValuePanel) {
+        const Vector even = load(first + 2 * pair, i), odd = load(first + 2 * pair + 1, i);
+        const auto both = Isa::bfloat_pairs(even, odd);
+        Isa::Columns::store_integers(line, both);
+        if constexpr (kNumbers == 2)
+          Isa::Columns::store_integers(line + Tiles::kTileBytes,
+                                       Isa::bfloat_rests(both, even, odd));
+      }
     }
   }
 
@@ -230,7 +257,7 @@ struct TileAttention {
     const uint32_t first_query = g * cut.block_rows + r;
     const std::byte* query = state.queries + first_query * cut.query_stride();
     for (uint32_t step = steps.begin; step < steps.end; ++step)
-      multiply_block<Tiles, 1, 1>(
+      multiply_block<Tiles, kNumbers, kNumbers>(
           two_tiles, true, query, cut.query_stride(), state.keys + 2 * step * cut.key_panel(),
           cut.key_panel(), cut.k_steps, nullptr,
           {state.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
@@ -246,11 +273,10 @@ struct TileAttention {
       page_masses[i] = weigh(scores, range, factor, page_largest[i], steps, weights);
     }
     for (uint32_t p = 0; p < cut.value_panels; p += 2)
-      multiply_block<Tiles, 1, 1>(
-          two_tiles, cut.value_panels - p > 1,
-          state.weights + steps.begin * kStep * sizeof(uint16_t), Cut::kWeightStride,
-          state.values + p * Cut::kValuePanel + steps.begin * Tiles::kTileBytes, Cut::kValuePanel,
-          steps.end - steps.begin, nullptr,
+      multiply_block<Tiles, kNumbers, kNumbers>(
+          two_tiles, cut.value_panels - p > 1, state.weights + steps.begin * kNumbers * kLine,
+          Cut::kWeightStride, state.values + p * Cut::kValuePanel + steps.begin * Cut::kStepBytes,
+          Cut::kValuePanel, steps.end - steps.begin, nullptr,
           {state.page_sums + p * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
            Tiles::kLineBytes, cut.value_stride()});
     float keep[kBlockRows], take[kBlockRows];
@@ -280,8 +306,9 @@ struct TileAttention {
       for (uint32_t d = 0; d < dim; ++d) {
         const float value = Cache::element(cache, uint64_t{position} * dim + d);
         if (!__builtin_isfinite(value))
-          sums[d] +=
-              BF16<Isa>::element(reinterpret_cast<const std::byte*>(weights), position) * value;
+          sums[d] += BF16<Isa>::element(reinterpret_cast<const std::byte*>(weights),
+                                        position / kStep * (kNumbers * kStep) + position % kStep) *
+                     value;
       }
   }
 
@@ -322,7 +349,7 @@ struct TileAttention {
     const Vector times = Wide::broadcast(factor), less = Wide::broadcast(-largest);
     auto* const out = reinterpret_cast<uint16_t*>(weights);
     const auto clear = [&](uint32_t begin, uint32_t end) {
-      if (begin < end) __builtin_memset(out + begin, 0, (end - begin) * sizeof(uint16_t));
+      for (uint32_t i = begin; i < end; i += Wide::kLanes) store_numbers(out, i, Wide::zero());
     };
     clear(steps.begin * kStep, range.begin / Wide::kLanes * Wide::kLanes);
     clear(round_up(range.end, Wide::kLanes), steps.end * kStep);
@@ -331,7 +358,7 @@ struct TileAttention {
       Vector weight = power_of_two(Wide::multiply_add(Wide::load(scores + i), times, less));
       weight = Wide::select_lanes(weight, begin, end, Wide::zero());
       sum = Wide::add(sum, weight);
-      Isa::store_bfloats(out + i, weight);
+      store_numbers(out, i, weight);
     });
     return Wide::sum_lanes(sum);
   }
@@ -385,15 +412,17 @@ struct TileAttention {
   }
 };
 
-using Many = TileAttention<ThisIsa>;
+template <uint32_t kNumbers>
+constexpr KernelEntry entry() {
+  using Many = TileAttention<ThisIsa, kNumbers>;
+  return {{Operation::attention,
+           Many::Activation::kKind,
+           {kAbsent, kAbsent, kAbsent},
+           Many::Cache::kFormat},
+          {Many::slices, Many::run, Many::scratch_bytes}};
+}
 
-constexpr KernelEntry kEntries[] = {
-    {{Operation::attention,
-      Many::Activation::kKind,
-      {kAbsent, kAbsent, kAbsent},
-      Many::Cache::kFormat},
-     {Many::slices, Many::run, Many::scratch_bytes}},
-};
+constexpr KernelEntry kEntries[] = {entry<1>(), entry<2>()};
 
 }  // namespace
 

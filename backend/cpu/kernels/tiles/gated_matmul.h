@@ -8,12 +8,6 @@
 
 namespace akunu::cpu {
 
-// What the next matmul wants, as this one did: numbers in bf16, or sums of two of them.
-template <class Wide, uint32_t kNumbers>
-struct BfloatActivation : Bf16Activation<Wide> {};
-template <class Wide>
-struct BfloatActivation<Wide, 2> : Bf16PairActivation<Wide> {};
-
 template <class Isa, class Format>
 struct TileGatedMatmul {
   using Slice = TileSlice<Isa, Format>;
