@@ -12,6 +12,8 @@ from akunu.model import ModelConfig
 
 # Weights in these formats are multiplied as floats, all others as int8.
 _FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
+_TILE_PRODUCTS = {"F16": 3, "BF16": 2}
+"""Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
 _KV_BYTES = {"f16": 2, "f32": 4}
 _EMBEDDING = "token_embd.weight"
 _HEAD = "output.weight"
@@ -42,6 +44,8 @@ class Work:
     """Of the float operations, those that a matrix unit would take."""
     prompt_byte_operations: float
     """Of the byte operations, likewise."""
+    prompt_tile_operations: float
+    """How many it makes of those: several for one where numbers are sums of two in bf16."""
 
     def seconds(self, limits: Limits) -> tuple[float, float]:
         """Return how long reading and computing take at the limits."""
@@ -49,8 +53,7 @@ class Work:
         if limits.bfloat_operations_per_second > 0:
             floats -= self.prompt_float_operations
             codes -= self.prompt_byte_operations
-            on_tiles = self.prompt_float_operations + self.prompt_byte_operations
-            computing = on_tiles / limits.bfloat_operations_per_second
+            computing = self.prompt_tile_operations / limits.bfloat_operations_per_second
         computing += floats / limits.float_operations_per_second
         computing += codes / limits.byte_operations_per_second
         return self.read_bytes / limits.read_bytes_per_second, computing
@@ -85,6 +88,10 @@ class WorkModel:
     head_bytes: int
     layer_float_numbers: int
     layer_byte_numbers: int
+    layer_tile_floats: int
+    """Of the float numbers, those that a matrix unit takes from prompts."""
+    layer_tile_products: int
+    """Products that it makes for a row, of all numbers that it takes."""
     head_numbers: int
     head_is_float: bool
 
@@ -99,6 +106,9 @@ class WorkModel:
         matrices = [tensor for tensor in inner if len(tensor.shape) > 1]
         as_floats = [tensor for tensor in matrices if tensor.type_name in _FLOAT_FORMATS]
         n_floats = sum(math.prod(tensor.shape) for tensor in as_floats)
+        n_codes = sum(math.prod(tensor.shape) for tensor in matrices) - n_floats
+        on_tiles = [tensor for tensor in as_floats if tensor.type_name in _TILE_PRODUCTS]
+        products = sum(math.prod(t.shape) * _TILE_PRODUCTS[t.type_name] for t in on_tiles)
         return cls(
             config=config,
             kv_type=kv_type,
@@ -106,7 +116,9 @@ class WorkModel:
             layer_bytes=sum(tensor.size for tensor in inner),
             head_bytes=head.size,
             layer_float_numbers=n_floats,
-            layer_byte_numbers=sum(math.prod(tensor.shape) for tensor in matrices) - n_floats,
+            layer_byte_numbers=n_codes,
+            layer_tile_floats=sum(math.prod(tensor.shape) for tensor in on_tiles),
+            layer_tile_products=products + n_codes,
             head_numbers=math.prod(head.shape),
             head_is_float=head.type_name in _FLOAT_FORMATS,
         )
@@ -129,8 +141,10 @@ class WorkModel:
             min(test.n_depth + (step + 1) * self.prompt_rows, begin) for step in range(prompt_steps)
         ) + sum(range(begin + 1, begin + test.n_gen + 1))
         prompt_pairs = (begin * (begin + 1) - test.n_depth * (test.n_depth + 1)) / 2
-        if self.kv_type != "f16" or self.layer_byte_numbers == 0:
+        if self.kv_type != "f16" or self.layer_tile_products == 0:
             prompt_pairs = 0  # attention stays where it is
+        # Beside halves it takes sums of two numbers as well.
+        pair_products = 1 if self.layer_byte_numbers > 0 else _TILE_PRODUCTS["F16"]
         float_numbers = self.layer_float_numbers * test.n_tokens
         byte_numbers = self.layer_byte_numbers * test.n_tokens
         if self.head_is_float:
@@ -141,8 +155,11 @@ class WorkModel:
             read_bytes=self.layer_bytes * steps + self.head_bytes * heads + kv_row * read_rows,
             float_operations=2 * float_numbers + per_pair * pairs,
             byte_operations=2 * byte_numbers,
-            prompt_float_operations=per_pair * prompt_pairs,
+            prompt_float_operations=per_pair * prompt_pairs
+            + 2 * self.layer_tile_floats * test.n_prompt,
             prompt_byte_operations=2 * self.layer_byte_numbers * test.n_prompt,
+            prompt_tile_operations=per_pair * prompt_pairs * pair_products
+            + 2 * self.layer_tile_products * test.n_prompt,
         )
 
 
