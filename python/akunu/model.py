@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +20,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu.chat import ChatTemplate, encode_chat
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options import (
@@ -37,6 +35,8 @@ from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from akunu.chat import ChatTemplate
 
 _DATA = Path(__file__).parent / "data"
 
@@ -162,8 +162,11 @@ class Model:
 
     @property
     def memory(self) -> MemoryReport:
-        """Bytes that the model takes, by what they are for."""
-        return MemoryReport(self._open().memory)
+        """Bytes that the model takes, by what they are for; of the tokenizer, about how many."""
+        counted = self._open().memory
+        total = counted.pop("total")
+        tokenizer = self._tokenizer.memory_bytes
+        return MemoryReport({**counted, "tokenizer": tokenizer, "total": total + tokenizer})
 
     @overload
     def generate(
@@ -294,6 +297,8 @@ class Model:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
+        from akunu.chat import encode_chat  # Jinja is for who has conversations
+
         ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
         return self._start(native, self._checked_tokens(ids, "messages"), chosen, stream)
 
@@ -353,6 +358,8 @@ class Model:
 
     @cached_property
     def _chat_template(self) -> ChatTemplate:
+        from akunu.chat import ChatTemplate
+
         return ChatTemplate.of(self._tokenizer)
 
     def _checked_tokens(self, tokens: Sequence[SupportsIndex], argument: str) -> NDArray[np.uint32]:
@@ -401,7 +408,7 @@ class Model:
             frequency_penalty=options.frequency_penalty,
             presence_penalty=options.presence_penalty,
             penalty_window=options.penalty_window,
-            seed=secrets.randbits(64) if options.seed is None else options.seed,
+            seed=int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed,
             choice=0,
         )
         pieces = TextStream(native, generation, self._tokenizer, tokens.tolist(), options.stop)
@@ -448,8 +455,8 @@ def load(
         prefix_cache=prefix_cache,
     )
     path = _find(path_or_name)
-    # The engine maps the weights in a thread of its own while this one builds the tokenizer (a
-    # large vocabulary takes as long as the weights) and stays open for Ctrl-C.
+    # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
+    # takes longer, if it is large) and stays open for Ctrl-C.
     loading = _NativeLoad(path, options)
     loading.start()
     try:

@@ -13,6 +13,7 @@
 #include "core/format.h"
 #include "register.h"
 #include "weight/gguf.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -113,7 +114,7 @@ py::tuple shape(const GgufTensor& tensor) {
 class NativeGgufFile {
  public:
   explicit NativeGgufFile(const std::filesystem::path& path) {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     file_ = std::make_shared<const GgufFile>(GgufFile::open(path.native()));
   }
 

@@ -15,6 +15,7 @@
 #include "core/error.h"
 #include "register.h"
 #include "registry.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -260,7 +261,7 @@ class Harness {
     const auto start = std::chrono::steady_clock::now();
     Outcome outcome;
     {
-      const py::gil_scoped_release release;
+      const WithoutGil without_gil;
       outcome = device_->wait(device_->submit(replay), kTimeout);
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

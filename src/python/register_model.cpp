@@ -16,6 +16,7 @@
 #include "inference/scheduler.h"
 #include "register.h"
 #include "registry.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -23,26 +24,6 @@ namespace akunu::python {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval{50};
-
-// Lets other threads run Python for as long as it lives. pybind11's own class ends the process when
-// the interpreter ends meanwhile: up to Python 3.13 the thread is made to exit then, and unwinding
-// must not pass a destructor. Such a thread waits here for the end of the process, as in 3.14.
-class WithoutGil {
- public:
-  WithoutGil() = default;
-  ~WithoutGil() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (...) {
-      while (true) pause();
-    }
-  }
-  WithoutGil(const WithoutGil&) = delete;
-  WithoutGil& operator=(const WithoutGil&) = delete;
-
- private:
-  PyThreadState* state_ = PyEval_SaveThread();
-};
 
 // In a process that was forked from the one of its threads, nobody can join those or get hold of
 // what they had locked; destroying what they wait on may take for ever. There, everything is left.

@@ -8,6 +8,7 @@
 #include "inference/profile.h"
 #include "register.h"
 #include "registry.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -19,7 +20,7 @@ py::list profile_model(const std::filesystem::path& path, const std::string& dev
                        uint32_t depth, uint32_t repetitions) {
   std::vector<ProfiledCommand> commands;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     const std::unique_ptr<Model> model =
         Model::load(path.string(), create_device(device, {.threads = threads}),
                     {.context = static_cast<uint32_t>(

@@ -4,6 +4,7 @@
 
 #include "register.h"
 #include "registry.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -13,7 +14,7 @@ namespace {
 py::dict measure(const std::string& device, uint32_t threads) {
   Roofline roofline;
   {
-    const py::gil_scoped_release release;
+    const WithoutGil without_gil;
     roofline = measure_roofline(device, {.threads = threads});
   }
   return py::dict(py::arg("level") = roofline.level, py::arg("workers") = roofline.workers,

@@ -121,6 +121,7 @@ def test_ctrl_c_takes_an_unfinished_text_back(chat: Any, tmp_path: Path) -> None
     chat.wait_for(r"\n> ")
     chat.type("half a line")
     chat.wait_for("half a line")
+    chat.read_for(seconds=0.3)  # a signal while readline shows a letter waits for the next one
     chat.type("\x03")
     chat.wait_for(r"\n> ")
     assert "nothing to take back" in ask(chat, "/undo")

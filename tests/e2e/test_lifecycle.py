@@ -162,6 +162,9 @@ try:
     for piece in stream: raise KeyError(piece)
 except KeyError: pass""",
     "a load": "threading.Thread(target=akunu.load, daemon=True).start()",
+    "a load under way": """
+threading.Thread(target=akunu.load, daemon=True).start()
+time.sleep(0.002)""",
 }
 
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from cli_support import ENVIRONMENT
 
 import akunu
 
@@ -73,3 +77,59 @@ def test_kv_memory_pays_for_several_conversations() -> None:
     with akunu.load("ember", context=256, kv_memory=4 * one) as model:
         assert model.context == 256
         assert model.memory["cache"] == 4 * one
+
+
+# A model loaded before: what the first one brings (threads, imports, the allocator's reserves) is
+# not its memory.
+# Afterwards every page of the cache has been written, and nearly every row of scratch.
+GROWTH = """
+import json
+import akunu
+
+def anonymous() -> int:
+    with open("/proc/self/smaps_rollup") as file:
+        return 1024 * sum(int(line.split()[1]) for line in file if line.startswith("Anonymous:"))
+
+def resident(name: str) -> int:
+    with open("/proc/self/smaps") as file:
+        total, inside = 0, False
+        for line in file:
+            key = line.split()[0]
+            if not key.endswith(":"):
+                inside = name in line
+            elif key == "Rss:" and inside:
+                total += 1024 * int(line.split()[1])
+    return total
+
+def use(model: akunu.Model) -> None:
+    model.generate("Hello", max_tokens=4)
+    tokens = [1 + i % 900 for i in range(model.context)]
+    model.logits(tokens[-600:], last=100)
+    model.logits(tokens, last=1)
+
+with akunu.load("ember", context=6144) as model:
+    use(model)
+before = anonymous()
+with akunu.load("ember", context=6144, kv_type="f32") as model:
+    use(model)
+    grown, mapped, memory = anonymous() - before, resident("ember-q8_0.gguf"), dict(model.memory)
+print(json.dumps([grown, mapped, memory]))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
+def test_what_is_counted_is_what_the_process_takes() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=ENVIRONMENT,
+    )
+    assert done.returncode == 0, done.stderr
+    grown, mapped, memory = json.loads(done.stdout)
+    weights = memory["weights (mapped)"]
+    counted = memory["total"] - weights
+    assert 0.98 * counted < grown < 1.02 * counted
+    # Mapped once, and all of it looked at; the file has metadata besides.
+    assert 0.98 * weights < mapped < 1.02 * weights

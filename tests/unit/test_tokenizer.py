@@ -11,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizer_support import byte_level, sentencepiece
 
+from akunu import _core, _text_models
 from akunu._pretokenizers import BY_NAME
 from akunu._text_models import byte_alphabet, cutter
+from akunu._vocabulary import Vocabulary
 from akunu.errors import AkunuError, ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
 
@@ -364,6 +366,18 @@ BROKEN = {
         {"tokenizer.ggml.merges": ["ab"]},
         r"merges\[0\] is 'ab', expected two tokens",
     ),
+    "merges with two spaces and with none": (
+        {"tokenizer.ggml.merges": ["a b c", "d"]},
+        r"merges\[0\] is 'a b c', but 'b c' is not in",
+    ),
+    "a merge that ends with its space": (
+        {"tokenizer.ggml.merges": ["a "]},
+        r"merges\[0\] is 'a ', expected two tokens",
+    ),
+    "a merge that begins with its only space": (
+        {"tokenizer.ggml.merges": [" a"]},
+        r"merges\[0\] is ' a', expected two tokens",
+    ),
     "a merge of an unknown token": (
         {"tokenizer.ggml.merges": ["a bc"]},
         r"merges\[0\] is 'a bc', but 'bc' is not in",
@@ -413,6 +427,40 @@ def test_a_broken_sentencepiece_vocabulary_is_refused(
     metadata = sentencepiece(("a", -1.0)) | changes
     with pytest.raises(ModelFormatError, match=message):
         Tokenizer.from_metadata({k: v for k, v in metadata.items() if v is not None})
+
+
+TEXTS = st.text("ab é中\U0001f600", max_size=4)
+
+
+@settings(max_examples=300, deadline=None)
+@given(tokens=st.lists(TEXTS, max_size=12, unique=True), data=st.data())
+def test_merges_are_two_tokens_whose_union_is_one(tokens: list[str], data: st.DataObject) -> None:
+    halves = st.sampled_from([*tokens, "a"])
+    likely = st.tuples(halves, halves).map(" ".join)
+    merges = data.draw(st.lists(st.one_of(likely, TEXTS), max_size=8))
+
+    def is_usable(merge: str) -> bool:
+        left, right = merge[: (cut := merge.find(" ", 1))], merge[cut + 1 :]
+        return cut > 0 and right != "" and {left, right, left + right} <= set(tokens)
+
+    expected = next((i for i, merge in enumerate(merges) if not is_usable(merge)), None)
+    assert _core.first_unusable_merge(merges, tokens) == expected
+
+
+def test_what_merges_text_is_built_for_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    built: list[Vocabulary] = []
+
+    def build(vocabulary: Vocabulary) -> _text_models.Encode:
+        built.append(vocabulary)
+        return lambda text, _opens: [len(text)]
+
+    monkeypatch.setattr(_text_models, "build", build)
+    tokenizer = Tokenizer.from_metadata(byte_level("ab", merges=("a b",)))
+    assert tokenizer.decode([tokenizer.token_id("ab") or 0]) == "ab"
+    assert tokenizer.stop_ids == frozenset()
+    assert not built
+    assert tokenizer.encode("ab") == tokenizer.encode("ab") == [2]
+    assert [vocabulary.merges for vocabulary in built] == [["a b"]]
 
 
 def test_a_piece_of_absurd_length_is_refused_not_tried() -> None:
