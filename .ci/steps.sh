@@ -195,7 +195,7 @@ fuzz() {
   done
 }
 
-# The kernels' own level on 64-bit ARM, and the drivers, in an emulator of that processor.
+# The kernels' levels on 64-bit ARM, and the drivers, in an emulator of that processor.
 arm() {
   if [ "$(uname -m)" != x86_64 ]; then
     echo "this is no x86-64 machine: the other steps run its own kernels"
@@ -215,10 +215,13 @@ arm() {
   ctest --test-dir "$build" --exclude-regex 'fuzz|engine|sequence_cache' --output-on-failure --no-tests=error \
     --output-junit "$build/results.xml" || code=$?
   count arm "$build/results.xml"
-  # A processor without the instructions must be told from one that has them.
-  local driver="$build/tests/unit/unit_isa_levels"
-  "${emulator[@]}" "$driver" | grep -qx 'neon: available'
-  "${emulator[@]}" -cpu cortex-a53 "$driver" | grep -qx 'neon: not available here'
+  # Processors without the instructions must be told from those that have them.
+  local driver="$build/tests/unit/unit_isa_levels" cpu levels
+  for cpu in cortex-a53: cortex-a76:neon max:neon,i8mm; do
+    levels=$("${emulator[@]}" -cpu "${cpu%:*}" "$driver" | sed -n 's/^\(neon\|i8mm\): available$/\1/p' | paste -sd,)
+    echo "${cpu%:*}: ${levels:-neither}"
+    [ "$levels" = "${cpu#*:}" ]
+  done
   count arm-levels
   return "$code"
 }

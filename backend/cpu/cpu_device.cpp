@@ -15,6 +15,7 @@
 #include "cpu/chip.h"
 #include "cpu/isa_level.h"
 #include "cpu/memory.h"
+#include "cpu/numa.h"
 #include "cpu/program.h"
 #include "cpu/submissions.h"
 #include "cpu/thread_pool.h"
@@ -56,6 +57,8 @@ class CpuDevice final : public Device {
                           std::to_string(options.threads));
     chip_ = describe_chip(
         isa_, options.threads > 0 ? options.threads : std::min(kMaxThreads, usable_processors()));
+    nodes_ = nodes_to_spread_over(chip_.workers);
+    if (!nodes_.empty()) chip_.reason += "; " + describe_placement(nodes_);
   }
 
   ~CpuDevice() override {
@@ -253,6 +256,8 @@ class CpuDevice final : public Device {
     if (block.data() == nullptr)
       throw OutOfMemoryError(std::string(label) + " needs " + std::to_string(bytes) + " bytes, " +
                              std::to_string(cpu::available_memory()) + " are available");
+    // Where it is not allowed, pages come from the node that touches them first.
+    if (!nodes_.empty() && block.is_mapped()) interleave(block.data(), block.size(), nodes_);
     return block;
   }
 
@@ -286,7 +291,7 @@ class CpuDevice final : public Device {
   void start_workers() {
     if (pool_) return;
     try {
-      pool_ = std::make_unique<ThreadPool>(chip_.workers);
+      pool_ = std::make_unique<ThreadPool>(chip_.workers, nodes_);
     } catch (const std::system_error& error) {
       throw DeviceError("the system refused a thread of " + std::to_string(chip_.workers) + ": " +
                         error.what());
@@ -374,6 +379,7 @@ class CpuDevice final : public Device {
   const pid_t pid_;
   const IsaChoice isa_;
   ChipConfig chip_;
+  std::vector<MemoryNode> nodes_;       // to spread over; empty where there is one
   mutable std::deque<Kernel> kernels_;  // each that was asked for; pipelines point to them
   std::unordered_map<const void*, std::unique_ptr<Allocation>> allocations_;
   MemoryLedger ledger_;

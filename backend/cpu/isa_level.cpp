@@ -26,6 +26,7 @@ struct Avx2;
 struct Avx512;
 struct Amx;
 struct Neon;
+struct I8mm;
 
 namespace {
 
@@ -93,17 +94,34 @@ bool has_amx() {
   return (saved_state() & kTileState) == kTileState && may_use_tiles();
 }
 #elif defined(__aarch64__)
-bool has_neon() {
 #if defined(__APPLE__)
+bool has_feature(const char* name) {
   int present = 0;
   size_t size = sizeof(present);
-  return sysctlbyname("hw.optional.arm.FEAT_DotProd", &present, &size, nullptr, 0) == 0 &&
-         present != 0;
+  return sysctlbyname(name, &present, &size, nullptr, 0) == 0 && present != 0;
+}
+#endif
+
+bool has_neon() {
+#if defined(__APPLE__)
+  return has_feature("hw.optional.arm.FEAT_DotProd");
 #elif defined(__linux__)
   // The atomics of ARMv8.1 are used by compilers unasked; floats need nothing beyond ARMv8.
   constexpr unsigned long kAtomics = 1ul << 8, kDotProducts = 1ul << 20;
   constexpr unsigned long kNeeded = kAtomics | kDotProducts;
   return (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
+#else
+  return false;
+#endif
+}
+
+bool has_i8mm() {
+  if (!has_neon()) return false;
+#if defined(__APPLE__)
+  return has_feature("hw.optional.arm.FEAT_I8MM");
+#elif defined(__linux__)
+  constexpr unsigned long kInt8Matrices = 1ul << 13;
+  return (getauxval(AT_HWCAP2) & kInt8Matrices) != 0;
 #else
   return false;
 #endif
@@ -121,6 +139,8 @@ constexpr std::array kLevels{
 #elif defined(__aarch64__)
     IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
              probes<Neon>},
+    IsaLevel{"i8mm", "what neon needs, and products of int8 matrices (ARMv8.6)", has_i8mm,
+             find_kernel<I8mm>, probes<I8mm>},
 #endif
 };
 

@@ -21,8 +21,6 @@ constexpr uint64_t kAlignment = 64;  // a cache line, and the widest vector regi
 // From here on blocks come straight from the system, page by page as they are touched.
 constexpr uint64_t kMapFrom = 256 * 1024;
 
-bool is_mapped(uint64_t bytes) { return bytes >= kMapFrom; }
-
 // Rows of activations lie kilobytes apart: with small pages each of them costs the processor a search
 // for its address. A block as long as a huge page begins where one can; its end keeps small pages, so
 // nothing is rounded up.
@@ -79,7 +77,7 @@ uint64_t total_memory(const std::string& root) {
 
 MemoryBlock::MemoryBlock(uint64_t bytes) {
   if (bytes > std::numeric_limits<uint64_t>::max() / 2) return;
-  if (is_mapped(bytes)) {
+  if (bytes >= kMapFrom) {
     data_ = map_memory(bytes);
   } else {
     const uint64_t rounded =
@@ -89,6 +87,8 @@ MemoryBlock::MemoryBlock(uint64_t bytes) {
   }
   if (data_ != nullptr) bytes_ = bytes;
 }
+
+bool MemoryBlock::is_mapped() const { return bytes_ >= kMapFrom; }
 
 MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
@@ -101,7 +101,7 @@ MemoryBlock& MemoryBlock::operator=(MemoryBlock&& other) noexcept {
 
 MemoryBlock::~MemoryBlock() {
   if (data_ == nullptr) return;
-  if (is_mapped(bytes_))
+  if (is_mapped())
     munmap(data_, bytes_);
   else
     std::free(data_);

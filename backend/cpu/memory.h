@@ -27,6 +27,8 @@ class MemoryBlock {
 
   std::byte* data() const { return data_; }
   uint64_t size() const { return bytes_; }
+  // Of pages of its own, straight from the system.
+  bool is_mapped() const;
 
  private:
   std::byte* data_ = nullptr;

@@ -61,7 +61,8 @@ void name_this_thread(uint32_t worker) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(uint32_t n_workers) : n_workers_(n_workers) {
+ThreadPool::ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes)
+    : n_workers_(n_workers), nodes_(std::move(nodes)) {
   // With more workers than processors, one that spins only keeps another from running.
   if (n_workers <= usable_processors()) spins_ = calibrate_spins(kSpinMicroseconds);
   const SignalsBlocked blocked;
@@ -145,6 +146,7 @@ std::optional<uint32_t> ThreadPool::enter_after(uint32_t stage) {
 
 void ThreadPool::help(uint32_t worker) {
   name_this_thread(worker);
+  if (!nodes_.empty()) stay_on(nodes_[node_of_worker(nodes_, worker, n_workers_)]);
   while (true) {
     gate_.wait_until([&](uint32_t now) { return is_open(now) || stopping_.load(); }, spins_);
     if (stopping_.load()) return;

@@ -17,14 +17,16 @@
 #include <thread>
 #include <vector>
 
+#include "cpu/numa.h"
 #include "cpu/wait_word.h"
 
 namespace akunu::cpu {
 
 class ThreadPool {
  public:
-  // May throw std::system_error, when the system gives no thread.
-  explicit ThreadPool(uint32_t n_workers);
+  // May throw std::system_error, when the system gives no thread. With `nodes`, each helper stays on
+  // the processors of one; the caller's thread is its own master.
+  explicit ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes = {});
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
@@ -47,6 +49,7 @@ class ThreadPool {
   void stop();
 
   const uint32_t n_workers_;
+  const std::vector<MemoryNode> nodes_;
   uint32_t spins_ = 0;
   // Read by who is inside a stage, written while no stage is open.
   Job job_ = nullptr;

@@ -49,9 +49,10 @@ class Weight:
 
 
 def to_bfloat16(values: Array) -> Array:
-    """The nearest bfloat16 (half to even) of numbers that are finite, as uint16."""
+    """The nearest bfloat16 (half to even) as uint16; one NaN of all."""
     bits = values.astype(np.float32).view(np.uint32)
-    return ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    nearest = ((bits + 0x7FFF + (bits >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(values), np.uint16(0x7FC0), nearest)
 
 
 def float_weight(format_name: str, values: Array) -> Weight:
@@ -160,7 +161,6 @@ def nearest_bfloat16(values: Array) -> Array:
 def pair_bfloat16(x: Array) -> Array:
     """float32 [...] as two bfloat16 [..., 2]: the nearest one, and that of what is left."""
     first = to_bfloat16(x)
-    first[np.isnan(x)] = 0x7FC0
     with np.errstate(invalid="ignore"):
         rest = (x.astype(np.float32) - from_bfloat16(first)).astype(np.float32)
     return np.stack([first, to_bfloat16(np.where(np.isfinite(rest), rest, 0))], axis=-1)
@@ -208,7 +208,6 @@ def make_activation(kind: str, x: Array) -> Activation:
     if kind == "bf16":
         data = np.zeros((len(x), bf16_width(x.shape[1])), np.uint16)
         data[:, : x.shape[1]] = to_bfloat16(x)
-        data[:, : x.shape[1]][np.isnan(x)] = 0x7FC0
         return Activation(kind, data, from_bfloat16(data[:, : x.shape[1]]))
     if kind == "bf16_pair":
         rows, k = x.shape

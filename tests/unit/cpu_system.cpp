@@ -14,6 +14,7 @@
 #include "cpu/cpu_device.h"
 #include "cpu/isa_level.h"
 #include "cpu/memory.h"
+#include "cpu/numa.h"
 #include "cpu/thread_pool.h"
 #include "unit/check.h"
 
@@ -41,6 +42,42 @@ class FakeSystem {
 constexpr const char* kMeminfo =
     "MemTotal:       1000 kB\nMemFree:         100 kB\nMemAvailable:    600 kB\nHugePages_Total:   "
     "    0\n";
+
+void test_nodes_have_the_processors_that_may_be_used() {
+  FakeSystem system;
+  check(cpu::memory_nodes({0, 1}, system.root()).empty(), "no folder, no nodes");
+  system.add("sys/devices/system/node/online", "0-2,10\n");
+  system.add("sys/devices/system/node/node10/cpulist", "4-5\n");
+  system.add("sys/devices/system/node/node0/cpulist", "0-3,8\n");
+  system.add("sys/devices/system/node/node1/cpulist", "\n");  // memory without processors
+  system.add("sys/devices/system/node/node2/cpulist", "6-7\n");
+  const std::vector<cpu::MemoryNode> nodes = cpu::memory_nodes({1, 2, 4, 5, 8}, system.root());
+  check(nodes.size() == 2, "nodes without processors of ours are left out");
+  check(nodes[0].number == 0 && nodes[0].processors == std::vector<uint32_t>({1, 2, 8}),
+        "a list of ranges and single ones");
+  check(nodes[1].number == 10 && nodes[1].processors == std::vector<uint32_t>({4, 5}),
+        "in the order of their numbers");
+  check(cpu::memory_nodes({6}, system.root()).size() == 1, "a mask inside one node");
+}
+
+void test_workers_are_dealt_to_nodes_in_proportion() {
+  const std::vector<cpu::MemoryNode> nodes{{0, {0, 1, 2, 3, 4, 5}}, {1, {6, 7}}};
+  std::vector<size_t> places;
+  for (uint32_t worker = 0; worker < 4; ++worker)
+    places.push_back(cpu::node_of_worker(nodes, worker, 4));
+  check(places == std::vector<size_t>({0, 0, 0, 1}), "three quarters and a quarter");
+  for (uint32_t worker = 0; worker < 8; ++worker)
+    check(cpu::node_of_worker(nodes, worker, 8) == (worker < 6 ? 0u : 1u), "one per processor");
+}
+
+void test_memory_that_is_placed_is_memory() {
+  // Every Linux machine with NUMA has node 0; elsewhere, or where it is not allowed, this says no.
+  const cpu::MemoryBlock block(1024 * 1024);
+  cpu::interleave(block.data(), block.size(), {{0, {0}}});
+  std::memset(block.data(), 1, block.size());
+  check(block.data()[block.size() - 1] == std::byte{1}, "it can be written");
+  check(!cpu::interleave(block.data(), block.size(), {{1000, {0}}}), "there is no node 1000");
+}
 
 void test_without_groups() {
   FakeSystem system;
@@ -263,6 +300,9 @@ void test_weights() {
 
 int main() {
   using namespace akunu::test;
+  test_nodes_have_the_processors_that_may_be_used();
+  test_workers_are_dealt_to_nodes_in_proportion();
+  test_memory_that_is_placed_is_memory();
   test_without_groups();
   test_version_2();
   test_version_1();

@@ -15,6 +15,7 @@ struct FusedColumns : GenericColumns {
 
 struct Fused : Generic {
   using Columns = FusedColumns;
+  using Wide = Fused;
 
   static Vector multiply_add(Vector a, Vector b, Vector c) {
     return {FusedColumns::multiply_add(a.low, b.low, c.low),

@@ -92,8 +92,7 @@ struct Amx : Avx512Words<Amx> {
 
  private:
   static Columns::Floats rest(Columns::Floats v, Columns::Ints rounded) {
-    bool all_finite = true;
-    return Wide::finite_or_zero(Wide::subtract(v, _mm512_castsi512_ps(rounded)), all_finite);
+    return Wide::finite_or_zero(Wide::subtract(v, _mm512_castsi512_ps(rounded)));
   }
 };
 

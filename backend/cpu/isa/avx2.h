@@ -137,6 +137,17 @@ struct Avx2Words {
     sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));
     return _mm_cvtss_f32(_mm_add_ss(sum, _mm_shuffle_ps(sum, sum, 1)));
   }
+  // sum_lanes of each.
+  static void store_sums(float* p, const Vector (&v)[4]) {
+    __m128 fours[4], pairs[2];
+    for (uint32_t i = 0; i < 4; ++i)
+      fours[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
+    for (uint32_t i = 0; i < 2; ++i)
+      pairs[i] = _mm_add_ps(_mm_movelh_ps(fours[2 * i], fours[2 * i + 1]),
+                            _mm_movehl_ps(fours[2 * i + 1], fours[2 * i]));
+    _mm_storeu_ps(p, _mm_add_ps(_mm_shuffle_ps(pairs[0], pairs[1], 0x88),
+                                _mm_shuffle_ps(pairs[0], pairs[1], 0xdd)));
+  }
   static float max_lanes(Vector v) {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     m = _mm_max_ps(m, _mm_movehl_ps(m, m));
@@ -328,6 +339,7 @@ struct Avx2Columns {
 
 struct Avx2 : Avx2Words<Avx2> {
   using Columns = Avx2Columns<Avx2>;
+  using Wide = Avx2;
   // Accumulators of a tile of floats, rows x columns. 16 registers: 12 sums, 3 weights, 1 input.
   static constexpr uint32_t kTileRows = 4;
   static constexpr uint32_t kFloatTileColumns = 3;

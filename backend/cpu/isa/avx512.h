@@ -120,7 +120,10 @@ struct Avx512Floats {
   using Vector = __m512;
 
   static constexpr uint32_t kLanes = 16;
+  // A tile of floats: 24 sums, an input; weights come with the multiplications.
+  static constexpr uint32_t kTileRows = 4, kTileRegisters = 6;
 
+  static Vector twice(__m256 v) { return _mm512_broadcast_f32x8(v); }
   static Vector zero() { return _mm512_setzero_ps(); }
   static Vector broadcast(float x) { return _mm512_set1_ps(x); }
   static Vector load(const float* p) { return _mm512_loadu_ps(p); }
@@ -142,12 +145,22 @@ struct Avx512Floats {
   static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
     _mm256_mask_storeu_epi16(p, lanes(0, n), bfloats(v));
   }
+  // Whether none of n halves is infinite or NaN.
+  static bool all_finite(const uint16_t* halves, uint64_t n) {
+    const __m512i magnitude = _mm512_set1_epi16(0x7fff);
+    __m512i largest = _mm512_setzero_si512();
+    for (uint64_t i = 0; i < n; i += 32) {
+      const __mmask32 there = n - i < 32 ? (1u << (n - i)) - 1 : ~0u;
+      largest = _mm512_max_epu16(
+          largest, _mm512_and_si512(magnitude, _mm512_maskz_loadu_epi16(there, halves + i)));
+    }
+    return _mm512_cmpge_epu16_mask(largest, _mm512_set1_epi16(0x7c00)) == 0;
+  }
   // Zeros where v is infinite or NaN.
-  static Vector finite_or_zero(Vector v, bool& all_finite) {
+  static Vector finite_or_zero(Vector v) {
     constexpr int kQuietNan = 0x01, kInfinity = 0x08, kMinusInfinity = 0x10, kSignallingNan = 0x80;
     const __mmask16 not_finite =
         _mm512_fpclass_ps_mask(v, kQuietNan | kInfinity | kMinusInfinity | kSignallingNan);
-    if (not_finite != 0) all_finite = false;
     return _mm512_maskz_mov_ps(static_cast<__mmask16>(~not_finite), v);
   }
   // v where begin <= lane < end, elsewhere `other`.
@@ -178,7 +191,6 @@ struct Avx512Floats {
   }
   // v * 2^floor(n), rounded once.
   static Vector scale(Vector v, Vector n) { return _mm512_scalef_ps(v, n); }
-  static float first(Vector v) { return _mm512_cvtss_f32(v); }
   static float sum_lanes(Vector v) { return _mm512_reduce_add_ps(v); }
   static float max_lanes(Vector v) { return _mm512_reduce_max_ps(v); }
 

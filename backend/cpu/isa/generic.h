@@ -13,6 +13,7 @@ struct GenericColumns;
 
 struct Generic {
   using Columns = GenericColumns;
+  using Wide = Generic;  // where lanes may be as many as a register has
   typedef float Floats4 __attribute__((vector_size(16)));
   typedef int32_t Ints4 __attribute__((vector_size(16)));
   typedef uint32_t Bits4 __attribute__((vector_size(16)));
@@ -136,6 +137,10 @@ struct Generic {
   static float sum_lanes(Vector v) {
     const Floats4 sum = v.low + v.high;
     return (sum[0] + sum[2]) + (sum[1] + sum[3]);
+  }
+  // sum_lanes of each.
+  static void store_sums(float* p, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 4; ++i) p[i] = sum_lanes(v[i]);
   }
   static float max_lanes(Vector v) {
     const Floats4 m = select4(v.low > v.high, v.low, v.high);

@@ -1,6 +1,7 @@
 // The primitives of the level `neon` (ARMv8.2 with the dot products of int8): eight float lanes in two
 // registers. The same words as isa/avx2.h, and the same order of every sum, so that results are those
-// of `generic` with one rounding where multiply_add has one (tests/unit/isa_levels.cpp).
+// of `generic` with one rounding where multiply_add has one (tests/unit/isa_levels.cpp). Templates over
+// the level, so that no symbol goes without its name.
 #pragma once
 
 #include <arm_neon.h>
@@ -11,6 +12,7 @@
 namespace akunu::cpu {
 
 // The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+template <class Level>
 struct NeonColumns {
   static constexpr uint32_t kCount = 4;
   using Floats = float32x4_t;
@@ -122,8 +124,11 @@ struct NeonColumns {
   }
 };
 
-struct Neon {
-  using Columns = NeonColumns;
+// The words of the level, which the one above it uses as well.
+template <class Level>
+struct NeonWords {
+  using Columns = NeonColumns<Level>;
+  using Wide = Level;
 
   struct Vector {  // 8 floats
     float32x4_t low, high;
@@ -158,7 +163,7 @@ struct Neon {
   }
 
   static Vector load_half(const uint16_t* p) {
-    return {NeonColumns::load_halves(p), NeonColumns::load_halves(p + 4)};
+    return {Columns::load_halves(p), Columns::load_halves(p + 4)};
   }
   static Vector load_half(const uint16_t* p, uint32_t n) {
     if (n >= kLanes) return load_half(p);
@@ -256,6 +261,10 @@ struct Neon {
     const float32x2_t two = vadd_f32(vget_low_f32(four), vget_high_f32(four));
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
   }
+  // sum_lanes of each.
+  static void store_sums(float* p, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 4; ++i) p[i] = sum_lanes(v[i]);
+  }
   static float max_lanes(Vector v) {
     const float32x4_t four = maximum4(v.low, v.high);
     const float32x2_t low = vget_low_f32(four), high = vget_high_f32(four);
@@ -308,5 +317,7 @@ struct Neon {
     return vcombine_s16(vmovn_s32(vcvtnq_s32_f32(v.low)), vmovn_s32(vcvtnq_s32_f32(v.high)));
   }
 };
+
+struct Neon : NeonWords<Neon> {};
 
 }  // namespace akunu::cpu

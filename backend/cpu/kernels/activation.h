@@ -10,13 +10,15 @@
 
 namespace akunu::cpu {
 
+template <class Input, uint32_t kGroup_ = 1>
+struct WrittenFor {
+  static constexpr int32_t kKind = Input::kKind;
+  static constexpr uint32_t kGroup = kGroup_;
+  static uint64_t row_bytes(uint32_t k) { return Input::row_bytes(k); }
+};
+
 template <class Isa>
-struct F32Activation {
-  static constexpr int32_t kKind = FloatInput<Isa>::kKind;
-  static constexpr uint32_t kGroup = 1;
-
-  static uint64_t row_bytes(uint32_t k) { return FloatInput<Isa>::row_bytes(k); }
-
+struct F32Activation : WrittenFor<FloatInput<Isa>> {
   template <class Value>
   static void write(std::byte* row, uint32_t, uint32_t begin, uint32_t end, const Value& value) {
     float* out = reinterpret_cast<float*>(row);
@@ -27,12 +29,7 @@ struct F32Activation {
 };
 
 template <class Isa>
-struct Bf16Activation {
-  static constexpr int32_t kKind = Bf16Input<Isa>::kKind;
-  static constexpr uint32_t kGroup = 1;
-
-  static uint64_t row_bytes(uint32_t k) { return Bf16Input<Isa>::row_bytes(k); }
-
+struct Bf16Activation : WrittenFor<Bf16Input<Isa>> {
   template <class Value>
   static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
     uint16_t* out = reinterpret_cast<uint16_t*>(row);
@@ -40,17 +37,12 @@ struct Bf16Activation {
     for (; i + Isa::kLanes <= end; i += Isa::kLanes)
       Isa::store_bfloat(out + i, value(i, Isa::kLanes));
     if (i < end) Isa::store_bfloat(out + i, value(i, end - i), end - i);
-    if (end == k) __builtin_memset(out + k, 0, row_bytes(k) - uint64_t{2} * k);
+    if (end == k) __builtin_memset(out + k, 0, Bf16Input<Isa>::row_bytes(k) - uint64_t{2} * k);
   }
 };
 
 template <class Isa>
-struct Bf16PairActivation {
-  static constexpr int32_t kKind = Bf16PairInput<Isa>::kKind;
-  static constexpr uint32_t kGroup = 1;
-
-  static uint64_t row_bytes(uint32_t k) { return Bf16PairInput<Isa>::row_bytes(k); }
-
+struct Bf16PairActivation : WrittenFor<Bf16PairInput<Isa>> {
   template <class Value>
   static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
     for (uint32_t i = begin, n = 0; i < end; i += n) {
@@ -69,7 +61,7 @@ struct Bf16PairActivation {
     if (k % kLine != 0)
       for (uint32_t line = 0; line < 2; ++line)
         __builtin_memset(at(row, k) + line * kLine, 0, uint64_t{2} * (kLine - k % kLine));
-    __builtin_memset(row + row_bytes(k) - kCacheLine, 0, kCacheLine);
+    __builtin_memset(row + Bf16PairInput<Isa>::row_bytes(k) - kCacheLine, 0, kCacheLine);
   }
 
  private:
@@ -86,11 +78,8 @@ template <class Isa>
 struct BfloatActivation<Isa, 2> : Bf16PairActivation<Isa> {};
 
 template <class Isa>
-struct Q8Activation {
-  static constexpr int32_t kKind = QuantInput<Isa>::kKind;
-  static constexpr uint32_t kGroup = 32;
-
-  static uint64_t row_bytes(uint32_t k) { return QuantInput<Isa>::row_bytes(k); }
+struct Q8Activation : WrittenFor<QuantInput<Isa>, 32> {
+  using WrittenFor<QuantInput<Isa>, 32>::kGroup;
 
   template <class Value>
   static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {

@@ -25,12 +25,13 @@ constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a p
 // How a call is cut, and where a worker's scratch holds what.
 template <class Isa, class Activation>
 struct Layout {
+  static constexpr uint32_t kLanes = Isa::Wide::kLanes;
   explicit Layout(const AttentionParams& params)
       : group(params.n_heads / params.n_kv_heads),
         block_rows(group < kQueries ? kQueries / group : 1),
         queries(block_rows * group),
         unit(1),
-        value_stride((params.head_dim + Isa::kLanes - 1) / Isa::kLanes * Isa::kLanes) {
+        value_stride((params.head_dim + kLanes - 1) / kLanes * kLanes) {
     const uint64_t head = uint64_t{group} * params.head_dim;
     while (unit < params.n_kv_heads && unit * head % Activation::kGroup != 0) ++unit;
     units = (params.n_kv_heads + unit - 1) / unit;
@@ -88,69 +89,95 @@ struct State {
   }
 };
 
+// What is asked for while the rows of a page are read: the row of the same number from `rows` on.
+struct Next {
+  const std::byte* rows;
+  uint32_t end;  // number of the last one + 1
+};
+
 // values[q] += weights[q] * value rows [range), in order of position, for R queries and C vectors.
 template <class Isa, class Cache, uint32_t R, uint32_t C>
 static inline void weigh_tile(const float* weights, float* values, uint64_t value_stride,
                               const std::byte* cache, uint64_t row_bytes, uint32_t first,
-                              uint32_t n_last, Range range) {
-  typename Isa::Vector sums[R][C];
+                              uint32_t n_last, Range range, Next next) {
+  typename Isa::Vector sums[R][C];  // unrolled early, or they are stored with every row
+#pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c)
       sums[r][c] = Isa::load(values + r * value_stride + first + Isa::kLanes * c);
   for (uint32_t i = range.begin; i < range.end; ++i) {
     const std::byte* row = cache + i * row_bytes;
+    const std::byte* asked =
+        (i < next.end ? next.rows + i * row_bytes : row) + Cache::row_bytes(first);
     typename Isa::Vector loaded[C];
-    for (uint32_t c = 0; c < C; ++c)
+#pragma GCC unroll 8
+    for (uint32_t c = 0; c < C; ++c) {
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
+      // One line at a time, between the loads: a burst fills the queue that they need too.
+      if (const uint64_t byte = Cache::row_bytes(Isa::kLanes * c); byte % kCacheLine == 0)
+        __builtin_prefetch(asked + byte, 0, kIntoSecondCache);
+    }
+#pragma GCC unroll 8
     for (uint32_t r = 0; r < R; ++r) {
       const auto weight = Isa::broadcast(weights[r * kPagePositions + i]);
+#pragma GCC unroll 8
       for (uint32_t c = 0; c < C; ++c)
         sums[r][c] = Isa::multiply_add(weight, loaded[c], sums[r][c]);
     }
   }
+#pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c)
       Isa::store(values + r * value_stride + first + Isa::kLanes * c, sums[r][c]);
 }
 
-template <class Isa, class Cache, uint32_t R>
+// Vectors of a value row that R queries take at once: as many sums as a tile of floats has.
+template <class Isa, uint32_t R>
+static constexpr uint32_t weigh_columns() {
+  if (R == Isa::kTileRows) return Isa::kFloatTileColumns;
+  const uint32_t fit = Isa::kTileRows * Isa::kFloatTileColumns / R;
+  return fit >= 8 ? 8 : fit >= 4 ? 4 : 2;
+}
+
+template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh(const float* weights, float* values, uint64_t value_stride,
-                         const std::byte* cache, uint32_t head_dim, Range range) {
+                         const std::byte* cache, uint32_t head_dim, Range range, Next next) {
+  using Wide = typename Isa::Wide;  // a column's sum has its own lane, however many there are
+  using WideCache = Cache<Wide>;
   if (range.begin >= range.end) return;
-  constexpr uint32_t kColumns = R == 1 ? Isa::kSingleRowColumns : Isa::kFloatTileColumns;
-  const uint64_t row_bytes = Cache::row_bytes(head_dim);
+  constexpr uint32_t kColumns = weigh_columns<Isa, R>();
+  const uint64_t row_bytes = WideCache::row_bytes(head_dim);
   uint32_t first = 0;
-  for (; first + kColumns * Isa::kLanes <= head_dim; first += kColumns * Isa::kLanes)
-    weigh_tile<Isa, Cache, R, kColumns>(weights, values, value_stride, cache, row_bytes, first,
-                                        Isa::kLanes, range);
-  for (; first < head_dim; first += Isa::kLanes) {
+  for (; first + kColumns * Wide::kLanes <= head_dim; first += kColumns * Wide::kLanes)
+    weigh_tile<Wide, WideCache, R, kColumns>(weights, values, value_stride, cache, row_bytes, first,
+                                             Wide::kLanes, range, next);
+  for (; first < head_dim; first += Wide::kLanes) {
     const uint32_t rest = head_dim - first;
-    weigh_tile<Isa, Cache, R, 1>(weights, values, value_stride, cache, row_bytes, first,
-                                 rest < Isa::kLanes ? rest : Isa::kLanes, range);
+    weigh_tile<Wide, WideCache, R, 1>(weights, values, value_stride, cache, row_bytes, first,
+                                      rest < Wide::kLanes ? rest : Wide::kLanes, range, next);
   }
 }
 
 // R queries whose ranges differ a little: what they have in common goes through the wide tile.
-template <class Isa, class Cache, uint32_t R>
+template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh_ranges(const float* weights, float* values, uint64_t value_stride,
-                                const std::byte* cache, uint32_t head_dim, const Range* ranges) {
-  if constexpr (R > 1) {
-    Range common = ranges[0];
-    for (uint32_t r = 1; r < R; ++r) common = intersect(common, ranges[r]);
-    if (common.begin < common.end) {
-      for (uint32_t r = 0; r < R; ++r)
-        weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
-                             cache, head_dim, {ranges[r].begin, common.begin});
-      weigh<Isa, Cache, R>(weights, values, value_stride, cache, head_dim, common);
-      for (uint32_t r = 0; r < R; ++r)
-        weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
-                             cache, head_dim, {common.end, ranges[r].end});
-      return;
-    }
-  }
-  for (uint32_t r = 0; r < R; ++r)
+                                const std::byte* cache, uint32_t head_dim, const Range* ranges,
+                                Next next) {
+  const auto alone = [&](uint32_t r, Range range) {
     weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
-                         cache, head_dim, ranges[r]);
+                         cache, head_dim, range, {});
+  };
+  Range common = ranges[0];
+  for (uint32_t r = 1; r < R; ++r) common = intersect(common, ranges[r]);
+  if (common.begin >= common.end) {
+    for (uint32_t r = 0; r < R; ++r) alone(r, ranges[r]);
+    return;
+  }
+  for (uint32_t r = 0; r < R; ++r) alone(r, {ranges[r].begin, common.begin});
+  weigh<Isa, Cache, R>(weights, values, value_stride, cache, head_dim, common, next);
+  for (uint32_t r = 0; r < R; ++r) alone(r, {common.end, ranges[r].end});
 }
 
 // Scales (and caps) the scores of a range and returns the largest.
@@ -192,8 +219,9 @@ static float exponentiate(float* scores, Range range, float largest) {
   return Isa::sum_lanes(sum);
 }
 
-template <class Isa, class Cache, class Activation>
+template <class Isa, template <class> class Cache, class Activation>
 struct Attention {
+  using Keys = Cache<Isa>;
   using Cut = Layout<Isa, Activation>;
   using Slice = State<Isa, Activation>;
 
@@ -278,23 +306,40 @@ struct Attention {
         for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
       }
       const Range needed = intersect(all, page);
-      const uint32_t number = page_of(call.pages, params.page_table_base, params.page_table_stride,
-                                      rows[0].sequence, page_begin);
-      const uint64_t offset =
-          Cache::row_bytes(1) * kv_offset(number, params.n_kv_heads, head, 0, params.head_dim);
+      const uint64_t offset = page_offset(call, params, rows[0].sequence, head, page_begin);
+      Next next = {};  // keys: of the next page, or of the next head's first one
+      if (page.end < all.end) {
+        const uint32_t left = all.end - page.end;
+        next = {call.operands[1] + page_offset(call, params, rows[0].sequence, head, page.end),
+                left < kPagePositions ? left : kPagePositions};
+      } else if (head + 1 < params.n_kv_heads) {
+        next = {call.operands[1] + page_offset(call, params, rows[0].sequence, head + 1, all.begin),
+                kPagePositions};
+      }
       attend_page(params, cut, state, n_queries, call.operands[1] + offset,
-                  call.operands[2] + offset, {needed.begin - page_begin, needed.end - page_begin});
+                  call.operands[2] + offset, {needed.begin - page_begin, needed.end - page_begin},
+                  next);
     }
   }
 
+  // Byte of a cache at which the page that begins with `position` has its rows of kv head `head`.
+  static uint64_t page_offset(const Call& call, const AttentionParams& params, uint32_t sequence,
+                              uint32_t head, uint32_t position) {
+    const uint32_t number =
+        page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
+    return Keys::row_bytes(1) * kv_offset(number, params.n_kv_heads, head, 0, params.head_dim);
+  }
+
+  // Memory works while this computes: the page's values are asked for as its keys are multiplied,
+  // the next page's keys as the values are weighed.
   static void attend_page(const AttentionParams& params, const Cut& cut, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
-                          Range needed) {
-    multiply_panel<Isa, Cache>(state.inputs, n_queries, keys, Cache::row_bytes(params.head_dim),
-                               needed.begin, needed.end, params.head_dim,
-                               [&](uint32_t q, uint32_t position, float score) {
-                                 state.scores[q * kPagePositions + position] = score;
-                               });
+                          Range needed, Next next) {
+    multiply_panel<Isa, Keys>(state.inputs, n_queries, keys, Keys::row_bytes(params.head_dim),
+                              needed.begin, needed.end, params.head_dim, values,
+                              [&](uint32_t q, uint32_t position, float score) {
+                                state.scores[q * kPagePositions + position] = score;
+                              });
     __builtin_memset(state.page_values, 0, n_queries * cut.value_stride * sizeof(float));
     for (uint32_t q = 0; q < n_queries; ++q) {
       const Range range = state.ranges[q];
@@ -305,18 +350,20 @@ struct Attention {
     }
     uint32_t q = 0;
     for (; q + Isa::kTileRows <= n_queries; q += Isa::kTileRows)
-      weigh_from<Isa::kTileRows>(params, cut, state, values, q);
-    for (; q < n_queries; ++q) weigh_from<1>(params, cut, state, values, q);
+      weigh_from<Isa::kTileRows>(params, cut, state, values, q, next);
+    if constexpr (Isa::kTileRows > 2)
+      for (; q + 2 <= n_queries; q += 2) weigh_from<2>(params, cut, state, values, q, next);
+    for (; q < n_queries; ++q) weigh_from<1>(params, cut, state, values, q, next);
     for (q = 0; q < n_queries; ++q)
       if (state.ranges[q].begin < state.ranges[q].end) merge(cut, state, q);
   }
 
   template <uint32_t R>
   static void weigh_from(const AttentionParams& params, const Cut& cut, Slice& state,
-                         const std::byte* values, uint32_t q) {
+                         const std::byte* values, uint32_t q, Next next) {
     weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
                                 state.page_values + q * cut.value_stride, cut.value_stride, values,
-                                params.head_dim, state.ranges + q);
+                                params.head_dim, state.ranges + q, q == 0 ? next : Next{});
   }
 
   // Takes the page's sums into those of the pages before.
@@ -338,7 +385,7 @@ struct Attention {
 
 template <template <class> class Cache, template <class> class Activation>
 constexpr KernelEntry entry() {
-  using Kernel = Attention<ThisIsa, Cache<ThisIsa>, Activation<ThisIsa>>;
+  using Kernel = Attention<ThisIsa, Cache, Activation<ThisIsa>>;
   return {{Operation::attention,
            Activation<ThisIsa>::kKind,
            {kAbsent, kAbsent, kAbsent},

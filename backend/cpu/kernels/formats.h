@@ -74,10 +74,11 @@ struct F32 {
   static constexpr int32_t kFormat = 0;
   using Input = FloatInput<Isa>;
   using Block = Vector;
-  static constexpr uint32_t kTileColumns = Isa::kFloatTileColumns;
 
   static uint64_t row_bytes(uint32_t k) { return uint64_t{4} * k; }
-  static Block unpack(const std::byte* row, uint32_t b) { return load(row, Input::kBlock * b, 8); }
+  static Block unpack(const std::byte* row, uint32_t b) {
+    return load(row, Input::kBlock * b, Input::kBlock);
+  }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
     return load(row, Input::kBlock * b, n);
   }
@@ -87,7 +88,7 @@ struct F32 {
   static float element(const std::byte* row, uint64_t i) {
     return load_unaligned<float>(row + 4 * i);
   }
-  // n (1 to 8) numbers from element i of a row on; the other lanes are 0.
+  // n (1 to kLanes) numbers from element i of a row on; the other lanes are 0.
   static Vector load(const std::byte* row, uint64_t i, uint32_t n) {
     return Isa::load(reinterpret_cast<const float*>(row + 4 * i), n);
   }
@@ -102,10 +103,11 @@ struct F16 {
   static constexpr int32_t kFormat = 1;
   using Input = FloatInput<Isa>;
   using Block = Vector;
-  static constexpr uint32_t kTileColumns = Isa::kFloatTileColumns;
 
   static uint64_t row_bytes(uint32_t k) { return uint64_t{2} * k; }
-  static Block unpack(const std::byte* row, uint32_t b) { return load(row, Input::kBlock * b, 8); }
+  static Block unpack(const std::byte* row, uint32_t b) {
+    return load(row, Input::kBlock * b, Input::kBlock);
+  }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
     return load(row, Input::kBlock * b, n);
   }

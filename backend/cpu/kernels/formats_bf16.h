@@ -11,10 +11,11 @@ struct BF16 {
   static constexpr int32_t kFormat = 30;
   using Input = FloatInput<Isa>;
   using Block = Vector;
-  static constexpr uint32_t kTileColumns = Isa::kFloatTileColumns;
 
   static uint64_t row_bytes(uint32_t k) { return uint64_t{2} * k; }
-  static Block unpack(const std::byte* row, uint32_t b) { return load(row, Input::kBlock * b, 8); }
+  static Block unpack(const std::byte* row, uint32_t b) {
+    return load(row, Input::kBlock * b, Input::kBlock);
+  }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
     return load(row, Input::kBlock * b, n);
   }

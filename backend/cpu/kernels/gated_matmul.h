@@ -11,13 +11,14 @@ template <class Isa, class Activation>
 struct GatedMatmul {
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
-    return count_slices(cut_of(*member_of(call, 0), params.k), params.n, call.n_rows);
+    return count_slices(cut_of(*member_of(call, 0), params.k, call.n_rows), params.n, call.n_rows);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
     const GroupMember& member = *member_of(call, 0);
-    const MatmulSlice first = slice_of(cut_of(member, params.k), call, params.n, begin);
+    const MatmulSlice first =
+        slice_of(cut_of(member, params.k, call.n_rows), call, params.n, begin);
     for (uint32_t slot = 1; slot <= 2; ++slot)
       member.ask_for({call.operands[slot], nullptr, nullptr, params.n, params.k, 0}, first);
     for (; begin < end; ++begin)
@@ -30,7 +31,7 @@ struct GatedMatmul {
   static uint64_t scratch_bytes(const Call& call) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
     const GroupMember& member = *member_of(call, 0);
-    return 2 * sums_bytes(cut_of(member, params.k)) + member.scratch_bytes(params.k);
+    return 2 * sums_bytes(cut_of(member, params.k, UINT32_MAX)) + member.scratch_bytes(params.k);
   }
 
   // Both weights in one format: their slices are the same then.
@@ -51,7 +52,7 @@ struct GatedMatmul {
   static void run_slice(const Call& call, const GatedMatmulParams& params, uint64_t number,
                         std::byte* scratch, const Function& function) {
     const GroupMember& member = *member_of(call, 0);
-    const MatmulCut cut = cut_of(member, params.k);
+    const MatmulCut cut = cut_of(member, params.k, call.n_rows);
     const MatmulSlice slice = slice_of(cut, call, params.n, number);
     auto* const gate = reinterpret_cast<float*>(scratch);
     auto* const up = reinterpret_cast<float*>(scratch + sums_bytes(cut));

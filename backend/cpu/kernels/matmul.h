@@ -5,7 +5,7 @@
 //   0 input   1-3 weights   4-6 biases: vector [n]   7-9 out   25 MatmulGroupParams
 // gated_matmul: two of them, and gated_activation of what they make
 //   0 input   1 gate, 2 up: [n, k]   3 out: activation [rows, n]   25 GatedMatmulParams
-//   slices: Way::columns(k) rows of the weight x Way::kRows rows of the input; those of one part of the
+//   slices: Way::columns(k, rows) rows of the weight x Way::kRows rows of the input; those of one part of the
 //           weight follow each other, so that a worker finds it in its second cache
 //   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
 //
@@ -14,7 +14,8 @@
 //
 //   kFormat, kKind       the weight's format and the input's kind that it is for
 //   kRows                input rows of a slice
-//   columns(k)           weight rows of a slice, a multiple of 32 where codes are
+//   columns(k, n_rows)   weight rows of a slice, a multiple of 32 where codes are, for a step of n_rows;
+//                        never fewer for more of them
 //   scratch_bytes(k)     of a worker
 //   run<kAdd>(member, input, slice, scratch)
 //                        the slice's input rows times its weight rows
@@ -123,17 +124,17 @@ template <class Way, bool kAdd>
 struct MatmulKernel {
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
-    return count_slices(cut(params), params.n, call.n_rows);
+    return count_slices(cut(params, call), params.n, call.n_rows);
   }
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
     const MatmulMember member{
         call.operands[1], nullptr,  reinterpret_cast<float*>(call.operands[2]),
         params.n,         params.k, params.n};
-    Way::ask_for(member, slice_of(cut(params), call, params.n, begin));
+    Way::ask_for(member, slice_of(cut(params, call), call, params.n, begin));
     for (uint64_t slice = begin; slice < end; ++slice)
       Way::template run<kAdd>(member, call.operands[0],
-                              slice_of(cut(params), call, params.n, slice), scratch);
+                              slice_of(cut(params, call), call, params.n, slice), scratch);
   }
   static uint64_t scratch_bytes(const Call& call) {
     return Way::scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
@@ -146,21 +147,23 @@ struct MatmulKernel {
   }
 
  private:
-  static MatmulCut cut(const MatmulParams& params) { return {Way::columns(params.k), Way::kRows}; }
+  static MatmulCut cut(const MatmulParams& params, const Call& call) {
+    return {Way::columns(params.k, call.n_rows), Way::kRows};
+  }
 };
 
 // What matmul_group and gated_matmul ask of a member's format; a Kernel's `members` point to these.
 struct GroupMember {
   int32_t format, activation;
   uint32_t rows;
-  uint32_t (*columns)(uint32_t k);
+  uint32_t (*columns)(uint32_t k, uint32_t n_rows);
   void (*run)(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
               std::byte* scratch);
   void (*ask_for)(const MatmulMember& member, const MatmulSlice& slice);
   uint64_t (*scratch_bytes)(uint32_t k);
 };
-static inline MatmulCut cut_of(const GroupMember& member, uint32_t k) {
-  return {member.columns(k), member.rows};
+static inline MatmulCut cut_of(const GroupMember& member, uint32_t k, uint32_t n_rows) {
+  return {member.columns(k, n_rows), member.rows};
 }
 
 template <class Way>
@@ -191,7 +194,7 @@ struct MatmulGroup {
     uint64_t n = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i)
       if (const GroupMember* member = member_of(call, i))
-        n += count_slices(cut_of(*member, params.k), params.n[i], call.n_rows);
+        n += count_slices(cut_of(*member, params.k, call.n_rows), params.n[i], call.n_rows);
     return n;
   }
 
@@ -212,7 +215,7 @@ struct MatmulGroup {
     for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
       const GroupMember* member = member_of(call, i);
       if (member == nullptr) continue;
-      const MatmulCut cut = cut_of(*member, params.k);
+      const MatmulCut cut = cut_of(*member, params.k, call.n_rows);
       const uint64_t count = count_slices(cut, params.n[i], call.n_rows);
       const MatmulMember operands{call.operands[1 + i],
                                   reinterpret_cast<const float*>(call.operands[4 + i]),

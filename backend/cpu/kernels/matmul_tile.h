@@ -10,12 +10,12 @@
 
 namespace akunu::cpu {
 
-// R input rows times C weight rows; out(r, c, sum) receives the results. With `ask`, what lies behind
-// the weight rows is asked for meanwhile, as many bytes as are read.
+// R input rows times C weight rows; out(r, c, sum) receives the results. From `next` on, unless it is
+// null, as many bytes as are read are asked for meanwhile.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
 static inline void multiply_tile(const typename Format::Input::Row* inputs,
-                                 const std::byte* const (&weights)[C], uint32_t k, bool ask,
-                                 const Out& out) {
+                                 const std::byte* const (&weights)[C], uint32_t k,
+                                 const std::byte* next, const Out& out) {
   using Input = typename Format::Input;
   typename Isa::Vector sums[R][C];
   for (uint32_t r = 0; r < R; ++r)
@@ -23,11 +23,10 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
 
   const uint32_t n_blocks = k / Input::kBlock;
   const uint64_t block_bytes = C * Format::row_bytes(Input::kBlock);
-  const std::byte* next = weights[C - 1] + Format::row_bytes(k);
-  for (uint32_t b = 0; b < n_blocks; ++b, next += block_bytes) {
-    if (ask)
+  for (uint32_t b = 0; b < n_blocks; ++b) {
+    if (next != nullptr)
       for (uint64_t byte = 0; byte < block_bytes; byte += kCacheLine)
-        __builtin_prefetch(next + byte, 0, kIntoSecondCache);
+        __builtin_prefetch(next + b * block_bytes + byte, 0, kIntoSecondCache);
     typename Format::Block blocks[C];
     for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
     for (uint32_t r = 0; r < R; ++r) {
@@ -49,24 +48,28 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
 
 // `n_inputs` rows times weight rows [begin, end) of a weight whose rows lie `row_bytes` apart.
 // Column tiles outside, input rows inside: a tile's weights stay in the first cache for every row.
+// While a row is multiplied, what lies as far from `next` as it from `weights` is asked for.
 template <class Isa, class Format, uint32_t C, class Out>
 static inline uint32_t multiply_columns(const typename Format::Input::Row* inputs,
                                         uint32_t n_inputs, const std::byte* weights,
                                         uint64_t row_bytes, uint32_t begin, uint32_t end,
-                                        uint32_t k, const Out& out) {
+                                        uint32_t k, const std::byte* next, const Out& out) {
   uint32_t j = begin;
   for (; j + C <= end; j += C) {
     const std::byte* rows[C];
     for (uint32_t c = 0; c < C; ++c) rows[c] = weights + row_bytes * (j + c);
     uint32_t first = 0;
+    const auto asked = [&] {
+      return first == 0 && next != nullptr ? next + row_bytes * j : nullptr;
+    };
     const auto shifted = [&](uint32_t r, uint32_t c, float sum) { out(first + r, j + c, sum); };
     for (; first + Isa::kTileRows <= n_inputs; first += Isa::kTileRows)
-      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, first == 0, shifted);
+      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, asked(), shifted);
     if constexpr (Isa::kTileRows > 2)
       for (; first + 2 <= n_inputs; first += 2)
-        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, first == 0, shifted);
+        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, asked(), shifted);
     for (; first < n_inputs; ++first)
-      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, first == 0, shifted);
+      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, asked(), shifted);
   }
   return j;
 }
@@ -74,14 +77,14 @@ static inline uint32_t multiply_columns(const typename Format::Input::Row* input
 template <class Isa, class Format, class Out>
 static inline void multiply_panel(const typename Format::Input::Row* inputs, uint32_t n_inputs,
                                   const std::byte* weights, uint64_t row_bytes, uint32_t begin,
-                                  uint32_t end, uint32_t k, const Out& out) {
+                                  uint32_t end, uint32_t k, const std::byte* next, const Out& out) {
   if (n_inputs == 1)
     begin = multiply_columns<Isa, Format, Isa::kSingleRowColumns>(inputs, 1, weights, row_bytes,
-                                                                  begin, end, k, out);
+                                                                  begin, end, k, next, out);
   else
-    begin = multiply_columns<Isa, Format, Format::kTileColumns>(inputs, n_inputs, weights,
-                                                                row_bytes, begin, end, k, out);
-  multiply_columns<Isa, Format, 1>(inputs, n_inputs, weights, row_bytes, begin, end, k, out);
+    begin = multiply_columns<Isa, Format, Isa::kFloatTileColumns>(
+        inputs, n_inputs, weights, row_bytes, begin, end, k, next, out);
+  multiply_columns<Isa, Format, 1>(inputs, n_inputs, weights, row_bytes, begin, end, k, next, out);
 }
 
 }  // namespace akunu::cpu

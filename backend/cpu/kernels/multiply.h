@@ -2,6 +2,7 @@
 // a sum are in matmul_tile.h and panel.h; formats.h has what a format adds.
 #pragma once
 
+#include "cpu/kernels/float_panel.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/matmul_tile.h"
 #include "cpu/kernels/panel.h"
@@ -11,6 +12,7 @@ namespace akunu::cpu {
 constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and well inside L2
 constexpr uint32_t kMaxSliceColumns = 192;
 constexpr uint32_t kSliceRows = 64;
+constexpr uint32_t kPromptColumns = 48;  // of floats: 12 made the matmul of k = 3072 a third slower
 
 // What a slice takes of a weight, in whole tiles of `step` rows.
 static inline uint32_t slice_columns(uint64_t row_bytes, uint32_t step) {
@@ -22,25 +24,41 @@ static inline uint32_t slice_columns(uint64_t row_bytes, uint32_t step) {
 template <class Isa, class Format, class Input = typename Format::Input>
 struct Multiply {
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
-  static constexpr uint32_t kRows = kSliceRows;
-  static constexpr uint32_t kColumnStep = 12;  // every tile's number of columns divides it
-  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), kColumnStep); }
-  static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
+  static constexpr uint32_t kRows = 2 * kSliceRows;
+  static constexpr uint32_t kFewRows = 8;  // which take the weights as they are
+  using Panel = FloatPanel<Isa, Format>;
+  // A prompt's slice uses what it reads of the input, which comes from far away, for many columns.
+  static uint32_t columns(uint32_t k, uint32_t n_rows) {
+    const uint32_t fit = slice_columns(Format::row_bytes(k), kPanelColumns);
+    return n_rows < kSliceRows || fit > kPromptColumns ? fit : kPromptColumns;
+  }
+  static constexpr uint64_t scratch_bytes(uint32_t) { return Panel::scratch_bytes(kRows); }
   static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // processors foresee whole rows
 
   template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
-                  std::byte*) {
+                  std::byte* scratch) {
     const auto [first_row, n_inputs, begin, end] = slice;
-    typename Input::Row inputs[kSliceRows];
+    typename Input::Row inputs[kRows];
     const uint64_t stride = Input::row_bytes(member.k);
     for (uint32_t r = 0; r < n_inputs; ++r)
       inputs[r] = Input::row(input + (first_row + r) * stride, member.k);
-    multiply_panel<Isa, Format>(inputs, n_inputs, member.weight, Format::row_bytes(member.k),
-                                static_cast<uint32_t>(begin), static_cast<uint32_t>(end), member.k,
-                                [&](uint32_t r, uint32_t j, float sum) {
-                                  put<kAdd>(member, slice.first_row + r, j, &sum, 1);
-                                });
+    const uint64_t row_bytes = Format::row_bytes(member.k);
+    const uint32_t last = static_cast<uint32_t>(end);
+    uint32_t j = static_cast<uint32_t>(begin);
+    const std::byte* rows_behind = member.weight + Isa::kSingleRowColumns * row_bytes;
+    if (n_inputs <= kFewRows)
+      return multiply_panel<Isa, Format>(inputs, n_inputs, member.weight, row_bytes, j, last,
+                                         member.k, rows_behind,
+                                         [&](uint32_t r, uint32_t c, float sum) {
+                                           put<kAdd>(member, slice.first_row + r, c, &sum, 1);
+                                         });
+    for (; j < last; j += kPanelColumns)
+      Panel::multiply(inputs, n_inputs, member.weight, row_bytes, j,
+                      last - j < kPanelColumns ? last : j + kPanelColumns, member.k, scratch,
+                      [&](uint32_t r, const float* sums, uint32_t n) {
+                        put<kAdd>(member, slice.first_row + r, j, sums, n);
+                      });
   }
 };
 
@@ -52,7 +70,7 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   static constexpr uint32_t kRows = kSliceRows;
   static constexpr uint32_t kColumnStep = Columns::kCount;
   // Whole groups of q8_32: a slice of gated_matmul writes those.
-  static uint32_t columns(uint32_t k) { return slice_columns(Format::row_bytes(k), 32); }
+  static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
   // The first panel.
   static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
@@ -60,23 +78,25 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
     for (uint64_t byte = 0; byte < kColumnStep * row_bytes; byte += kCacheLine)
       __builtin_prefetch(panel + byte, 0, kIntoSecondCache);
   }
-  // An unpacked panel, or a weight with fewer rows than a panel.
+  // Arranged rows, an unpacked panel, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
-    return panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
+    return rows_room(k) + panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
   }
 
   template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const uint64_t stride = QuantInput<Isa>::row_bytes(member.k);
-    const InputRows inputs{input + slice.first_row * stride, stride, member.k};
+    const InputRows inputs = arrange_rows<Isa, Format>(
+        {input + slice.first_row * stride, stride, member.k, slice.n_rows}, scratch);
+    scratch += rows_room(member.k);
     const Panel weight =
         whole_panel<Format>(member, kColumnStep, scratch + panel_room<Isa, Format>(member.k));
     for (uint64_t j = slice.begin; j < slice.end; j += kColumnStep) {
       const PanelPlace place = place_panel(member.n, j, slice.end, kColumnStep);
       const Panel here{weight.first + place.from * weight.stride, weight.stride};
       multiply_panel_columns<Isa, Format>(
-          inputs, slice.n_rows, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
+          inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
             if (place.n == kColumnStep)
               return put_panel<Columns, kAdd>(member, slice.first_row + r, j, sums);
             float lanes[kColumnStep];
@@ -84,6 +104,11 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
             put<kAdd>(member, slice.first_row + r, j, lanes + place.skipped, place.n);
           });
     }
+  }
+
+ private:
+  static constexpr uint64_t rows_room(uint32_t k) {
+    return arranged_bytes<ManyRows<Isa>, Format>(kRows, k);
   }
 };
 

@@ -15,10 +15,10 @@
 // A format is a trait, and this is all that it adds:
 //
 //   kFormat              its number in core/format.h
-//   kDots                1 or 2 scales in a group of 32
+//   kDots                1 or 2 scales in a group of 32, and as many minima
 //   kLargestCode         codes are 0 .. kLargestCode, or, with kSigned, int8
 //   kOffset              what is subtracted from a code
-//   kHasMinimum
+//   kHasMinimum          a group has them: the whole numbers are 1 where it has one minimum
 //   kGroups              groups in a block
 //   kSpan                groups that one `load` reads: those that share bytes
 //   row_bytes(k)
@@ -33,6 +33,7 @@
 #pragma once
 
 #include "cpu/kernels/formats.h"
+#include "cpu/kernels/words.h"
 
 namespace akunu::cpu {
 
@@ -53,35 +54,26 @@ struct AskingPanel : Panel {
 };
 
 // A group's minima; nothing in formats without.
-template <class Columns, bool kPresent>
+template <class Words, bool kPresent>
 struct GroupMinimum {
-  typename Columns::Ints whole;
-  typename Columns::Floats scale;
+  typename Words::Ints whole;
+  typename Words::Floats scale;
 };
-template <class Columns>
-struct GroupMinimum<Columns, false> {};
+template <class Words>
+struct GroupMinimum<Words, false> {};
 
 // A group of every column, ready to be multiplied.
-template <class Columns, class Format>
+template <class Words, class Format>
 struct UnpackedGroup {
-  typename Columns::Ints codes[8];
-  typename Columns::Floats scale[Format::kDots];
-  [[no_unique_address]] GroupMinimum<Columns, Format::kHasMinimum> minimum;
-};
-
-// Rows of an input, `stride` bytes apart.
-struct InputRows {
-  const std::byte* first;
-  uint64_t stride;
-  uint32_t k;
+  typename Words::Ints codes[8 / Words::kRows];
+  typename Words::Floats scale[Format::kDots];
+  [[no_unique_address]] GroupMinimum<Words, Format::kHasMinimum> minimum;
 };
 
 template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
-  using Floats = typename Columns::Floats;
-  using Ints = typename Columns::Ints;
-  using Group = UnpackedGroup<Columns, Format>;
+  using Group = UnpackedGroup<OneRow<Columns>, Format>;
 
   // Calls use(group, g) for every group of the panel, in order.
   template <class Use>
@@ -90,54 +82,49 @@ struct PanelProduct {
       unpack_from<0>(panel, Format::open(panel, first), first, use);
   }
 
-  // sums[r] += input row r . panel, for R rows.
-  template <uint32_t R>
-  static inline void accumulate(const Group& group, uint32_t g, const InputRows& inputs,
-                                Floats (&sums)[R]) {
+  // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
+  template <class Words, uint32_t R>
+  static inline void accumulate(const UnpackedGroup<Words, Format>& group, uint32_t g,
+                                const InputRows& inputs, typename Words::Floats (&sums)[R]) {
     const std::byte* row = inputs.first;
-    const uint32_t n_groups = inputs.k / 32;
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < R; ++r, row += inputs.stride) {
-      const int8_t* x = reinterpret_cast<const int8_t*>(row) + uint64_t{32} * g;
-      const float* scale = reinterpret_cast<const float*>(row + inputs.k) + g;
-      const int16_t* half_sums =
-          reinterpret_cast<const int16_t*>(row + inputs.k + uint64_t{4} * n_groups) + 2 * g;
-      Floats t;
+    for (uint32_t r = 0; r < R; ++r, row += r < inputs.n ? inputs.stride : 0) {
+      const auto input = Words::template group<Format>(row, inputs.k, g);
+      typename Words::Floats t;
       if constexpr (Format::kDots == 1) {
-        t = Columns::multiply(Columns::to_float(dot<0, 8>(group, x, half_sums)), group.scale[0]);
+        t = Words::multiply(Words::to_float(dot<Words, 0, 8>(group, input)), group.scale[0]);
       } else {
-        t = Columns::multiply(Columns::to_float(dot<0, 4>(group, x, half_sums)), group.scale[0]);
-        t = Columns::multiply_add(Columns::to_float(dot<4, 4>(group, x, half_sums)), group.scale[1],
-                                  t);
+        t = Words::multiply(Words::to_float(dot<Words, 0, 4>(group, input)), group.scale[0]);
+        t = Words::multiply_add(Words::to_float(dot<Words, 4, 4>(group, input)), group.scale[1], t);
       }
-      if constexpr (Format::kHasMinimum) {
-        const Ints sum =
-            Columns::multiply_pairs(Columns::broadcast_pair(half_sums), group.minimum.whole);
-        t = Columns::multiply_add(Columns::to_float(sum), group.minimum.scale, t);
-      }
-      sums[r] = Columns::multiply_add(t, Columns::broadcast(*scale), sums[r]);
+      if constexpr (Format::kHasMinimum)
+        t = Words::multiply_add(
+            Words::template minima<Format::kDots>(input.half_sums, group.minimum.whole),
+            group.minimum.scale, t);
+      sums[r] = Words::multiply_add(t, Words::row_scales(input.scale), sums[r]);
     }
   }
 
  private:
-  static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
-
-  // Registers [kFirst, kFirst + kCount) of a group, less the offset of their codes.
-  template <uint32_t kFirst, uint32_t kCount>
-  static inline Ints dot(const Group& group, const int8_t* x, const int16_t* half_sums) {
-    Ints start = Columns::integers(0);
+  // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes.
+  template <class Words, uint32_t kFirst, uint32_t kCount>
+  static inline auto dot(const UnpackedGroup<Words, Format>& group, const auto& input) {
+    auto start = Words::integers(0);
+    constexpr uint32_t kOffset = Words::template kOffset<Format>;
     if constexpr (kOffset != 0) {
       constexpr uint32_t kNegative = static_cast<uint16_t>(-static_cast<int32_t>(kOffset));
       constexpr uint32_t kLow = kFirst == 0 ? kNegative : 0;
       constexpr uint32_t kHigh = kFirst + kCount == 8 ? kNegative : 0;
-      start = Columns::multiply_pairs(Columns::broadcast_pair(half_sums),
-                                      Columns::integers(kLow | kHigh << 16));
+      start = Words::multiply_pairs(Words::broadcast_pair(input.half_sums),
+                                    Words::integers(kLow | kHigh << 16));
     }
+    constexpr uint32_t kRegisters = kCount / Words::kRows;
+    const auto* const codes = group.codes + kFirst / Words::kRows;
+    const int8_t* const x = input.codes + 4 * kFirst * Words::kRows;
     if constexpr (Format::kSigned)
-      return Columns::template dot_signed<kCount>(start, group.codes + kFirst, x + 4 * kFirst);
+      return Words::template dot_signed<kRegisters>(start, codes, x);
     else
-      return Columns::template dot<Format::kLargestCode, kCount>(start, group.codes + kFirst,
-                                                                 x + 4 * kFirst);
+      return Words::template dot<Format::kLargestCode, kRegisters>(start, codes, x);
   }
 
   // Groups from the block's kIndex-th on.
@@ -154,7 +141,7 @@ struct PanelProduct {
     Group group;
     Format::template codes<kIndex>(block, raw, group.codes);
     if constexpr (Format::kSigned)
-      for (Ints& codes : group.codes) codes = Columns::signed_codes(codes);
+      for (auto& codes : group.codes) codes = Columns::signed_codes(codes);
     Format::template scale<kIndex>(block, group);
     use(group, first + kIndex);
     if constexpr ((kIndex + 1) % Format::kSpan != 0)
@@ -165,53 +152,72 @@ struct PanelProduct {
 // Bytes of an unpacked panel.
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
-  return uint64_t{k / 32} * sizeof(UnpackedGroup<typename Isa::Columns, Format>);
+  return uint64_t{k / 32} * sizeof(UnpackedGroup<ManyRows<Isa>, Format>);
 }
 
-// Rows of a whole input times one panel; out(r, sums) receives them. `room` is for the unpacked panel:
-// panel_room bytes, aligned to 64. Flattened: a word or a trait that stayed a function would take
-// its vectors through memory. Not under AddressSanitizer, whose checks of all that take minutes to
-// compile.
+// Rows of a whole input times one panel; out(r, sums) receives them. More than a few rows have been
+// arranged (words.h). `room` is for the unpacked panel: panel_room bytes, aligned to 64. Flattened: a
+// word or a trait that stayed a function would take its vectors through memory. Not under
+// AddressSanitizer, whose checks of all that take minutes to compile.
 template <class Isa, class Format, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-static inline void multiply_panel_columns(const InputRows& inputs, uint32_t n_inputs,
-                                          const Panel& panel, std::byte* room, const Out& out) {
+static inline void multiply_panel_columns(const InputRows& inputs, const Panel& panel,
+                                          std::byte* room, const Out& out) {
+  const uint32_t n_inputs = inputs.n;
   using Product = PanelProduct<Isa, Format>;
   using Columns = typename Isa::Columns;
-  using Group = typename Product::Group;
-  const auto run = [&](auto n_rows, uint32_t first, const auto& for_each) {
-    constexpr uint32_t R = decltype(n_rows)::value;
-    typename Columns::Floats sums[R];
-    for (auto& sum : sums) sum = Columns::zero();
-    const InputRows rows{inputs.first + first * inputs.stride, inputs.stride, inputs.k};
-    for_each([&](const Group& group, uint32_t g) {
-      Product::template accumulate<R>(group, g, rows, sums);
+  using Many = ManyRows<Isa>;
+  using Group = UnpackedGroup<Many, Format>;
+  const auto run = [&](auto words, auto tile_rows, uint32_t first, uint32_t n,
+                       const auto& for_each) {
+    using Words = decltype(words);
+    constexpr uint32_t kRows = decltype(tile_rows)::value, R = kRows / Words::kRows;
+    typename Words::Floats sums[R];  // unrolled early, or they are stored with every group
+#pragma GCC unroll 16
+    for (auto& sum : sums) sum = Words::zero();
+    const InputRows rows{inputs.first + first / Words::kRows * inputs.stride, inputs.stride,
+                         inputs.k, (n + Words::kRows - 1) / Words::kRows};
+    for_each([&](const UnpackedGroup<Words, Format>& group, uint32_t g) {
+      Product::template accumulate<Words, R>(group, g, rows, sums);
     });
-    for (uint32_t r = 0; r < R; ++r) out(first + r, sums[r]);
+    const auto& rows_of_sums = Words::rows(sums);
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < kRows; ++r)
+      if (r < n) out(first + r, rows_of_sums[r]);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
   const AskingPanel weights{panel, panel.first + Columns::kCount * panel.stride};
   const auto from_weights = [&](const auto& use) {
     Product::for_each_group(weights, inputs.k, use);
   };
-  if (n_inputs == 1) return run(Constant<1>{}, 0, from_weights);
-  if (n_inputs == 2) return run(Constant<2>{}, 0, from_weights);
+  using Few = OneRow<Columns>;
+  constexpr uint32_t kFew = few_rows<Isa>();
+  if (n_inputs == 1) return run(Few{}, Constant<1>{}, 0, 1, from_weights);
+  if (n_inputs == 2) return run(Few{}, Constant<2>{}, 0, 2, from_weights);
+  if constexpr (kFew >= 4)
+    if (n_inputs <= 4) return run(Few{}, Constant<4>{}, 0, n_inputs, from_weights);
+  if constexpr (kFew >= 8)
+    if (n_inputs <= 8) return run(Few{}, Constant<8>{}, 0, n_inputs, from_weights);
+  if constexpr (kFew >= 16)
+    if (n_inputs <= 16) return run(Few{}, Constant<16>{}, 0, n_inputs, from_weights);
 
   Group* groups = reinterpret_cast<Group*>(room);
-  Product::for_each_group(weights, inputs.k,
-                          [&](const Group& group, uint32_t g) { groups[g] = group; });
+  Product::for_each_group(weights, inputs.k, [&](const typename Product::Group& group, uint32_t g) {
+    Many::template arrange<Format>(group, groups[g]);
+  });
   const uint32_t n_groups = inputs.k / 32;
   const auto from_room = [&](const auto& use) {
     for (uint32_t g = 0; g < n_groups; ++g) use(groups[g], g);
   };
+  constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
   uint32_t first = 0;
-  for (; first + Columns::kTileRows <= n_inputs; first += Columns::kTileRows)
-    run(Constant<Columns::kTileRows>{}, first, from_room);
-  if constexpr (Columns::kTileRows > 4)
-    for (; first + 4 <= n_inputs; first += 4) run(Constant<4>{}, first, from_room);
-  for (; first < n_inputs; ++first) run(Constant<1>{}, first, from_room);
+  for (; first + kTile <= n_inputs; first += kTile)
+    run(Many{}, Constant<kTile>{}, first, kTile, from_room);
+  for (; first < n_inputs; first += kRest)
+    run(Many{}, Constant<kRest>{}, first, n_inputs - first < kRest ? n_inputs - first : kRest,
+        from_room);
 }
 
 }  // namespace akunu::cpu

@@ -3,6 +3,7 @@
 
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats.h"
+#include "cpu/kernels/words.h"
 
 namespace akunu::cpu {
 namespace {
@@ -29,12 +30,12 @@ float read(const float* values, uint64_t n) {
 }
 
 // Numbers whose products stay small and cancel out.
-template <class Number, uint32_t kRows>
+template <class Number, uint32_t kRows, uint32_t kDepth = kProbeDepth>
 struct Operands {
-  Number rows[kRows][kProbeDepth];
+  Number rows[kRows][kDepth];
   Operands() {
     for (uint32_t r = 0; r < kRows; ++r)
-      for (uint32_t k = 0; k < kProbeDepth; ++k)
+      for (uint32_t k = 0; k < kDepth; ++k)
         rows[r][k] = static_cast<Number>((k + r) % 2 == 0 ? 1 : -1);
   }
 };
@@ -67,22 +68,28 @@ uint64_t multiply_floats(uint64_t repeats, float* result) {
 template <class Isa>
 uint64_t multiply_bytes(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
-  constexpr uint32_t kRows = Columns::kTileRows;
-  const Operands<int8_t, kRows> inputs;
-  typename Columns::Ints codes[8], sums[kRows];
-  for (uint32_t j = 0; j < 8; ++j) codes[j] = Columns::integers(0x01020304u + j);
-  for (uint32_t r = 0; r < kRows; ++r) sums[r] = Columns::integers(0);
+  using Words = ManyRows<Isa>;
+  constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
+  constexpr uint32_t kDepth = kProbeDepth * Words::kRows;
+  const Operands<int8_t, kSums, kDepth> inputs;
+  typename Words::Ints codes[kRegisters], sums[kSums];
+  for (uint32_t j = 0; j < kRegisters; ++j) codes[j] = Words::integers(0x01020304u + j);
+  for (uint32_t r = 0; r < kSums; ++r) sums[r] = Words::integers(0);
   for (uint64_t i = 0; i < repeats; ++i)
-    for (uint32_t k = 0; k < kProbeDepth; k += 32)
-      for (uint32_t r = 0; r < kRows; ++r)
-        sums[r] = Columns::template dot<15, 8>(sums[r], codes, inputs.rows[r] + k);
+    for (uint32_t k = 0; k < kDepth; k += 32 * Words::kRows)
+      for (uint32_t r = 0; r < kSums; ++r)
+        sums[r] = Words::template dot<15, kRegisters>(sums[r], codes, inputs.rows[r] + k);
   *result = 0;
-  for (uint32_t r = 0; r < kRows; ++r) {
-    float lanes[Columns::kCount];
-    Columns::store(lanes, Columns::to_float(sums[r]));
-    for (const float lane : lanes) *result += lane;
+  for (uint32_t r = 0; r < kSums; ++r) {
+    const typename Words::Floats floats[1] = {Words::to_float(sums[r])};
+    const auto& rows = Words::rows(floats);
+    for (uint32_t i = 0; i < Words::kRows; ++i) {
+      float lanes[Columns::kCount];
+      Columns::store(lanes, rows[i]);
+      for (const float lane : lanes) *result += lane;
+    }
   }
-  return repeats * 2 * kRows * Columns::kCount * kProbeDepth;
+  return repeats * 2 * Words::kTileRows * Columns::kCount * kProbeDepth;
 }
 
 }  // namespace

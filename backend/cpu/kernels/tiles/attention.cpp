@@ -19,8 +19,7 @@ namespace akunu::cpu {
 namespace {
 
 constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values are used for
-constexpr uint64_t kLine = 64;
-constexpr uint32_t kAhead = 4;  // rows
+constexpr uint32_t kAhead = 4;      // rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
 constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
@@ -45,28 +44,20 @@ struct TileLayout {
   uint32_t k_steps;       // of query . keys
   uint32_t value_panels;  // of weights . values
 
-  uint64_t query_stride() const { return (kNumbers * k_steps | 1) * kLine; }
+  uint64_t query_stride() const { return (kNumbers * k_steps | 1) * kCacheLine; }
   uint64_t key_panel() const { return k_steps * kStepBytes; }
   uint64_t value_stride() const { return uint64_t{value_panels} * Tiles::kLineBytes; }
-  static constexpr uint64_t kScoreStride = kPagePositions * sizeof(float) + kLine;
-  static constexpr uint64_t kWeightStride = kPagePositions / kStep * kNumbers * kLine + kLine;
+  static constexpr uint64_t kScoreStride = kPagePositions * sizeof(float) + kCacheLine;
+  static constexpr uint64_t kWeightStride =
+      kPagePositions / kStep * kNumbers * kCacheLine + kCacheLine;
   static constexpr uint64_t kStepBytes = kNumbers * Tiles::kTileBytes;  // of a panel
   static constexpr uint64_t kValuePanel = kPagePositions / kStep * kStepBytes;
 
   uint64_t bytes() const {
     return n_queries * (query_stride() + value_stride() + 4 * sizeof(float)) +
            kPagePositions / Tiles::kLines * key_panel() + value_panels * kValuePanel +
-           kBlockRows * (kScoreStride + kWeightStride + value_stride());
+           kBlockRows * (2 * (kScoreStride + kWeightStride) + value_stride());
   }
-};
-
-template <class Isa, uint32_t kNumbers>
-struct KeysOf {
-  using Type = TileCache<Isa>;
-};
-template <class Isa>
-struct KeysOf<Isa, 2> {
-  using Type = TileWeights<Isa, F16<Isa>>;
 };
 
 // What a slice keeps while it walks the pages of its kv head.
@@ -83,23 +74,23 @@ struct TileState {
     queries = take(layout.n_queries * layout.query_stride());
     keys = take(kPagePositions / Isa::Tiles::kLines * layout.key_panel());
     values = take(layout.value_panels * Layout::kValuePanel);
-    scores = take(kBlockRows * Layout::kScoreStride);
-    weights = take(kBlockRows * Layout::kWeightStride);
+    for (auto& each : scores) each = take(kBlockRows * Layout::kScoreStride);
+    for (auto& each : weights) each = take(kBlockRows * Layout::kWeightStride);
     page_sums = take(kBlockRows * layout.value_stride());
     sums = take(layout.n_queries * layout.value_stride());
     largest = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
     masses = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
   }
 
-  std::byte* queries;    // bf16 [n_queries][query_stride]
-  std::byte* keys;       // tiles [16 panels of positions][k_steps], of the page at hand
-  std::byte* values;     // tiles [value_panels][8 steps of positions], likewise
-  std::byte* scores;     // float [32][kScoreStride], of the block of queries at hand
-  std::byte* weights;    // bf16 [32][kWeightStride]
-  std::byte* page_sums;  // float [32][value_stride]: weights . values of the page
-  std::byte* sums;       // float [n_queries][value_stride]: of the pages before
-  float* largest;        // score, times log2 e
-  float* masses;         // sums of powers of 2 relative to it
+  std::byte* queries;     // bf16 [n_queries][query_stride]
+  std::byte* keys;        // tiles [16 panels of positions][k_steps], of the page at hand
+  std::byte* values;      // tiles [value_panels][8 steps of positions], likewise
+  std::byte* scores[2];   // float [32][kScoreStride], of two blocks of queries in turn
+  std::byte* weights[2];  // bf16 [32][kWeightStride], likewise
+  std::byte* page_sums;   // float [32][value_stride]: weights . values of the page
+  std::byte* sums;        // float [n_queries][value_stride]: of the pages before
+  float* largest;         // score, times log2 e
+  float* masses;          // sums of powers of 2 relative to it
 };
 
 template <class Isa, uint32_t kNumbers>
@@ -111,8 +102,7 @@ struct TileAttention {
   using Cache = F16<Isa>;
   using Cut = TileLayout<Isa, kNumbers>;
   using State = TileState<Isa, kNumbers>;
-  // Halves are such sums as they are.
-  using Keys = typename KeysOf<Isa, kNumbers>::Type;
+  using Keys = TileHalves<Isa, kNumbers>;
 
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
@@ -164,9 +154,7 @@ struct TileAttention {
          page += kPagePositions) {
       const Range needed = intersect(all, {page, page + kPagePositions});
       const bool all_finite = unpack_page(slice, page, {needed.begin - page, needed.end - page});
-      for (uint32_t g = 0; g < cut.group; ++g)
-        for (uint32_t r = 0; r < n_rows; r += kBlockRows)
-          attend_block(slice, page, g, r, all_finite);
+      attend_page(slice, page, all_finite);
     }
     write_out(slice);
   }
@@ -182,7 +170,7 @@ struct TileAttention {
         const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                              (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
         // Rows lie too far apart for a processor to see where the next one begins.
-        for (uint32_t i = 0; i < dim; i += kLine / sizeof(float))
+        for (uint32_t i = 0; i < dim; i += kCacheLine / sizeof(float))
           __builtin_prefetch(query + kAhead * stride + i);
         auto* out = reinterpret_cast<uint16_t*>(state.queries +
                                                 (g * cut.block_rows + r) * cut.query_stride());
@@ -215,92 +203,186 @@ struct TileAttention {
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += Tiles::kLines)
       Keys::unpack({call.operands[1] + offset + i * stride, stride}, params.head_dim,
                    state.keys + i / Tiles::kLines * cut.key_panel());
-    bool all_finite = true;
+    const std::byte* const values = call.operands[2] + offset;
+    const bool all_finite =
+        Wide::all_finite(reinterpret_cast<const uint16_t*>(values + needed.begin * stride),
+                         uint64_t{needed.end - needed.begin} * params.head_dim);
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += kStep)
-      unpack_values(slice, call.operands[2] + offset, i, needed, all_finite);
+      if (all_finite && params.head_dim % Wide::kLanes == 0 && i >= needed.begin &&
+          i + kStep <= needed.end)
+        unpack_values(slice, i, [&](uint32_t position, uint32_t d) {
+          return Wide::load_half(reinterpret_cast<const uint16_t*>(values + position * stride) + d);
+        });
+      else
+        unpack_values(slice, i, [&](uint32_t position, uint32_t d) {
+          if (position < needed.begin || position >= needed.end) return Wide::zero();
+          const auto* row = reinterpret_cast<const uint16_t*>(values + position * stride);
+          return Wide::finite_or_zero(Wide::load_half(row + d, left(slice.params.head_dim - d)));
+        });
     return all_finite;
   }
 
-  // 32 positions from `first` on, for all dimensions.
-  static void unpack_values(const Slice& slice, const std::byte* cache, uint32_t first,
-                            Range needed, bool& all_finite) {
-    const uint32_t dim = slice.params.head_dim;
-    const auto load = [&](uint32_t position, uint32_t i) {
-      if (position < needed.begin || position >= needed.end) return Wide::zero();
-      const auto* p = reinterpret_cast<const uint16_t*>(cache) + uint64_t{position} * dim + i;
-      return Wide::finite_or_zero(Wide::load_half(p, left(dim - i)), all_finite);
-    };
+  // 32 positions from `first` on: load(position, d) has their values from dimension d on.
+  template <class Load>
+  static void unpack_values(const Slice& slice, uint32_t first, const Load& load) {
     for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
       std::byte* line =
           slice.state.values + first / kStep * Cut::kStepBytes + pair * Tiles::kLineBytes;
-      for (uint32_t i = 0; i < dim; i += Wide::kLanes, line += Cut::kValuePanel) {
-        const Vector even = load(first + 2 * pair, i), odd = load(first + 2 * pair + 1, i);
-        const auto both = Isa::bfloat_pairs(even, odd);
-        Isa::Columns::store_integers(line, both);
-        if constexpr (kNumbers == 2)
-          Isa::Columns::store_integers(line + Tiles::kTileBytes,
-                                       Isa::bfloat_rests(both, even, odd));
-      }
+      for (uint32_t d = 0; d < slice.params.head_dim; d += Wide::kLanes, line += Cut::kValuePanel)
+        store_pairs<Isa, kNumbers>(line, load(first + 2 * pair, d), load(first + 2 * pair + 1, d));
     }
   }
 
   // Up to 32 rows from r on of query head g, one page.
-  static void attend_block(const Slice& slice, uint32_t page, uint32_t g, uint32_t r,
-                           bool all_finite) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
-    const uint32_t n = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
-    const bool two_tiles = n > Tiles::kLines;
-    Range needed = slice.seen(r, page);
-    for (uint32_t i = 1; i < n; ++i) needed = unite(needed, slice.seen(r + i, page));
-    if (needed.begin >= needed.end) return;
-    const Range steps{needed.begin / kStep, (needed.end + kStep - 1) / kStep};
-    const uint32_t first_query = g * cut.block_rows + r;
-    const std::byte* query = state.queries + first_query * cut.query_stride();
-    for (uint32_t step = steps.begin; step < steps.end; ++step)
-      multiply_block<Tiles, kNumbers, kNumbers>(
-          two_tiles, true, query, cut.query_stride(), state.keys + 2 * step * cut.key_panel(),
-          cut.key_panel(), cut.k_steps, nullptr,
-          {state.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
-           Tiles::kLineBytes, Cut::kScoreStride});
-    float page_largest[kBlockRows] = {}, page_masses[kBlockRows];
-    for (uint32_t i = 0; i < n; ++i) {
-      const Range range = slice.seen(r + i, page);
-      auto* scores = reinterpret_cast<float*>(state.scores + i * Cut::kScoreStride);
-      std::byte* weights = state.weights + i * Cut::kWeightStride;
-      if (params.soft_cap > 0) cap_scores(scores, range, params);
-      const float factor = params.soft_cap > 0 ? kLog2E : params.scale * kLog2E;
-      page_largest[i] = largest_of(scores, range) * factor;
-      page_masses[i] = weigh(scores, range, factor, page_largest[i], steps, weights);
+  struct Block {
+    uint32_t g, r, n;
+    Range steps;  // of 32 positions that any of them sees
+    std::byte *scores, *weights;
+    float largest[kBlockRows], masses[kBlockRows];
+
+    bool two_tiles() const { return n > Tiles::kLines; }
+    uint32_t first_query(const Slice& slice) const { return g * slice.cut.block_rows + r; }
+  };
+
+  // The block with that number; false where it sees nothing of the page.
+  static bool find_block(const Slice& slice, uint32_t page, uint32_t number, Block& block) {
+    const uint32_t n_blocks = (slice.n_rows + kBlockRows - 1) / kBlockRows;
+    block.g = number / n_blocks;
+    block.r = number % n_blocks * kBlockRows;
+    block.n = slice.n_rows - block.r < kBlockRows ? slice.n_rows - block.r : kBlockRows;
+    Range needed = slice.seen(block.r, page);
+    for (uint32_t i = 1; i < block.n; ++i) needed = unite(needed, slice.seen(block.r + i, page));
+    block.steps = {needed.begin / kStep, (needed.end + kStep - 1) / kStep};
+    return needed.begin < needed.end;
+  }
+
+  // All queries of a slice, one page. While exponentials of a block are computed, the matrix unit
+  // multiplies the weights of the one before with the values, and the queries of the next with the keys.
+  static void attend_page(const Slice& slice, uint32_t page, bool all_finite) {
+    const uint32_t n_blocks = slice.cut.group * ((slice.n_rows + kBlockRows - 1) / kBlockRows);
+    Block blocks[3];
+    Block *before = nullptr, *here = nullptr, *next = nullptr;
+    uint32_t n_found = 0;
+    uint32_t number = 0;
+    do {
+      before = here;
+      here = next;
+      next = nullptr;
+      for (; next == nullptr && number < n_blocks; ++number) {
+        Block& block = blocks[n_found % 3];
+        if (!find_block(slice, page, number, block)) continue;
+        block.scores = slice.state.scores[n_found % 2];
+        block.weights = slice.state.weights[n_found % 2];
+        next = &block;
+        ++n_found;
+      }
+      overlap(slice, page, before, here, next);
+      if (before != nullptr) merge_block(slice, page, *before, all_finite);
+    } while (here != nullptr || next != nullptr);
+  }
+
+  // Weights . values of `before`, the weights of `here`, query . keys of `next`; each may be null.
+  static void overlap(const Slice& slice, uint32_t page, const Block* before, Block* here,
+                      const Block* next) {
+    const auto& cut = slice.cut;
+    const uint32_t n_values = before == nullptr ? 0 : (cut.value_panels + 1) / 2;
+    const uint32_t n_keys = next == nullptr ? 0 : next->steps.end - next->steps.begin;
+    BlockSequence<Tiles, kNumbers, kNumbers> sequence;
+    uint32_t n_begun = 0, n_done = 0;
+    const auto multiply_to = [&](uint32_t n_steps) {
+      for (; n_done < n_steps; ++n_done) {
+        if (sequence.product.n_steps == 0) {
+          sequence.begin(n_begun < n_values ? value_product(slice, *before, n_begun)
+                                            : key_product(slice, *next, n_begun - n_values));
+          ++n_begun;
+        }
+        sequence.step();
+      }
+    };
+    const uint32_t n_rows = here == nullptr ? 0 : here->n;
+    const uint32_t n_steps =
+        n_keys * cut.k_steps +
+        (before == nullptr ? 0 : n_values * (before->steps.end - before->steps.begin));
+    // A row ahead: its maximum, one chain of instructions, is there when its weights want it.
+    if (n_rows > 0) find_largest(slice, page, *here, 0);
+    for (uint32_t i = 0; i < n_rows; ++i) {
+      multiply_to(n_steps * (2 * i + 1) / (2 * n_rows));
+      if (i + 1 < n_rows) find_largest(slice, page, *here, i + 1);
+      multiply_to(n_steps * (2 * i + 2) / (2 * n_rows));
+      weigh_row(slice, page, *here, i);
     }
-    for (uint32_t p = 0; p < cut.value_panels; p += 2)
-      multiply_block<Tiles, kNumbers, kNumbers>(
-          two_tiles, cut.value_panels - p > 1, state.weights + steps.begin * kNumbers * kLine,
-          Cut::kWeightStride, state.values + p * Cut::kValuePanel + steps.begin * Cut::kStepBytes,
-          Cut::kValuePanel, steps.end - steps.begin, nullptr,
-          {state.page_sums + p * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
-           Tiles::kLineBytes, cut.value_stride()});
+    multiply_to(n_steps);
+    sequence.end();
+  }
+
+  // The product with the keys of the block's step `i`, and that with the values of panels 2 i, 2 i + 1.
+  static BlockProduct key_product(const Slice& slice, const Block& block, uint32_t i) {
+    const auto& cut = slice.cut;
+    const uint32_t step = block.steps.begin + i;
+    return {block.two_tiles(),
+            true,
+            slice.state.queries + block.first_query(slice) * cut.query_stride(),
+            cut.query_stride(),
+            slice.state.keys + 2 * step * cut.key_panel(),
+            cut.key_panel(),
+            cut.k_steps,
+            {block.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
+             Tiles::kLineBytes, Cut::kScoreStride}};
+  }
+  static BlockProduct value_product(const Slice& slice, const Block& block, uint32_t i) {
+    const auto& cut = slice.cut;
+    return {block.two_tiles(),
+            cut.value_panels - 2 * i > 1,
+            block.weights + block.steps.begin * kNumbers * kCacheLine,
+            Cut::kWeightStride,
+            slice.state.values + 2 * i * Cut::kValuePanel + block.steps.begin * Cut::kStepBytes,
+            Cut::kValuePanel,
+            block.steps.end - block.steps.begin,
+            {slice.state.page_sums + 2 * i * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
+             Tiles::kLineBytes, cut.value_stride()}};
+  }
+
+  static float score_factor(const AttentionParams& params) {
+    return params.soft_cap > 0 ? kLog2E : params.scale * kLog2E;
+  }
+  static void find_largest(const Slice& slice, uint32_t page, Block& block, uint32_t i) {
+    const Range range = slice.seen(block.r + i, page);
+    auto* scores = reinterpret_cast<float*>(block.scores + i * Cut::kScoreStride);
+    if (slice.params.soft_cap > 0) cap_scores(scores, range, slice.params);
+    block.largest[i] = largest_of(scores, range) * score_factor(slice.params);
+  }
+  static void weigh_row(const Slice& slice, uint32_t page, Block& block, uint32_t i) {
+    const auto* scores = reinterpret_cast<const float*>(block.scores + i * Cut::kScoreStride);
+    block.masses[i] = weigh(scores, slice.seen(block.r + i, page), score_factor(slice.params),
+                            block.largest[i], block.steps, block.weights + i * Cut::kWeightStride);
+  }
+
+  static void merge_block(const Slice& slice, uint32_t page, Block& block, bool all_finite) {
+    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const uint32_t first_query = block.first_query(slice);
     float keep[kBlockRows], take[kBlockRows];
-    for (uint32_t i = 0; i < n; i += Wide::kLanes) {
+    for (uint32_t i = block.n; i < round_up(block.n, Wide::kLanes); ++i) block.largest[i] = 0;
+    for (uint32_t i = 0; i < block.n; i += Wide::kLanes) {
       const Vector before = Wide::load(state.largest + first_query + i);
-      const Vector here = Wide::load(page_largest + i), largest = Wide::maximum(here, before);
+      const Vector here = Wide::load(block.largest + i), largest = Wide::maximum(here, before);
       Wide::store(keep + i, power_of_two(Wide::subtract(before, largest)));
       Wide::store(take + i, power_of_two(Wide::subtract(here, largest)));
     }
-    for (uint32_t i = 0; i < n; ++i) {
-      const Range range = slice.seen(r + i, page);
-      if (!all_finite) add_not_finite(slice, page, range, i);
+    for (uint32_t i = 0; i < block.n; ++i) {
+      const Range range = slice.seen(block.r + i, page);
+      if (!all_finite) add_not_finite(slice, page, block, range, i);
       if (range.begin < range.end)
         merge(slice, first_query + i, state.page_sums + i * cut.value_stride(), keep[i], take[i],
-              page_largest[i], page_masses[i]);
+              block.largest[i], block.masses[i]);
     }
   }
 
   // What `unpack_page` left out, for row i of the block at hand.
-  static void add_not_finite(const Slice& slice, uint32_t page, Range range, uint32_t i) {
+  static void add_not_finite(const Slice& slice, uint32_t page, const Block& block, Range range,
+                             uint32_t i) {
     const uint32_t dim = slice.params.head_dim;
     const std::byte* cache = slice.call.operands[2] + page_offset(slice, page);
-    const auto* weights =
-        reinterpret_cast<const uint16_t*>(slice.state.weights + i * Cut::kWeightStride);
+    const auto* weights = reinterpret_cast<const uint16_t*>(block.weights + i * Cut::kWeightStride);
     auto* sums = reinterpret_cast<float*>(slice.state.page_sums + i * slice.cut.value_stride());
     for (uint32_t position = range.begin; position < range.end; ++position)
       for (uint32_t d = 0; d < dim; ++d) {

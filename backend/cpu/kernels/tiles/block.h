@@ -19,15 +19,15 @@ struct TileSums {
 // likewise kWeights and tiles of a panel. Products of two second ones are left out.
 template <class Tiles, uint32_t R, uint32_t P, uint32_t kInputs, uint32_t kWeights>
 struct TileBlock {
-  // `from`: the sums so far, null where there are none.
+  static void zero() {
+    for_each_sum([](auto tile, std::byte*) { Tiles::template zero<tile.value>(); }, {});
+  }
+  static void load(const TileSums& from) {
+    for_each_sum([&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from.line); },
+                 from);
+  }
   static void multiply(const std::byte* input, uint64_t stride, const std::byte* panels,
-                       uint64_t panel_bytes, uint32_t n_steps, const TileSums* from,
-                       const TileSums& to) {
-    if (from == nullptr)
-      for_each_sum([](auto tile, std::byte*) { Tiles::template zero<tile.value>(); }, to);
-    else
-      for_each_sum(
-          [&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from->line); }, *from);
+                       uint64_t panel_bytes, uint32_t n_steps) {
     const std::byte* second = panels + panel_bytes;
     for (uint32_t step = 0; step < n_steps; ++step) {
       if constexpr (kInputs == 2) {
@@ -43,6 +43,8 @@ struct TileBlock {
       panels += kWeights * Tiles::kTileBytes;
       second += kWeights * Tiles::kTileBytes;
     }
+  }
+  static void store(const TileSums& to) {
     for_each_sum([&](auto tile, std::byte* p) { Tiles::template store<tile.value>(p, to.line); },
                  to);
   }
@@ -75,17 +77,67 @@ struct TileBlock {
   }
 };
 
-template <class Tiles, uint32_t kInputs, uint32_t kWeights>
-static inline void multiply_block(bool two_rows, bool two_panels, const std::byte* rows,
-                                  uint64_t stride, const std::byte* panels, uint64_t panel_bytes,
-                                  uint32_t n_steps, const TileSums* from, const TileSums& to) {
-  const auto multiply = [&](auto block) {
-    block.multiply(rows, stride, panels, panel_bytes, n_steps, from, to);
-  };
-  if (two_rows && two_panels) return multiply(TileBlock<Tiles, 2, 2, kInputs, kWeights>{});
-  if (two_rows) return multiply(TileBlock<Tiles, 2, 1, kInputs, kWeights>{});
-  if (two_panels) return multiply(TileBlock<Tiles, 1, 2, kInputs, kWeights>{});
-  multiply(TileBlock<Tiles, 1, 1, kInputs, kWeights>{});
+// One block's product.
+struct BlockProduct {
+  bool two_rows, two_panels;
+  const std::byte* rows;
+  uint64_t stride;
+  const std::byte* panels;
+  uint64_t panel_bytes;
+  uint32_t n_steps;
+  TileSums to;
+};
+// Calls use(the TileBlock for it).
+template <class Tiles, uint32_t kInputs, uint32_t kWeights, class Use>
+static inline void with_block(const BlockProduct& product, const Use& use) {
+  if (product.two_rows && product.two_panels)
+    return use(TileBlock<Tiles, 2, 2, kInputs, kWeights>{});
+  if (product.two_rows) return use(TileBlock<Tiles, 2, 1, kInputs, kWeights>{});
+  if (product.two_panels) return use(TileBlock<Tiles, 1, 2, kInputs, kWeights>{});
+  use(TileBlock<Tiles, 1, 1, kInputs, kWeights>{});
 }
+
+// `from`: the sums so far, null where there are none.
+template <class Tiles, uint32_t kInputs, uint32_t kWeights>
+static inline void multiply_block(const BlockProduct& product, const TileSums* from) {
+  with_block<Tiles, kInputs, kWeights>(product, [&](auto block) {
+    if (from == nullptr)
+      block.zero();
+    else
+      block.load(*from);
+    block.multiply(product.rows, product.stride, product.panels, product.panel_bytes,
+                   product.n_steps);
+    block.store(product.to);
+  });
+}
+
+// Products in turn, a step at a time, where there is vector work to do meanwhile. The processor takes up
+// nothing behind a tile instruction that has to wait for the ones before it: more than a step at once,
+// and vectors wait for the matrix unit. The sums are stored when the next product begins, or by `end`.
+template <class Tiles, uint32_t kInputs, uint32_t kWeights>
+struct BlockSequence {
+  BlockProduct product = {};
+  bool is_open = false;
+
+  void begin(const BlockProduct& next) {
+    end();
+    product = next;
+    is_open = true;
+    with_block<Tiles, kInputs, kWeights>(product, [](auto block) { block.zero(); });
+  }
+  void step() {
+    with_block<Tiles, kInputs, kWeights>(product, [&](auto block) {
+      block.multiply(product.rows, product.stride, product.panels, product.panel_bytes, 1);
+    });
+    product.rows += kInputs * Tiles::kLineBytes;
+    product.panels += kWeights * Tiles::kTileBytes;
+    --product.n_steps;
+  }
+  void end() {
+    if (is_open)
+      with_block<Tiles, kInputs, kWeights>(product, [&](auto block) { block.store(product.to); });
+    is_open = false;
+  }
+};
 
 }  // namespace akunu::cpu

@@ -66,10 +66,11 @@ struct TileSlice {
           const bool last = begin + n == k;
           const TileSums there = last ? place(r, p) : TileSums{};
           multiply_block<Tiles, Weights::kInputs, Weights::kWeights>(
-              rows > Tiles::kLines, n_panels - p > 1,
-              input + r * stride + uint64_t{2} * Weights::kInputs * begin, stride,
-              scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
-              begin == 0 ? nullptr : &sums, there.first == nullptr ? sums : there);
+              {rows > Tiles::kLines, n_panels - p > 1,
+               input + r * stride + uint64_t{2} * Weights::kInputs * begin, stride,
+               scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
+               there.first == nullptr ? sums : there},
+              begin == 0 ? nullptr : &sums);
           if (last && there.first == nullptr) put(r, rows, p, sums);
         }
         if (rows < kBlockRows) Tiles::configure(Tiles::kLines, Tiles::kLines);
@@ -105,7 +106,7 @@ struct TileMultiply {
   static constexpr uint32_t kRows = kTileSliceRows;
   static constexpr uint32_t kPanel = Slice::kPanel;
 
-  static uint32_t columns(uint32_t) { return kTileColumns; }
+  static uint32_t columns(uint32_t, uint32_t) { return kTileColumns; }
   static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // a slice is long enough
   // With a weight that has fewer rows than a panel.
   static uint64_t scratch_bytes(uint32_t k) {

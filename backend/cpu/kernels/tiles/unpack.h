@@ -41,12 +41,14 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
     Product::for_each_group(panel, k, [&](const typename Product::Group& group, uint32_t g) {
       float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
+#pragma GCC unroll 2
       for (uint32_t half = 0; half < 2; ++half) {
         const Floats scale = group.scale[Format::kDots == 2 ? half : 0];
         Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
         if constexpr (Format::kHasMinimum)
           added =
               Columns::multiply_add(minimum(group.minimum.whole, half), group.minimum.scale, added);
+#pragma GCC unroll 4
         for (uint32_t j = 4 * half; j < 4 * half + 4; ++j) {
           const Ints codes = group.codes[j];
           const auto weight = [&](Ints code) {
@@ -107,32 +109,29 @@ struct TransposedPairs {
   }
 };
 
-// Halves of a cache, rounded.
-template <class Isa>
-struct TileCache : TransposedPairs<Isa, TileCache<Isa>, 1> {
+// Both in a line of kNumbers tiles: rounded to bf16, and what is left.
+template <class Isa, uint32_t kNumbers, class Floats>
+static inline void store_pairs(std::byte* line, Floats first, Floats second) {
+  const auto pairs = Isa::bfloat_pairs(first, second);
+  Isa::Columns::store_integers(line, pairs);
+  if constexpr (kNumbers == 2)
+    Isa::Columns::store_integers(line + Isa::Tiles::kTileBytes,
+                                 Isa::bfloat_rests(pairs, first, second));
+}
+
+// Halves, rounded, or in two numbers without any rounding.
+template <class Isa, uint32_t kNumbers>
+struct TileHalves : TransposedPairs<Isa, TileHalves<Isa, kNumbers>, kNumbers> {
   using Columns = typename Isa::Columns;
 
   static void store(typename Columns::Ints halves, std::byte* line) {
-    Columns::store_integers(
-        line, Isa::bfloat_pairs(Columns::low_halves(halves),
-                                Columns::low_halves(Columns::template shift_right<16>(halves))));
+    store_pairs<Isa, kNumbers>(line, Columns::low_halves(halves),
+                               Columns::low_halves(Columns::template shift_right<16>(halves)));
   }
 };
 
-// Halves of a weight, in two numbers without any rounding.
 template <class Isa>
-struct TileWeights<Isa, F16<Isa>> : TileTerms<Isa, Bf16PairInput<Isa>, 2, 2>,
-                                    TransposedPairs<Isa, TileWeights<Isa, F16<Isa>>, 2> {
-  using Columns = typename Isa::Columns;
-
-  static void store(typename Columns::Ints halves, std::byte* line) {
-    const auto first = Columns::low_halves(halves);
-    const auto second = Columns::low_halves(Columns::template shift_right<16>(halves));
-    const auto pairs = Isa::bfloat_pairs(first, second);
-    Columns::store_integers(line, pairs);
-    Columns::store_integers(line + Isa::Tiles::kTileBytes, Isa::bfloat_rests(pairs, first, second));
-  }
-};
+struct TileWeights<Isa, F16<Isa>> : TileTerms<Isa, Bf16PairInput<Isa>, 2, 2>, TileHalves<Isa, 2> {};
 
 template <class Isa>
 struct TileWeights<Isa, BF16<Isa>> : TileTerms<Isa, Bf16PairInput<Isa>, 2, 1>,

@@ -1,0 +1,173 @@
+// The primitives of the level `i8mm` (the products of int8 matrices of ARMv8.6, above neon): one
+// instruction multiplies eight codes of two rows of the input with eight weights of two columns. More
+// than two rows are multiplied so, in pairs; everything else is neon's.
+#pragma once
+
+#include "cpu/isa/neon.h"
+
+namespace akunu::cpu {
+
+// The words for two rows at once; kernels/words.h says what they mean.
+template <class Level>
+struct RowPairs {
+  using Columns = NeonColumns<Level>;
+  // As the instruction leaves its sums: row 0 with columns 0 and 1, row 1 with columns 0 and 1; the same
+  // with columns 2 and 3.
+  struct Floats {
+    float32x4_t low, high;
+  };
+  // Such sums, or codes: eight of column 0, eight of column 1; the same of columns 2 and 3.
+  struct Ints {
+    int32x4_t low, high;
+  };
+
+  static constexpr uint32_t kRows = 2;
+  // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
+  // go through memory, for 1 % fewer instructions.
+  static constexpr uint32_t kTileRows = 12;
+  // `arrange` subtracts it: the instruction takes codes with a sign.
+  template <class Format>
+  static constexpr uint32_t kOffset = 0;
+
+  static Floats zero() { return {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)}; }
+  static Floats multiply(Floats a, Floats b) {
+    return {vmulq_f32(a.low, b.low), vmulq_f32(a.high, b.high)};
+  }
+  static Floats multiply_add(Floats a, Floats b, Floats c) {
+    return {vfmaq_f32(c.low, a.low, b.low), vfmaq_f32(c.high, a.high, b.high)};
+  }
+  static Floats to_float(Ints v) { return {vcvtq_f32_s32(v.low), vcvtq_f32_s32(v.high)}; }
+  static Ints integers(uint32_t x) { return {Columns::integers(x), Columns::integers(x)}; }
+
+  template <uint32_t kLargest, uint32_t kRegisters>
+  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+    static_assert(kLargest <= 127);
+    return dot_signed<kRegisters>(start, codes, x);
+  }
+  template <uint32_t kRegisters>
+  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+    int8x16_t rows[kRegisters];  // loaded two at a time
+    for (uint32_t i = 0; i < kRegisters; ++i) rows[i] = vld1q_s8(x + 16 * i);
+    for (uint32_t i = 0; i < kRegisters; ++i) {
+      start.low = vmmlaq_s32(start.low, rows[i], vreinterpretq_s8_s32(codes[i].low));
+      start.high = vmmlaq_s32(start.high, rows[i], vreinterpretq_s8_s32(codes[i].high));
+    }
+    return start;
+  }
+
+  template <class Format>
+  static void arrange(const auto& group, auto& out) {
+    const int32x4_t offset = Columns::integers(Format::kOffset * 0x01010101u);
+    const auto code = [&](uint32_t i) {
+      if constexpr (Format::kOffset == 0) return group.codes[i];
+      return vreinterpretq_s32_s8(
+          vsubq_s8(vreinterpretq_s8_s32(group.codes[i]), vreinterpretq_s8_s32(offset)));
+    };
+    for (uint32_t i = 0; i < 4; ++i) {
+      const int32x4_t even = code(2 * i), odd = code(2 * i + 1);
+      out.codes[i] = {vzip1q_s32(even, odd), vzip2q_s32(even, odd)};
+    }
+    for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i] = for_both_rows(group.scale[i]);
+    if constexpr (Format::kHasMinimum)
+      out.minimum = {for_both_rows(group.minimum.whole), for_both_rows(group.minimum.scale)};
+  }
+
+  // A group of two rows: 64 codes, eight of each row in turn; the scales, the first row's twice and then
+  // the second one's; what minima are multiplied with, likewise.
+  template <class Format>
+  static constexpr uint64_t kGroupBytes = Format::kHasMinimum ? 96 : 80;
+  template <class Format>
+  static auto group(const std::byte* rows, uint32_t, uint32_t g) {
+    const std::byte* const p = rows + g * kGroupBytes<Format>;
+    return Group{reinterpret_cast<const int8_t*>(p), reinterpret_cast<const float*>(p + 64),
+                 p + 80};
+  }
+  template <class Format>
+  static void arrange_rows(const auto (&groups)[kRows], std::byte* out) {
+    const auto& [first, second] = groups;
+    for (uint32_t i = 0; i < 2; ++i) {
+      const int8x16_t a = vld1q_s8(first.codes + 16 * i), b = vld1q_s8(second.codes + 16 * i);
+      int8_t* const codes = reinterpret_cast<int8_t*>(out) + 32 * i;
+      vst1q_s8(codes, vcombine_s8(vget_low_s8(a), vget_low_s8(b)));
+      vst1q_s8(codes + 16, vcombine_s8(vget_high_s8(a), vget_high_s8(b)));
+    }
+    store_twice(out + 64, *first.scale, *second.scale);
+    if constexpr (Format::kHasMinimum) {
+      if constexpr (Format::kDots == 1)
+        store_twice(out + 80, whole_sum(first.half_sums), whole_sum(second.half_sums));
+      else
+        store_twice(out + 80, two_sums(first.half_sums), two_sums(second.half_sums));
+    }
+  }
+
+  static Floats row_scales(const float* scales) {
+    const float32x4_t both = vld1q_f32(scales);
+    return {both, both};
+  }
+  // A single minimum of a group is 1, and meets the sum of all 32 codes, a float.
+  template <uint32_t kDots>
+  static Floats minima(const std::byte* sums, Ints whole) {
+    if constexpr (kDots == 1) return row_scales(reinterpret_cast<const float*>(sums));
+    const int32x4_t both = vld1q_s32(reinterpret_cast<const int32_t*>(sums));
+    return to_float(
+        {Columns::multiply_pairs(both, whole.low), Columns::multiply_pairs(both, whole.high)});
+  }
+
+  // A copy: a loop over the rows of `sums` themselves would keep those in memory as well.
+  template <uint32_t R>
+  static auto rows(const Floats (&sums)[R]) {
+    Rows<R> rows;
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < R; ++r) {
+      const float64x2_t low = vreinterpretq_f64_f32(sums[r].low);
+      const float64x2_t high = vreinterpretq_f64_f32(sums[r].high);
+      rows.sums[2 * r] = vreinterpretq_f32_f64(vzip1q_f64(low, high));
+      rows.sums[2 * r + 1] = vreinterpretq_f32_f64(vzip2q_f64(low, high));
+    }
+    return rows;
+  }
+
+ private:
+  template <uint32_t R>
+  struct Rows {
+    float32x4_t sums[2 * R];
+    float32x4_t operator[](uint32_t r) const { return sums[r]; }
+  };
+  struct Group {
+    const int8_t* codes;
+    const float* scale;
+    const std::byte* half_sums;
+  };
+
+  // Of four columns, for both rows: columns 0 and 1 twice, 2 and 3 twice.
+  static Floats for_both_rows(float32x4_t v) {
+    const float64x2_t pairs = vreinterpretq_f64_f32(v);
+    return {vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 0)),
+            vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 1))};
+  }
+  static Ints for_both_rows(int32x4_t v) {
+    const int64x2_t pairs = vreinterpretq_s64_s32(v);
+    return {vreinterpretq_s32_s64(vdupq_laneq_s64(pairs, 0)),
+            vreinterpretq_s32_s64(vdupq_laneq_s64(pairs, 1))};
+  }
+
+  template <class Number>
+  static void store_twice(std::byte* p, Number first, Number second) {
+    const Number four[4] = {first, first, second, second};
+    __builtin_memcpy(p, four, sizeof(four));
+  }
+  static float whole_sum(const int16_t* half_sums) {
+    return static_cast<float>(int32_t{half_sums[0]} + half_sums[1]);
+  }
+  static int32_t two_sums(const int16_t* half_sums) {
+    int32_t both;
+    __builtin_memcpy(&both, half_sums, sizeof(both));
+    return both;
+  }
+};
+
+struct I8mm : NeonWords<I8mm> {
+  using Together = RowPairs<I8mm>;
+};
+
+}  // namespace akunu::cpu
