@@ -165,7 +165,7 @@ def test_a_report_goes_between_the_marks_of_a_document(tmp_path: Path) -> None:
     document, results = tmp_path / "page.md", tmp_path / "results.json"
     document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     results.write_text(json.dumps(RESULT))
-    arguments = argparse.Namespace(results=[results], write=document)
+    arguments = argparse.Namespace(results=[results], write=document, table=None)
     for _ in range(2):  # a second time changes nothing
         assert report.run(arguments) == 0
         lines = document.read_text().splitlines()
@@ -176,9 +176,24 @@ def test_a_report_goes_between_the_marks_of_a_document(tmp_path: Path) -> None:
         report.replace_between("nothing", "table")
 
 
-def test_the_benchmarks_page_has_a_place_for_the_table() -> None:
+def test_a_table_with_a_name_leaves_the_main_one_alone(tmp_path: Path) -> None:
+    document, results = tmp_path / "page.md", tmp_path / "results.json"
+    begin, end = report.marks("avx2")
+    main = f"{report.BEGIN}\nmain\n{report.END}\n"
+    document.write_text(f"{main}{begin}\nold\n{end}\n")
+    results.write_text(json.dumps(RESULT))
+    assert report.run(argparse.Namespace(results=[results], write=document, table="avx2")) == 0
+    text = document.read_text()
+    assert text.startswith(main)
+    assert "old" not in text
+    assert "| model.gguf | pp512 |" in text.partition(begin)[2].partition(end)[0]
+
+
+@pytest.mark.parametrize("table", [None, "avx512", "avx2"])
+def test_the_benchmarks_page_has_a_place_for_each_table(table: str | None) -> None:
     page = (REPOSITORY / "docs" / "benchmarks.md").read_text()
-    assert "a table" in report.replace_between(page, "a table")
+    begin, end = report.marks(table)
+    assert "a table" in report.replace_between(page, "a table", begin=begin, end=end)
 
 
 @pytest.mark.parametrize(

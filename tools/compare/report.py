@@ -13,6 +13,14 @@ from tools.compare.pairs import ratios, spread
 BEGIN = "<!-- measured: begin -->"
 END = "<!-- measured: end -->"
 
+
+def marks(table: str | None) -> tuple[str, str]:
+    """The lines around a table of its own, or around the main one."""
+    if table is None:
+        return BEGIN, END
+    return f"<!-- measured {table}: begin -->", f"<!-- measured {table}: end -->"
+
+
 # Above this many processors, other processes have taken part in what was measured.
 QUIET = 0.1
 
@@ -46,7 +54,7 @@ def _facts(result: dict[str, Any]) -> list[str]:
         f"{result['processor']}, {result['processors']} processors, {result['threads']} threads, "
         f"{' and '.join(map(str, counts))} alternations, {result['date'][:10]}; akunu "
         f"{akunu['version']}, {peer['version']}.",
-        f"llama.cpp's own words about itself: `{peer['system']}`.",
+        f"akunu's own words about itself: `{akunu['system']}`; llama.cpp's: `{peer['system']}`.",
     ]
 
 
@@ -83,6 +91,9 @@ def replace_between(document: str, table: str, *, begin: str = BEGIN, end: str =
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("results", type=Path, nargs="+", help="JSON files that `speed` has written")
     parser.add_argument("--write", type=Path, help="put the table into this document")
+    parser.add_argument(
+        "--table", metavar="NAME", help="between marks of its own, e.g. avx2 (the main table's)"
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,5 +101,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.write is None:
         print(table)
     else:
-        arguments.write.write_text(replace_between(arguments.write.read_text(), table))
+        begin, end = marks(arguments.table)
+        document = arguments.write.read_text()
+        arguments.write.write_text(replace_between(document, table, begin=begin, end=end))
     return 0
