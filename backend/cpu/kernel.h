@@ -41,7 +41,7 @@ struct Kernel {
   void (*run)(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch);
   // Bytes of scratch that a worker needs; depends on params only. Null: none.
   uint64_t (*scratch_bytes)(const Call& call);
-  // matmul_group: what multiplies each member (a GroupMember), null where there is none.
+  // Of a matmul: how each weight is multiplied (a MatmulWay), null where there is none.
   const void* members[3] = {};
 
   bool operator==(const Kernel&) const = default;

@@ -11,16 +11,15 @@ template <class Isa, class Activation>
 struct GatedMatmul {
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
-    return count_slices(cut_of(*member_of(call, 0), params.k, call.n_rows), params.n, call.n_rows);
+    return count_slices(cut_of(*way_of(call, 0), params.k, call.n_rows), params.n, call.n_rows);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
-    const GroupMember& member = *member_of(call, 0);
-    const MatmulSlice first =
-        slice_of(cut_of(member, params.k, call.n_rows), call, params.n, begin);
+    const MatmulWay& way = *way_of(call, 0);
+    const MatmulSlice first = slice_of(cut_of(way, params.k, call.n_rows), call, params.n, begin);
     for (uint32_t slot = 1; slot <= 2; ++slot)
-      member.ask_for({call.operands[slot], nullptr, nullptr, params.n, params.k, 0}, first);
+      way.ask_for({call.operands[slot], nullptr, nullptr, params.n, params.k, 0}, first);
     for (; begin < end; ++begin)
       with_activation<Isa>(params.activation, [&](const auto& function) {
         run_slice(call, params, begin, scratch, function);
@@ -30,16 +29,16 @@ struct GatedMatmul {
   // Gate and up of a slice, in front of what multiplying them takes.
   static uint64_t scratch_bytes(const Call& call) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
-    const GroupMember& member = *member_of(call, 0);
-    return 2 * sums_bytes(cut_of(member, params.k, UINT32_MAX)) + member.scratch_bytes(params.k);
+    const MatmulWay& way = *way_of(call, 0);
+    return 2 * sums_bytes(cut_of(way, params.k, UINT32_MAX)) + way.scratch_bytes(params.k);
   }
 
   // Both weights in one format: their slices are the same then.
   template <uint32_t N>
-  static bool find(const GroupMember (&known)[N], const KernelKey& request, Kernel& kernel) {
+  static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
     if (request.weights[0] != request.weights[1]) return false;
     kernel = {slices, run, scratch_bytes};
-    kernel.members[0] = find_member(known, request, 0);
+    kernel.members[0] = find_way(known, request, 0);
     return kernel.members[0] != nullptr;
   }
 
@@ -51,18 +50,18 @@ struct GatedMatmul {
   template <class Function>
   static void run_slice(const Call& call, const GatedMatmulParams& params, uint64_t number,
                         std::byte* scratch, const Function& function) {
-    const GroupMember& member = *member_of(call, 0);
-    const MatmulCut cut = cut_of(member, params.k, call.n_rows);
+    const MatmulWay& way = *way_of(call, 0);
+    const MatmulCut cut = cut_of(way, params.k, call.n_rows);
     const MatmulSlice slice = slice_of(cut, call, params.n, number);
     auto* const gate = reinterpret_cast<float*>(scratch);
     auto* const up = reinterpret_cast<float*>(scratch + sums_bytes(cut));
     std::byte* const rest = scratch + 2 * sums_bytes(cut);
     // So that the slice's first row and column fall on the first number of scratch.
     const uint64_t origin = slice.first_row * cut.columns + slice.begin;
-    member.run({call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns},
-               call.operands[0], slice, rest);
-    member.run({call.operands[2], nullptr, up - origin, params.n, params.k, cut.columns},
-               call.operands[0], slice, rest);
+    way.run({call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns},
+            call.operands[0], slice, rest);
+    way.run({call.operands[2], nullptr, up - origin, params.n, params.k, cut.columns},
+            call.operands[0], slice, rest);
     for (uint32_t r = 0; r < slice.n_rows; ++r) {
       const float* const gates = gate + uint64_t{r} * cut.columns;
       const float* const ups = up + uint64_t{r} * cut.columns;

@@ -17,7 +17,7 @@
 //   columns(k, n_rows)   weight rows of a slice, a multiple of 32 where codes are, for a step of n_rows;
 //                        never fewer for more of them
 //   scratch_bytes(k)     of a worker
-//   run<kAdd>(member, input, slice, scratch)
+//   run(member, input, slice, scratch)
 //                        the slice's input rows times its weight rows
 //   ask_for(member, slice)
 //                        has what a run of slices begins with on its way: within it, each slice sees
@@ -36,19 +36,19 @@ struct MatmulMember {
   const float* bias;  // null: none
   float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
-  uint64_t stride;  // floats from row to row of `out`
+  uint64_t stride;    // floats from row to row of `out`
+  bool adds = false;  // to what is there
 };
 static inline float* out_at(const MatmulMember& member, uint64_t row, uint64_t j) {
   return member.out + row * member.stride + j;
 }
 
 // Where the results of input row r, columns from j on, go.
-template <bool kAdd>
 static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, const float* sums,
                        uint32_t n) {
   float* out = out_at(member, row, j);
   for (uint32_t i = 0; i < n; ++i) {
-    if constexpr (kAdd)
+    if (member.adds)
       out[i] = out[i] + sums[i];
     else
       out[i] = member.bias == nullptr ? sums[i] : sums[i] + member.bias[j + i];
@@ -56,11 +56,11 @@ static inline void put(const MatmulMember& member, uint64_t row, uint64_t j, con
 }
 
 // What `put` does, for as many columns as a register has.
-template <class Columns, bool kAdd>
+template <class Columns>
 static inline void put_panel(const MatmulMember& member, uint64_t row, uint64_t j,
                              typename Columns::Floats sums) {
   float* out = out_at(member, row, j);
-  if constexpr (kAdd)
+  if (member.adds)
     sums = Columns::add(Columns::load(out), sums);
   else if (member.bias != nullptr)
     sums = Columns::add(sums, Columns::load(member.bias + j));
@@ -120,40 +120,8 @@ static inline MatmulSlice slice_of(const MatmulCut& cut, const Call& call, uint3
           end < n ? end : n};
 }
 
-template <class Way, bool kAdd>
-struct MatmulKernel {
-  static uint64_t slices(const Call& call) {
-    const auto& params = *static_cast<const MatmulParams*>(call.params);
-    return count_slices(cut(params, call), params.n, call.n_rows);
-  }
-  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const auto& params = *static_cast<const MatmulParams*>(call.params);
-    const MatmulMember member{
-        call.operands[1], nullptr,  reinterpret_cast<float*>(call.operands[2]),
-        params.n,         params.k, params.n};
-    Way::ask_for(member, slice_of(cut(params, call), call, params.n, begin));
-    for (uint64_t slice = begin; slice < end; ++slice)
-      Way::template run<kAdd>(member, call.operands[0],
-                              slice_of(cut(params, call), call, params.n, slice), scratch);
-  }
-  static uint64_t scratch_bytes(const Call& call) {
-    return Way::scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
-  }
-  static constexpr KernelEntry entry() {
-    return {{kAdd ? Operation::matmul_add : Operation::matmul,
-             Way::kKind,
-             {Way::kFormat, kAbsent, kAbsent}},
-            {slices, run, scratch_bytes}};
-  }
-
- private:
-  static MatmulCut cut(const MatmulParams& params, const Call& call) {
-    return {Way::columns(params.k, call.n_rows), Way::kRows};
-  }
-};
-
-// What matmul_group and gated_matmul ask of a member's format; a Kernel's `members` point to these.
-struct GroupMember {
+// A way, as a Kernel's `members` point to it.
+struct MatmulWay {
   int32_t format, activation;
   uint32_t rows;
   uint32_t (*columns)(uint32_t k, uint32_t n_rows);
@@ -162,29 +130,71 @@ struct GroupMember {
   void (*ask_for)(const MatmulMember& member, const MatmulSlice& slice);
   uint64_t (*scratch_bytes)(uint32_t k);
 };
-static inline MatmulCut cut_of(const GroupMember& member, uint32_t k, uint32_t n_rows) {
-  return {member.columns(k, n_rows), member.rows};
-}
-
 template <class Way>
-static constexpr GroupMember group_member() {
-  return {Way::kFormat, Way::kKind,        Way::kRows, Way::columns, Way::template run<false>,
-          Way::ask_for, Way::scratch_bytes};
+static constexpr MatmulWay matmul_way() {
+  return {Way::kFormat, Way::kKind,   Way::kRows,        Way::columns,
+          Way::run,     Way::ask_for, Way::scratch_bytes};
+}
+static inline MatmulCut cut_of(const MatmulWay& way, uint32_t k, uint32_t n_rows) {
+  return {way.columns(k, n_rows), way.rows};
 }
 
-static inline const GroupMember* member_of(const Call& call, uint32_t i) {
-  return static_cast<const GroupMember*>(call.kernel->members[i]);
+// The ways that a level has, in lists of a file each.
+struct MatmulWays {
+  const MatmulWay* first;
+  uint32_t count;
+};
+template <uint32_t N>
+static constexpr MatmulWays list_of(const MatmulWay (&ways)[N]) {
+  return {ways, N};
+}
+
+static inline const MatmulWay* way_of(const Call& call, uint32_t i) {
+  return static_cast<const MatmulWay*>(call.kernel->members[i]);
 }
 
 // Null where `known` has none for weight i of a request.
 template <uint32_t N>
-static inline const GroupMember* find_member(const GroupMember (&known)[N],
-                                             const KernelKey& request, uint32_t i) {
-  for (const GroupMember& member : known)
-    if (member.format == request.weights[i] && member.activation == request.activation)
-      return &member;
+static inline const MatmulWay* find_way(const MatmulWays (&known)[N], const KernelKey& request,
+                                        uint32_t i) {
+  for (const MatmulWays& ways : known)
+    for (const MatmulWay* way = ways.first; way != ways.first + ways.count; ++way)
+      if (way->format == request.weights[i] && way->activation == request.activation) return way;
   return nullptr;
 }
+
+template <class Isa>
+struct Matmul {
+  static uint64_t slices(const Call& call) {
+    const auto& params = *static_cast<const MatmulParams*>(call.params);
+    return count_slices(cut_of(*way_of(call, 0), params.k, call.n_rows), params.n, call.n_rows);
+  }
+  static uint64_t scratch_bytes(const Call& call) {
+    return way_of(call, 0)->scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
+  }
+
+  template <bool kAdds>
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const MatmulParams*>(call.params);
+    const MatmulWay& way = *way_of(call, 0);
+    const MatmulCut cut = cut_of(way, params.k, call.n_rows);
+    const MatmulMember member{
+        call.operands[1], nullptr, reinterpret_cast<float*>(call.operands[2]), params.n, params.k,
+        params.n,         kAdds};
+    way.ask_for(member, slice_of(cut, call, params.n, begin));
+    for (uint64_t slice = begin; slice < end; ++slice)
+      way.run(member, call.operands[0], slice_of(cut, call, params.n, slice), scratch);
+  }
+
+  // False where `known` has no way.
+  template <uint32_t N>
+  static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
+    const bool adds = request.operation == Operation::matmul_add;
+    kernel = {slices, adds ? run<true> : run<false>, scratch_bytes};
+    kernel.members[0] = find_way(known, request, 0);
+    return kernel.members[0] != nullptr;
+  }
+};
 
 // Members of any formats that read one activation kind.
 template <class Isa>
@@ -193,8 +203,8 @@ struct MatmulGroup {
     const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
     uint64_t n = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i)
-      if (const GroupMember* member = member_of(call, i))
-        n += count_slices(cut_of(*member, params.k, call.n_rows), params.n[i], call.n_rows);
+      if (const MatmulWay* way = way_of(call, i))
+        n += count_slices(cut_of(*way, params.k, call.n_rows), params.n[i], call.n_rows);
     return n;
   }
 
@@ -202,8 +212,8 @@ struct MatmulGroup {
     const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
     uint64_t most = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i)
-      if (const GroupMember* member = member_of(call, i)) {
-        const uint64_t bytes = member->scratch_bytes(params.k);
+      if (const MatmulWay* way = way_of(call, i)) {
+        const uint64_t bytes = way->scratch_bytes(params.k);
         if (bytes > most) most = bytes;
       }
     return most;
@@ -213,9 +223,9 @@ struct MatmulGroup {
     const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
     uint64_t first = 0;  // the member's first slice
     for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
-      const GroupMember* member = member_of(call, i);
-      if (member == nullptr) continue;
-      const MatmulCut cut = cut_of(*member, params.k, call.n_rows);
+      const MatmulWay* way = way_of(call, i);
+      if (way == nullptr) continue;
+      const MatmulCut cut = cut_of(*way, params.k, call.n_rows);
       const uint64_t count = count_slices(cut, params.n[i], call.n_rows);
       const MatmulMember operands{call.operands[1 + i],
                                   reinterpret_cast<const float*>(call.operands[4 + i]),
@@ -224,21 +234,21 @@ struct MatmulGroup {
                                   params.k,
                                   params.n[i]};
       if (begin < end && begin < first + count)
-        member->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
+        way->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
       for (; begin < end && begin < first + count; ++begin)
-        member->run(operands, call.operands[0], slice_of(cut, call, params.n[i], begin - first),
-                    scratch);
+        way->run(operands, call.operands[0], slice_of(cut, call, params.n[i], begin - first),
+                 scratch);
       first += count;
     }
   }
 
-  // False where `known` has none for a weight of the request.
+  // False where `known` has no way for a weight of the request.
   template <uint32_t N>
-  static bool find(const GroupMember (&known)[N], const KernelKey& request, Kernel& kernel) {
+  static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
     kernel = {slices, run, scratch_bytes};
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
       if (request.weights[i] == kAbsent) continue;
-      kernel.members[i] = find_member(known, request, i);
+      kernel.members[i] = find_way(known, request, i);
       if (kernel.members[i] == nullptr) return false;
     }
     return kernel.members[0] != nullptr;

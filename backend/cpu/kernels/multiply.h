@@ -35,7 +35,6 @@ struct Multiply {
   static constexpr uint64_t scratch_bytes(uint32_t) { return Panel::scratch_bytes(kRows); }
   static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // processors foresee whole rows
 
-  template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const auto [first_row, n_inputs, begin, end] = slice;
@@ -48,16 +47,14 @@ struct Multiply {
     uint32_t j = static_cast<uint32_t>(begin);
     const std::byte* rows_behind = member.weight + Isa::kSingleRowColumns * row_bytes;
     if (n_inputs <= kFewRows)
-      return multiply_panel<Isa, Format>(inputs, n_inputs, member.weight, row_bytes, j, last,
-                                         member.k, rows_behind,
-                                         [&](uint32_t r, uint32_t c, float sum) {
-                                           put<kAdd>(member, slice.first_row + r, c, &sum, 1);
-                                         });
+      return multiply_panel<Isa, Format>(
+          inputs, n_inputs, member.weight, row_bytes, j, last, member.k, rows_behind,
+          [&](uint32_t r, uint32_t c, float sum) { put(member, slice.first_row + r, c, &sum, 1); });
     for (; j < last; j += kPanelColumns)
       Panel::multiply(inputs, n_inputs, member.weight, row_bytes, j,
                       last - j < kPanelColumns ? last : j + kPanelColumns, member.k, scratch,
                       [&](uint32_t r, const float* sums, uint32_t n) {
-                        put<kAdd>(member, slice.first_row + r, j, sums, n);
+                        put(member, slice.first_row + r, j, sums, n);
                       });
   }
 };
@@ -83,7 +80,6 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
     return rows_room(k) + panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
   }
 
-  template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const uint64_t stride = QuantInput<Isa>::row_bytes(member.k);
@@ -98,10 +94,10 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
       multiply_panel_columns<Isa, Format>(
           inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
             if (place.n == kColumnStep)
-              return put_panel<Columns, kAdd>(member, slice.first_row + r, j, sums);
+              return put_panel<Columns>(member, slice.first_row + r, j, sums);
             float lanes[kColumnStep];
             Columns::store(lanes, sums);
-            put<kAdd>(member, slice.first_row + r, j, lanes + place.skipped, place.n);
+            put(member, slice.first_row + r, j, lanes + place.skipped, place.n);
           });
     }
   }

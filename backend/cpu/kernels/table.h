@@ -58,7 +58,6 @@ template <class Isa>
 struct Families {
   static KernelList embed();
   static KernelList norm();
-  static KernelList matmul();
   static KernelList rope();
   static KernelList kv_write();
   static KernelList attention();
@@ -66,9 +65,8 @@ struct Families {
   static KernelList elementwise();
   static KernelList sample();
   static KernelList advance();
-  // Not a list: any formats of one activation kind go together. False where one is missing.
-  static bool matmul_group(const KernelKey& request, Kernel& kernel);
-  static bool gated_matmul(const KernelKey& request, Kernel& kernel);
+  // Not a list: matmuls of all kinds share the ways to multiply a weight. False where one is missing.
+  static bool find_matmul(const KernelKey& request, Kernel& kernel);
 };
 
 // Finds the kernel of this level for a request; false if it has none. All row classes share one kernel

@@ -9,24 +9,6 @@ namespace akunu::cpu {
 namespace {
 
 template <template <class> class Format>
-using Way = TileMultiply<ThisIsa, Format<ThisIsa>>;
-
-template <template <class> class Format, bool kAdd>
-constexpr KernelEntry entry() {
-  return MatmulKernel<Way<Format>, kAdd>::entry();
-}
-
-// Not of float32: two numbers in bf16 have 16 of its 24 bits.
-constexpr KernelEntry kEntries[] = {
-    entry<F16, false>(),  entry<F16, true>(),  entry<BF16, false>(), entry<BF16, true>(),
-    entry<Q4_0, false>(), entry<Q4_0, true>(), entry<Q4_1, false>(), entry<Q4_1, true>(),
-    entry<Q5_0, false>(), entry<Q5_0, true>(), entry<Q5_1, false>(), entry<Q5_1, true>(),
-    entry<Q8_0, false>(), entry<Q8_0, true>(), entry<Q2_K, false>(), entry<Q2_K, true>(),
-    entry<Q3_K, false>(), entry<Q3_K, true>(), entry<Q4_K, false>(), entry<Q4_K, true>(),
-    entry<Q5_K, false>(), entry<Q5_K, true>(), entry<Q6_K, false>(), entry<Q6_K, true>(),
-};
-
-template <template <class> class Format>
 constexpr KernelEntry gated() {
   return TileGatedMatmul<ThisIsa, Format<ThisIsa>>::entry();
 }
@@ -36,28 +18,36 @@ constexpr KernelEntry kGated[] = {
     gated<Q8_0>(), gated<Q2_K>(), gated<Q3_K>(), gated<Q4_K>(), gated<Q5_K>(), gated<Q6_K>(),
 };
 
-constexpr GroupMember kMembers[] = {
-    group_member<Way<F16>>(),  group_member<Way<BF16>>(), group_member<Way<Q4_0>>(),
-    group_member<Way<Q4_1>>(), group_member<Way<Q5_0>>(), group_member<Way<Q5_1>>(),
-    group_member<Way<Q8_0>>(), group_member<Way<Q2_K>>(), group_member<Way<Q3_K>>(),
-    group_member<Way<Q4_K>>(), group_member<Way<Q5_K>>(), group_member<Way<Q6_K>>(),
+template <template <class> class Format>
+constexpr MatmulWay way() {
+  return matmul_way<TileMultiply<ThisIsa, Format<ThisIsa>>>();
+}
+
+// Not of float32: two numbers in bf16 have 16 of its 24 bits.
+constexpr MatmulWay kWays[] = {
+    way<F16>(),  way<BF16>(), way<Q4_0>(), way<Q4_1>(), way<Q5_0>(), way<Q5_1>(),
+    way<Q8_0>(), way<Q2_K>(), way<Q3_K>(), way<Q4_K>(), way<Q5_K>(), way<Q6_K>(),
 };
 
 }  // namespace
 
 template <>
-KernelList TileFamilies<ThisIsa>::matmul() {
-  return list_of(kEntries);
+bool TileFamilies<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
+  const MatmulWays known[] = {list_of(kWays)};
+  switch (request.operation) {
+    case Operation::matmul:
+    case Operation::matmul_add:
+      return Matmul<ThisIsa>::find(known, request, kernel);
+    case Operation::matmul_group:
+      return MatmulGroup<ThisIsa>::find(known, request, kernel);
+    default:
+      return false;
+  }
 }
 
 template <>
 KernelList TileFamilies<ThisIsa>::gated_matmul() {
   return list_of(kGated);
-}
-
-template <>
-bool TileFamilies<ThisIsa>::matmul_group(const KernelKey& request, Kernel& kernel) {
-  return MatmulGroup<ThisIsa>::find(kMembers, request, kernel);
 }
 
 }  // namespace akunu::cpu

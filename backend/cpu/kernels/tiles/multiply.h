@@ -113,7 +113,6 @@ struct TileMultiply {
     return Slice::scratch_bytes() + kPanel * Format::row_bytes(k);
   }
 
-  template <bool kAdd>
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const uint64_t stride = Input::row_bytes(member.k);
@@ -130,7 +129,8 @@ struct TileMultiply {
         scratch,
         // What nothing is added to goes where it belongs at once.
         [&](uint32_t r, uint32_t p) {
-          if (kAdd || member.bias != nullptr || !is_whole(p) || !is_whole(p + 1)) return TileSums{};
+          if (member.adds || member.bias != nullptr || !is_whole(p) || !is_whole(p + 1))
+            return TileSums{};
           auto* const out =
               reinterpret_cast<std::byte*>(out_at(member, slice.first_row + r, places[p].from));
           const uint64_t line = sizeof(float) * member.stride;
@@ -139,20 +139,18 @@ struct TileMultiply {
         [&](uint32_t r, uint32_t n_rows, uint32_t p, const TileSums& sums) {
           for (uint32_t i = 0; i < 2 && p + i < tiles.n_panels; ++i)
             for (uint32_t row = 0; row < n_rows; ++row)
-              put_line<kAdd>(member, slice.first_row + r + row, places[p + i],
-                             Slice::line(sums, row, i));
+              put_line(member, slice.first_row + r + row, places[p + i], Slice::line(sums, row, i));
         });
   }
 
  private:
-  template <bool kAdd>
   static void put_line(const MatmulMember& member, uint64_t row, const PanelPlace& place,
                        const float* line) {
     const uint64_t j = place.from + place.skipped;
     if (place.n == kPanel)
-      put_panel<Columns, kAdd>(member, row, j, Columns::load(line));
+      put_panel<Columns>(member, row, j, Columns::load(line));
     else
-      put<kAdd>(member, row, j, line + place.skipped, place.n);
+      put(member, row, j, line + place.skipped, place.n);
   }
 };
 

@@ -8,9 +8,9 @@ namespace akunu::cpu {
 template <>
 bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
   using F = TileFamilies<ThisIsa>;
-  if (request.operation == Operation::matmul_group && F::matmul_group(request, kernel)) return true;
-  const KernelList families[] = {F::matmul(), F::gated_matmul(), F::attention()};
-  return find_in(families, request, kernel) || find_kernel<Avx512>(request, kernel);
+  const KernelList families[] = {F::gated_matmul(), F::attention()};
+  return F::find_matmul(request, kernel) || find_in(families, request, kernel) ||
+         find_kernel<Avx512>(request, kernel);
 }
 
 }  // namespace akunu::cpu

@@ -10,10 +10,9 @@ struct Avx512;
 // A list per family, as in kernels/table.h.
 template <class Isa>
 struct TileFamilies {
-  static KernelList matmul();
   static KernelList gated_matmul();
   static KernelList attention();
-  static bool matmul_group(const KernelKey& request, Kernel& kernel);
+  static bool find_matmul(const KernelKey& request, Kernel& kernel);
 };
 
 }  // namespace akunu::cpu
