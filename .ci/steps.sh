@@ -163,7 +163,7 @@ sanitizers() {
     local left_out=()
     [ "$sanitizer" = thread ] && left_out=(--exclude-regex fuzz_model)
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
-      "${run[@]}" ctest --test-dir "$build" "${left_out[@]}" --output-on-failure --no-tests=error \
+      "${run[@]}" ctest --test-dir "$build" "${left_out[@]}" --parallel 2 --output-on-failure --no-tests=error \
       --output-junit "$build/results.xml" || code=$?
     count "sanitizers-$sanitizer" "$build/results.xml"
   done
