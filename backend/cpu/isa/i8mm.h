@@ -21,13 +21,16 @@ struct RowPairs {
     int32x4_t low, high;
   };
 
+  using Registers = RowPairs;
   static constexpr uint32_t kRows = 2;
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
-  // `arrange` subtracts it: the instruction takes codes with a sign.
-  template <class Format>
-  static constexpr uint32_t kOffset = 0;
+  // `arrange` subtracts the offset of codes: the instruction takes them with a sign.
+  template <class Format, uint32_t, uint32_t>
+  static Ints start(const auto&) {
+    return integers(0);
+  }
 
   static Floats zero() { return {vdupq_n_f32(0.0f), vdupq_n_f32(0.0f)}; }
   static Floats multiply(Floats a, Floats b) {
@@ -77,8 +80,8 @@ struct RowPairs {
   template <class Format>
   static constexpr uint64_t kGroupBytes = Format::kHasMinimum ? 96 : 80;
   template <class Format>
-  static auto group(const std::byte* rows, uint32_t, uint32_t g) {
-    const std::byte* const p = rows + g * kGroupBytes<Format>;
+  static auto group(const auto& rows, uint32_t, uint32_t g) {
+    const std::byte* const p = rows.codes + g * kGroupBytes<Format>;
     return Group{reinterpret_cast<const int8_t*>(p), reinterpret_cast<const float*>(p + 64),
                  p + 80};
   }
@@ -106,9 +109,9 @@ struct RowPairs {
   }
   // A single minimum of a group is 1, and meets the sum of all 32 codes, a float.
   template <uint32_t kDots>
-  static Floats minima(const std::byte* sums, Ints whole) {
-    if constexpr (kDots == 1) return row_scales(reinterpret_cast<const float*>(sums));
-    const int32x4_t both = vld1q_s32(reinterpret_cast<const int32_t*>(sums));
+  static Floats minima(const auto& group, Ints whole) {
+    if constexpr (kDots == 1) return row_scales(reinterpret_cast<const float*>(group.sums));
+    const int32x4_t both = vld1q_s32(reinterpret_cast<const int32_t*>(group.sums));
     return to_float(
         {Columns::multiply_pairs(both, whole.low), Columns::multiply_pairs(both, whole.high)});
   }
@@ -136,7 +139,7 @@ struct RowPairs {
   struct Group {
     const int8_t* codes;
     const float* scale;
-    const std::byte* half_sums;
+    const std::byte* sums;
   };
 
   // Of four columns, for both rows: columns 0 and 1 twice, 2 and 3 twice.

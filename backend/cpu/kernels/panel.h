@@ -54,21 +54,23 @@ struct AskingPanel : Panel {
 };
 
 // A group's minima; nothing in formats without.
-template <class Words, bool kPresent>
+template <class Registers, bool kPresent>
 struct GroupMinimum {
-  typename Words::Ints whole;
-  typename Words::Floats scale;
+  typename Registers::Ints whole;
+  typename Registers::Floats scale;
 };
-template <class Words>
-struct GroupMinimum<Words, false> {};
+template <class Registers>
+struct GroupMinimum<Registers, false> {};
 
-// A group of every column, ready to be multiplied.
-template <class Words, class Format>
-struct UnpackedGroup {
-  typename Words::Ints codes[8 / Words::kRows];
-  typename Words::Floats scale[Format::kDots];
-  [[no_unique_address]] GroupMinimum<Words, Format::kHasMinimum> minimum;
+// A group of every column, ready to be multiplied; kRows times the codes of a column in a register.
+template <class Registers, uint32_t kRows, class Format>
+struct GroupOfColumns {
+  typename Registers::Ints codes[8 / kRows];
+  typename Registers::Floats scale[Format::kDots];
+  [[no_unique_address]] GroupMinimum<Registers, Format::kHasMinimum> minimum;
 };
+template <class Words, class Format>
+using UnpackedGroup = GroupOfColumns<typename Words::Registers, Words::kRows, Format>;
 
 template <class Isa, class Format>
 struct PanelProduct {
@@ -86,9 +88,13 @@ struct PanelProduct {
   template <class Words, uint32_t R>
   static inline void accumulate(const UnpackedGroup<Words, Format>& group, uint32_t g,
                                 const InputRows& inputs, typename Words::Floats (&sums)[R]) {
-    const std::byte* row = inputs.first;
+    InputRow row{inputs.first, inputs.prepared};
+    const auto step = [&](uint32_t next) {
+      row.codes += next < inputs.n ? inputs.stride : 0;
+      row.prepared += next < inputs.n ? inputs.prepared_stride : 0;
+    };
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < R; ++r, row += r < inputs.n ? inputs.stride : 0) {
+    for (uint32_t r = 0; r < R; step(++r)) {
       const auto input = Words::template group<Format>(row, inputs.k, g);
       typename Words::Floats t;
       if constexpr (Format::kDots == 1) {
@@ -98,9 +104,8 @@ struct PanelProduct {
         t = Words::multiply_add(Words::to_float(dot<Words, 4, 4>(group, input)), group.scale[1], t);
       }
       if constexpr (Format::kHasMinimum)
-        t = Words::multiply_add(
-            Words::template minima<Format::kDots>(input.half_sums, group.minimum.whole),
-            group.minimum.scale, t);
+        t = Words::multiply_add(Words::template minima<Format::kDots>(input, group.minimum.whole),
+                                group.minimum.scale, t);
       sums[r] = Words::multiply_add(t, Words::row_scales(input.scale), sums[r]);
     }
   }
@@ -109,15 +114,7 @@ struct PanelProduct {
   // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes.
   template <class Words, uint32_t kFirst, uint32_t kCount>
   static inline auto dot(const UnpackedGroup<Words, Format>& group, const auto& input) {
-    auto start = Words::integers(0);
-    constexpr uint32_t kOffset = Words::template kOffset<Format>;
-    if constexpr (kOffset != 0) {
-      constexpr uint32_t kNegative = static_cast<uint16_t>(-static_cast<int32_t>(kOffset));
-      constexpr uint32_t kLow = kFirst == 0 ? kNegative : 0;
-      constexpr uint32_t kHigh = kFirst + kCount == 8 ? kNegative : 0;
-      start = Words::multiply_pairs(Words::broadcast_pair(input.half_sums),
-                                    Words::integers(kLow | kHigh << 16));
-    }
+    const auto start = Words::template start<Format, kFirst, kCount>(input);
     constexpr uint32_t kRegisters = kCount / Words::kRows;
     const auto* const codes = group.codes + kFirst / Words::kRows;
     const int8_t* const x = input.codes + 4 * kFirst * Words::kRows;
@@ -177,8 +174,12 @@ static inline void multiply_panel_columns(const InputRows& inputs, const Panel& 
     typename Words::Floats sums[R];  // unrolled early, or they are stored with every group
 #pragma GCC unroll 16
     for (auto& sum : sums) sum = Words::zero();
-    const InputRows rows{inputs.first + first / Words::kRows * inputs.stride, inputs.stride,
-                         inputs.k, (n + Words::kRows - 1) / Words::kRows};
+    const InputRows rows{inputs.first + first / Words::kRows * inputs.stride,
+                         inputs.stride,
+                         inputs.k,
+                         (n + Words::kRows - 1) / Words::kRows,
+                         inputs.prepared + first * inputs.prepared_stride,
+                         inputs.prepared_stride};
     for_each([&](const UnpackedGroup<Words, Format>& group, uint32_t g) {
       Product::template accumulate<Words, R>(group, g, rows, sums);
     });

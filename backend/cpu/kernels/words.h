@@ -1,29 +1,31 @@
 // The words in which rows of an input are multiplied with a panel of columns (panel.h): one by one, or
 // several at once where a level has instructions for that.
 //
-// Those of one row are the level's Columns, and what OneRow says here. Words for several are a type of
-// the level, Isa::Together, with the same names (isa/i8mm.h has them):
+// Those of one row are the level's Columns, and what OneRow says here; with many rows PreparedRow, for
+// which what a row brings to every panel is computed once. Words for several are a type of the level,
+// Isa::Together, with the same names (isa/i8mm.h has them):
 //
+//   Registers               which has Ints and Floats
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
 //   kTileRows               rows of a tile
-//   kOffset<Format>         what has to be subtracted from codes while they are multiplied
 //   arrange<Format>(group, out)
 //                           a group of the panel, from how it was unpacked
 //   arrange_rows<Format>(groups, out)
 //                           a group of kRows rows of the input, kGroupBytes<Format> bytes
 //   group<Format>(row, k, g)
 //                           where that lies, in rows so arranged
+//   start<Format, kFirst, kCount>(group)
+//                           what the products of eighths [kFirst, kFirst + kCount) are added to: less
+//                           what the offset of their codes makes of them
 //   row_scales(scale)       the input's scale, for every lane of a Floats
-//   minima<kDots>(half_sums, whole)
+//   minima<kDots>(group, whole)
 //                           the input's sums times the whole numbers of the columns' minima
 //   rows(sums)              an array of sums as an array of those of single rows, as Columns has them
 //
 // What is done with a lane is the same, in the same order, so no bit depends on the words.
 #pragma once
 
-#include <stdint.h>
-
-#include <cstddef>
+#include "cpu/kernels/formats.h"
 
 namespace akunu::cpu {
 
@@ -33,18 +35,25 @@ struct InputRows {
   const std::byte* first;
   uint64_t stride;
   uint32_t k, n;
+  const std::byte* prepared = nullptr;  // of PreparedRow
+  uint64_t prepared_stride = 0;
 };
-// Where one of its groups has what.
+// One of them, and where one of its groups has what.
+struct InputRow {
+  const std::byte *codes, *prepared;
+};
 struct InputGroup {
   const int8_t* codes;
   const float* scale;
   const int16_t* half_sums;
+  const std::byte* prepared;
 };
 
 template <class Columns>
 struct OneRow : Columns {
   using typename Columns::Floats;
   using typename Columns::Ints;
+  using Registers = Columns;
   static constexpr uint32_t kRows = 1;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
@@ -56,23 +65,94 @@ struct OneRow : Columns {
   template <class Format>
   static constexpr uint64_t kGroupBytes = 0;
   template <class Format>
-  static InputGroup group(const std::byte* row, uint32_t k, uint32_t g) {
-    return {reinterpret_cast<const int8_t*>(row) + uint64_t{32} * g,
-            reinterpret_cast<const float*>(row + k) + g,
-            reinterpret_cast<const int16_t*>(row + k + uint64_t{4} * (k / 32)) + 2 * g};
+  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
+    return {reinterpret_cast<const int8_t*>(row.codes) + uint64_t{32} * g,
+            reinterpret_cast<const float*>(row.codes + k) + g,
+            reinterpret_cast<const int16_t*>(row.codes + k + uint64_t{4} * (k / 32)) + 2 * g,
+            nullptr};
   }
 
+  template <class Format, uint32_t kFirst, uint32_t kCount>
+  static Ints start(const InputGroup& group) {
+    if constexpr (kOffset<Format> == 0) return Columns::integers(0);
+    constexpr uint32_t kNegative = static_cast<uint16_t>(-static_cast<int32_t>(kOffset<Format>));
+    constexpr uint32_t kLow = kFirst == 0 ? kNegative : 0;
+    constexpr uint32_t kHigh = kFirst + kCount == 8 ? kNegative : 0;
+    return Columns::multiply_pairs(Columns::broadcast_pair(group.half_sums),
+                                   Columns::integers(kLow | kHigh << 16));
+  }
   static Floats row_scales(const float* scale) { return Columns::broadcast(*scale); }
   template <uint32_t>
-  static Floats minima(const int16_t* half_sums, Ints whole) {
-    return Columns::to_float(Columns::multiply_pairs(Columns::broadcast_pair(half_sums), whole));
+  static Floats minima(const InputGroup& group, Ints whole) {
+    return Columns::to_float(
+        Columns::multiply_pairs(Columns::broadcast_pair(group.half_sums), whole));
   }
   static const auto& rows(const auto& sums) { return sums; }
 };
 
+// One row among many: of each group, the starts of its dot products, or its sum where that is all that
+// minima ask for (a single one, whose whole numbers are 1).
+template <class Columns>
+struct PreparedRow : OneRow<Columns> {
+  using One = OneRow<Columns>;
+  using typename Columns::Floats;
+  using typename Columns::Ints;
+
+  template <class Format>
+  static constexpr bool kHasSum = Format::kHasMinimum && Format::kDots == 1;
+  template <class Format>
+  static constexpr bool kHasStarts = One::template kOffset<Format> != 0;
+  template <class Format>
+  static constexpr uint32_t kNumbers = kHasSum<Format>      ? 1
+                                       : kHasStarts<Format> ? Format::kDots
+                                                            : 0;
+  template <class Format>
+  static constexpr uint64_t kGroupBytes = 4 * kNumbers<Format>;
+
+  template <class Format>
+  static void prepare(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
+    static_assert(!kHasSum<Format> || !kHasStarts<Format>);
+    constexpr int32_t kOffset = static_cast<int32_t>(One::template kOffset<Format>);
+    for (uint32_t g = 0; g < n_groups; ++g, half_sums += 2, out += kGroupBytes<Format>) {
+      const int32_t low = half_sums[0], high = half_sums[1];
+      if constexpr (kHasSum<Format>)
+        put(out, static_cast<float>(low + high));
+      else if constexpr (kNumbers<Format> == 1)
+        put(out, -kOffset * (low + high));
+      else if constexpr (kNumbers<Format> == 2) {
+        put(out, -kOffset * low);
+        put(out + 4, -kOffset * high);
+      }
+    }
+  }
+
+  template <class Format>
+  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
+    InputGroup group = One::template group<Format>(row, k, g);
+    group.prepared = row.prepared + g * kGroupBytes<Format>;
+    return group;
+  }
+  template <class Format, uint32_t kFirst, uint32_t>
+  static Ints start(const InputGroup& group) {
+    if constexpr (!kHasStarts<Format>) return Columns::integers(0);
+    return Columns::integers(load_unaligned<uint32_t>(group.prepared + (kFirst == 0 ? 0 : 4)));
+  }
+  template <uint32_t kDots>
+  static Floats minima(const InputGroup& group, Ints whole) {
+    if constexpr (kDots == 1) return Columns::broadcast(load_unaligned<float>(group.prepared));
+    return One::template minima<kDots>(group, whole);
+  }
+
+ private:
+  template <class Number>
+  static void put(std::byte* p, Number number) {
+    __builtin_memcpy(p, &number, sizeof(number));
+  }
+};
+
 template <class Isa>
 struct WordsOf {
-  using Many = OneRow<typename Isa::Columns>;
+  using Many = PreparedRow<typename Isa::Columns>;
 };
 template <class Isa>
   requires requires { typename Isa::Together; }
@@ -89,7 +169,7 @@ static constexpr uint32_t few_rows() {
   return ManyRows<Isa>::kRows == 1 ? Isa::Columns::kTileRows : 2;
 }
 
-// Room for n rows as the words want them, nothing where they stay as they are; and those rows.
+// Room for what the words want of n rows besides, or instead of, the rows; and those rows.
 template <class Words, class Format>
 static constexpr uint64_t arranged_bytes(uint32_t n, uint32_t k) {
   return uint64_t{(n + Words::kRows - 1) / Words::kRows} * (k / 32) *
@@ -98,23 +178,27 @@ static constexpr uint64_t arranged_bytes(uint32_t n, uint32_t k) {
 template <class Isa, class Format>
 static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
   using Words = ManyRows<Isa>;
+  using One = OneRow<typename Isa::Columns>;
+  const uint32_t n = rows.n, n_groups = rows.k / 32;
+  if (n <= few_rows<Isa>()) return rows;
+  const uint64_t stride = arranged_bytes<Words, Format>(Words::kRows, rows.k);
+  const auto group_of = [&](uint32_t row, uint32_t g) {
+    return One::template group<Format>({rows.first + row * rows.stride, nullptr}, rows.k, g);
+  };
   if constexpr (Words::kRows == 1) {
-    return rows;
+    for (uint32_t row = 0; row < n; ++row)
+      Words::template prepare<Format>(group_of(row, 0).half_sums, n_groups, room + row * stride);
+    return {rows.first, rows.stride, rows.k, n, room, stride};
   } else {
-    const uint32_t n = rows.n;
-    if (n <= few_rows<Isa>()) return rows;
     std::byte* out = room;
     for (uint32_t first = 0; first < n; first += Words::kRows)
-      for (uint32_t g = 0; g < rows.k / 32; ++g, out += Words::template kGroupBytes<Format>) {
+      for (uint32_t g = 0; g < n_groups; ++g, out += Words::template kGroupBytes<Format>) {
         InputGroup groups[Words::kRows];
-        for (uint32_t i = 0; i < Words::kRows; ++i) {
-          const uint32_t row = first + i < n ? first + i : n - 1;  // the last one fills up
-          groups[i] = OneRow<typename Isa::Columns>::template group<Format>(
-              rows.first + row * rows.stride, rows.k, g);
-        }
+        for (uint32_t i = 0; i < Words::kRows; ++i)  // the last one fills up
+          groups[i] = group_of(first + i < n ? first + i : n - 1, g);
         Words::template arrange_rows<Format>(groups, out);
       }
-    return {room, arranged_bytes<Words, Format>(Words::kRows, rows.k), rows.k, n};
+    return {room, stride, rows.k, n};
   }
 }
 
