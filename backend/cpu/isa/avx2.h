@@ -204,6 +204,7 @@ struct Avx2Columns {
 
   // Input rows that share the codes in registers; the codes themselves fill half of the 16.
   static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kInterleaved = 4;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
 
   static Floats zero() { return _mm256_setzero_ps(); }
@@ -299,37 +300,60 @@ struct Avx2Columns {
     out[3] = _mm256_unpackhi_epi64(high01, high23);
   }
 
-  // start + the products of each column's codes (0 .. kLargest) with x, in order. Products of two
+  // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
-  template <uint32_t kLargest, uint32_t kRegisters>
-  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+  template <uint32_t kLargest, uint32_t kRegisters, uint32_t N>
+  static void dot(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
     static_assert(kLargest <= 127);
     constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
-    constexpr uint32_t kTogether = kFit >= 8 ? 8 : kFit >= 4 ? 4 : kFit >= 2 ? 2 : 1;
-    Ints sum = start;
-    for (uint32_t i = 0; i < kRegisters; i += kTogether) {
-      Ints pairs = _mm256_maddubs_epi16(codes[i], broadcast_four(x + 4 * i));
-      for (uint32_t j = i + 1; j < i + kTogether && j < kRegisters; ++j)
-        pairs = _mm256_add_epi16(pairs, _mm256_maddubs_epi16(codes[j], broadcast_four(x + 4 * j)));
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+    constexpr uint32_t kTogether = kFit >= kRegisters ? kRegisters
+                                   : kFit >= 4        ? 4
+                                   : kFit >= 2        ? 2
+                                                      : 1;
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < kRegisters; j += kTogether) {
+      Ints pairs[N];
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i)
+        pairs[i] = _mm256_maddubs_epi16(codes[j], broadcast_four(x[i] + 4 * j));
+#pragma GCC unroll 8
+      for (uint32_t l = j + 1; l < j + kTogether; ++l)
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < N; ++i)
+          pairs[i] = in_turn<N>(_mm256_add_epi16(
+              pairs[i], _mm256_maddubs_epi16(codes[l], broadcast_four(x[i] + 4 * l))));
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i)
+        sums[i] = in_turn<N>(
+            _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs[i], _mm256_set1_epi16(1))));
     }
-    return sum;
   }
   // Signed codes, as the level multiplies them: here as they are, since a pair of 255 * 127 would
   // not fit an int16. 2 * 128 * 127 does.
   static Ints signed_codes(Ints codes) { return codes; }
-  template <uint32_t kRegisters>
-  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
-    Ints sum = start;
-    for (uint32_t i = 0; i < kRegisters; ++i) {
-      const Ints four = _mm256_sign_epi8(broadcast_four(x + 4 * i), codes[i]);
-      const Ints pairs = _mm256_maddubs_epi16(_mm256_abs_epi8(codes[i]), four);
-      sum = _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+  template <uint32_t kRegisters, uint32_t N>
+  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < kRegisters; ++j) {
+      const Ints magnitudes = _mm256_abs_epi8(codes[j]);
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i) {
+        const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), codes[j]);
+        const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
+        sums[i] =
+            in_turn<N>(_mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+      }
     }
-    return sum;
   }
 
  private:
+  // Among several rows: keeps the compiler from turning each row's sum into a tree, one row after the other,
+  // for which there are too few registers.
+  template <uint32_t N>
+  static Ints in_turn(Ints sum) {
+    if constexpr (N > 1) asm("" : "+x"(sum));
+    return sum;
+  }
   static Ints broadcast_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));

@@ -14,6 +14,7 @@ struct Avx512Columns {
 
   // 32 registers: 16 sums, 8 codes, the products on their way.
   static constexpr uint32_t kTileRows = 16;
+  static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 128;
 
   static Floats zero() { return _mm512_setzero_ps(); }
@@ -89,21 +90,21 @@ struct Avx512Columns {
 
   // Two chains: an instruction takes five cycles, and a sum of whole numbers has no order.
   template <uint32_t, uint32_t kRegisters>
-  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
-    Ints even = start, odd = _mm512_setzero_si512();
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+    Ints even = sums[0], odd = _mm512_setzero_si512();
     for (uint32_t i = 0; i < kRegisters; i += 2) {
-      even = _mm512_dpbusd_epi32(even, codes[i], broadcast_four(x + 4 * i));
-      odd = _mm512_dpbusd_epi32(odd, codes[i + 1], broadcast_four(x + 4 * i + 4));
+      even = _mm512_dpbusd_epi32(even, codes[i], broadcast_four(x[0] + 4 * i));
+      odd = _mm512_dpbusd_epi32(odd, codes[i + 1], broadcast_four(x[0] + 4 * i + 4));
     }
-    return _mm512_add_epi32(even, odd);
+    sums[0] = _mm512_add_epi32(even, odd);
   }
   // The instruction wants the codes unsigned: 128 more than they are.
   static Ints signed_codes(Ints codes) {
     return _mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(0x80)));
   }
   template <uint32_t kRegisters>
-  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
-    return dot<255, kRegisters>(start, codes, x);
+  static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+    dot<255, kRegisters>(sums, codes, x);
   }
 
  private:

@@ -223,6 +223,7 @@ struct GenericColumns {
   using Ints = Generic::Ints4;  // an int32 per column, or four codes, or two int16
 
   static constexpr uint32_t kTileRows = 2;
+  static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 128;  // see signed_codes
 
   static Floats zero() { return Floats{}; }
@@ -290,24 +291,22 @@ struct GenericColumns {
     ask(0, out[3]);
   }
 
-  // start + the products of each column's codes (0 .. 255) with x, in order. One product fits an
+  // sums += the products of each column's codes (0 .. 255) with x, in order. One product fits an
   // int16, so even and odd codes are multiplied apart.
   template <uint32_t, uint32_t kRegisters>
-  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
-    Ints sum = start;
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     for (uint32_t i = 0; i < kRegisters; ++i) {
-      const int8_t* four = x + 4 * i;
+      const int8_t* four = x[0] + 4 * i;
       const Ints even = products(codes[i] & 0x00ff00ff, four[0], four[2]);
       const Ints odd = products(shift_right<8>(codes[i]) & 0x00ff00ff, four[1], four[3]);
-      sum += (low16(even) + low16(odd)) + ((even >> 16) + (odd >> 16));
+      sums[0] += (low16(even) + low16(odd)) + ((even >> 16) + (odd >> 16));
     }
-    return sum;
   }
   // Signed codes as unsigned ones: 128 more than they are.
   static Ints signed_codes(Ints codes) { return codes ^ integers(0x80808080u); }
   template <uint32_t kRegisters>
-  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
-    return dot<255, kRegisters>(start, codes, x);
+  static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+    dot<255, kRegisters>(sums, codes, x);
   }
 
  private:

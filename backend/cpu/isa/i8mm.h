@@ -22,7 +22,7 @@ struct RowPairs {
   };
 
   using Registers = RowPairs;
-  static constexpr uint32_t kRows = 2;
+  static constexpr uint32_t kRows = 2, kInterleaved = 1;
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
@@ -43,19 +43,18 @@ struct RowPairs {
   static Ints integers(uint32_t x) { return {Columns::integers(x), Columns::integers(x)}; }
 
   template <uint32_t kLargest, uint32_t kRegisters>
-  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     static_assert(kLargest <= 127);
-    return dot_signed<kRegisters>(start, codes, x);
+    dot_signed<kRegisters>(sums, codes, x);
   }
   template <uint32_t kRegisters>
-  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+  static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     int8x16_t rows[kRegisters];  // loaded two at a time
-    for (uint32_t i = 0; i < kRegisters; ++i) rows[i] = vld1q_s8(x + 16 * i);
+    for (uint32_t i = 0; i < kRegisters; ++i) rows[i] = vld1q_s8(x[0] + 16 * i);
     for (uint32_t i = 0; i < kRegisters; ++i) {
-      start.low = vmmlaq_s32(start.low, rows[i], vreinterpretq_s8_s32(codes[i].low));
-      start.high = vmmlaq_s32(start.high, rows[i], vreinterpretq_s8_s32(codes[i].high));
+      sums[0].low = vmmlaq_s32(sums[0].low, rows[i], vreinterpretq_s8_s32(codes[i].low));
+      sums[0].high = vmmlaq_s32(sums[0].high, rows[i], vreinterpretq_s8_s32(codes[i].high));
     }
-    return start;
   }
 
   template <class Format>

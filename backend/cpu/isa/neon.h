@@ -20,6 +20,7 @@ struct NeonColumns {
 
   // 32 registers: 16 sums, 8 codes, the input and the products on their way.
   static constexpr uint32_t kTileRows = 16;
+  static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
 
   static Floats zero() { return vdupq_n_f32(0.0f); }
@@ -92,26 +93,26 @@ struct NeonColumns {
     out[3] = join_upper(vtrn2q_s32(a, b), vtrn2q_s32(c, d));
   }
 
-  // start + the products of each column's codes (0 .. 127) with x.
+  // sums += the products of each column's codes (0 .. 127) with x.
   template <uint32_t kLargest, uint32_t kRegisters>
-  static Ints dot(Ints start, const Ints* codes, const int8_t* x) {
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     static_assert(kLargest <= 127);
-    return dot_signed<kRegisters>(start, codes, x);
+    dot_signed<kRegisters>(sums, codes, x);
   }
   // Signed codes as they are.
   static Ints signed_codes(Ints codes) { return codes; }
   template <uint32_t kRegisters>
-  static Ints dot_signed(Ints start, const Ints* codes, const int8_t* x) {
+  static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     static_assert(kRegisters % 4 == 0);
-    Ints sum = start;
+    Ints sum = sums[0];
     for (uint32_t i = 0; i < kRegisters; i += 4) {
-      const int8x16_t sixteen = vld1q_s8(x + 4 * i);
+      const int8x16_t sixteen = vld1q_s8(x[0] + 4 * i);
       sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i]), sixteen, 0);
       sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 1]), sixteen, 1);
       sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 2]), sixteen, 2);
       sum = vdotq_laneq_s32(sum, vreinterpretq_s8_s32(codes[i + 3]), sixteen, 3);
     }
-    return sum;
+    sums[0] = sum;
   }
 
  private:

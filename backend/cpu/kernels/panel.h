@@ -88,40 +88,60 @@ struct PanelProduct {
   template <class Words, uint32_t R>
   static inline void accumulate(const UnpackedGroup<Words, Format>& group, uint32_t g,
                                 const InputRows& inputs, typename Words::Floats (&sums)[R]) {
+    constexpr uint32_t N = R % Words::kInterleaved == 0 ? Words::kInterleaved : 1;
     InputRow row{inputs.first, inputs.prepared};
-    const auto step = [&](uint32_t next) {
-      row.codes += next < inputs.n ? inputs.stride : 0;
-      row.prepared += next < inputs.n ? inputs.prepared_stride : 0;
-    };
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < R; step(++r)) {
-      const auto input = Words::template group<Format>(row, inputs.k, g);
-      typename Words::Floats t;
-      if constexpr (Format::kDots == 1) {
-        t = Words::multiply(Words::to_float(dot<Words, 0, 8>(group, input)), group.scale[0]);
-      } else {
-        t = Words::multiply(Words::to_float(dot<Words, 0, 4>(group, input)), group.scale[0]);
-        t = Words::multiply_add(Words::to_float(dot<Words, 4, 4>(group, input)), group.scale[1], t);
+    for (uint32_t first = 0; first < R; first += N) {
+      decltype(Words::template group<Format>(row, inputs.k, g)) input[N];
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < N; ++i) {
+        input[i] = Words::template group<Format>(row, inputs.k, g);
+        const bool is_last = first + i + 1 >= inputs.n;
+        row.codes += is_last ? 0 : inputs.stride;
+        row.prepared += is_last ? 0 : inputs.prepared_stride;
       }
-      if constexpr (Format::kHasMinimum)
-        t = Words::multiply_add(Words::template minima<Format::kDots>(input, group.minimum.whole),
-                                group.minimum.scale, t);
-      sums[r] = Words::multiply_add(t, Words::row_scales(input.scale), sums[r]);
+      constexpr uint32_t kEighths = 8 / Format::kDots;
+      typename Words::Ints dots[N];
+      typename Words::Floats t[N];
+      dot<Words, 0, kEighths>(group, input, dots);
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < N; ++i)
+        t[i] = Words::multiply(Words::to_float(dots[i]), group.scale[0]);
+      if constexpr (Format::kDots == 2) {
+        dot<Words, kEighths, kEighths>(group, input, dots);
+#pragma GCC unroll 16
+        for (uint32_t i = 0; i < N; ++i)
+          t[i] = Words::multiply_add(Words::to_float(dots[i]), group.scale[1], t[i]);
+      }
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < N; ++i) {
+        if constexpr (Format::kHasMinimum)
+          t[i] = Words::multiply_add(
+              Words::template minima<Format::kDots>(input[i], group.minimum.whole),
+              group.minimum.scale, t[i]);
+        typename Words::Floats& sum = sums[first + i];
+        sum = Words::multiply_add(t[i], Words::row_scales(input[i].scale), sum);
+      }
     }
   }
 
  private:
   // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes.
-  template <class Words, uint32_t kFirst, uint32_t kCount>
-  static inline auto dot(const UnpackedGroup<Words, Format>& group, const auto& input) {
-    const auto start = Words::template start<Format, kFirst, kCount>(input);
+  template <class Words, uint32_t kFirst, uint32_t kCount, uint32_t N>
+  static inline void dot(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
+                         typename Words::Ints (&dots)[N]) {
+    const int8_t* x[N];
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < N; ++i) {
+      dots[i] = Words::template start<Format, kFirst, kCount>(input[i]);
+      x[i] = input[i].codes + 4 * kFirst * Words::kRows;
+    }
     constexpr uint32_t kRegisters = kCount / Words::kRows;
     const auto* const codes = group.codes + kFirst / Words::kRows;
-    const int8_t* const x = input.codes + 4 * kFirst * Words::kRows;
     if constexpr (Format::kSigned)
-      return Words::template dot_signed<kRegisters>(start, codes, x);
+      Words::template dot_signed<kRegisters>(dots, codes, x);
     else
-      return Words::template dot<Format::kLargestCode, kRegisters>(start, codes, x);
+      Words::template dot<Format::kLargestCode, kRegisters>(dots, codes, x);
   }
 
   // Groups from the block's kIndex-th on.

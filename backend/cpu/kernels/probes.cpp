@@ -70,15 +70,25 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
   using Words = ManyRows<Isa>;
   constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
-  constexpr uint32_t kDepth = kProbeDepth * Words::kRows;
+  constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::kInterleaved;
   const Operands<int8_t, kSums, kDepth> inputs;
   typename Words::Ints codes[kRegisters], sums[kSums];
   for (uint32_t j = 0; j < kRegisters; ++j) codes[j] = Words::integers(0x01020304u + j);
   for (uint32_t r = 0; r < kSums; ++r) sums[r] = Words::integers(0);
   for (uint64_t i = 0; i < repeats; ++i)
     for (uint32_t k = 0; k < kDepth; k += 32 * Words::kRows)
-      for (uint32_t r = 0; r < kSums; ++r)
-        sums[r] = Words::template dot<15, kRegisters>(sums[r], codes, inputs.rows[r] + k);
+      for (uint32_t r = 0; r < kSums; r += N) {
+        typename Words::Ints some[N];
+        const int8_t* x[N];
+#pragma GCC unroll 16
+        for (uint32_t j = 0; j < N; ++j) {
+          some[j] = sums[r + j];
+          x[j] = inputs.rows[r + j] + k;
+        }
+        Words::template dot<15, kRegisters>(some, codes, x);
+#pragma GCC unroll 16
+        for (uint32_t j = 0; j < N; ++j) sums[r + j] = some[j];
+      }
   *result = 0;
   for (uint32_t r = 0; r < kSums; ++r) {
     const typename Words::Floats floats[1] = {Words::to_float(sums[r])};

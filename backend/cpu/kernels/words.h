@@ -8,6 +8,9 @@
 //   Registers               which has Ints and Floats
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
 //   kTileRows               rows of a tile
+//   kInterleaved            how many of those (in the words' sense) take turns at a group's products
+//   dot<kLargest, kRegisters>(sums, codes, x)
+//                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
 //   arrange<Format>(group, out)
 //                           a group of the panel, from how it was unpacked
 //   arrange_rows<Format>(groups, out)
