@@ -204,6 +204,8 @@ struct Avx2Columns {
 
   // Input rows that share the codes in registers; the codes themselves fill half of the 16.
   static constexpr uint32_t kTileRows = 4;
+  // Panels that many rows meet at once.
+  static constexpr uint32_t kSideBySide = 2;
   static constexpr uint32_t kInterleaved = 4;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
 
@@ -302,51 +304,68 @@ struct Avx2Columns {
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
-  template <uint32_t kLargest, uint32_t kRegisters, uint32_t N>
-  static void dot(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+  // Registers: Ints, or several of them side by side (kernels/words.h).
+  template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
     static_assert(kLargest <= 127);
     constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
     constexpr uint32_t kTogether = kFit >= kRegisters ? kRegisters
                                    : kFit >= 4        ? 4
                                    : kFit >= 2        ? 2
                                                       : 1;
+    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < kRegisters; j += kTogether) {
-      Ints pairs[N];
+      Ints pairs[N][P];
+#pragma GCC unroll 8
+      for (uint32_t l = j; l < j + kTogether; ++l)
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < N; ++i) {
+          const Ints four = broadcast_four(x[i] + 4 * l);
+#pragma GCC unroll 8
+          for (uint32_t p = 0; p < P; ++p) {
+            const Ints products = _mm256_maddubs_epi16(at(codes[l], p), four);
+            pairs[i][p] = l == j ? products : in_turn<N>(_mm256_add_epi16(pairs[i][p], products));
+          }
+        }
 #pragma GCC unroll 8
       for (uint32_t i = 0; i < N; ++i)
-        pairs[i] = _mm256_maddubs_epi16(codes[j], broadcast_four(x[i] + 4 * j));
 #pragma GCC unroll 8
-      for (uint32_t l = j + 1; l < j + kTogether; ++l)
-#pragma GCC unroll 8
-        for (uint32_t i = 0; i < N; ++i)
-          pairs[i] = in_turn<N>(_mm256_add_epi16(
-              pairs[i], _mm256_maddubs_epi16(codes[l], broadcast_four(x[i] + 4 * l))));
-#pragma GCC unroll 8
-      for (uint32_t i = 0; i < N; ++i)
-        sums[i] = in_turn<N>(
-            _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs[i], _mm256_set1_epi16(1))));
+        for (uint32_t p = 0; p < P; ++p)
+          at(sums[i], p) = in_turn<N>(_mm256_add_epi32(
+              at(sums[i], p), _mm256_madd_epi16(pairs[i][p], _mm256_set1_epi16(1))));
     }
   }
   // Signed codes, as the level multiplies them: here as they are, since a pair of 255 * 127 would
   // not fit an int16. 2 * 128 * 127 does.
   static Ints signed_codes(Ints codes) { return codes; }
-  template <uint32_t kRegisters, uint32_t N>
-  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+  template <uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_signed(Registers (&sums)[N], const Registers* codes,
+                         const int8_t* const (&x)[N]) {
+    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
 #pragma GCC unroll 8
-    for (uint32_t j = 0; j < kRegisters; ++j) {
-      const Ints magnitudes = _mm256_abs_epi8(codes[j]);
+    for (uint32_t j = 0; j < kRegisters; ++j)
 #pragma GCC unroll 8
-      for (uint32_t i = 0; i < N; ++i) {
-        const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), codes[j]);
-        const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
-        sums[i] =
-            in_turn<N>(_mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+      for (uint32_t p = 0; p < P; ++p) {
+        const Ints here = at(codes[j], p), magnitudes = _mm256_abs_epi8(here);
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < N; ++i) {
+          const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), here);
+          const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
+          at(sums[i], p) = in_turn<N>(
+              _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+        }
       }
-    }
   }
 
  private:
+  template <class Registers>
+  static auto& at(Registers& registers, uint32_t p) {
+    if constexpr (sizeof(Registers) == sizeof(Ints))
+      return registers;
+    else
+      return registers.of[p];
+  }
   // Among several rows: keeps the compiler from turning each row's sum into a tree, one row after the other,
   // for which there are too few registers.
   template <uint32_t N>

@@ -22,7 +22,7 @@ struct RowPairs {
   };
 
   using Registers = RowPairs;
-  static constexpr uint32_t kRows = 2, kInterleaved = 1;
+  static constexpr uint32_t kRows = 2, kPanels = 1, kInterleaved = 1;
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
@@ -58,7 +58,7 @@ struct RowPairs {
   }
 
   template <class Format>
-  static void arrange(const auto& group, auto& out) {
+  static void arrange(const auto& group, uint32_t, auto& out) {
     const int32x4_t offset = Columns::integers(Format::kOffset * 0x01010101u);
     const auto code = [&](uint32_t i) {
       if constexpr (Format::kOffset == 0) return group.codes[i];
@@ -128,6 +128,7 @@ struct RowPairs {
     }
     return rows;
   }
+  static float32x4_t of_panel(float32x4_t sums, uint32_t) { return sums; }
 
  private:
   template <uint32_t R>

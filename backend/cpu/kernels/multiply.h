@@ -65,7 +65,7 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   using Columns = typename Isa::Columns;
   static constexpr int32_t kFormat = Format::kFormat, kKind = QuantInput<Isa>::kKind;
   static constexpr uint32_t kRows = kSliceRows;
-  static constexpr uint32_t kColumnStep = Columns::kCount;
+  static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = ManyRows<Isa>::kPanels;
   // Whole groups of q8_32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
   // The first panel.
@@ -75,7 +75,7 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
     for (uint64_t byte = 0; byte < kColumnStep * row_bytes; byte += kCacheLine)
       __builtin_prefetch(panel + byte, 0, kIntoSecondCache);
   }
-  // Arranged rows, an unpacked panel, and a weight with fewer rows than a panel.
+  // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
     return rows_room(k) + panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
   }
@@ -88,17 +88,26 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
     scratch += rows_room(member.k);
     const Panel weight =
         whole_panel<Format>(member, kColumnStep, scratch + panel_room<Isa, Format>(member.k));
-    for (uint64_t j = slice.begin; j < slice.end; j += kColumnStep) {
-      const PanelPlace place = place_panel(member.n, j, slice.end, kColumnStep);
-      const Panel here{weight.first + place.from * weight.stride, weight.stride};
-      multiply_panel_columns<Isa, Format>(
-          inputs, here, scratch, [&](uint32_t r, typename Columns::Floats sums) {
-            if (place.n == kColumnStep)
-              return put_panel<Columns>(member, slice.first_row + r, j, sums);
-            float lanes[kColumnStep];
-            Columns::store(lanes, sums);
-            put(member, slice.first_row + r, j, lanes + place.skipped, place.n);
-          });
+    for (uint64_t j = slice.begin; j < slice.end;) {
+      PanelPlace places[kPanels];
+      Panel panels[kPanels];
+      uint32_t n_panels = 0;
+      for (; n_panels < kPanels && j < slice.end; ++n_panels, j += kColumnStep) {
+        const PanelPlace place = place_panel(member.n, j, slice.end, kColumnStep);
+        places[n_panels] = place;
+        panels[n_panels] = {weight.first + place.from * weight.stride, weight.stride};
+      }
+      multiply_panels<Isa, Format>(inputs, panels, n_panels, scratch,
+                                   [&](uint32_t p, uint32_t r, typename Columns::Floats sums) {
+                                     const PanelPlace& place = places[p];
+                                     const uint64_t row = slice.first_row + r,
+                                                    column = place.from + place.skipped;
+                                     if (place.n == kColumnStep)
+                                       return put_panel<Columns>(member, row, column, sums);
+                                     float lanes[kColumnStep];
+                                     Columns::store(lanes, sums);
+                                     put(member, row, column, lanes + place.skipped, place.n);
+                                   });
     }
   }
 

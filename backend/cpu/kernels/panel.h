@@ -166,28 +166,29 @@ struct PanelProduct {
   }
 };
 
-// Bytes of an unpacked panel.
+// Bytes of the unpacked panels.
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
   return uint64_t{k / 32} * sizeof(UnpackedGroup<ManyRows<Isa>, Format>);
 }
 
-// Rows of a whole input times one panel; out(r, sums) receives them. More than a few rows have been
-// arranged (words.h). `room` is for the unpacked panel: panel_room bytes, aligned to 64. Flattened: a
-// word or a trait that stayed a function would take its vectors through memory. Not under
+// Rows of a whole input times up to kPanels panels; out(panel, r, sums) receives them. More than a few
+// rows have been arranged (words.h). `room` is for the unpacked panels: panel_room bytes, aligned to 64.
+// Flattened: a word or a trait that stayed a function would take its vectors through memory. Not under
 // AddressSanitizer, whose checks of all that take minutes to compile.
 template <class Isa, class Format, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-static inline void multiply_panel_columns(const InputRows& inputs, const Panel& panel,
-                                          std::byte* room, const Out& out) {
+static inline void multiply_panels(const InputRows& inputs,
+                                   const Panel (&panels)[ManyRows<Isa>::kPanels], uint32_t n_panels,
+                                   std::byte* room, const Out& out) {
   const uint32_t n_inputs = inputs.n;
   using Product = PanelProduct<Isa, Format>;
   using Columns = typename Isa::Columns;
   using Many = ManyRows<Isa>;
   using Group = UnpackedGroup<Many, Format>;
-  const auto run = [&](auto words, auto tile_rows, uint32_t first, uint32_t n,
+  const auto run = [&](auto words, auto tile_rows, uint32_t panel, uint32_t first, uint32_t n,
                        const auto& for_each) {
     using Words = decltype(words);
     constexpr uint32_t kRows = decltype(tile_rows)::value, R = kRows / Words::kRows;
@@ -206,28 +207,43 @@ static inline void multiply_panel_columns(const InputRows& inputs, const Panel& 
     const auto& rows_of_sums = Words::rows(sums);
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < kRows; ++r)
-      if (r < n) out(first + r, rows_of_sums[r]);
+#pragma GCC unroll 4
+      for (uint32_t p = 0; p < Words::kPanels; ++p)
+        if (r < n && panel + p < n_panels)
+          out(panel + p, first + r, Words::of_panel(rows_of_sums[r], p));
+  };
+  const auto for_each_group = [&](uint32_t panel, const auto& use) {
+    const Panel& here = panels[panel];
+    Product::for_each_group(AskingPanel{here, here.first + Columns::kCount * here.stride}, inputs.k,
+                            use);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
-  const AskingPanel weights{panel, panel.first + Columns::kCount * panel.stride};
-  const auto from_weights = [&](const auto& use) {
-    Product::for_each_group(weights, inputs.k, use);
-  };
-  using Few = OneRow<Columns>;
   constexpr uint32_t kFew = few_rows<Isa>();
-  if (n_inputs == 1) return run(Few{}, Constant<1>{}, 0, 1, from_weights);
-  if (n_inputs == 2) return run(Few{}, Constant<2>{}, 0, 2, from_weights);
-  if constexpr (kFew >= 4)
-    if (n_inputs <= 4) return run(Few{}, Constant<4>{}, 0, n_inputs, from_weights);
-  if constexpr (kFew >= 8)
-    if (n_inputs <= 8) return run(Few{}, Constant<8>{}, 0, n_inputs, from_weights);
-  if constexpr (kFew >= 16)
-    if (n_inputs <= 16) return run(Few{}, Constant<16>{}, 0, n_inputs, from_weights);
+  if (n_inputs <= kFew) {
+    for (uint32_t panel = 0; panel < n_panels; ++panel) {
+      const auto run_few = [&](auto tile_rows) {
+        run(OneRow<Columns>{}, tile_rows, panel, 0, n_inputs,
+            [&](const auto& use) { for_each_group(panel, use); });
+      };
+      if (n_inputs == 1)
+        run_few(Constant<1>{});
+      else if (n_inputs == 2)
+        run_few(Constant<2>{});
+      else if (kFew > 4 && n_inputs <= 4)
+        run_few(Constant<(kFew < 4 ? kFew : 4)>{});
+      else if (kFew > 8 && n_inputs <= 8)
+        run_few(Constant<(kFew < 8 ? kFew : 8)>{});
+      else
+        run_few(Constant<kFew>{});
+    }
+    return;
+  }
 
   Group* groups = reinterpret_cast<Group*>(room);
-  Product::for_each_group(weights, inputs.k, [&](const typename Product::Group& group, uint32_t g) {
-    Many::template arrange<Format>(group, groups[g]);
-  });
+  for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
+    for_each_group(p < n_panels ? p : 0, [&](const typename Product::Group& group, uint32_t g) {
+      Many::template arrange<Format>(group, p, groups[g]);
+    });
   const uint32_t n_groups = inputs.k / 32;
   const auto from_room = [&](const auto& use) {
     for (uint32_t g = 0; g < n_groups; ++g) use(groups[g], g);
@@ -235,9 +251,9 @@ static inline void multiply_panel_columns(const InputRows& inputs, const Panel& 
   constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
   uint32_t first = 0;
   for (; first + kTile <= n_inputs; first += kTile)
-    run(Many{}, Constant<kTile>{}, first, kTile, from_room);
+    run(Many{}, Constant<kTile>{}, 0, first, kTile, from_room);
   for (; first < n_inputs; first += kRest)
-    run(Many{}, Constant<kRest>{}, first, n_inputs - first < kRest ? n_inputs - first : kRest,
+    run(Many{}, Constant<kRest>{}, 0, first, n_inputs - first < kRest ? n_inputs - first : kRest,
         from_room);
 }
 

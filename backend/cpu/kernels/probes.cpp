@@ -65,10 +65,9 @@ uint64_t multiply_floats(uint64_t repeats, float* result) {
   return repeats * 2 * kRows * kColumns * kProbeDepth;
 }
 
-template <class Isa>
-uint64_t multiply_bytes(uint64_t repeats, float* result) {
+template <class Isa, class Words>
+uint64_t multiply_bytes_in(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
-  using Words = ManyRows<Isa>;
   constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
   constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::kInterleaved;
   const Operands<int8_t, kSums, kDepth> inputs;
@@ -100,6 +99,15 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
     }
   }
   return repeats * 2 * Words::kTileRows * Columns::kCount * kProbeDepth;
+}
+
+// With codes that stay in registers, so of one panel.
+template <class Isa>
+uint64_t multiply_bytes(uint64_t repeats, float* result) {
+  if constexpr (ManyRows<Isa>::kPanels > 1)
+    return multiply_bytes_in<Isa, PreparedRow<typename Isa::Columns>>(repeats, result);
+  else
+    return multiply_bytes_in<Isa, ManyRows<Isa>>(repeats, result);
 }
 
 }  // namespace

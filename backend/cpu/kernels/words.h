@@ -2,17 +2,18 @@
 // several at once where a level has instructions for that.
 //
 // Those of one row are the level's Columns, and what OneRow says here; with many rows PreparedRow, for
-// which what a row brings to every panel is computed once. Words for several are a type of the level,
-// Isa::Together, with the same names (isa/i8mm.h has them):
+// which what a row brings to every panel is computed once, or SideBySide where a level has few registers.
+// Words for several are a type of the level, Isa::Together, with the same names (isa/i8mm.h has them):
 //
 //   Registers               which has Ints and Floats
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
+//   kPanels                 panels whose sums lie in a Floats
 //   kTileRows               rows of a tile
 //   kInterleaved            how many of those (in the words' sense) take turns at a group's products
 //   dot<kLargest, kRegisters>(sums, codes, x)
 //                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
-//   arrange<Format>(group, out)
-//                           a group of the panel, from how it was unpacked
+//   arrange<Format>(group, panel, out)
+//                           a group of one of the panels, from how it was unpacked
 //   arrange_rows<Format>(groups, out)
 //                           a group of kRows rows of the input, kGroupBytes<Format> bytes
 //   group<Format>(row, k, g)
@@ -23,7 +24,8 @@
 //   row_scales(scale)       the input's scale, for every lane of a Floats
 //   minima<kDots>(group, whole)
 //                           the input's sums times the whole numbers of the columns' minima
-//   rows(sums)              an array of sums as an array of those of single rows, as Columns has them
+//   rows(sums)              an array of sums as an array of those of single rows
+//   of_panel(sums, panel)   of one of those what Columns has
 //
 // What is done with a lane is the same, in the same order, so no bit depends on the words.
 #pragma once
@@ -57,12 +59,12 @@ struct OneRow : Columns {
   using typename Columns::Floats;
   using typename Columns::Ints;
   using Registers = Columns;
-  static constexpr uint32_t kRows = 1;
+  static constexpr uint32_t kRows = 1, kPanels = 1;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
 
   template <class Format>
-  static void arrange(const auto& group, auto& out) {
+  static void arrange(const auto& group, uint32_t, auto& out) {
     out = group;
   }
   template <class Format>
@@ -91,6 +93,7 @@ struct OneRow : Columns {
         Columns::multiply_pairs(Columns::broadcast_pair(group.half_sums), whole));
   }
   static const auto& rows(const auto& sums) { return sums; }
+  static Floats of_panel(Floats sums, uint32_t) { return sums; }
 };
 
 // One row among many: of each group, the starts of its dot products, or its sum where that is all that
@@ -153,9 +156,98 @@ struct PreparedRow : OneRow<Columns> {
   }
 };
 
+// A prepared row and several panels: what is loaded of the row serves all of them. A loop over what a
+// struct holds is unrolled early, or it goes through memory.
+template <class Columns>
+struct SideBySide {
+  using One = PreparedRow<Columns>;
+  using Registers = SideBySide;
+  static constexpr uint32_t kRows = 1, kPanels = Columns::kSideBySide;
+  static constexpr uint32_t kTileRows = Columns::kTileRows, kInterleaved = Columns::kInterleaved;
+
+  struct Floats {
+    typename Columns::Floats of[kPanels];
+  };
+  struct Ints {
+    typename Columns::Ints of[kPanels];
+  };
+
+  static Floats zero() {
+    return each<Floats>([](uint32_t) { return Columns::zero(); });
+  }
+  static Floats multiply(const Floats& a, const Floats& b) {
+    return each<Floats>([&](uint32_t p) { return Columns::multiply(a.of[p], b.of[p]); });
+  }
+  static Floats multiply_add(const Floats& a, const Floats& b, const Floats& c) {
+    return each<Floats>(
+        [&](uint32_t p) { return Columns::multiply_add(a.of[p], b.of[p], c.of[p]); });
+  }
+  static Floats to_float(const Ints& v) {
+    return each<Floats>([&](uint32_t p) { return Columns::to_float(v.of[p]); });
+  }
+  template <uint32_t kLargest, uint32_t kRegisters, uint32_t N>
+  static void dot(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+    Columns::template dot<kLargest, kRegisters>(sums, codes, x);
+  }
+  template <uint32_t kRegisters, uint32_t N>
+  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+    Columns::template dot_signed<kRegisters>(sums, codes, x);
+  }
+
+  template <class Format>
+  static void arrange(const auto& group, uint32_t panel, auto& out) {
+    for (uint32_t j = 0; j < 8; ++j) out.codes[j].of[panel] = group.codes[j];
+    for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = group.scale[i];
+    if constexpr (Format::kHasMinimum) {
+      out.minimum.whole.of[panel] = group.minimum.whole;
+      out.minimum.scale.of[panel] = group.minimum.scale;
+    }
+  }
+  template <class Format>
+  static constexpr uint64_t kGroupBytes = One::template kGroupBytes<Format>;
+  template <class Format>
+  static void prepare(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
+    One::template prepare<Format>(half_sums, n_groups, out);
+  }
+  template <class Format>
+  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
+    return One::template group<Format>(row, k, g);
+  }
+  template <class Format, uint32_t kFirst, uint32_t kCount>
+  static Ints start(const InputGroup& group) {
+    return each<Ints>([&](uint32_t) { return One::template start<Format, kFirst, kCount>(group); });
+  }
+  static Floats row_scales(const float* scale) {
+    return each<Floats>([&](uint32_t) { return One::row_scales(scale); });
+  }
+  template <uint32_t kDots>
+  static Floats minima(const InputGroup& group, const Ints& whole) {
+    return each<Floats>(
+        [&](uint32_t p) { return One::template minima<kDots>(group, whole.of[p]); });
+  }
+  static const auto& rows(const auto& sums) { return sums; }
+  static typename Columns::Floats of_panel(const Floats& sums, uint32_t panel) {
+    return sums.of[panel];
+  }
+
+ private:
+  template <class Out>
+  static Out each(const auto& make) {
+    Out v;
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < kPanels; ++p) v.of[p] = make(p);
+    return v;
+  }
+};
+
 template <class Isa>
 struct WordsOf {
   using Many = PreparedRow<typename Isa::Columns>;
+};
+template <class Isa>
+  requires requires { Isa::Columns::kSideBySide; }
+struct WordsOf<Isa> {
+  using Many = SideBySide<typename Isa::Columns>;
 };
 template <class Isa>
   requires requires { typename Isa::Together; }
