@@ -22,18 +22,19 @@ namespace {
 
 constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
 
-// How a call is cut, and where a worker's scratch holds what.
-template <class Isa, class Activation>
+// How a call is cut, and where a worker's scratch holds what. `out_group`: numbers that the activation
+// is written in whole groups of.
+template <class Isa>
 struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
-  explicit Layout(const AttentionParams& params)
+  Layout(const AttentionParams& params, uint32_t out_group)
       : group(params.n_heads / params.n_kv_heads),
         block_rows(group < kQueries ? kQueries / group : 1),
         queries(block_rows * group),
         unit(1),
         value_stride((params.head_dim + kLanes - 1) / kLanes * kLanes) {
     const uint64_t head = uint64_t{group} * params.head_dim;
-    while (unit < params.n_kv_heads && unit * head % Activation::kGroup != 0) ++unit;
+    while (unit < params.n_kv_heads && unit * head % out_group != 0) ++unit;
     units = (params.n_kv_heads + unit - 1) / unit;
     out_stride = unit * head;
   }
@@ -53,9 +54,9 @@ struct Layout {
 };
 
 // What a slice keeps while it walks the pages of one kv head; one entry per query head.
-template <class Isa, class Activation>
+template <class Isa>
 struct State {
-  State(const Layout<Isa, Activation>& layout, std::byte* scratch) {
+  State(const Layout<Isa>& layout, std::byte* scratch) {
     const uint64_t n = layout.queries;
     scores = take<float>(scratch, n * kPagePositions);
     page_values = take<float>(scratch, n * layout.value_stride);
@@ -219,63 +220,16 @@ static float exponentiate(float* scores, Range range, float largest) {
   return Isa::sum_lanes(sum);
 }
 
-template <class Isa, template <class> class Cache, class Activation>
-struct Attention {
+// What does not depend on how the result is written.
+template <class Isa, template <class> class Cache>
+struct Attend {
   using Keys = Cache<Isa>;
-  using Cut = Layout<Isa, Activation>;
-  using Slice = State<Isa, Activation>;
-
-  static uint64_t slices(const Call& call) {
-    const Cut cut(*static_cast<const AttentionParams*>(call.params));
-    return attention_slices(call, cut.block_rows, cut.units);
-  }
-
-  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const auto& params = *static_cast<const AttentionParams*>(call.params);
-    const Cut cut(params);
-    Slice state(cut, scratch);
-    for_each_slice<Isa>(call, cut.block_rows, cut.units, begin, end,
-                        [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
-                          run_slice(call, params, cut, state, first_row, n_rows, unit);
-                        });
-  }
-
-  static uint64_t scratch_bytes(const Call& call) {
-    return Cut(*static_cast<const AttentionParams*>(call.params)).bytes();
-  }
-
- private:
-  static void run_slice(const Call& call, const AttentionParams& params, const Cut& cut,
-                        Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
-    const uint32_t head_dim = params.head_dim;
-    const uint32_t first_head = unit * cut.unit;
-    const uint32_t last_head =
-        first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
-    for (uint32_t head = first_head; head < last_head; ++head) {
-      attend(call, params, cut, state, first_row, n_rows, head);
-      const uint64_t column = uint64_t{head - first_head} * cut.group * head_dim;
-      for (uint32_t q = 0; q < n_rows * cut.group; ++q) {
-        const float* values = state.values + q * cut.value_stride;
-        const float factor = 1.0f / state.sums[q];
-        float* out = state.out + q / cut.group * cut.out_stride + column +
-                     uint64_t{q % cut.group} * head_dim;
-        for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
-      }
-    }
-    const uint32_t k = params.n_heads * head_dim;
-    const uint32_t begin = first_head * cut.group * head_dim;
-    const uint32_t end = last_head * cut.group * head_dim;
-    for (uint32_t r = 0; r < n_rows; ++r) {
-      const float* out = state.out + r * cut.out_stride;
-      Activation::write(call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin,
-                        end,
-                        [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
-    }
-  }
+  using Cut = Layout<Isa>;
+  using Slice = State<Isa>;
 
   // Leaves values and sums of every query head of the rows that belongs to kv head `head`.
-  static void attend(const Call& call, const AttentionParams& params, const Cut& cut, Slice& state,
-                     uint64_t first_row, uint32_t n_rows, uint32_t head) {
+  static void run(const Call& call, const AttentionParams& params, const Cut& cut, Slice& state,
+                  uint64_t first_row, uint32_t n_rows, uint32_t head) {
     const uint32_t n_queries = n_rows * cut.group;
     const Row* rows = call.rows + first_row;
     const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
@@ -322,6 +276,7 @@ struct Attention {
     }
   }
 
+ private:
   // Byte of a cache at which the page that begins with `position` has its rows of kv head `head`.
   static uint64_t page_offset(const Call& call, const AttentionParams& params, uint32_t sequence,
                               uint32_t head, uint32_t position) {
@@ -380,6 +335,62 @@ struct Attention {
                                                Isa::multiply(Isa::load(values + i), keep)));
     state.sums[q] = state.sums[q] * factors[0] + state.page_sums[q] * factors[1];
     state.largest[q] = largest;
+  }
+};
+
+template <class Isa, template <class> class Cache, class Activation>
+struct Attention {
+  using Cut = Layout<Isa>;
+  using Slice = State<Isa>;
+
+  static uint64_t slices(const Call& call) {
+    const Cut cut = cut_of(call);
+    return attention_slices(call, cut.block_rows, cut.units);
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const AttentionParams*>(call.params);
+    const Cut cut = cut_of(call);
+    Slice state(cut, scratch);
+    for_each_slice<Isa>(call, cut.block_rows, cut.units, begin, end,
+                        [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
+                          run_slice(call, params, cut, state, first_row, n_rows, unit);
+                        });
+  }
+
+  static uint64_t scratch_bytes(const Call& call) { return cut_of(call).bytes(); }
+
+ private:
+  static Cut cut_of(const Call& call) {
+    return {*static_cast<const AttentionParams*>(call.params), Activation::kGroup};
+  }
+
+  static void run_slice(const Call& call, const AttentionParams& params, const Cut& cut,
+                        Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
+    const uint32_t head_dim = params.head_dim;
+    const uint32_t first_head = unit * cut.unit;
+    const uint32_t last_head =
+        first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
+    for (uint32_t head = first_head; head < last_head; ++head) {
+      Attend<Isa, Cache>::run(call, params, cut, state, first_row, n_rows, head);
+      const uint64_t column = uint64_t{head - first_head} * cut.group * head_dim;
+      for (uint32_t q = 0; q < n_rows * cut.group; ++q) {
+        const float* values = state.values + q * cut.value_stride;
+        const float factor = 1.0f / state.sums[q];
+        float* out = state.out + q / cut.group * cut.out_stride + column +
+                     uint64_t{q % cut.group} * head_dim;
+        for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
+      }
+    }
+    const uint32_t k = params.n_heads * head_dim;
+    const uint32_t begin = first_head * cut.group * head_dim;
+    const uint32_t end = last_head * cut.group * head_dim;
+    for (uint32_t r = 0; r < n_rows; ++r) {
+      const float* out = state.out + r * cut.out_stride;
+      Activation::write(call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin,
+                        end,
+                        [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
+    }
   }
 };
 
