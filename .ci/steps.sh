@@ -77,7 +77,7 @@ readme_tests() {
   echo "\$ $command"
   local code=0
   in_empty_environment "$clone" "$command" \
-    SKBUILD_CMAKE_DEFINE=AKUNU_WERROR=ON \
+    SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_AMX_EMULATOR=ON' \
     PYTEST_ADDOPTS="--junitxml=$CI_WORK/readme_tests.xml" || code=$?
   count readme_tests "$CI_WORK/readme_tests.xml"
   return "$code"
@@ -150,11 +150,13 @@ sanitizers() {
   local build sanitizer code=0
   for sanitizer in address,undefined thread; do
     build="$CI_WORK/build-${sanitizer%%,*}"
-    # The emulator of Metal defines what ThreadSanitizer's runtime defines.
+    # The emulator of Metal defines what ThreadSanitizer's runtime defines; that of a matrix unit shows
+    # AddressSanitizer what tiles read.
     local emulator=ON
     [ "$sanitizer" = thread ] && emulator=OFF
     cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
-      -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_SANITIZE="$sanitizer" >/dev/null
+      -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_AMX_EMULATOR="$emulator" \
+      -DAKUNU_SANITIZE="$sanitizer" >/dev/null
     cmake --build "$build"
     # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
     local run=()

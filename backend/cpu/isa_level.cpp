@@ -25,6 +25,7 @@ struct Generic;
 struct Avx2;
 struct Avx512;
 struct Amx;
+struct AmxEmulated;
 struct Neon;
 struct I8mm;
 
@@ -85,12 +86,16 @@ bool may_use_tiles() {
 #endif
 }
 
+bool has_avx512_bf16() {
+  constexpr uint32_t kAvx512Bf16 = 1u << 5;
+  return has_avx512() && (cpuid(7, 1).a & kAvx512Bf16) != 0;
+}
+
 bool has_amx() {
-  constexpr uint32_t kAmxBf16 = 1u << 22, kAmxTile = 1u << 24, kAvx512Bf16 = 1u << 5;
+  constexpr uint32_t kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
   constexpr uint64_t kTileState = 0x60000;
-  if (!has_avx512()) return false;
   constexpr uint32_t kNeeded = kAmxBf16 | kAmxTile;
-  if ((cpuid(7).d & kNeeded) != kNeeded || (cpuid(7, 1).a & kAvx512Bf16) == 0) return false;
+  if (!has_avx512_bf16() || (cpuid(7).d & kNeeded) != kNeeded) return false;
   return (saved_state() & kTileState) == kTileState && may_use_tiles();
 }
 #elif defined(__aarch64__)
@@ -134,6 +139,10 @@ constexpr std::array kLevels{
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>},
+#if defined(AKUNU_AMX_EMULATOR)
+    IsaLevel{"amx-emulated", "what avx512 needs, and AVX512_BF16", has_avx512_bf16,
+             find_kernel<AmxEmulated>, probes<AmxEmulated>, true, true},
+#endif
     IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
              probes<Amx>, true},
 #elif defined(__aarch64__)
@@ -167,7 +176,7 @@ IsaChoice choose_isa_level(std::string_view forced) {
   if (forced.empty()) {
     const IsaLevel* best = &kLevels.front();
     for (const IsaLevel& info : kLevels)
-      if (info.is_available()) best = &info;
+      if (info.is_available() && !info.is_emulated) best = &info;
     return {best, "the best of this build that CPU and operating system allow; it needs " +
                       std::string(best->needs)};
   }

@@ -20,7 +20,8 @@ struct IsaLevel {
   bool (*is_available)();  // asks CPU and operating system
   bool (*find)(const KernelKey& key, Kernel& kernel);
   Probes (*probes)();
-  bool has_tiles = false;  // prompt rows go through a matrix unit, and so want bf16
+  bool has_tiles = false;    // prompt rows go through a matrix unit, and so want bf16
+  bool is_emulated = false;  // for tests: only used by who asks for it
 };
 
 // Every level of this build, the best last.

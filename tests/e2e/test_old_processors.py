@@ -63,5 +63,6 @@ def test_a_processor_gets_the_best_level_that_it_has(processor: str, level: str)
         pytest.skip("this emulator has no AVX2; QEMU 7.2 has")
     name, levels, text = chosen(EMULATOR, "-cpu", processor)
     assert name == level
+    levels.pop("amx-emulated", None)  # of builds for tests
     assert levels == {"generic": True, "avx2": level == "avx2", "avx512": False, "amx": False}
     assert text == chosen(AKUNU_CPU_ISA="generic")[2]
