@@ -208,6 +208,7 @@ struct Avx2Columns {
   static constexpr uint32_t kSideBySide = 2;
   static constexpr uint32_t kInterleaved = 4;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
+  static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -355,6 +356,34 @@ struct Avx2Columns {
           at(sums[i], p) = in_turn<N>(
               _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
         }
+      }
+  }
+
+  // Codes as int16, of four neighbours the even ones and the odd ones: a register of each, and the 32
+  // of an input row likewise.
+  static void widen(Ints codes, Ints& even, Ints& odd) {
+    even = _mm256_srai_epi16(_mm256_slli_epi16(codes, 8), 8);
+    odd = _mm256_srai_epi16(codes, 8);
+  }
+  static void widen_codes(const int8_t* codes, std::byte* out) {
+    Ints even, odd;
+    widen(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)), even, odd);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), even);
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 32), odd);
+  }
+  // sums[i] += the products of codes so widened: nothing is done for their signs.
+  template <uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_pairs(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
+#pragma GCC unroll 16
+    for (uint32_t j = 0; j < kRegisters; ++j)
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i) {
+        const Ints two = broadcast_four(x[i] + 4 * j);
+#pragma GCC unroll 8
+        for (uint32_t p = 0; p < P; ++p)
+          at(sums[i], p) =
+              in_turn<N>(_mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(at(codes[j], p), two)));
       }
   }
 

@@ -26,6 +26,8 @@ struct RowPairs {
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
+  template <class>
+  static constexpr uint32_t kCodes = 4;
   // `arrange` subtracts the offset of codes: the instruction takes them with a sign.
   template <class Format, uint32_t, uint32_t>
   static Ints start(const auto&) {

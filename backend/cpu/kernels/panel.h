@@ -53,25 +53,6 @@ struct AskingPanel : Panel {
   const std::byte* next;  // behind the last row
 };
 
-// A group's minima; nothing in formats without.
-template <class Registers, bool kPresent>
-struct GroupMinimum {
-  typename Registers::Ints whole;
-  typename Registers::Floats scale;
-};
-template <class Registers>
-struct GroupMinimum<Registers, false> {};
-
-// A group of every column, ready to be multiplied; kRows times the codes of a column in a register.
-template <class Registers, uint32_t kRows, class Format>
-struct GroupOfColumns {
-  typename Registers::Ints codes[8 / kRows];
-  typename Registers::Floats scale[Format::kDots];
-  [[no_unique_address]] GroupMinimum<Registers, Format::kHasMinimum> minimum;
-};
-template <class Words, class Format>
-using UnpackedGroup = GroupOfColumns<typename Words::Registers, Words::kRows, Format>;
-
 template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
@@ -136,8 +117,8 @@ struct PanelProduct {
       dots[i] = Words::template start<Format, kFirst, kCount>(input[i]);
       x[i] = input[i].codes + 4 * kFirst * Words::kRows;
     }
-    constexpr uint32_t kRegisters = kCount / Words::kRows;
-    const auto* const codes = group.codes + kFirst / Words::kRows;
+    constexpr uint32_t kCodes = Words::template kCodes<Format>, kRegisters = kCodes * kCount / 8;
+    const auto* const codes = group.codes + kCodes * kFirst / 8;
     if constexpr (Format::kSigned)
       Words::template dot_signed<kRegisters>(dots, codes, x);
     else

@@ -8,6 +8,7 @@
 //   Registers               which has Ints and Floats
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
 //   kPanels                 panels whose sums lie in a Floats
+//   kCodes<Format>          registers of a group's codes
 //   kTileRows               rows of a tile
 //   kInterleaved            how many of those (in the words' sense) take turns at a group's products
 //   dot<kLargest, kRegisters>(sums, codes, x)
@@ -54,12 +55,34 @@ struct InputGroup {
   const std::byte* prepared;
 };
 
+// A group's minima; nothing in formats without.
+template <class Registers, bool kPresent>
+struct GroupMinimum {
+  typename Registers::Ints whole;
+  typename Registers::Floats scale;
+};
+template <class Registers>
+struct GroupMinimum<Registers, false> {};
+
+// A group of every column, ready to be multiplied.
+template <class Registers, uint32_t kCodes, class Format>
+struct GroupOfColumns {
+  typename Registers::Ints codes[kCodes];
+  typename Registers::Floats scale[Format::kDots];
+  [[no_unique_address]] GroupMinimum<Registers, Format::kHasMinimum> minimum;
+};
+template <class Words, class Format>
+using UnpackedGroup =
+    GroupOfColumns<typename Words::Registers, Words::template kCodes<Format>, Format>;
+
 template <class Columns>
 struct OneRow : Columns {
   using typename Columns::Floats;
   using typename Columns::Ints;
   using Registers = Columns;
   static constexpr uint32_t kRows = 1, kPanels = 1;
+  template <class>
+  static constexpr uint32_t kCodes = 8;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
 
@@ -97,13 +120,17 @@ struct OneRow : Columns {
 };
 
 // One row among many: of each group, the starts of its dot products, or its sum where that is all that
-// minima ask for (a single one, whose whole numbers are 1).
+// minima ask for (a single one, whose whole numbers are 1). Or its codes, as int16, where the level
+// multiplies those (Columns::kSignedPairs): signed codes of one byte cost it more.
 template <class Columns>
 struct PreparedRow : OneRow<Columns> {
   using One = OneRow<Columns>;
   using typename Columns::Floats;
   using typename Columns::Ints;
 
+  static constexpr bool kHasPairs = requires { Columns::kSignedPairs; };
+  template <class Format>
+  static constexpr bool kPairs = Format::kSigned && kHasPairs;
   template <class Format>
   static constexpr bool kHasSum = Format::kHasMinimum && Format::kDots == 1;
   template <class Format>
@@ -113,10 +140,59 @@ struct PreparedRow : OneRow<Columns> {
                                        : kHasStarts<Format> ? Format::kDots
                                                             : 0;
   template <class Format>
-  static constexpr uint64_t kGroupBytes = 4 * kNumbers<Format>;
+  static constexpr uint32_t kCodes = kPairs<Format> ? 16 : 8;
+  template <class Format>
+  static constexpr uint64_t kGroupBytes = kPairs<Format> ? 64 : 4 * kNumbers<Format>;
 
   template <class Format>
-  static void prepare(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
+  static void arrange(const auto& group, uint32_t panel, auto& out) {
+    if constexpr (kPairs<Format>) {
+      for (uint32_t j = 0; j < 8; ++j)
+        Columns::widen(group.codes[j], out.codes[j], out.codes[8 + j]);
+      out.scale[0] = group.scale[0];
+    } else {
+      One::template arrange<Format>(group, panel, out);
+    }
+  }
+  template <class Format>
+  static void prepare(const InputGroup& first, uint32_t n_groups, std::byte* out) {
+    if constexpr (kPairs<Format>) {
+      static_assert(kNumbers<Format> == 0 && Format::kDots == 1);
+      for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>)
+        Columns::widen_codes(first.codes + uint64_t{32} * g, out);
+    } else {
+      prepare_sums<Format>(first.half_sums, n_groups, out);
+    }
+  }
+
+  template <class Format>
+  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
+    InputGroup group = One::template group<Format>(row, k, g);
+    group.prepared = row.prepared + g * kGroupBytes<Format>;
+    if constexpr (kPairs<Format>) group.codes = reinterpret_cast<const int8_t*>(group.prepared);
+    return group;
+  }
+  template <class Format, uint32_t kFirst, uint32_t>
+  static Ints start(const InputGroup& group) {
+    if constexpr (!kHasStarts<Format>) return Columns::integers(0);
+    return Columns::integers(load_unaligned<uint32_t>(group.prepared + (kFirst == 0 ? 0 : 4)));
+  }
+  template <uint32_t kDots>
+  static Floats minima(const InputGroup& group, Ints whole) {
+    if constexpr (kDots == 1) return Columns::broadcast(load_unaligned<float>(group.prepared));
+    return One::template minima<kDots>(group, whole);
+  }
+  template <uint32_t kRegisters>
+  static void dot_signed(auto& sums, const auto* codes, const auto& x) {
+    if constexpr (kHasPairs)
+      Columns::template dot_pairs<kRegisters>(sums, codes, x);
+    else
+      Columns::template dot_signed<kRegisters>(sums, codes, x);
+  }
+
+ private:
+  template <class Format>
+  static void prepare_sums(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
     static_assert(!kHasSum<Format> || !kHasStarts<Format>);
     constexpr int32_t kOffset = static_cast<int32_t>(One::template kOffset<Format>);
     for (uint32_t g = 0; g < n_groups; ++g, half_sums += 2, out += kGroupBytes<Format>) {
@@ -131,25 +207,6 @@ struct PreparedRow : OneRow<Columns> {
       }
     }
   }
-
-  template <class Format>
-  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
-    InputGroup group = One::template group<Format>(row, k, g);
-    group.prepared = row.prepared + g * kGroupBytes<Format>;
-    return group;
-  }
-  template <class Format, uint32_t kFirst, uint32_t>
-  static Ints start(const InputGroup& group) {
-    if constexpr (!kHasStarts<Format>) return Columns::integers(0);
-    return Columns::integers(load_unaligned<uint32_t>(group.prepared + (kFirst == 0 ? 0 : 4)));
-  }
-  template <uint32_t kDots>
-  static Floats minima(const InputGroup& group, Ints whole) {
-    if constexpr (kDots == 1) return Columns::broadcast(load_unaligned<float>(group.prepared));
-    return One::template minima<kDots>(group, whole);
-  }
-
- private:
   template <class Number>
   static void put(std::byte* p, Number number) {
     __builtin_memcpy(p, &number, sizeof(number));
@@ -159,11 +216,10 @@ struct PreparedRow : OneRow<Columns> {
 // A prepared row and several panels: what is loaded of the row serves all of them. A loop over what a
 // struct holds is unrolled early, or it goes through memory.
 template <class Columns>
-struct SideBySide {
+struct SideBySide : PreparedRow<Columns> {
   using One = PreparedRow<Columns>;
   using Registers = SideBySide;
-  static constexpr uint32_t kRows = 1, kPanels = Columns::kSideBySide;
-  static constexpr uint32_t kTileRows = Columns::kTileRows, kInterleaved = Columns::kInterleaved;
+  static constexpr uint32_t kPanels = Columns::kSideBySide;
 
   struct Floats {
     typename Columns::Floats of[kPanels];
@@ -185,33 +241,18 @@ struct SideBySide {
   static Floats to_float(const Ints& v) {
     return each<Floats>([&](uint32_t p) { return Columns::to_float(v.of[p]); });
   }
-  template <uint32_t kLargest, uint32_t kRegisters, uint32_t N>
-  static void dot(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
-    Columns::template dot<kLargest, kRegisters>(sums, codes, x);
-  }
-  template <uint32_t kRegisters, uint32_t N>
-  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
-    Columns::template dot_signed<kRegisters>(sums, codes, x);
-  }
 
   template <class Format>
   static void arrange(const auto& group, uint32_t panel, auto& out) {
-    for (uint32_t j = 0; j < 8; ++j) out.codes[j].of[panel] = group.codes[j];
-    for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = group.scale[i];
+    UnpackedGroup<One, Format> single;
+    One::template arrange<Format>(group, 0, single);
+    for (uint32_t j = 0; j < One::template kCodes<Format>; ++j)
+      out.codes[j].of[panel] = single.codes[j];
+    for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = single.scale[i];
     if constexpr (Format::kHasMinimum) {
-      out.minimum.whole.of[panel] = group.minimum.whole;
-      out.minimum.scale.of[panel] = group.minimum.scale;
+      out.minimum.whole.of[panel] = single.minimum.whole;
+      out.minimum.scale.of[panel] = single.minimum.scale;
     }
-  }
-  template <class Format>
-  static constexpr uint64_t kGroupBytes = One::template kGroupBytes<Format>;
-  template <class Format>
-  static void prepare(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
-    One::template prepare<Format>(half_sums, n_groups, out);
-  }
-  template <class Format>
-  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
-    return One::template group<Format>(row, k, g);
   }
   template <class Format, uint32_t kFirst, uint32_t kCount>
   static Ints start(const InputGroup& group) {
@@ -225,7 +266,6 @@ struct SideBySide {
     return each<Floats>(
         [&](uint32_t p) { return One::template minima<kDots>(group, whole.of[p]); });
   }
-  static const auto& rows(const auto& sums) { return sums; }
   static typename Columns::Floats of_panel(const Floats& sums, uint32_t panel) {
     return sums.of[panel];
   }
@@ -282,7 +322,7 @@ static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
   };
   if constexpr (Words::kRows == 1) {
     for (uint32_t row = 0; row < n; ++row)
-      Words::template prepare<Format>(group_of(row, 0).half_sums, n_groups, room + row * stride);
+      Words::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};
   } else {
     std::byte* out = room;
