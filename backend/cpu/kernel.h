@@ -57,4 +57,13 @@ static inline void record_status(Status* status, uint32_t code, uint32_t row, ui
   }
 }
 
+// Element of a cache's pool where kv head `head` of a position lies. `params` of any operation with caches.
+template <class Params>
+static inline uint64_t cache_element(const Call& call, const Params& params, uint32_t sequence,
+                                     uint32_t head, uint32_t position) {
+  const uint32_t page =
+      page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
+  return kv_offset(page, params.n_kv_heads, head, position % kPagePositions, params.head_dim);
+}
+
 }  // namespace akunu::cpu

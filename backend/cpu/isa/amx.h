@@ -8,21 +8,14 @@
 namespace akunu::cpu {
 
 // In assembly, since a template can name a register there and intrinsics of compilers can't.
-struct AmxTiles {
-  static constexpr uint32_t kLines = 16;
-  static constexpr uint64_t kLineBytes = 64;
-  static constexpr uint64_t kTileBytes = kLines * kLineBytes;
-
-  // Tiles 0 and 1 and input 4 get `first` lines, 2 and 3 and input 5 `second`, where 0 is as good
-  // as 16 for tiles that nobody uses. All become zero.
+struct AmxTiles : TileShape<AmxTiles> {
+  // As lines_of says. All become zero.
   static void configure(uint32_t first, uint32_t second) {
     alignas(64) Config config = {};
     config.palette = 1;
-    for (uint32_t tile = 0; tile < 8; ++tile) {
-      const bool of_second = tile == 2 || tile == 3 || tile == 5;
-      const uint32_t lines = tile >= 6 ? kLines : of_second ? second : first;
+    for (uint32_t tile = 0; tile < kTiles; ++tile) {
       config.line_bytes[tile] = kLineBytes;
-      config.lines[tile] = static_cast<uint8_t>(lines == 0 ? kLines : lines);
+      config.lines[tile] = static_cast<uint8_t>(lines_of(tile, first, second));
     }
     asm volatile("ldtilecfg %0" : : "m"(config));
   }

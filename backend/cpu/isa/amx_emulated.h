@@ -8,21 +8,18 @@ namespace akunu::cpu {
 
 // The words of AmxTiles. A tile that no configuration gave lines to does nothing.
 template <class Level>
-struct EmulatedTiles {
-  static constexpr uint32_t kLines = 16;
-  static constexpr uint64_t kLineBytes = 64;
-  static constexpr uint64_t kTileBytes = kLines * kLineBytes;
+struct EmulatedTiles : TileShape<EmulatedTiles<Level>> {
+  using Shape = TileShape<EmulatedTiles>;
+  using Shape::kLineBytes, Shape::kLines, Shape::kTileBytes, Shape::kTiles;
 
   static void configure(uint32_t first, uint32_t second) {
-    for (uint32_t tile = 0; tile < 8; ++tile) {
-      const bool of_second = tile == 2 || tile == 3 || tile == 5;
-      const uint32_t lines = tile >= 6 ? kLines : of_second ? second : first;
-      tiles()[tile].n = lines == 0 ? kLines : lines;
+    for (uint32_t tile = 0; tile < kTiles; ++tile) {
+      tiles()[tile].n = Shape::lines_of(tile, first, second);
       __builtin_memset(tiles()[tile].lines, 0, kTileBytes);
     }
   }
   static void release() {
-    for (uint32_t tile = 0; tile < 8; ++tile) tiles()[tile].n = 0;
+    for (uint32_t tile = 0; tile < kTiles; ++tile) tiles()[tile].n = 0;
   }
 
   template <uint32_t kTile>
@@ -75,7 +72,7 @@ struct EmulatedTiles {
     uint32_t n;
   };
   static Tile* tiles() {
-    static thread_local Tile all[8];
+    static thread_local Tile all[kTiles];
     return all;
   }
   static __m512 lower(__m512i pairs) {

@@ -5,6 +5,24 @@
 
 namespace akunu::cpu {
 
+// The eight tiles of a matrix unit, and what multiply_block (kernels/tiles/block.h) uses them for: sums
+// in 0 to 3, input in 4 and 5, weights in 6 and 7.
+template <class Tiles>
+struct TileShape {
+  static constexpr uint32_t kTiles = 8, kLines = 16;
+  static constexpr uint64_t kLineBytes = 64;
+  static constexpr uint64_t kTileBytes = kLines * kLineBytes;
+
+ protected:
+  // Tiles 0 and 1 and input 4 have `first` lines, 2 and 3 and input 5 `second`, where 0 is as good as 16
+  // for tiles that nobody uses.
+  static uint32_t lines_of(uint32_t tile, uint32_t first, uint32_t second) {
+    const bool of_second = tile == 2 || tile == 3 || tile == 5;
+    const uint32_t lines = tile >= 6 ? kLines : of_second ? second : first;
+    return lines == 0 ? kLines : lines;
+  }
+};
+
 template <class Level>
 struct Bf16Words : Avx512Words<Level> {
   using typename Avx512Words<Level>::Columns;

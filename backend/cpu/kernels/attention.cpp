@@ -277,12 +277,11 @@ struct Attend {
   }
 
  private:
-  // Byte of a cache at which the page that begins with `position` has its rows of kv head `head`.
+  // Byte of a cache at which the page of `position` has its rows of kv head `head`.
   static uint64_t page_offset(const Call& call, const AttentionParams& params, uint32_t sequence,
                               uint32_t head, uint32_t position) {
-    const uint32_t number =
-        page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
-    return Keys::row_bytes(1) * kv_offset(number, params.n_kv_heads, head, 0, params.head_dim);
+    return Keys::row_bytes(1) *
+           cache_element(call, params, sequence, head, position / kPagePositions * kPagePositions);
   }
 
   // Memory works while this computes: the page's values are asked for as its keys are multiplied,

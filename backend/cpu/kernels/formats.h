@@ -16,7 +16,15 @@
 namespace akunu::cpu {
 
 constexpr uint64_t kCacheLine = 64;
-constexpr int kIntoSecondCache = 2;  // of __builtin_prefetch; the first one is too small
+// Of __builtin_prefetch. For what is asked for long before, the first cache is too small.
+constexpr int kIntoFirstCache = 3, kIntoSecondCache = 2;
+
+// Has the lines of [p, p + bytes) on their way.
+template <int kInto>
+static inline void ask_for_lines(const void* p, uint64_t bytes) {
+  for (uint64_t byte = 0; byte < bytes; byte += kCacheLine)
+    __builtin_prefetch(static_cast<const std::byte*>(p) + byte, 0, kInto);
+}
 
 template <class T>
 static inline T load_unaligned(const std::byte* p) {

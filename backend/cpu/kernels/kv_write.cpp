@@ -26,15 +26,6 @@ static void store_head(const float* head, uint32_t head_dim, std::byte* cache, u
   }
 }
 
-// Element of the pool where the first head of the row's position lies; the next head follows after
-// kPagePositions * head_dim.
-template <class Isa, class Params>
-static uint64_t row_offset(const Call& call, const Params& params, const Row& row, uint32_t head) {
-  const uint32_t page = page_of(call.pages, params.page_table_base, params.page_table_stride,
-                                row.sequence, row.position);
-  return kv_offset(page, params.n_kv_heads, head, row.position % kPagePositions, params.head_dim);
-}
-
 template <class Isa, class Format>
 struct KvWrite {
   static void row(const Call& call, const KvWriteParams& params, uint64_t r, std::byte*) {
@@ -44,7 +35,7 @@ struct KvWrite {
     const float* key = operand<const float>(call, 0, r, stride);
     const float* value = operand<const float>(call, 1, r, stride);
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
-      const uint64_t offset = row_offset<Isa>(call, params, row, h);
+      const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
       const uint64_t head = uint64_t{h} * params.head_dim;
       store_head<Isa, Format>(key + head, params.head_dim, call.operands[2], offset);
       store_head<Isa, Format>(value + head, params.head_dim, call.operands[3], offset);
@@ -59,6 +50,7 @@ struct RopeKvWrite {
     const Row& row = call.rows[r];
     const uint32_t head_dim = params.head_dim;
     const uint64_t stride = uint64_t{params.n_kv_heads} * head_dim;
+    const uint64_t head_bytes = sizeof(float) * uint64_t{head_dim};
     float* query = operand<float>(call, 0, r, uint64_t{params.n_heads} * head_dim);
     const float* key = operand<const float>(call, 1, r, stride);
     const float* value = operand<const float>(call, 2, r, stride);
@@ -70,29 +62,25 @@ struct RopeKvWrite {
 
     for (uint32_t h = 0; h < params.n_heads; ++h) {
       float* head = query + uint64_t{h} * head_dim;
-      ask(head + uint64_t{params.n_heads} * head_dim, head_dim);
+      // Of the next row: other workers have just written it.
+      ask_for_lines<kIntoFirstCache>(head + uint64_t{params.n_heads} * head_dim, head_bytes);
       if constexpr (kNorm) rms_norm_floats<Isa>(head, query_norm, head_dim, params.epsilon, head);
       rotate_head<Isa>(head, angles, params.n_pairs, params.style);
     }
     if (!(row.flags & kRowActive)) return;
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
-      const uint64_t offset = row_offset<Isa>(call, params, row, h);
+      const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
       const float* head = key + uint64_t{h} * head_dim;
-      ask(head + stride, head_dim);
-      ask(value + uint64_t{h} * head_dim + stride, head_dim);
+      ask_for_lines<kIntoFirstCache>(head + stride, head_bytes);
+      ask_for_lines<kIntoFirstCache>(value + uint64_t{h} * head_dim + stride, head_bytes);
       if constexpr (kNorm)
         rms_norm_floats<Isa>(head, key_norm, head_dim, params.epsilon, rotated);
       else
-        __builtin_memcpy(rotated, head, uint64_t{4} * head_dim);
+        __builtin_memcpy(rotated, head, head_bytes);
       rotate_head<Isa>(rotated, angles, params.n_pairs, params.style);
       store_head<Isa, Format>(rotated, head_dim, call.operands[4], offset);
       store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);
     }
-  }
-  // A head of the next row: other workers have just written it.
-  static void ask(const float* head, uint32_t head_dim) {
-    for (uint32_t i = 0; i < head_dim; i += kCacheLine / sizeof(float))
-      __builtin_prefetch(head + i);
   }
   static uint64_t scratch_bytes(const Call& call) {
     const auto& params = *static_cast<const RopeKvWriteParams*>(call.params);

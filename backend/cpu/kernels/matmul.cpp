@@ -10,19 +10,11 @@ namespace akunu::cpu {
 template <>
 bool Families<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
   const MatmulWays known[] = {VectorWays<ThisIsa>::of_floats_and_32(), VectorWays<ThisIsa>::of_k()};
-  switch (request.operation) {
-    case Operation::matmul:
-    case Operation::matmul_add:
-      return Matmul<ThisIsa>::find(known, request, kernel);
-    case Operation::matmul_group:
-      return MatmulGroup<ThisIsa>::find(known, request, kernel);
-    case Operation::gated_matmul:
-      if (request.activation == F32Activation<ThisIsa>::kKind)
-        return GatedMatmul<ThisIsa, F32Activation<ThisIsa>>::find(known, request, kernel);
-      return GatedMatmul<ThisIsa, Q8Activation<ThisIsa>>::find(known, request, kernel);
-    default:
-      return false;
-  }
+  if (request.operation != Operation::gated_matmul)
+    return find_matmul_in<ThisIsa>(known, request, kernel);
+  if (request.activation == F32Activation<ThisIsa>::kKind)
+    return GatedMatmul<ThisIsa, F32Activation<ThisIsa>>::find(known, request, kernel);
+  return GatedMatmul<ThisIsa, Q8Activation<ThisIsa>>::find(known, request, kernel);
 }
 
 }  // namespace akunu::cpu

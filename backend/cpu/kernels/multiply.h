@@ -71,9 +71,8 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   // The first panel.
   static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
-    const std::byte* panel = member.weight + slice.begin * row_bytes;
-    for (uint64_t byte = 0; byte < kColumnStep * row_bytes; byte += kCacheLine)
-      __builtin_prefetch(panel + byte, 0, kIntoSecondCache);
+    ask_for_lines<kIntoSecondCache>(member.weight + slice.begin * row_bytes,
+                                    kColumnStep * row_bytes);
   }
   // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {

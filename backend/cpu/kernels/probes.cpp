@@ -2,7 +2,7 @@
 #include "cpu/kernels/probes.h"
 
 #include "cpu/isa/isa.h"
-#include "cpu/kernels/formats.h"
+#include "cpu/kernels/float_panel.h"
 #include "cpu/kernels/words.h"
 
 namespace akunu::cpu {
@@ -40,9 +40,10 @@ struct Operands {
   }
 };
 
+// With the registers and the tile of float_panel.h.
 template <class Isa>
 uint64_t multiply_floats(uint64_t repeats, float* result) {
-  constexpr uint32_t kRows = Isa::kTileRows, kColumns = Isa::kFloatTileColumns;
+  constexpr uint32_t kRows = Isa::kTileRows, kColumns = Isa::kTileRegisters;
   const Operands<float, kRows> inputs;
   const Operands<float, kColumns> weights;
   typename Isa::Vector sums[kRows][kColumns];
@@ -114,7 +115,7 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
 
 template <>
 Probes probes<ThisIsa>() {
-  return {read<ThisIsa>, multiply_floats<ThisIsa>, multiply_bytes<ThisIsa>, nullptr};
+  return {read<ThisIsa>, multiply_floats<TileWords<ThisIsa>>, multiply_bytes<ThisIsa>, nullptr};
 }
 
 }  // namespace akunu::cpu

@@ -170,8 +170,7 @@ struct TileAttention {
         const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                              (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
         // Rows lie too far apart for a processor to see where the next one begins.
-        for (uint32_t i = 0; i < dim; i += kCacheLine / sizeof(float))
-          __builtin_prefetch(query + kAhead * stride + i);
+        ask_for_lines<kIntoFirstCache>(query + kAhead * stride, dim * sizeof(float));
         auto* out = reinterpret_cast<uint16_t*>(state.queries +
                                                 (g * cut.block_rows + r) * cut.query_stride());
         for (uint32_t i = 0; i < dim; i += Wide::kLanes)
@@ -188,11 +187,8 @@ struct TileAttention {
 
   // Of the slice's head in a cache, in bytes.
   static uint64_t page_offset(const Slice& slice, uint32_t page) {
-    const AttentionParams& params = slice.params;
-    const uint32_t number = page_of(slice.call.pages, params.page_table_base,
-                                    params.page_table_stride, slice.row(0).sequence, page);
     return Cache::row_bytes(1) *
-           kv_offset(number, params.n_kv_heads, slice.head, 0, params.head_dim);
+           cache_element(slice.call, slice.params, slice.row(0).sequence, slice.head, page);
   }
 
   // Positions [needed) of a page, in whole steps; what is beside them counts as zero. False where a value

@@ -34,15 +34,7 @@ constexpr MatmulWay kWays[] = {
 template <>
 bool TileFamilies<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
   const MatmulWays known[] = {list_of(kWays)};
-  switch (request.operation) {
-    case Operation::matmul:
-    case Operation::matmul_add:
-      return Matmul<ThisIsa>::find(known, request, kernel);
-    case Operation::matmul_group:
-      return MatmulGroup<ThisIsa>::find(known, request, kernel);
-    default:
-      return false;
-  }
+  return find_matmul_in<ThisIsa>(known, request, kernel);
 }
 
 template <>

@@ -84,8 +84,7 @@ struct TileSlice {
     const uint64_t bytes = Format::row_bytes(n);
     const std::byte* row = panel.first + Format::row_bytes(begin);
     for (uint32_t i = 0; i < kPanel; ++i, row += panel.stride)
-      for (uint64_t byte = 0; byte < bytes + kCacheLine; byte += kCacheLine)
-        __builtin_prefetch(row + byte, 0, kIntoSecondCache);
+      ask_for_lines<kIntoSecondCache>(row, bytes + kCacheLine);
   }
 
   // Row r of a panel's sums.
