@@ -59,11 +59,11 @@ struct Blocks {
     ask(panel, first, 0, halves);
     return halves;
   }
-  // Of what follows an AskingPanel, the line that lies there as the bytes at `first` lie in it.
+  // Of what an AskingPanel asks for, the line that lies there as the bytes at `first` lie in the panel.
   static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
   static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
                   const auto& read) {
-    Columns::ask(panel.next + Columns::kCount * (first - panel.first) + offset, read);
+    Columns::ask(panel.asked + Columns::kCount * (first - panel.first) + offset, read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>

@@ -68,11 +68,11 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = ManyRows<Isa>::kPanels;
   // Whole groups of q8_32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
-  // The first panel.
+  // What the first panel does not ask for.
   static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
     ask_for_lines<kIntoSecondCache>(member.weight + slice.begin * row_bytes,
-                                    kColumnStep * row_bytes);
+                                    asked_ahead(kColumnStep, row_bytes));
   }
   // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
