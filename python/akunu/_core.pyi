@@ -62,7 +62,7 @@ class Generation:
     def prompt_seconds(self) -> float: ...
 
 @final
-class NativeModel:
+class NativeLoad:
     def __init__(
         self,
         path: str,
@@ -74,6 +74,11 @@ class NativeModel:
         kv_memory: int | None,
         prefix_cache: bool,
     ) -> None: ...
+    def result(self) -> NativeModel: ...
+    def abandon(self) -> None: ...
+
+@final
+class NativeModel:
     def start(
         self,
         tokens: NDArray[np.uint32],

@@ -8,7 +8,6 @@
 from __future__ import annotations
 
 import os
-import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -457,8 +456,15 @@ def load(
     path = _find(path_or_name)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
-    loading = _NativeLoad(path, options)
-    loading.start()
+    loading = _core.NativeLoad(
+        os.fspath(path),
+        device=options.device,
+        context=options.context,
+        threads=options.threads or 0,
+        kv_type=options.kv_type,
+        kv_memory=options.kv_memory,
+        prefix_cache=options.prefix_cache,
+    )
     try:
         tokenizer = Tokenizer.from_gguf(path)
     except (AkunuError, OSError):
@@ -468,62 +474,6 @@ def load(
         loading.abandon()
         raise
     return Model(loading.result(), tokenizer, path)
-
-
-class _NativeLoad(threading.Thread):
-    """Loads the engine's part of a model; nobody has to wait for it."""
-
-    def __init__(self, path: Path, options: LoadOptions) -> None:
-        super().__init__(name="akunu-load")
-        self._path = path
-        self._options = options
-        self._native: _core.NativeModel | None = None
-        self._error: BaseException | None = None
-        self._lock = threading.Lock()
-        self._abandoned = False
-
-    def run(self) -> None:
-        options = self._options
-        native = None
-        try:
-            native = _core.NativeModel(
-                os.fspath(self._path),
-                device=options.device,
-                context=options.context,
-                threads=options.threads or 0,
-                kv_type=options.kv_type,
-                kv_memory=options.kv_memory,
-                prefix_cache=options.prefix_cache,
-            )
-        except BaseException as error:  # raised again by `result`
-            self._error = error
-        with self._lock:
-            if not self._abandoned:
-                self._native = native
-                return
-        if native is not None:
-            native.close()
-
-    def result(self) -> _core.NativeModel:
-        """Wait for the model; raise what its load raised."""
-        try:
-            while self.is_alive():
-                self.join(0.05)  # without a limit, Ctrl-C would wait as well
-        except BaseException:
-            self.abandon()
-            raise
-        if self._native is None:
-            assert self._error is not None
-            raise self._error
-        return self._native
-
-    def abandon(self) -> None:
-        """Have the model closed as soon as it is loaded."""
-        with self._lock:
-            self._abandoned = True
-            native, self._native = self._native, None
-        if native is not None:
-            native.close()
 
 
 def _find(path_or_name: str | os.PathLike[str]) -> Path:

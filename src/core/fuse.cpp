@@ -250,7 +250,8 @@ std::string joined_label(std::span<const Node> nodes) {
 
 std::span<const FusionRule> fusion_rules() {
   using enum Operation;
-  static const std::vector<FusionRule> rules{
+  // Never destroyed: a model may be loading while the process ends.
+  static const auto& rules = *new std::vector<FusionRule>{
       {norm_rope_kv_write, {head_norm, head_norm, rope, rope, kv_write}, merge_norm_rope_kv_write},
       {rope_kv_write, {rope, rope, kv_write}, merge_rope_kv_write},
       {matmul_group, {matmul, matmul, matmul}, merge_matmuls},

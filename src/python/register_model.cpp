@@ -1,6 +1,6 @@
-// _core.NativeModel and _core.Generation: a loaded model with its scheduler, and a request under
-// way. Everything slower than a lookup releases the GIL; waiting callers wake often enough for
-// Ctrl-C.
+// _core.NativeLoad, _core.NativeModel and _core.Generation: a load under way, a loaded model with its
+// scheduler, and a request under way. Everything slower than a lookup releases the GIL; waiting
+// callers wake often enough for Ctrl-C.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -8,7 +8,10 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <future>
 #include <memory>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "core/error.h"
@@ -118,18 +121,7 @@ class NativeGeneration {
 
 class NativeModel {
  public:
-  NativeModel(const std::filesystem::path& path, const std::string& device,
-              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-              std::optional<uint64_t> kv_memory, bool prefix_cache)
-      : engine_(Engine::make()) {
-    const LoadOptions options{
-        .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
-    const WithoutGil without_gil;
-    engine_->model =
-        Model::load(path.string(), create_device(device, {.threads = threads}), options);
-    engine_->scheduler = std::make_unique<Scheduler>(*engine_->model, prefix_cache);
-  }
-
+  explicit NativeModel(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
   ~NativeModel() { close(); }
   NativeModel(const NativeModel&) = delete;
   NativeModel& operator=(const NativeModel&) = delete;
@@ -219,6 +211,60 @@ class NativeModel {
   std::shared_ptr<Engine> engine_;
 };
 
+// Loads the engine in a thread of its own, which Python doesn't know, so that the process may end
+// while it runs. A thread of Python's that begins while the interpreter ends reads what is freed.
+class NativeLoad {
+ public:
+  NativeLoad(const std::filesystem::path& path, const std::string& device,
+             std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
+             std::optional<uint64_t> kv_memory, bool prefix_cache) {
+    const LoadOptions options{
+        .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    std::packaged_task<std::shared_ptr<Engine>()> load(
+        [path = path.string(), device, threads, options, prefix_cache] {
+          std::shared_ptr<Engine> engine = Engine::make();
+          engine->model = Model::load(path, create_device(device, {.threads = threads}), options);
+          engine->scheduler = std::make_unique<Scheduler>(*engine->model, prefix_cache);
+          return engine;
+        });
+    loaded_ = load.get_future();
+    try {
+      std::thread(std::move(load)).detach();
+    } catch (const std::system_error& error) {
+      throw DeviceError(std::string("the system refused a thread to load the model in: ") +
+                        error.what());
+    }
+  }
+  ~NativeLoad() { abandon(); }
+  NativeLoad(const NativeLoad&) = delete;
+  NativeLoad& operator=(const NativeLoad&) = delete;
+
+  // Once: waits for the model, and throws what its load threw.
+  std::unique_ptr<NativeModel> result() {
+    process_.check("the process was forked while the model was loaded; load it in the child");
+    if (!loaded_.valid()) throw Error("the load was abandoned, or its result is taken");
+    for (bool done = false; !done;) {
+      if (PyErr_CheckSignals() != 0) {
+        abandon();
+        throw py::error_already_set();
+      }
+      const WithoutGil without_gil;
+      done = loaded_.wait_for(kPollInterval) == std::future_status::ready;
+    }
+    return std::make_unique<NativeModel>(loaded_.get());
+  }
+
+  // The model goes as soon as it is loaded.
+  void abandon() {
+    const WithoutGil without_gil;
+    loaded_ = {};
+  }
+
+ private:
+  std::future<std::shared_ptr<Engine>> loaded_;
+  Process process_;
+};
+
 }  // namespace
 
 Format kv_format(const std::string& name) {
@@ -251,11 +297,15 @@ void register_model(py::module_& m) {
           },
           py::arg("n_tokens"));
 
-  py::class_<NativeModel>(m, "NativeModel")
+  py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
                     uint32_t, const std::string&, std::optional<uint64_t>, bool>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
            py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"))
+      .def("result", &NativeLoad::result)
+      .def("abandon", &NativeLoad::abandon);
+
+  py::class_<NativeModel>(m, "NativeModel")
       .def(
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,

@@ -17,8 +17,7 @@ import pytest
 from gguf import GGUFReader
 
 import akunu
-from akunu import AkunuError, ArgumentError, ContextOverflowError, LoadOptions
-from akunu.model import _NativeLoad
+from akunu import AkunuError, ArgumentError, ContextOverflowError
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -71,27 +70,6 @@ def test_a_cut_file_is_a_format_error(tmp_path: Path, size: int) -> None:
     path.write_bytes(EMBER.read_bytes()[:size])
     with pytest.raises(akunu.ModelFormatError, match=r"cut\.gguf"):
         akunu.load(path)
-
-
-def test_a_failed_load_leaves_no_thread(tmp_path: Path) -> None:
-    before = threading.active_count()
-    path = tmp_path / "bad.gguf"
-    path.write_bytes(b"GGUF" + bytes(100))
-    for _ in range(3):
-        with pytest.raises(AkunuError):
-            akunu.load(path)
-    assert threading.active_count() == before
-
-
-@pytest.mark.parametrize("wait_first", [False, True], ids=["while loading", "when loaded"])
-def test_a_load_that_nobody_waits_for_frees_its_model(wait_first: bool) -> None:
-    loading = _NativeLoad(EMBER, LoadOptions())
-    loading.start()
-    if wait_first:
-        loading.join()
-    loading.abandon()
-    loading.join()
-    assert loading._native is None
 
 
 # --- what a model says about itself --------------------------------------------------------------

@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 
 import akunu
+from akunu import _core
+from akunu.model import PACKAGED_MODELS
 from conftest import ENVIRONMENT
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -288,12 +290,25 @@ def test_two_models_work_side_by_side() -> None:
             assert "".join(each) == expected
 
 
-def test_a_model_that_nobody_has_any_more_ends_its_threads() -> None:
-    def n_threads() -> int:
-        return len(os.listdir("/proc/self/task"))
+# --- threads of the engine -----------------------------------------------------------------------
 
-    if not Path("/proc/self/task").is_dir():
+
+@pytest.fixture
+def n_threads() -> Callable[[], int]:
+    tasks = Path("/proc/self/task")
+    if not tasks.is_dir():
         pytest.skip("no /proc to count threads in")
+    return lambda: len(os.listdir(tasks))
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 10
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_a_model_that_nobody_has_any_more_ends_its_threads(n_threads: Callable[[], int]) -> None:
     before = n_threads()
     model = akunu.load(threads=3)
     stream = model.generate("The", **LONG, stream=True)
@@ -304,3 +319,35 @@ def test_a_model_that_nobody_has_any_more_ends_its_threads() -> None:
     del stream
     gc.collect()
     assert n_threads() == before
+
+
+def test_a_failed_load_leaves_no_thread(tmp_path: Path, n_threads: Callable[[], int]) -> None:
+    before = n_threads()
+    path = tmp_path / "bad.gguf"
+    path.write_bytes(b"GGUF" + bytes(100))
+    for _ in range(3):
+        with pytest.raises(akunu.AkunuError):
+            akunu.load(path)
+    wait_until(lambda: n_threads() == before)
+
+
+@pytest.mark.parametrize("wait_first", [False, True], ids=["while loading", "when loaded"])
+def test_a_load_that_nobody_waits_for_frees_its_model(
+    wait_first: bool, n_threads: Callable[[], int]
+) -> None:
+    before = n_threads()
+    loading = _core.NativeLoad(
+        os.fspath(PACKAGED_MODELS["ember"]),
+        device="cpu",
+        context=None,
+        threads=3,
+        kv_type="f16",
+        kv_memory=None,
+        prefix_cache=True,
+    )
+    if wait_first:
+        wait_until(lambda: n_threads() >= before + 3)
+    loading.abandon()
+    wait_until(lambda: n_threads() == before)
+    with pytest.raises(akunu.AkunuError, match="abandoned"):
+        loading.result()

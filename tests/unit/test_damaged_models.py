@@ -102,7 +102,7 @@ def model_of(values: Values, tensors: Tensors) -> bytes:
 
 
 def load(path: Path, context: int = 32) -> _core.NativeModel:
-    return _core.NativeModel(
+    return _core.NativeLoad(
         str(path),
         device="cpu",
         context=context,
@@ -110,7 +110,7 @@ def load(path: Path, context: int = 32) -> _core.NativeModel:
         kv_type="f32",
         kv_memory=None,
         prefix_cache=False,
-    )
+    ).result()
 
 
 def test_the_model_is_sound_before_anything_is_wrong_with_it(tmp_path: Path) -> None:

@@ -248,7 +248,7 @@ def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(file_of([value("general.architecture", 8, string(b"\xff\xfe"))]))
     with pytest.raises(UnsupportedModelError, match=r"\\xff\\xfe"):
-        _core.NativeModel(
+        _core.NativeLoad(
             str(path),
             device="cpu",
             context=None,
@@ -256,7 +256,7 @@ def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
             kv_type="f16",
             kv_memory=None,
             prefix_cache=False,
-        )
+        ).result()
 
 
 def test_a_hostile_count_takes_no_memory(open_bytes: Callable[[bytes], _core.GgufFile]) -> None:
