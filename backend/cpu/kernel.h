@@ -65,5 +65,12 @@ static inline uint64_t cache_element(const Call& call, const Params& params, uin
       page_of(call.pages, params.page_table_base, params.page_table_stride, sequence, position);
   return kv_offset(page, params.n_kv_heads, head, position % kPagePositions, params.head_dim);
 }
+// Byte of a cache, whose rows are such, at which the page of a position has those of kv head `head`.
+template <class Rows, class Params>
+static inline uint64_t cache_page(const Call& call, const Params& params, uint32_t sequence,
+                                  uint32_t head, uint32_t position) {
+  return Rows::row_bytes(1) *
+         cache_element(call, params, sequence, head, position / kPagePositions * kPagePositions);
+}
 
 }  // namespace akunu::cpu

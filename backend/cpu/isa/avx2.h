@@ -340,23 +340,19 @@ struct Avx2Columns {
   // Signed codes, as the level multiplies them: here as they are, since a pair of 255 * 127 would
   // not fit an int16. 2 * 128 * 127 does.
   static Ints signed_codes(Ints codes) { return codes; }
-  template <uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot_signed(Registers (&sums)[N], const Registers* codes,
-                         const int8_t* const (&x)[N]) {
-    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
+  template <uint32_t kRegisters, uint32_t N>
+  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
 #pragma GCC unroll 8
-    for (uint32_t j = 0; j < kRegisters; ++j)
+    for (uint32_t j = 0; j < kRegisters; ++j) {
+      const Ints magnitudes = _mm256_abs_epi8(codes[j]);
 #pragma GCC unroll 8
-      for (uint32_t p = 0; p < P; ++p) {
-        const Ints here = at(codes[j], p), magnitudes = _mm256_abs_epi8(here);
-#pragma GCC unroll 8
-        for (uint32_t i = 0; i < N; ++i) {
-          const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), here);
-          const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
-          at(sums[i], p) = in_turn<N>(
-              _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
-        }
+      for (uint32_t i = 0; i < N; ++i) {
+        const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), codes[j]);
+        const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
+        sums[i] =
+            in_turn<N>(_mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
       }
+    }
   }
 
   // Codes as int16, of four neighbours the even ones and the odd ones: a register of each, and the 32

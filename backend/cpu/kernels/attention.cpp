@@ -260,14 +260,15 @@ struct Attend {
         for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
       }
       const Range needed = intersect(all, page);
-      const uint64_t offset = page_offset(call, params, rows[0].sequence, head, page_begin);
+      const uint64_t offset = cache_page<Keys>(call, params, rows[0].sequence, head, page_begin);
       Next next = {};  // keys: of the next page, or of the next head's first one
       if (page.end < all.end) {
         const uint32_t left = all.end - page.end;
-        next = {call.operands[1] + page_offset(call, params, rows[0].sequence, head, page.end),
+        next = {call.operands[1] + cache_page<Keys>(call, params, rows[0].sequence, head, page.end),
                 left < kPagePositions ? left : kPagePositions};
       } else if (head + 1 < params.n_kv_heads) {
-        next = {call.operands[1] + page_offset(call, params, rows[0].sequence, head + 1, all.begin),
+        next = {call.operands[1] +
+                    cache_page<Keys>(call, params, rows[0].sequence, head + 1, all.begin),
                 kPagePositions};
       }
       attend_page(params, cut, state, n_queries, call.operands[1] + offset,
@@ -277,13 +278,6 @@ struct Attend {
   }
 
  private:
-  // Byte of a cache at which the page of `position` has its rows of kv head `head`.
-  static uint64_t page_offset(const Call& call, const AttentionParams& params, uint32_t sequence,
-                              uint32_t head, uint32_t position) {
-    return Keys::row_bytes(1) *
-           cache_element(call, params, sequence, head, position / kPagePositions * kPagePositions);
-  }
-
   // Memory works while this computes: the page's values are asked for as its keys are multiplied,
   // the next page's keys as the values are weighed.
   static void attend_page(const AttentionParams& params, const Cut& cut, Slice& state,

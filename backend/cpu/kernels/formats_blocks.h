@@ -63,7 +63,9 @@ struct Blocks {
   static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
   static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
                   const auto& read) {
-    Columns::ask(panel.asked + Columns::kCount * (first - panel.first) + offset, read);
+    Columns::ask(panel.first + asked_ahead(Columns::kCount, panel.stride) +
+                     Columns::kCount * (first - panel.first) + offset,
+                 read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>

@@ -49,12 +49,10 @@ struct Panel {
 };
 // The same; while it is read, what follows it in memory is asked for, as many bytes as are read. Its
 // lines lie one after another, but groups touch all rows in turn, an order that no processor foresees.
+struct AskingPanel : Panel {};
 // The last row is asked for last and wanted soon after the first one: so all are asked for this many
 // bytes sooner than one panel ahead.
 constexpr uint64_t kAskedSooner = 8192;
-struct AskingPanel : Panel {
-  const std::byte* asked;
-};
 static inline uint64_t asked_ahead(uint32_t n_rows, uint64_t row_bytes) {
   return n_rows * row_bytes + kAskedSooner;
 }
@@ -200,9 +198,7 @@ static inline void multiply_panels(const InputRows& inputs,
           out(panel + p, first + r, Words::of_panel(rows_of_sums[r], p));
   };
   const auto for_each_group = [&](uint32_t panel, const auto& use) {
-    const Panel& here = panels[panel];
-    Product::for_each_group(
-        AskingPanel{here, here.first + asked_ahead(Columns::kCount, here.stride)}, inputs.k, use);
+    Product::for_each_group(AskingPanel{panels[panel]}, inputs.k, use);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
   constexpr uint32_t kFew = few_rows<Isa>();

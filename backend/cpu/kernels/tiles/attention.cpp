@@ -187,8 +187,7 @@ struct TileAttention {
 
   // Of the slice's head in a cache, in bytes.
   static uint64_t page_offset(const Slice& slice, uint32_t page) {
-    return Cache::row_bytes(1) *
-           cache_element(slice.call, slice.params, slice.row(0).sequence, slice.head, page);
+    return cache_page<Cache>(slice.call, slice.params, slice.row(0).sequence, slice.head, page);
   }
 
   // Positions [needed) of a page, in whole steps; what is beside them counts as zero. False where a value

@@ -117,12 +117,10 @@ static inline void multiply_block(const BlockProduct& product, const TileSums* f
 template <class Tiles, uint32_t kInputs, uint32_t kWeights>
 struct BlockSequence {
   BlockProduct product = {};
-  bool is_open = false;
 
   void begin(const BlockProduct& next) {
     end();
     product = next;
-    is_open = true;
     with_block<Tiles, kInputs, kWeights>(product, [](auto block) { block.zero(); });
   }
   void step() {
@@ -134,9 +132,9 @@ struct BlockSequence {
     --product.n_steps;
   }
   void end() {
-    if (is_open)
-      with_block<Tiles, kInputs, kWeights>(product, [&](auto block) { block.store(product.to); });
-    is_open = false;
+    if (product.to.first == nullptr) return;  // nothing began
+    with_block<Tiles, kInputs, kWeights>(product, [&](auto block) { block.store(product.to); });
+    product = {};
   }
 };
 
