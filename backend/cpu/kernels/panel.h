@@ -66,7 +66,7 @@ struct PanelProduct {
   template <class Use>
   static inline void for_each_group(const auto& panel, uint32_t k, const Use& use) {
     for (uint32_t first = 0; first < k / 32; first += Format::kGroups)
-      unpack_from<0>(panel, Format::open(panel, first), first, use);
+      unpack_from<0>(panel, Format::open(to_load(panel), first), first, use);
   }
 
   // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
@@ -129,25 +129,54 @@ struct PanelProduct {
       Words::template dot<Format::kLargestCode, kRegisters>(dots, codes, x);
   }
 
+  // Loads ask as they go. But the groups of a span are loaded at once: their requests would come at once
+  // too, and none while they are multiplied. They ask themselves, each before and after its products.
+  static const auto& to_load(const auto& panel) {
+    if constexpr (Format::kSpan == 1)
+      return panel;
+    else
+      return static_cast<const Panel&>(panel);
+  }
+  template <uint32_t>
+  static inline void ask(const Panel&, uint32_t, const auto&) {}
+  // For the kHalf-th half of a group's share of the block.
+  template <uint32_t kHalf>
+  static inline void ask(const AskingPanel& panel, uint32_t first, const auto& read) {
+    if constexpr (Format::kSpan > 1) {
+      constexpr uint64_t kBytes = Columns::kCount * Format::row_bytes(32 * Format::kGroups);
+      constexpr uint64_t kBegin = kHalf * kBytes / (2 * Format::kGroups);
+      constexpr uint64_t kEnd = (kHalf + 1) * kBytes / (2 * Format::kGroups);
+      const std::byte* const block = panel.first + asked_ahead(Columns::kCount, panel.stride) +
+                                     first / Format::kGroups * kBytes;
+#pragma GCC unroll 8
+      for (uint64_t line = (kBegin + kCacheLine - 1) / kCacheLine * kCacheLine; line < kEnd;
+           line += kCacheLine)
+        Columns::ask(block + line, read);
+    }
+  }
+
   // Groups from the block's kIndex-th on.
   template <uint32_t kIndex, class Block, class Use>
   static inline void unpack_from(const auto& panel, const Block& block, uint32_t first,
                                  const Use& use) {
-    unpack_span<kIndex>(block, Format::template load<kIndex>(panel, first), first, use);
+    unpack_span<kIndex>(panel, block, Format::template load<kIndex>(to_load(panel), first), first,
+                        use);
     if constexpr (kIndex + Format::kSpan < Format::kGroups)
       unpack_from<kIndex + Format::kSpan>(panel, block, first, use);
   }
   template <uint32_t kIndex, class Block, class Raw, class Use>
-  static inline void unpack_span(const Block& block, const Raw& raw, uint32_t first,
-                                 const Use& use) {
+  static inline void unpack_span(const auto& panel, const Block& block, const Raw& raw,
+                                 uint32_t first, const Use& use) {
     Group group;
     Format::template codes<kIndex>(block, raw, group.codes);
     if constexpr (Format::kSigned)
       for (auto& codes : group.codes) codes = Columns::signed_codes(codes);
     Format::template scale<kIndex>(block, group);
+    ask<2 * kIndex>(panel, first, group.codes[0]);
     use(group, first + kIndex);
+    ask<2 * kIndex + 1>(panel, first, group.codes[7]);
     if constexpr ((kIndex + 1) % Format::kSpan != 0)
-      unpack_span<kIndex + 1>(block, raw, first, use);
+      unpack_span<kIndex + 1>(panel, block, raw, first, use);
   }
 };
 
