@@ -456,15 +456,7 @@ def load(
     path = _find(path_or_name)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
-    loading = _core.NativeLoad(
-        os.fspath(path),
-        device=options.device,
-        context=options.context,
-        threads=options.threads or 0,
-        kv_type=options.kv_type,
-        kv_memory=options.kv_memory,
-        prefix_cache=options.prefix_cache,
-    )
+    loading = _begin_load(path, options)
     try:
         tokenizer = Tokenizer.from_gguf(path)
     except (AkunuError, OSError):
@@ -474,6 +466,19 @@ def load(
         loading.abandon()
         raise
     return Model(loading.result(), tokenizer, path)
+
+
+def _begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
+    """Have the engine load its part of a model; nobody has to wait for it."""
+    return _core.NativeLoad(
+        os.fspath(path),
+        device=options.device,
+        context=options.context,
+        threads=options.threads or 0,
+        kv_type=options.kv_type,
+        kv_memory=options.kv_memory,
+        prefix_cache=options.prefix_cache,
+    )
 
 
 def _find(path_or_name: str | os.PathLike[str]) -> Path:

@@ -17,8 +17,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu import _core
-from akunu.model import PACKAGED_MODELS
+from akunu.model import PACKAGED_MODELS, _begin_load
 from conftest import ENVIRONMENT
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -336,15 +335,7 @@ def test_a_load_that_nobody_waits_for_frees_its_model(
     wait_first: bool, n_threads: Callable[[], int]
 ) -> None:
     before = n_threads()
-    loading = _core.NativeLoad(
-        os.fspath(PACKAGED_MODELS["ember"]),
-        device="cpu",
-        context=None,
-        threads=3,
-        kv_type="f16",
-        kv_memory=None,
-        prefix_cache=True,
-    )
+    loading = _begin_load(PACKAGED_MODELS["ember"], akunu.LoadOptions(device="cpu", threads=3))
     if wait_first:
         wait_until(lambda: n_threads() >= before + 3)
     loading.abandon()

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from gguf_support import file_of, string, tensor, u32, value
 
-from akunu import _core
+from akunu import LoadOptions, _core
 from akunu.errors import (
     AkunuError,
     ArgumentError,
@@ -26,6 +26,7 @@ from akunu.errors import (
     ModelFormatError,
     UnsupportedModelError,
 )
+from akunu.model import _begin_load
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -102,15 +103,10 @@ def model_of(values: Values, tensors: Tensors) -> bytes:
 
 
 def load(path: Path, context: int = 32) -> _core.NativeModel:
-    return _core.NativeLoad(
-        str(path),
-        device="cpu",
-        context=context,
-        threads=1,
-        kv_type="f32",
-        kv_memory=None,
-        prefix_cache=False,
-    ).result()
+    options = LoadOptions(
+        device="cpu", context=context, threads=1, kv_type="f32", prefix_cache=False
+    )
+    return _begin_load(path, options).result()
 
 
 def test_the_model_is_sound_before_anything_is_wrong_with_it(tmp_path: Path) -> None:

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from gguf_support import file_of, string, tensor, u32, u64, value
 
-from akunu import _core
+from akunu import LoadOptions, _core
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from akunu.model import _begin_load
 
 
 @pytest.fixture
@@ -247,16 +248,9 @@ def test_what_is_refused_is_named_with_its_place(
 def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     path.write_bytes(file_of([value("general.architecture", 8, string(b"\xff\xfe"))]))
+    options = LoadOptions(device="cpu", threads=1, prefix_cache=False)
     with pytest.raises(UnsupportedModelError, match=r"\\xff\\xfe"):
-        _core.NativeLoad(
-            str(path),
-            device="cpu",
-            context=None,
-            threads=1,
-            kv_type="f16",
-            kv_memory=None,
-            prefix_cache=False,
-        ).result()
+        _begin_load(path, options).result()
 
 
 def test_a_hostile_count_takes_no_memory(open_bytes: Callable[[bytes], _core.GgufFile]) -> None:
