@@ -63,9 +63,8 @@ struct Blocks {
   static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
   static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
                   const auto& read) {
-    Columns::ask(panel.first + asked_ahead(Columns::kCount, panel.stride) +
-                     Columns::kCount * (first - panel.first) + offset,
-                 read);
+    const auto byte = static_cast<uint64_t>(first - panel.first);
+    Columns::ask(asked_at<Columns>(panel, byte) + offset, read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>

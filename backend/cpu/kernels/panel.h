@@ -56,6 +56,11 @@ constexpr uint64_t kAskedSooner = 8192;
 static inline uint64_t asked_ahead(uint32_t n_rows, uint64_t row_bytes) {
   return n_rows * row_bytes + kAskedSooner;
 }
+// Where that begins which is asked for while byte `byte` of every row is read.
+template <class Columns>
+static inline const std::byte* asked_at(const AskingPanel& panel, uint64_t byte) {
+  return panel.first + asked_ahead(Columns::kCount, panel.stride) + Columns::kCount * byte;
+}
 
 template <class Isa, class Format>
 struct PanelProduct {
@@ -143,11 +148,11 @@ struct PanelProduct {
   template <uint32_t kHalf>
   static inline void ask(const AskingPanel& panel, uint32_t first, const auto& read) {
     if constexpr (Format::kSpan > 1) {
-      constexpr uint64_t kBytes = Columns::kCount * Format::row_bytes(32 * Format::kGroups);
+      constexpr uint64_t kRowBytes = Format::row_bytes(32 * Format::kGroups);
+      constexpr uint64_t kBytes = Columns::kCount * kRowBytes;
       constexpr uint64_t kBegin = kHalf * kBytes / (2 * Format::kGroups);
       constexpr uint64_t kEnd = (kHalf + 1) * kBytes / (2 * Format::kGroups);
-      const std::byte* const block = panel.first + asked_ahead(Columns::kCount, panel.stride) +
-                                     first / Format::kGroups * kBytes;
+      const std::byte* const block = asked_at<Columns>(panel, first / Format::kGroups * kRowBytes);
 #pragma GCC unroll 8
       for (uint64_t line = (kBegin + kCacheLine - 1) / kCacheLine * kCacheLine; line < kEnd;
            line += kCacheLine)
