@@ -4,28 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from akunu import _core
-
-
-def prompt_kinds() -> dict[str, str]:
-    """By level of the CPU that is available, the worst first: how it wants the inputs of prompts.
-
-    "q8_32" is what all want of generated rows; where prompts differ, a matrix unit takes them.
-    """
-    return {
-        str(level["name"]): _core.activation_kind("cpu", "q8_0", "many", str(level["name"]))
-        for level in _core.levels("cpu")
-        if level["is_available"]
-    }
+from arithmetic import available_levels, is_one_arithmetic
 
 
 @pytest.fixture
-def one_arithmetic(monkeypatch: pytest.MonkeyPatch) -> str:
+def one_arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The best level of the CPU at which prompt rows have the bits of generated ones, now in use.
 
-    There inputs of quantised weights are rounded to int8 throughout, as llama.cpp does it.
+    That is for the test's `weight_format`, or weights in blocks: their inputs are rounded to int8
+    throughout, as llama.cpp does it.
     """
-    best = [name for name, kind in prompt_kinds().items() if kind == "q8_32"][-1]
+    params = getattr(request.node, "callspec", None)
+    weight_format = params.params.get("weight_format", "q8_0") if params else "q8_0"
+    best = [name for name in available_levels() if is_one_arithmetic(weight_format, name)][-1]
     monkeypatch.setenv("AKUNU_CPU_ISA", best)
     return best
 
@@ -33,7 +24,7 @@ def one_arithmetic(monkeypatch: pytest.MonkeyPatch) -> str:
 @pytest.fixture
 def matrix_unit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The level of the CPU whose prompt rows go through a matrix unit; skips without one."""
-    found = [name for name, kind in prompt_kinds().items() if kind != "q8_32"]
+    found = [name for name in available_levels() if not is_one_arithmetic("q8_0", name)]
     if not found:
         pytest.skip("this CPU, or its operating system, offers no matrix unit that akunu knows")
     monkeypatch.setenv("AKUNU_CPU_ISA", found[-1])

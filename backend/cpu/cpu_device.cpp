@@ -128,12 +128,11 @@ class CpuDevice final : public Device {
     remove(weight.binding.buffer);
   }
 
-  // Products of 8-bit integers are exact and fast; for float weights, float. A matrix unit would have
-  // to scale whole numbers every 32 products, which takes it longer than multiplying them: bf16,
-  // which is nearer to what the file says than those. For halves it would not be: two of them.
+  // Products of 8-bit integers are exact and fast; for float weights, float.
   ActivationKind activation_kind(Format format, RowClass row_class) const override {
-    if (row_class == RowClass::many && isa_.level->has_tiles && format != Format::f32)
-      return format_info(format).block_size > 1 ? ActivationKind::bf16 : ActivationKind::bf16_pair;
+    if (row_class == RowClass::many && format != Format::f32)
+      return format_info(format).block_size > 1 ? isa_.level->prompts_with_blocks
+                                                : isa_.level->prompts_with_halves;
     switch (format) {
       case Format::f32:
       case Format::f16:
@@ -166,6 +165,8 @@ class CpuDevice final : public Device {
         return 64 * ((k + 31) / 32 * 2 + 1);
       case ActivationKind::q8_32:
         return k + k / 32 * 8;  // numbers, then a scale and a sum per 32
+      case ActivationKind::q16_32:
+        return (k + 31) / 32 * 68;  // numbers, then a scale per 32
     }
     __builtin_unreachable();
   }

@@ -136,15 +136,17 @@ bool has_i8mm() {
 constexpr std::array kLevels{
     IsaLevel{"generic", "nothing special", always, find_kernel<Generic>, probes<Generic>},
 #if defined(__x86_64__)
-    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>},
+    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>,
+             ActivationKind::q8_32, ActivationKind::q16_32},
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
-             probes<Avx512>},
+             probes<Avx512>, ActivationKind::q8_32, ActivationKind::q16_32},
 #if defined(AKUNU_AMX_EMULATOR)
     IsaLevel{"amx-emulated", "what avx512 needs, and AVX512_BF16", has_avx512_bf16,
-             find_kernel<AmxEmulated>, probes<AmxEmulated>, true, true},
+             find_kernel<AmxEmulated>, probes<AmxEmulated>, ActivationKind::bf16,
+             ActivationKind::bf16_pair, true},
 #endif
     IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
-             probes<Amx>, true},
+             probes<Amx>, ActivationKind::bf16, ActivationKind::bf16_pair},
 #elif defined(__aarch64__)
     IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
              probes<Neon>},

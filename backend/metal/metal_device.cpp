@@ -167,6 +167,8 @@ class MetalDevice final : public Device {
         return k * 4;
       case ActivationKind::q8_32:
         return k + k / 32 * 8;
+      case ActivationKind::q16_32:
+        return (k + 31) / 32 * 68;
     }
     __builtin_unreachable();
   }

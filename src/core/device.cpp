@@ -14,6 +14,8 @@ std::string_view name_of(ActivationKind kind) {
       return "q8_32";
     case ActivationKind::bf16_pair:
       return "bf16_pair";
+    case ActivationKind::q16_32:
+      return "q16_32";
   }
   __builtin_unreachable();
 }

@@ -84,7 +84,8 @@ enum class RowClass : uint8_t { single, few, many };
 constexpr uint32_t kMaxFewRows = 16;
 
 // How a device wants the input of a matmul. Layouts and roundings: docs/kernels.md.
-enum class ActivationKind : uint8_t { f32, f16, bf16, q8_32, bf16_pair };
+enum class ActivationKind : uint8_t { f32, f16, bf16, q8_32, bf16_pair, q16_32 };
+constexpr uint32_t kActivationKindCount = 6;
 
 // What an operation covers; how (tiles, threads, shared memory) is the pipeline's business.
 enum class Symbol : uint8_t { one, rows, head_rows, spans, kv_pages, expert_pairs };

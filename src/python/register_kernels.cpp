@@ -357,7 +357,8 @@ py::dict run_operation(const std::string& operation, const py::dict& operands,
                        std::optional<uint32_t> n_spans) {
   Harness harness(create_device(device, {.threads = threads, .isa = isa}), operation);
   harness.request().row_class = enum_from_name<RowClass>(row_class, 3, "row_class");
-  harness.request().activation = enum_from_name<ActivationKind>(activation, 5, "activation");
+  harness.request().activation =
+      enum_from_name<ActivationKind>(activation, kActivationKindCount, "activation");
   harness.request().cache = format_from_name(cache);
   harness.command().extent = extent_from_name(extent);
   harness.set_params(params);

@@ -125,7 +125,7 @@ class Activation:
     """Rows in an activation kind: the bytes, and the values they stand for."""
 
     kind: str
-    data: Array  # float32 [rows, k], uint8 [rows, k + k / 32 * 8] (q8_32) or uint16 (bf16...)
+    data: Array  # float32 [rows, k], uint8 (q8_32, q16_32) or uint16 (bf16...) [rows, bytes or so]
     values: Array  # float64 [rows, k]
 
 
@@ -137,6 +137,8 @@ def activation_array(kind: str, rows: int, k: int) -> Array:
         out = np.empty((rows, bf16_width(k)), np.uint16)
     elif kind == "bf16_pair":
         out = np.empty((rows, 32 * (-(-k // 32) * 2 + 1)), np.uint16)
+    elif kind == "q16_32":
+        out = np.empty((rows, -(-k // 32) * 68), np.uint8)
     else:
         out = np.empty((rows, k + k // 32 * 8), np.uint8)
     out.view(np.uint8)[...] = 0xFF
@@ -202,9 +204,38 @@ def quantize_q8_32(x: Array) -> Activation:
     return Activation("q8_32", np.ascontiguousarray(data), values)
 
 
+def split_q16_32(data: Array, k: int) -> tuple[Array, Array]:
+    """int16 q [rows, groups, 32] and float32 scale [rows, groups]."""
+    groups = -(-k // 32)
+    q = np.ascontiguousarray(data[:, : 64 * groups]).view(np.int16)
+    scale = np.ascontiguousarray(data[:, 64 * groups :]).view(np.float32)
+    return q.reshape(len(data), groups, 32), scale
+
+
+def round_q16_32(x: Array) -> tuple[Array, Array]:
+    """Whole float64 [rows, groups, 32], and float64 [rows, groups] that they are to be scaled with.
+
+    Zeros fill the last group up. One that holds what is not finite has a scale that is no number.
+    """
+    rows, k = x.shape
+    groups = np.pad(x, ((0, 0), (0, -k % 32))).reshape(rows, -1, 32)
+    largest = np.abs(groups).max(axis=2)
+    finite = np.isfinite(largest)
+    exponent = np.frexp(np.where(finite, largest, 1))[1] - 1
+    scale = 2.0 ** (np.maximum(np.where(largest == 0, -126, exponent), -114) - 12)
+    q = np.rint(np.where(finite[..., None], groups, 0) / scale[..., None])
+    return q, np.where(finite, scale, np.nan)
+
+
 def make_activation(kind: str, x: Array) -> Activation:
     if kind == "q8_32":
         return quantize_q8_32(x)
+    if kind == "q16_32":
+        q, scale = round_q16_32(x.astype(np.float32).astype(np.float64))
+        parts = q.astype(np.int16).reshape(len(x), -1), scale.astype(np.float32)
+        data = np.concatenate([part.view(np.uint8) for part in parts], axis=1)
+        values = (q * scale[..., None]).reshape(len(x), -1)[:, : x.shape[1]]
+        return Activation(kind, np.ascontiguousarray(data), values)
     if kind == "bf16":
         data = np.zeros((len(x), bf16_width(x.shape[1])), np.uint16)
         data[:, : x.shape[1]] = to_bfloat16(x)
@@ -245,6 +276,17 @@ def assert_activation(kind: str, actual: Array, expected: Array, bound: Array) -
             assert (numbers[:, k:] == 0).all(), "lines end with zeros"
         assert (actual[:, -32:] == 0).all(), "a row ends with zeros"
         return
+    if kind == "q16_32":
+        q, scale = split_q16_32(actual, k)
+        near = np.stack([np.abs(expected) - bound, np.abs(expected) + bound])
+        low, high = (round_q16_32(np.maximum(each, 0))[1] for each in near)
+        assert ((scale == low) | (scale == high)).all(), "the largest number's power of two"
+        values = (q * scale.astype(np.float64)[..., None]).reshape(rows, -1)
+        half_a_code = np.repeat(scale.astype(np.float64), 32, axis=1) / 2
+        slack = bound + half_a_code[:, :k] * (1 + 2.0**-40)
+        assert (np.abs(values[:, :k] - expected) <= slack).all(), "a code is off"
+        assert (values[:, k:] == 0).all(), "the last group is filled up with zeros"
+        return
     q, scale, total = split_q8_32(actual, k)
     grouped = expected.reshape(rows, k // 32, 32)
     slack = np.broadcast_to(bound, expected.shape).reshape(grouped.shape)
@@ -274,6 +316,8 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
         return matmul_bf16(weight, activation)
     if activation.kind == "bf16_pair":
         return matmul_bf16_pair(weight, activation)
+    if activation.kind == "q16_32" and weight.block == 1:
+        return matmul_q16_32(weight, activation)
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
     codes = activation.kind == "q8_32"
@@ -316,6 +360,15 @@ def matmul_bf16_pair(weight: Weight, activation: Activation) -> tuple[Array, Arr
     bound = growth(3 * k + 2) * 1.02 * (np.abs(activation.values) @ weight.magnitude.T)
     tiny = 2.0**-126  # as in matmul_bf16
     return expected, bound + k * tiny * (3 + np.abs(weight.values).max())
+
+
+def matmul_q16_32(weight: Weight, activation: Activation) -> tuple[Array, Array]:
+    """Weights are rounded as the input is; a group's sum is exact, and then one float of many."""
+    k = weight.values.shape[1]
+    q, scale = round_q16_32(weight.values)
+    rounded = (q * scale[..., None]).reshape(len(q), -1)[:, :k]
+    magnitude = np.abs(activation.values) @ np.abs(rounded).T
+    return activation.values @ rounded.T, growth(-(-k // 32) + 5) * magnitude + k * TINY
 
 
 def inverse_rms(x: Array, epsilon: float) -> tuple[Array, float]:

@@ -187,6 +187,48 @@ def test_what_is_not_finite_stays_in_its_row(target, rng, format_name, bad):
     assert not np.isfinite(out[1][weight.values[:, 40] != 0]).any()
 
 
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize(("format_name", "steps"), [("f16", 4), ("bf16", 32)])
+def test_weights_near_the_largest_are_not_rounded(target, rng, format_name, steps):
+    """Of 11 bits down to a quarter of the largest, of 8 bits down to a 32nd: so these are exact."""
+    n, k, rows = 37, 64, 9
+    magnitude = np.exp2(-rng.integers(0, np.log2(steps) + 1, (n, k))) * rng.uniform(1, 1.99, (n, k))
+    magnitude[:, ::32] = 1.75
+    weight = ref.pack_weight(format_name, magnitude * rng.choice([-1, 1], (n, k)))
+    activation = ref.make_activation("q16_32", rng.integers(-7, 8, (rows, k)))
+    out = multiply(target, weight, activation, plain_step(rows), row_class="many")
+    assert_same_bits(out, (activation.values @ weight.values.T).astype(np.float32))
+
+
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize(
+    ("format_name", "bad"),
+    [("f16", np.nan), ("f16", -np.inf), ("bf16", np.inf), ("bf16", np.nan), ("bf16", -(2.0**117))],
+)
+@pytest.mark.parametrize("rows", [1, 9])
+def test_a_weight_without_a_code_is_not_hidden(target, rng, format_name, bad, rows):
+    n, k = 20, 80
+    values = rng.standard_normal((n, k))
+    values[7, 70] = bad
+    weight = ref.pack_weight(format_name, values)
+    activation = ref.make_activation("q16_32", rng.standard_normal((rows, k)))
+    out = multiply(target, weight, activation, plain_step(rows), row_class="many")
+    assert np.isnan(out[:, 7]).all()
+    assert np.isfinite(np.delete(out, 7, axis=1)).all()
+
+
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_an_input_that_is_not_finite_stays_in_its_row(target, rng, bad):
+    weight = ref.random_weight("f16", 20, 80, rng)
+    x = rng.standard_normal((6, 80))
+    x[2, 70] = bad
+    activation = ref.make_activation("q16_32", x)
+    out = multiply(target, weight, activation, plain_step(6), row_class="many")
+    assert np.isnan(out[2]).all()
+    assert np.isfinite(np.delete(out, 2, axis=0)).all()
+
+
 def test_head_rows_are_indexed_by_themselves(target, rng):
     """The head's matmul covers head rows 2 and 3 of a step of five rows."""
     weight = ref.random_weight("f32", 4, 8, rng)

@@ -85,6 +85,29 @@ def test_q8_32_rounds_as_the_contract_says(target, rng, scale):
     assert_same_bits(out, ref.quantize_q8_32(x * weight).data)
 
 
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_q16_32_keeps_what_is_not_finite_visible(target, rng, bad):
+    x, weight = operands(rng, 1, 70)
+    weight[40] = bad
+    q, scale = ref.split_q16_32(normalise(target, "q16_32", x, weight), 70)
+    assert np.isnan(scale[0]).tolist() == [False, True, False]
+    assert (q[0, 1] == 0).all()
+
+
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("scale", [1.0, 2.0**-126, 1e-38, 1e38])
+def test_q16_32_rounds_as_the_contract_says(target, rng, scale):
+    """As above, with ties, the largest and the smallest powers of two, and a group of zeros."""
+    x = rng.choice([-1.0, 1.0], (4, 130)).astype(np.float32)
+    weight = (rng.uniform(-1, 1, 130) * scale).astype(np.float32)
+    weight[:32] = (np.arange(32) + 0.5) * np.float32(scale / 4096)
+    weight[31] = scale
+    weight[32:64] = 0
+    out = normalise(target, "q16_32", x, weight, epsilon=0.0)
+    assert_same_bits(out, ref.make_activation("q16_32", x * weight).data)
+
+
 def test_rows_and_threads_change_no_bit(target, rng, kind):
     x, weight = operands(rng, 40, 160)
     together = normalise(target, kind, x, weight)

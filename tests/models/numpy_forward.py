@@ -30,6 +30,7 @@ class Variant:
     int8_activations: bool = False  # round the inputs of matmuls with quantised weights, per 32
     int8_head: bool = False  # those of the head's matmul
     bf16_layers: bool = False  # round what layers multiply, quantised weights too, to bf16
+    halves_in_q16: bool = False  # round what layers multiply with weights of 16 bits, and those
     f16_cache: bool = False  # round keys and values to half precision
     # Mistakes:
     mask_offset: int = 0  # 1: a row also sees the next position; -1: it does not see itself
@@ -44,12 +45,18 @@ class NumpyModel:
         reader = gguf.GGUFReader(path)
         self.tensors: dict[str, Array] = {}
         self.quantised: set[str] = set()
+        self.halves: set[str] = set()
         for tensor in reader.tensors:
             shape = tuple(int(n) for n in reversed(tensor.shape))
             values = dequantize(tensor.data, tensor.tensor_type).reshape(shape)
             self.tensors[tensor.name] = values.astype(np.float64)
             if gguf.GGML_QUANT_SIZES[tensor.tensor_type][0] > 1:  # weights per block
                 self.quantised.add(tensor.name)
+            elif tensor.tensor_type in (
+                gguf.GGMLQuantizationType.F16,
+                gguf.GGMLQuantizationType.BF16,
+            ):
+                self.halves.add(tensor.name)
         meta = {name: field.contents() for name, field in reader.fields.items()}
         self.architecture: str = meta["general.architecture"]
         prefix = self.architecture + "."
@@ -92,6 +99,8 @@ class NumpyModel:
             x = int8_per_32(x)
         if variant.bf16_layers and name + ".weight" in self.quantised:
             x, weight = bf16(x), bf16(weight)
+        if variant.halves_in_q16 and name + ".weight" in self.halves:
+            x, weight = q16_per_32(x), q16_per_32(weight)
         product: Array = x @ weight.T
         bias = self.tensors.get(name + ".bias")
         return product if bias is None else product + bias
@@ -158,3 +167,11 @@ def int8_per_32(x: Array) -> Array:
     inverse = np.divide(np.float32(1), scale, out=np.zeros_like(scale), where=scale > 0)
     rounded: Array = (np.rint(groups * inverse) * scale).astype(np.float64)
     return rounded.reshape(x.shape)
+
+
+def q16_per_32(x: Array) -> Array:
+    """`x` rounded to 13 bits and a sign in groups of 32, as docs/kernels.md defines q16_32."""
+    groups = np.pad(x, ((0, 0), (0, -x.shape[-1] % 32))).reshape(len(x), -1, 32)
+    scale = 2.0 ** (np.frexp(np.abs(groups).max(axis=-1, keepdims=True))[1] - 13)
+    rounded: Array = (np.rint(groups / scale) * scale).reshape(len(x), -1)
+    return rounded[:, : x.shape[-1]]

@@ -36,6 +36,8 @@ from numpy.typing import NDArray
 from numpy_forward import NumpyModel, Variant
 from random_models import ALIGNED_KINDS, KINDS, ModelCase, ModelSpec, Weights, build, random_tokens
 
+from arithmetic import is_one_arithmetic
+
 Cases = Callable[..., ModelCase]
 
 NOISE_FACTOR = 1.1
@@ -47,13 +49,19 @@ BLOCK_FORMATS = ("q8_0", "q4_0")
 def test_half_weights_are_as_exact_as_f32(
     model_case: Cases, cpu: str, kind: str, weight_format: str
 ) -> None:
+    """But for prompts in q16_32: those err by its noise."""
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=SEED)
-    expected = NumpyModel(case.path).logits(tokens)
+    reference = NumpyModel(case.path)
+    expected = reference.logits(tokens)
+    noise = relative_rms(reference.logits(tokens, Variant(halves_in_q16=True)), expected)
     with opened(case.path) as model:
         for chunks, roles in PATHS.values():
             logits = chunked(model, tokens, chunks, roles)
-            assert relative_error(logits, expected) <= BOUND_F32_CACHE
+            if roles == "prompt" and not is_one_arithmetic(weight_format):
+                assert relative_rms(logits, expected) <= NOISE_FACTOR * noise
+            else:
+                assert relative_error(logits, expected) <= BOUND_F32_CACHE
 
 
 @pytest.mark.parametrize("vector_format", ["f16", "bf16"])

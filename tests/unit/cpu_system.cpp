@@ -212,7 +212,8 @@ void test_every_level_has_kernels_of_its_own() {
         create_cpu_device({.threads = 1, .isa = std::string(info.name)});
     for (uint32_t i = 0; i < kOperationCount; ++i) {
       KernelRequest request;
-      if (info.has_tiles) {
+      const bool has_tiles = info.prompts_with_blocks == ActivationKind::bf16;
+      if (has_tiles) {
         if (!uses_tiles(static_cast<Operation>(i))) continue;
         request.activation = ActivationKind::bf16;
       }
@@ -221,7 +222,7 @@ void test_every_level_has_kernels_of_its_own() {
       size_t n_weights = 0;
       for (const OperandInfo& operand : operation.operands)
         if (operand.kind == OperandKind::weight && !operand.optional)
-          request.weights[n_weights++] = info.has_tiles ? Format::q4_0 : Format::f32;
+          request.weights[n_weights++] = has_tiles ? Format::q4_0 : Format::f32;
       const Pipeline pipeline = device->find_kernel(request);
       check(static_cast<bool>(pipeline) != is_left_to_others(request.operation),
             std::string(info.name) + " has " + std::string(operation.name));

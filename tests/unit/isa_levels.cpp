@@ -116,11 +116,13 @@ Bytes weights(Format format, uint64_t rows, uint64_t k) {
 }
 
 constexpr ActivationKind kKinds[] = {ActivationKind::f32, ActivationKind::bf16,
-                                     ActivationKind::bf16_pair, ActivationKind::q8_32};
+                                     ActivationKind::bf16_pair, ActivationKind::q8_32,
+                                     ActivationKind::q16_32};
 
 uint64_t activation_bytes(ActivationKind kind, uint64_t k) {
   if (kind == ActivationKind::bf16) return 64 * ((k + 31) / 32 | 1);
   if (kind == ActivationKind::bf16_pair) return 64 * ((k + 31) / 32 * 2 + 1);
+  if (kind == ActivationKind::q16_32) return 68 * ((k + 31) / 32);
   return kind == ActivationKind::f32 ? 4 * k : k + 4 * (k / 32) + 2 * (k / 16);
 }
 
@@ -129,6 +131,17 @@ Bytes activation(ActivationKind kind, uint64_t rows, uint64_t k) {
   Bytes bytes(rows * activation_bytes(kind, k));
   for (uint64_t r = 0; r < rows; ++r) {
     std::byte* row = bytes.data() + r * activation_bytes(kind, k);
+    if (kind == ActivationKind::q16_32) {
+      auto* codes = reinterpret_cast<int16_t*>(row);
+      const uint64_t n_groups = (k + 31) / 32;
+      for (uint64_t i = 0; i < 32 * n_groups; ++i)
+        codes[i] = static_cast<int16_t>(i < k ? random_bits() % 16385 - 8192 : 0);
+      for (uint64_t g = 0; g < n_groups; ++g) {
+        const float scale = std::ldexp(1.0f, static_cast<int>(random_bits() % 8) - 16);
+        std::memcpy(row + 64 * n_groups + 4 * g, &scale, 4);
+      }
+      continue;
+    }
     auto* codes = reinterpret_cast<int8_t*>(row);
     for (uint64_t i = 0; i < k; ++i) codes[i] = static_cast<int8_t>(random_bits() % 255 - 127);
     for (uint64_t g = 0; g < k / 32; ++g) {
@@ -243,6 +256,12 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case) {
   return memory;
 }
 
+// A matmul of floats in whole numbers, which not every level has.
+bool is_coded(const KernelKey& key) {
+  return key.activation == number(ActivationKind::q16_32) &&
+         key.weights[0] != KernelKey{}.weights[0];
+}
+
 void compare(const Case& the_case) {
   const std::vector<Bytes> expected = run(kFused, the_case);
   bool wrote = false;
@@ -254,10 +273,12 @@ void compare(const Case& the_case) {
   for (const IsaLevel& level : isa_levels()) {
     if (level.name == "generic" || !level.is_available()) continue;
     // There a matrix unit does it, which tests/kernels holds to bounds.
-    if (level.has_tiles && the_case.key.operation == Operation::attention &&
+    const bool has_tiles = level.prompts_with_blocks == ActivationKind::bf16;
+    if (has_tiles && the_case.key.operation == Operation::attention &&
         (the_case.key.activation == number(ActivationKind::bf16) ||
          the_case.key.activation == number(ActivationKind::bf16_pair)))
       continue;
+    if (is_coded(the_case.key) && level.prompts_with_halves != ActivationKind::q16_32) continue;
     const std::vector<Bytes> found = run(level, the_case);
     for (size_t i = 0; i < expected.size() && i < found.size(); ++i) {
       const bool equal = std::memcmp(found[i].data(), expected[i].data(), expected[i].size()) == 0;
@@ -322,6 +343,38 @@ void matmuls() {
           c.set_params(MatmulParams{n, k, {}});
           c.operands.emplace(0, activation(kind, rows, k));
           c.operands.emplace(1, weights(format, n, k));
+          c.operands.emplace(2, floats(uint64_t{rows} * n));
+          c.n_rows = rows;
+          compare(c);
+        }
+}
+
+// Halves of every size, subnormal ones and zeros among them.
+void coded_matmuls() {
+  for (const Format format : {Format::f16, Format::bf16})
+    for (const uint32_t rows : {1u, 4u, 5u, 18u, 259u})
+      for (const uint32_t n : {1u, 53u})
+        for (const uint32_t k : {32u, 77u}) {
+          const ActivationKind kind = ActivationKind::q16_32;
+          Case c{"matmul " + std::string(format_info(format).name) + " in q16_32 of " +
+                     std::to_string(rows) + " rows, n = " + std::to_string(n) +
+                     ", k = " + std::to_string(k),
+                 {Operation::matmul, number(kind)},
+                 {},
+                 {}};
+          c.key.weights[0] = number(format);
+          c.set_params(MatmulParams{n, k, {}});
+          c.operands.emplace(0, activation(kind, rows, k));
+          Bytes weight(uint64_t{2} * n * k);
+          for (uint64_t i = 0; i < uint64_t{n} * k; ++i) {
+            const auto bits = static_cast<uint32_t>(random_bits());
+            const uint32_t exponent = format == Format::f16 ? bits % 31 : bits % 60 + 90;
+            const uint32_t mantissa_bits = format == Format::f16 ? 10 : 7;
+            weight.as<uint16_t>()[i] =
+                static_cast<uint16_t>(random_bits() % 2 << 15 | exponent << mantissa_bits |
+                                      random_bits() % (1u << mantissa_bits));
+          }
+          c.operands.emplace(1, weight);
           c.operands.emplace(2, floats(uint64_t{rows} * n));
           c.n_rows = rows;
           compare(c);
@@ -517,6 +570,7 @@ int main() {
                 level.is_available() ? "available" : "not available here");
   embeddings();
   matmuls();
+  coded_matmuls();
   matmul_groups();
   gated_matmuls();
   norms();

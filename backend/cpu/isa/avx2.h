@@ -168,6 +168,26 @@ struct Avx2Words {
     half_sums[0] = static_cast<int16_t>(_mm256_cvtsi256_si32(halves));
     half_sums[1] = static_cast<int16_t>(_mm256_extract_epi32(halves, 4));
   }
+  // The largest magnitude of 32 numbers, as its bits: infinities and NaN are larger than numbers.
+  static uint32_t largest_magnitude(const Vector (&v)[4]) {
+    const auto magnitude = [&](uint32_t i) { return _mm256_castps_si256(absolute(v[i])); };
+    const __m256i eight = _mm256_max_epi32(_mm256_max_epi32(magnitude(0), magnitude(1)),
+                                           _mm256_max_epi32(magnitude(2), magnitude(3)));
+    __m128i largest =
+        _mm_max_epi32(_mm256_castsi256_si128(eight), _mm256_extracti128_si256(eight, 1));
+    largest = _mm_max_epi32(largest, _mm_shuffle_epi32(largest, 0x4e));
+    largest = _mm_max_epi32(largest, _mm_shuffle_epi32(largest, 0xb1));
+    return static_cast<uint32_t>(_mm_cvtsi128_si32(largest));
+  }
+  // Rounds 32 numbers that fit an int16 half to even and stores them.
+  static void store_rounded_pairs(int16_t* p, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 4; i += 2) {
+      const __m256i packed =
+          _mm256_packs_epi32(_mm256_cvtps_epi32(v[i]), _mm256_cvtps_epi32(v[i + 1]));
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(p + 8 * i),
+                          _mm256_permute4x64_epi64(packed, 0xd8));
+    }
+  }
 
  private:
   static __m256i first(uint32_t n) {
@@ -218,7 +238,12 @@ struct Avx2Columns {
   static Floats multiply(Floats a, Floats b) { return _mm256_mul_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm256_fmadd_ps(a, b, c); }
   static Floats negate(Floats a) { return _mm256_xor_ps(a, _mm256_set1_ps(-0.0f)); }
+  // b where either is NaN.
+  static Floats maximum(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats to_float(Ints v) { return _mm256_cvtepi32_ps(v); }
+  // The same bits.
+  static Floats as_floats(Ints v) { return _mm256_castsi256_ps(v); }
+  static Ints as_integers(Floats v) { return _mm256_castps_si256(v); }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) {
     const __m256i low = _mm256_and_si256(v, _mm256_set1_epi32(0xffff));
@@ -275,6 +300,8 @@ struct Avx2Columns {
     return _mm256_set1_epi32(both);
   }
   static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
+  // Of two uint16 in every lane.
+  static Ints larger_of_pairs(Ints a, Ints b) { return _mm256_max_epu16(a, b); }
 
   // Has a line on its way to the second cache, no sooner in the program than `read` is there: many
   // such requests at once would fill the queue that other loads need too.
@@ -367,20 +394,9 @@ struct Avx2Columns {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), even);
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + 32), odd);
   }
-  // sums[i] += the products of codes so widened: nothing is done for their signs.
-  template <uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot_pairs(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
-    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
-#pragma GCC unroll 16
-    for (uint32_t j = 0; j < kRegisters; ++j)
-#pragma GCC unroll 8
-      for (uint32_t i = 0; i < N; ++i) {
-        const Ints two = broadcast_four(x[i] + 4 * j);
-#pragma GCC unroll 8
-        for (uint32_t p = 0; p < P; ++p)
-          at(sums[i], p) =
-              in_turn<N>(_mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(at(codes[j], p), two)));
-      }
+  // sum + the products of pairs of int16, among those of several rows.
+  static Ints add_pairs(Ints sum, Ints a, Ints b) {
+    return in_turn<2>(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
   }
 
  private:

@@ -25,7 +25,10 @@ struct Avx512Columns {
   static Floats multiply(Floats a, Floats b) { return _mm512_mul_ps(a, b); }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return _mm512_fmadd_ps(a, b, c); }
   static Floats negate(Floats a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
+  static Floats maximum(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats to_float(Ints v) { return _mm512_cvtepi32_ps(v); }
+  static Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
+  static Ints as_integers(Floats v) { return _mm512_castps_si512(v); }
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
   // Not by a gather: where processors are patched against leaks of its data, it is very slow.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
@@ -63,6 +66,13 @@ struct Avx512Columns {
     return _mm512_set1_epi32(both);
   }
   static Ints multiply_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
+  static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
+
+  static Ints add_pairs(Ints sum, Ints a, Ints b) {
+    sum = _mm512_dpwssd_epi32(sum, a, b);
+    asm("" : "+v"(sum));  // see Avx2Columns::in_turn
+    return sum;
+  }
 
   static void ask(const std::byte* line, auto read) { Avx2Columns<Level>::ask(line, read); }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {

@@ -164,6 +164,27 @@ struct Generic {
       half_sums[i / 2] = static_cast<int16_t>(sum);
     }
   }
+  // The largest magnitude of 32 numbers, as its bits: infinities and NaN are larger than numbers.
+  static uint32_t largest_magnitude(const Vector (&v)[4]) {
+    uint32_t largest = 0;
+    for (const Vector& eight : v) {
+      const Vector magnitude = absolute(eight);
+      for (uint32_t j = 0; j < 4; ++j) {
+        const uint32_t low = bits(magnitude.low)[j], high = bits(magnitude.high)[j];
+        const uint32_t larger = low > high ? low : high;
+        largest = larger > largest ? larger : largest;
+      }
+    }
+    return largest;
+  }
+  // Rounds 32 numbers that fit an int16 half to even and stores them.
+  static void store_rounded_pairs(int16_t* p, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 4; ++i) {
+      float lane[kLanes];
+      store(lane, round(v[i]));
+      for (uint32_t j = 0; j < kLanes; ++j) p[8 * i + j] = static_cast<int16_t>(lane[j]);
+    }
+  }
 
  private:
   friend struct GenericColumns;
@@ -238,7 +259,11 @@ struct GenericColumns {
   static Floats multiply(Floats a, Floats b) { return a * b; }
   static Floats multiply_add(Floats a, Floats b, Floats c) { return a * b + c; }
   static Floats negate(Floats a) { return -a; }
+  static Floats maximum(Floats a, Floats b) { return Generic::select4(a > b, a, b); }
   static Floats to_float(Ints v) { return __builtin_convertvector(v, Floats); }
+  // The same bits.
+  static Floats as_floats(Ints v) { return (Floats)v; }
+  static Ints as_integers(Floats v) { return (Ints)v; }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) { return Generic::half4((Generic::Bits4)v & 0xffffu); }
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
@@ -279,6 +304,12 @@ struct GenericColumns {
     return Ints{both, both, both, both};
   }
   static Ints multiply_pairs(Ints a, Ints b) { return low16(a) * low16(b) + (a >> 16) * (b >> 16); }
+  static Ints add_pairs(Ints sum, Ints a, Ints b) { return sum + multiply_pairs(a, b); }
+  // Of two uint16 in every lane.
+  static Ints larger_of_pairs(Ints a, Ints b) {
+    const auto of = [](Ints v) { return (Halfwords8)v; };
+    return (Ints)(of(a) > of(b) ? of(a) : of(b));
+  }
 
   // Has a line on its way to the second cache, after `read`.
   static void ask(const std::byte* line, const auto&) { __builtin_prefetch(line, 0, 2); }
@@ -311,6 +342,7 @@ struct GenericColumns {
 
  private:
   typedef int16_t Shorts8 __attribute__((vector_size(16)));
+  typedef uint16_t Halfwords8 __attribute__((vector_size(16)));
 
   static Ints low16(Ints v) { return shift_left<16>(v) >> 16; }
   static Ints products(Ints codes, int16_t a, int16_t b) {

@@ -283,6 +283,19 @@ struct NeonWords {
       half_sums[i] = vaddlvq_s8(bytes);
     }
   }
+  // The largest magnitude of 32 numbers, as its bits: infinities and NaN are larger than numbers.
+  static uint32_t largest_magnitude(const Vector (&v)[4]) {
+    uint32x4_t largest = vdupq_n_u32(0);
+    for (const Vector& eight : v) {
+      largest = vmaxq_u32(largest, vreinterpretq_u32_f32(vabsq_f32(eight.low)));
+      largest = vmaxq_u32(largest, vreinterpretq_u32_f32(vabsq_f32(eight.high)));
+    }
+    return vmaxvq_u32(largest);
+  }
+  // Rounds 32 numbers that fit an int16 half to even and stores them.
+  static void store_rounded_pairs(int16_t* p, const Vector (&v)[4]) {
+    for (uint32_t i = 0; i < 4; ++i) vst1q_s16(p + 8 * i, rounded(v[i]));
+  }
 
  private:
   static uint16x4_t four_bfloats(float32x4_t v) {

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "cpu/kernels/formats.h"
+#include "cpu/kernels/quantize16.h"
 
 namespace akunu::cpu {
 
@@ -116,6 +117,25 @@ struct Q8Activation : WrittenFor<QuantInput<Isa>, 32> {
     const Vector factor = Isa::broadcast(reciprocal);
     for (uint32_t j = 0; j < 4; ++j) values[j] = Isa::multiply(values[j], factor);
     Isa::store_rounded_bytes(q, half_sums, values);
+  }
+};
+
+template <class Isa>
+struct Q16Activation : WrittenFor<Quant16Input<Isa>, 32> {
+  using WrittenFor<Quant16Input<Isa>, 32>::kGroup;
+
+  template <class Value>
+  static void write(std::byte* row, uint32_t k, uint32_t begin, uint32_t end, const Value& value) {
+    int16_t* const q = reinterpret_cast<int16_t*>(row);
+    float* const scales = reinterpret_cast<float*>(q + Quant16Input<Isa>::whole(k));
+    for (uint32_t i = begin; i < end; i += kGroup) {
+      typename Isa::Vector values[4];
+      for (uint32_t j = 0; j < 4; ++j) {
+        const uint32_t from = i + j * Isa::kLanes, left = from < end ? end - from : 0;
+        values[j] = left == 0 ? Isa::zero() : value(from, left < Isa::kLanes ? left : Isa::kLanes);
+      }
+      quantize16<Isa>(values, q + i, scales + i / kGroup);
+    }
   }
 };
 

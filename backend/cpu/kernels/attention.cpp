@@ -402,6 +402,7 @@ constexpr KernelEntry kEntries[] = {
     entry<F32, Bf16PairActivation>(), entry<F32, Q8Activation>(),
     entry<F16, F32Activation>(),      entry<F16, Bf16Activation>(),
     entry<F16, Bf16PairActivation>(), entry<F16, Q8Activation>(),
+    entry<F32, Q16Activation>(),      entry<F16, Q16Activation>(),
 };
 
 }  // namespace

@@ -15,6 +15,7 @@
 
 namespace akunu::cpu {
 
+constexpr int32_t kHalfFormat = 1, kBfloatFormat = 30;  // F16 and BF16 in core/format.h
 constexpr uint64_t kCacheLine = 64;
 // Of __builtin_prefetch. For what is asked for long before, the first cache is too small.
 constexpr int kIntoFirstCache = 3, kIntoSecondCache = 2;
@@ -74,6 +75,15 @@ template <class Isa>
 struct QuantInput {
   static constexpr int32_t kKind = 3;  // ActivationKind::q8_32
   static uint64_t row_bytes(uint32_t k) { return uint64_t{k} + k / 32 * uint64_t{8}; }
+  static constexpr uint32_t whole(uint32_t k) { return k; }  // as weights in blocks are
+};
+
+// Rows of q16_32: int16 q[whole(k)], float32 scale[whole(k) / 32].
+template <class Isa>
+struct Quant16Input {
+  static constexpr int32_t kKind = 5;  // ActivationKind::q16_32
+  static uint64_t row_bytes(uint32_t k) { return uint64_t{whole(k)} / 32 * 68; }
+  static constexpr uint32_t whole(uint32_t k) { return (k + 31) / 32 * 32; }
 };
 
 template <class Isa>
@@ -108,7 +118,7 @@ struct F32 {
 template <class Isa>
 struct F16 {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = 1;
+  static constexpr int32_t kFormat = kHalfFormat;
   using Input = FloatInput<Isa>;
   using Block = Vector;
 

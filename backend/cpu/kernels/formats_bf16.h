@@ -8,7 +8,7 @@ namespace akunu::cpu {
 template <class Isa>
 struct BF16 {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = 30;
+  static constexpr int32_t kFormat = kBfloatFormat;
   using Input = FloatInput<Isa>;
   using Block = Vector;
 

@@ -50,7 +50,8 @@ constexpr KernelEntry entry() {
 }
 
 constexpr KernelEntry kEntries[] = {entry<F32Activation>(), entry<Bf16Activation>(),
-                                    entry<Bf16PairActivation>(), entry<Q8Activation>()};
+                                    entry<Bf16PairActivation>(), entry<Q8Activation>(),
+                                    entry<Q16Activation>()};
 
 }  // namespace
 

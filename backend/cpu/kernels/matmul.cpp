@@ -9,11 +9,14 @@ namespace akunu::cpu {
 
 template <>
 bool Families<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
-  const MatmulWays known[] = {VectorWays<ThisIsa>::of_floats_and_32(), VectorWays<ThisIsa>::of_k()};
+  const MatmulWays known[] = {VectorWays<ThisIsa>::of_floats_and_32(), VectorWays<ThisIsa>::of_k(),
+                              VectorWays<ThisIsa>::of_coded()};
   if (request.operation != Operation::gated_matmul)
     return find_matmul_in<ThisIsa>(known, request, kernel);
   if (request.activation == F32Activation<ThisIsa>::kKind)
     return GatedMatmul<ThisIsa, F32Activation<ThisIsa>>::find(known, request, kernel);
+  if (request.activation == Q16Activation<ThisIsa>::kKind)
+    return GatedMatmul<ThisIsa, Q16Activation<ThisIsa>>::find(known, request, kernel);
   return GatedMatmul<ThisIsa, Q8Activation<ThisIsa>>::find(known, request, kernel);
 }
 

@@ -12,6 +12,7 @@ namespace akunu::cpu {
 constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and well inside L2
 constexpr uint32_t kMaxSliceColumns = 192;
 constexpr uint32_t kSliceRows = 64;
+constexpr uint32_t kCodedRows = 256;     // of weights that are rounded as they are unpacked
 constexpr uint32_t kPromptColumns = 48;  // of floats: 12 made the matmul of k = 3072 a third slower
 
 // What a slice takes of a weight, in whole tiles of `step` rows.
@@ -59,14 +60,16 @@ struct Multiply {
   }
 };
 
-// How a quantised weight is: panels of columns, see panel.h.
-template <class Isa, class Format>
-struct Multiply<Isa, Format, QuantInput<Isa>> {
+// How weights that are codes, or become codes, are: panels of columns, see panel.h.
+template <class Isa, class Format, uint32_t kRows_>
+struct MultiplyPanels {
   using Columns = typename Isa::Columns;
-  static constexpr int32_t kFormat = Format::kFormat, kKind = QuantInput<Isa>::kKind;
-  static constexpr uint32_t kRows = kSliceRows;
-  static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = ManyRows<Isa>::kPanels;
-  // Whole groups of q8_32: a slice of gated_matmul writes those.
+  using Input = typename Format::Input;
+  using Many = typename WordsFor<Isa, Format>::Many;
+  static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
+  static constexpr uint32_t kRows = kRows_;
+  static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = Many::kPanels;
+  // Whole groups of 32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
   // What the first panel does not ask for.
   static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
@@ -76,17 +79,16 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
   }
   // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
-    return rows_room(k) + panel_room<Isa, Format>(k) + kColumnStep * Format::row_bytes(k);
+    return rows_room(k) + panels_room(k) + kColumnStep * Format::row_bytes(k);
   }
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
-    const uint64_t stride = QuantInput<Isa>::row_bytes(member.k);
+    const uint64_t stride = Input::row_bytes(member.k);
     const InputRows inputs = arrange_rows<Isa, Format>(
-        {input + slice.first_row * stride, stride, member.k, slice.n_rows}, scratch);
+        {input + slice.first_row * stride, stride, Input::whole(member.k), slice.n_rows}, scratch);
     scratch += rows_room(member.k);
-    const Panel weight =
-        whole_panel<Format>(member, kColumnStep, scratch + panel_room<Isa, Format>(member.k));
+    const Panel weight = whole_panel<Format>(member, kColumnStep, scratch + panels_room(member.k));
     for (uint64_t j = slice.begin; j < slice.end;) {
       PanelPlace places[kPanels];
       Panel panels[kPanels];
@@ -112,8 +114,15 @@ struct Multiply<Isa, Format, QuantInput<Isa>> {
 
  private:
   static constexpr uint64_t rows_room(uint32_t k) {
-    return arranged_bytes<ManyRows<Isa>, Format>(kRows, k);
+    return arranged_bytes<Many, Format>(kRows, Input::whole(k));
+  }
+  static constexpr uint64_t panels_room(uint32_t k) {
+    return panel_room<Isa, Format>(Input::whole(k));
   }
 };
+template <class Isa, class Format>
+struct Multiply<Isa, Format, QuantInput<Isa>> : MultiplyPanels<Isa, Format, kSliceRows> {};
+template <class Isa, class Format>
+struct Multiply<Isa, Format, Quant16Input<Isa>> : MultiplyPanels<Isa, Format, kCodedRows> {};
 
 }  // namespace akunu::cpu

@@ -55,6 +55,7 @@ constexpr KernelEntry kEntries[] = {
     rms_norm<Bf16Activation>(),
     rms_norm<Bf16PairActivation>(),
     rms_norm<Q8Activation>(),
+    rms_norm<Q16Activation>(),
     {{Operation::head_norm}, {HeadNormRows::slices, HeadNormRows::run, nullptr}},
 };
 

@@ -65,7 +65,7 @@ static inline const std::byte* asked_at(const AskingPanel& panel, uint64_t byte)
 template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
-  using Group = UnpackedGroup<OneRow<Columns>, Format>;
+  using Group = UnpackedGroup<typename WordsFor<Isa, Format>::One, Format>;
 
   // Calls use(group, g) for every group of the panel, in order.
   template <class Use>
@@ -188,7 +188,7 @@ struct PanelProduct {
 // Bytes of the unpacked panels.
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
-  return uint64_t{k / 32} * sizeof(UnpackedGroup<ManyRows<Isa>, Format>);
+  return uint64_t{k / 32} * sizeof(UnpackedGroup<typename WordsFor<Isa, Format>::Many, Format>);
 }
 
 // Rows of a whole input times up to kPanels panels; out(panel, r, sums) receives them. More than a few
@@ -200,12 +200,12 @@ template <class Isa, class Format, class Out>
 [[gnu::flatten]]
 #endif
 static inline void multiply_panels(const InputRows& inputs,
-                                   const Panel (&panels)[ManyRows<Isa>::kPanels], uint32_t n_panels,
-                                   std::byte* room, const Out& out) {
+                                   const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
+                                   uint32_t n_panels, std::byte* room, const Out& out) {
   const uint32_t n_inputs = inputs.n;
   using Product = PanelProduct<Isa, Format>;
-  using Columns = typename Isa::Columns;
-  using Many = ManyRows<Isa>;
+  using One = typename WordsFor<Isa, Format>::One;
+  using Many = typename WordsFor<Isa, Format>::Many;
   using Group = UnpackedGroup<Many, Format>;
   const auto run = [&](auto words, auto tile_rows, uint32_t panel, uint32_t first, uint32_t n,
                        const auto& for_each) {
@@ -235,11 +235,11 @@ static inline void multiply_panels(const InputRows& inputs,
     Product::for_each_group(AskingPanel{panels[panel]}, inputs.k, use);
   };
   // A few rows take the codes as they are unpacked, many from `room`.
-  constexpr uint32_t kFew = few_rows<Isa>();
+  constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>>();
   if (n_inputs <= kFew) {
     for (uint32_t panel = 0; panel < n_panels; ++panel) {
       const auto run_few = [&](auto tile_rows) {
-        run(OneRow<Columns>{}, tile_rows, panel, 0, n_inputs,
+        run(One{}, tile_rows, panel, 0, n_inputs,
             [&](const auto& use) { for_each_group(panel, use); });
       };
       if (n_inputs == 1)

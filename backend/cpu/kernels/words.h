@@ -3,6 +3,7 @@
 //
 // Those of one row are the level's Columns, and what OneRow says here; with many rows PreparedRow, for
 // which what a row brings to every panel is computed once, or SideBySide where a level has few registers.
+// Codes of 16 bits, which a level multiplies in pairs, have PairsRow.
 // Words for several are a type of the level, Isa::Together, with the same names (isa/i8mm.h has them):
 //
 //   Registers               which has Ints and Floats
@@ -119,6 +120,28 @@ struct OneRow : Columns {
   static Floats of_panel(Floats sums, uint32_t) { return sums; }
 };
 
+// sums[i] += the products of int16 codes in pairs with those at x[i]; sums of one panel, or of several.
+template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
+static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
+                             const int8_t* const (&x)[N]) {
+  constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
+  const auto of = [](auto& registers, uint32_t panel) -> auto& {
+    if constexpr (kPanels == 1)
+      return registers;
+    else
+      return registers.of[panel];
+  };
+#pragma GCC unroll 16
+  for (uint32_t j = 0; j < kRegisters; ++j)
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < N; ++i) {
+      const auto two = Columns::broadcast_pair(reinterpret_cast<const int16_t*>(x[i]) + 2 * j);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kPanels; ++p)
+        of(sums[i], p) = Columns::add_pairs(of(sums[i], p), of(codes[j], p), two);
+    }
+}
+
 // One row among many: of each group, the starts of its dot products, or its sum where that is all that
 // minima ask for (a single one, whose whole numbers are 1). Or its codes, as int16, where the level
 // multiplies those (Columns::kSignedPairs): signed codes of one byte cost it more.
@@ -185,7 +208,7 @@ struct PreparedRow : OneRow<Columns> {
   template <uint32_t kRegisters>
   static void dot_signed(auto& sums, const auto* codes, const auto& x) {
     if constexpr (kHasPairs)
-      Columns::template dot_pairs<kRegisters>(sums, codes, x);
+      dot_pairs<Columns, kRegisters>(sums, codes, x);
     else
       Columns::template dot_signed<kRegisters>(sums, codes, x);
   }
@@ -213,13 +236,33 @@ struct PreparedRow : OneRow<Columns> {
   }
 };
 
-// A prepared row and several panels: what is loaded of the row serves all of them. A loop over what a
-// struct holds is unrolled early, or it goes through memory.
+// A row of q16_32, alone or among others.
 template <class Columns>
-struct SideBySide : PreparedRow<Columns> {
-  using One = PreparedRow<Columns>;
+struct PairsRow : OneRow<Columns> {
+  static constexpr uint32_t kTileRows = 4,
+                            kInterleaved = 4;  // one panel's sums are half the registers
+  template <class>
+  static constexpr uint32_t kCodes = 16;
+
+  template <class>
+  static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
+    return {reinterpret_cast<const int8_t*>(row.codes) + uint64_t{64} * g,
+            reinterpret_cast<const float*>(row.codes + uint64_t{2} * k) + g, nullptr, nullptr};
+  }
+  template <uint32_t, uint32_t kRegisters>
+  static void dot(auto& sums, const auto* codes, const auto& x) {
+    dot_pairs<Columns, kRegisters>(sums, codes, x);
+  }
+};
+
+// A row and several panels: what is loaded of the row serves all of them. A loop over what a struct
+// holds is unrolled early, or it goes through memory.
+template <class Row, uint32_t kPanels_>
+struct SideBySide : Row {
+  using One = Row;
+  using Columns = typename One::Registers;
   using Registers = SideBySide;
-  static constexpr uint32_t kPanels = Columns::kSideBySide;
+  static constexpr uint32_t kPanels = kPanels_;
 
   struct Floats {
     typename Columns::Floats of[kPanels];
@@ -287,7 +330,7 @@ struct WordsOf {
 template <class Isa>
   requires requires { Isa::Columns::kSideBySide; }
 struct WordsOf<Isa> {
-  using Many = SideBySide<typename Isa::Columns>;
+  using Many = SideBySide<PreparedRow<typename Isa::Columns>, Isa::Columns::kSideBySide>;
 };
 template <class Isa>
   requires requires { typename Isa::Together; }
@@ -298,10 +341,22 @@ struct WordsOf<Isa> {
 template <class Isa>
 using ManyRows = typename WordsOf<Isa>::Many;
 
+// The words that a format is multiplied in: One for a few rows, Many for more.
+template <class Isa, class Format, class Input = typename Format::Input>
+struct WordsFor {
+  using One = OneRow<typename Isa::Columns>;
+  using Many = ManyRows<Isa>;
+};
+template <class Isa, class Format>
+struct WordsFor<Isa, Format, Quant16Input<Isa>> {
+  using One = PairsRow<typename Isa::Columns>;
+  using Many = SideBySide<One, 2>;
+};
+
 // So many are multiplied in the words of one row, in one tile.
-template <class Isa>
+template <class Words>
 static constexpr uint32_t few_rows() {
-  return ManyRows<Isa>::kRows == 1 ? Isa::Columns::kTileRows : 2;
+  return Words::Many::kRows == 1 ? Words::One::kTileRows : 2;
 }
 
 // Room for what the words want of n rows besides, or instead of, the rows; and those rows.
@@ -312,15 +367,17 @@ static constexpr uint64_t arranged_bytes(uint32_t n, uint32_t k) {
 }
 template <class Isa, class Format>
 static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
-  using Words = ManyRows<Isa>;
-  using One = OneRow<typename Isa::Columns>;
+  using Words = typename WordsFor<Isa, Format>::Many;
+  using One = typename WordsFor<Isa, Format>::One;
   const uint32_t n = rows.n, n_groups = rows.k / 32;
-  if (n <= few_rows<Isa>()) return rows;
+  if (n <= few_rows<WordsFor<Isa, Format>>()) return rows;
   const uint64_t stride = arranged_bytes<Words, Format>(Words::kRows, rows.k);
   const auto group_of = [&](uint32_t row, uint32_t g) {
     return One::template group<Format>({rows.first + row * rows.stride, nullptr}, rows.k, g);
   };
-  if constexpr (Words::kRows == 1) {
+  if constexpr (Words::template kGroupBytes<Format> == 0) {
+    return rows;
+  } else if constexpr (Words::kRows == 1) {
     for (uint32_t row = 0; row < n; ++row)
       Words::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};

@@ -1,0 +1,128 @@
+// Weights of 16-bit floats, as prompts take them at levels that multiply pairs of int16: a panel rounds
+// them to q16_32 when it is unpacked, column by column, as the input is. See panel.h for what a trait is.
+#pragma once
+
+#include "cpu/kernels/formats_blocks.h"
+#include "cpu/kernels/quantize16.h"
+
+namespace akunu::cpu {
+
+// Of every column two neighbours, in 16 bits each, plus `sum`.
+template <class Columns, int32_t kFormat>
+struct PairOf;
+template <class Columns>
+struct PairOf<Columns, kHalfFormat> {
+  using Ints = typename Columns::Ints;
+  using Floats = typename Columns::Floats;
+  // With its exponent where a float has the lowest bits of one, a half is right but for the bias, be it
+  // subnormal or not; what is not finite becomes some number.
+  static Floats add_upper(Ints pairs, Floats sum) {
+    const Ints moved = Columns::bit_and(Columns::template shift_right_signed<3>(pairs),
+                                        Columns::integers(0x8fffe000u));
+    return Columns::multiply_add(Columns::as_floats(moved), Columns::broadcast(0x1p112f), sum);
+  }
+  static Floats add_lower(Ints pairs, Floats sum) {
+    return add_upper(Columns::template shift_left<16>(pairs), sum);
+  }
+  static Floats lower(Ints pairs) { return Columns::low_halves(pairs); }
+};
+template <class Columns>
+struct PairOf<Columns, kBfloatFormat> {
+  using Ints = typename Columns::Ints;
+  using Floats = typename Columns::Floats;
+  static Floats add_upper(Ints pairs, Floats sum) {
+    const Ints bits = Columns::bit_and(pairs, Columns::integers(0xffff0000u));
+    return Columns::add(Columns::as_floats(bits), sum);
+  }
+  static Floats add_lower(Ints pairs, Floats sum) { return Columns::add(lower(pairs), sum); }
+  static Floats lower(Ints pairs) {
+    return Columns::as_floats(Columns::template shift_left<16>(pairs));
+  }
+};
+
+struct Block16 {
+  uint16_t bits[32];
+};
+
+template <class Isa, class Floats16>
+struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
+  using Base = Blocks<Isa, Coded<Isa, Floats16>, Block16, 32>;
+  using Input = Quant16Input<Isa>;
+  using Columns = typename Base::Columns;
+  using Floats = typename Base::Floats;
+  using Ints = typename Base::Ints;
+  using Pair = PairOf<Columns, Floats16::kFormat>;
+
+  static constexpr int32_t kFormat = Floats16::kFormat;
+  static constexpr uint32_t kLargestCode = 1u << (kCodeBits16 + 1);
+
+  static uint64_t row_bytes(uint32_t k) { return Floats16::row_bytes(k); }
+
+  struct Group {
+    Ints codes[16];  // register j: weights 2 j and 2 j + 1
+    Floats scale;
+  };
+  static Group open(const auto& panel, uint32_t group) {
+    Ints pairs[16];
+    load_pairs(panel, group, pairs);
+    return rounded(pairs);
+  }
+  struct Nothing {};
+  template <uint32_t>
+  static Nothing load(const auto&, uint32_t) {
+    return {};
+  }
+  template <uint32_t>
+  static void codes(const Group& group, const Nothing&, Ints (&out)[16]) {
+    for (uint32_t j = 0; j < 16; ++j) out[j] = group.codes[j];
+  }
+  template <uint32_t>
+  static void scale(const Group& group, auto& out) {
+    out.scale[0] = group.scale;
+  }
+
+ private:
+  // Of the last group of a row there may be less, and nothing behind it.
+  static void load_pairs(const auto& panel, uint32_t group, Ints (&pairs)[16]) {
+    const uint64_t begin = uint64_t{group} * sizeof(Block16), left = panel.stride - begin;
+    if (left >= sizeof(Block16)) return Base::template load_bytes<16>(panel, group, 0, pairs);
+    Block16 blocks[Columns::kCount] = {};
+    for (uint32_t c = 0; c < Columns::kCount; ++c)
+      __builtin_memcpy(blocks + c, panel.first + c * panel.stride + begin, left);
+    const Panel copy{reinterpret_cast<const std::byte*>(blocks), sizeof(Block16)};
+    Base::template load_bytes<16>(copy, 0, 0, pairs);
+  }
+
+  static Group rounded(const Ints (&pairs)[16]) {
+    const Ints magnitude = Columns::integers(0x7fff7fffu);
+    Ints most = Columns::bit_and(pairs[0], magnitude);
+    for (uint32_t j = 1; j < 16; ++j)
+      most = Columns::larger_of_pairs(most, Columns::bit_and(pairs[j], magnitude));
+    most = Columns::larger_of_pairs(most, Columns::template shift_right<16>(most));
+    const Floats largest = Pair::lower(most);
+    const Ints exponent =
+        Columns::bit_and(Columns::as_integers(largest), Columns::integers(0x7f800000u));
+    const Floats power = Columns::maximum(Columns::as_floats(exponent),
+                                          Columns::broadcast(power_of_two(kSmallestExponent16)));
+    // The last bit of such a number, and of its sum with a weight, is worth as much as a code. From
+    // 2^116 on it is infinite, and so is what comes of it.
+    const Floats whole =
+        Columns::multiply(power, Columns::broadcast(1.5f * power_of_two(23 - kCodeBits16)));
+    Group out;
+    // Not a number where there is no code, as a matmul has to show.
+    out.scale = Columns::multiply_add(power, Columns::broadcast(power_of_two(-kCodeBits16)),
+                                      Columns::multiply(whole, Columns::zero()));
+    for (uint32_t j = 0; j < 16; ++j) {
+      const Ints lower = Columns::as_integers(Pair::add_lower(pairs[j], whole));
+      const Ints upper = Columns::as_integers(Pair::add_upper(pairs[j], whole));
+      out.codes[j] = Columns::and_or(lower, Columns::integers(0xffffu),
+                                     Columns::template shift_left<16>(upper));
+    }
+    return out;
+  }
+  static constexpr float power_of_two(int exponent) {
+    return __builtin_bit_cast(float, static_cast<uint32_t>(127 + exponent) << 23);
+  }
+};
+
+}  // namespace akunu::cpu

@@ -1,0 +1,33 @@
+// The rounding to q16_32: 32 numbers become whole ones of 13 bits and a sign, times a power of two.
+//
+// With e the exponent of the largest magnitude, the scale is 2^(e - 12): codes are at most 2^13, and a
+// sum of 32 products with those of halves (which are less) fits an int32. Numbers of 11 bits, as halves
+// are, stay what they are down to a quarter of the largest power of two, those of 8 bits down to a 32nd.
+#pragma once
+
+#include "cpu/kernels/formats.h"
+
+namespace akunu::cpu {
+
+// Below it the scale would not be a normal number, nor its reciprocal finite.
+constexpr int kSmallestExponent16 = -114, kCodeBits16 = 12;
+
+template <class Isa>
+static inline void quantize16(const typename Isa::Vector (&values)[4], int16_t* q, float* scale) {
+  constexpr uint32_t kBias = 127, kNotFinite = 255, kSmallest = kBias + kSmallestExponent16;
+  uint32_t exponent = Isa::largest_magnitude(values) >> 23;
+  if (exponent == kNotFinite) {  // a matmul has to show it
+    *scale = __builtin_nanf("");
+    __builtin_memset(q, 0, 32 * sizeof(*q));
+    return;
+  }
+  if (exponent < kSmallest) exponent = kSmallest;
+  const auto power_of_two = [](uint32_t biased) { return __builtin_bit_cast(float, biased << 23); };
+  *scale = power_of_two(exponent - kCodeBits16);
+  const auto factor = Isa::broadcast(power_of_two(2 * kBias + kCodeBits16 - exponent));
+  typename Isa::Vector codes[4];
+  for (uint32_t j = 0; j < 4; ++j) codes[j] = Isa::multiply(values[j], factor);
+  Isa::store_rounded_pairs(q, codes);
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,18 @@
+"""Where prompt rows are computed as generated ones are."""
+
+from __future__ import annotations
+
+from akunu import _core
+
+
+def available_levels() -> list[str]:
+    """The levels of the CPU that are available, the worst first."""
+    return [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]
+
+
+def is_one_arithmetic(weight_format: str, level: str = "") -> bool:
+    """Whether prompt rows have the bits of generated ones, at that level or the one in use."""
+    kinds = [
+        _core.activation_kind("cpu", weight_format, role, level) for role in ("single", "many")
+    ]
+    return kinds[0] == kinds[1]
