@@ -107,10 +107,10 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
     // The last bit of such a number, and of its sum with a weight, is worth as much as a code. From
     // 2^116 on it is infinite, and so is what comes of it.
     const Floats whole =
-        Columns::multiply(power, Columns::broadcast(1.5f * power_of_two(23 - kCodeBits16)));
+        Columns::multiply(power, Columns::broadcast(1.5f * power_of_two(kBias + 23 - kCodeBits16)));
     Group out;
     // Not a number where there is no code, as a matmul has to show.
-    out.scale = Columns::multiply_add(power, Columns::broadcast(power_of_two(-kCodeBits16)),
+    out.scale = Columns::multiply_add(power, Columns::broadcast(power_of_two(kBias - kCodeBits16)),
                                       Columns::multiply(whole, Columns::zero()));
     for (uint32_t j = 0; j < 16; ++j) {
       const Ints lower = Columns::as_integers(Pair::add_lower(pairs[j], whole));
@@ -119,9 +119,6 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
                                      Columns::template shift_left<16>(upper));
     }
     return out;
-  }
-  static constexpr float power_of_two(int exponent) {
-    return __builtin_bit_cast(float, static_cast<uint32_t>(127 + exponent) << 23);
   }
 };
 

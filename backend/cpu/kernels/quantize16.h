@@ -9,20 +9,24 @@
 
 namespace akunu::cpu {
 
-// Below it the scale would not be a normal number, nor its reciprocal finite.
-constexpr int kSmallestExponent16 = -114, kCodeBits16 = 12;
+// Exponents as floats have them, with their bias. Below the smallest one the scale would not be a normal
+// number, nor its reciprocal finite.
+constexpr uint32_t kBias = 127, kSmallestExponent16 = kBias - 114, kCodeBits16 = 12;
+
+static constexpr float power_of_two(uint32_t exponent) {
+  return __builtin_bit_cast(float, exponent << 23);
+}
 
 template <class Isa>
 static inline void quantize16(const typename Isa::Vector (&values)[4], int16_t* q, float* scale) {
-  constexpr uint32_t kBias = 127, kNotFinite = 255, kSmallest = kBias + kSmallestExponent16;
+  constexpr uint32_t kNotFinite = 255;
   uint32_t exponent = Isa::largest_magnitude(values) >> 23;
   if (exponent == kNotFinite) {  // a matmul has to show it
     *scale = __builtin_nanf("");
     __builtin_memset(q, 0, 32 * sizeof(*q));
     return;
   }
-  if (exponent < kSmallest) exponent = kSmallest;
-  const auto power_of_two = [](uint32_t biased) { return __builtin_bit_cast(float, biased << 23); };
+  if (exponent < kSmallestExponent16) exponent = kSmallestExponent16;
   *scale = power_of_two(exponent - kCodeBits16);
   const auto factor = Isa::broadcast(power_of_two(2 * kBias + kCodeBits16 - exponent));
   typename Isa::Vector codes[4];
