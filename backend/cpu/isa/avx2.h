@@ -139,14 +139,17 @@ struct Avx2Words {
   }
   // sum_lanes of each.
   static void store_sums(float* p, const Vector (&v)[4]) {
-    __m128 fours[4], pairs[2];
-    for (uint32_t i = 0; i < 4; ++i)
-      fours[i] = _mm_add_ps(_mm256_castps256_ps128(v[i]), _mm256_extractf128_ps(v[i], 1));
-    for (uint32_t i = 0; i < 2; ++i)
-      pairs[i] = _mm_add_ps(_mm_movelh_ps(fours[2 * i], fours[2 * i + 1]),
-                            _mm_movehl_ps(fours[2 * i + 1], fours[2 * i]));
-    _mm_storeu_ps(p, _mm_add_ps(_mm_shuffle_ps(pairs[0], pairs[1], 0x88),
-                                _mm_shuffle_ps(pairs[0], pairs[1], 0xdd)));
+    const auto halves_of = [](Vector a, Vector b) {  // those of a, and those of b
+      return _mm256_add_ps(_mm256_permute2f128_ps(a, b, 0x20), _mm256_permute2f128_ps(a, b, 0x31));
+    };
+    const __m256d even = _mm256_castps_pd(halves_of(v[0], v[2]));
+    const __m256d odd = _mm256_castps_pd(halves_of(v[1], v[3]));
+    const Vector pairs = _mm256_add_ps(_mm256_castpd_ps(_mm256_unpacklo_pd(even, odd)),
+                                       _mm256_castpd_ps(_mm256_unpackhi_pd(even, odd)));
+    const __m128 first_two = _mm256_castps256_ps128(pairs);
+    const __m128 last_two = _mm256_extractf128_ps(pairs, 1);
+    _mm_storeu_ps(p, _mm_add_ps(_mm_shuffle_ps(first_two, last_two, 0x88),
+                                _mm_shuffle_ps(first_two, last_two, 0xdd)));
   }
   static float max_lanes(Vector v) {
     __m128 m = _mm_max_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));

@@ -204,9 +204,16 @@ static float scale_scores(float* scores, Range range, float scale, float soft_ca
 // Replaces scores by e^(score - largest) and returns their sum.
 template <class Isa>
 static float exponentiate(float* scores, Range range, float largest) {
-  auto sum = Isa::zero();
+  using Wide = typename Isa::Wide;
+  auto sum = Isa::zero();  // of eight lanes at every level
   const auto top = Isa::broadcast(largest);
   uint32_t i = range.begin;
+  for (; i + Wide::kLanes <= range.end; i += Wide::kLanes) {
+    Wide::store(scores + i,
+                exp<Wide>(Wide::subtract(Wide::load(scores + i), Wide::broadcast(largest))));
+    for (uint32_t j = 0; j < Wide::kLanes; j += Isa::kLanes)
+      sum = Isa::add(sum, Isa::load(scores + i + j));
+  }
   for (; i + Isa::kLanes <= range.end; i += Isa::kLanes) {
     const auto weight = exp<Isa>(Isa::subtract(Isa::load(scores + i), top));
     Isa::store(scores + i, weight);
@@ -285,8 +292,9 @@ struct Attend {
                           Range needed, Next next) {
     multiply_panel<Isa, Keys>(state.inputs, n_queries, keys, Keys::row_bytes(params.head_dim),
                               needed.begin, needed.end, params.head_dim, values,
-                              [&](uint32_t q, uint32_t position, float score) {
-                                state.scores[q * kPagePositions + position] = score;
+                              [&](uint32_t q, uint32_t position, const float* scores, uint32_t n) {
+                                __builtin_memcpy(state.scores + q * kPagePositions + position,
+                                                 scores, n * sizeof(float));
                               });
     __builtin_memset(state.page_values, 0, n_queries * cut.value_stride * sizeof(float));
     for (uint32_t q = 0; q < n_queries; ++q) {

@@ -10,15 +10,17 @@
 
 namespace akunu::cpu {
 
-// R input rows times C weight rows; out(r, c, sum) receives the results. From `next` on, unless it is
-// null, as many bytes as are read are asked for meanwhile.
+// R input rows times C weight rows; out(r, sums) receives the C results of a row. From `next` on, unless
+// it is null, as many bytes as are read are asked for meanwhile.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
 static inline void multiply_tile(const typename Format::Input::Row* inputs,
                                  const std::byte* const (&weights)[C], uint32_t k,
                                  const std::byte* next, const Out& out) {
   using Input = typename Format::Input;
-  typename Isa::Vector sums[R][C];
+  typename Isa::Vector sums[R][C];  // unrolled early, or they are stored before and after the loop
+#pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) sums[r][c] = Isa::zero();
 
   const uint32_t n_blocks = k / Input::kBlock;
@@ -28,27 +30,43 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
       for (uint64_t byte = 0; byte < block_bytes; byte += kCacheLine)
         __builtin_prefetch(next + b * block_bytes + byte, 0, kIntoSecondCache);
     typename Format::Block blocks[C];
+#pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
+#pragma GCC unroll 8
     for (uint32_t r = 0; r < R; ++r) {
       const auto input = Input::block(inputs[r], b);
+#pragma GCC unroll 8
       for (uint32_t c = 0; c < C; ++c)
         sums[r][c] = Format::accumulate(sums[r][c], blocks[c], input);
     }
   }
   if (const uint32_t rest = k % Input::kBlock; rest != 0) {
+#pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) {
       const auto block = Format::unpack_tail(weights[c], n_blocks, rest);
+#pragma GCC unroll 8
       for (uint32_t r = 0; r < R; ++r)
         sums[r][c] = Format::accumulate(sums[r][c], block, Input::tail(inputs[r], n_blocks, rest));
     }
   }
-  for (uint32_t r = 0; r < R; ++r)
-    for (uint32_t c = 0; c < C; ++c) out(r, c, Isa::sum_lanes(sums[r][c]));
+#pragma GCC unroll 8
+  for (uint32_t r = 0; r < R; ++r) {
+    float results[C < 3 ? C : 4];
+    if constexpr (C < 3) {
+      for (uint32_t c = 0; c < C; ++c) results[c] = Isa::sum_lanes(sums[r][c]);
+    } else {
+      static_assert(C <= 4);
+      const typename Isa::Vector four[4] = {sums[r][0], sums[r][1], sums[r][2], sums[r][C - 1]};
+      Isa::store_sums(results, four);
+    }
+    out(r, results);
+  }
 }
 
 // `n_inputs` rows times weight rows [begin, end) of a weight whose rows lie `row_bytes` apart.
 // Column tiles outside, input rows inside: a tile's weights stay in the first cache for every row.
 // While a row is multiplied, what lies as far from `next` as it from `weights` is asked for.
+// out(r, j, sums, n) receives results of input row r, n of weight rows from j on.
 template <class Isa, class Format, uint32_t C, class Out>
 static inline uint32_t multiply_columns(const typename Format::Input::Row* inputs,
                                         uint32_t n_inputs, const std::byte* weights,
@@ -62,7 +80,7 @@ static inline uint32_t multiply_columns(const typename Format::Input::Row* input
     const auto asked = [&] {
       return first == 0 && next != nullptr ? next + row_bytes * j : nullptr;
     };
-    const auto shifted = [&](uint32_t r, uint32_t c, float sum) { out(first + r, j + c, sum); };
+    const auto shifted = [&](uint32_t r, const float* sums) { out(first + r, j, sums, C); };
     for (; first + Isa::kTileRows <= n_inputs; first += Isa::kTileRows)
       multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, asked(), shifted);
     if constexpr (Isa::kTileRows > 2)

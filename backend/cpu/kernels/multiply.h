@@ -50,7 +50,9 @@ struct Multiply {
     if (n_inputs <= kFewRows)
       return multiply_panel<Isa, Format>(
           inputs, n_inputs, member.weight, row_bytes, j, last, member.k, rows_behind,
-          [&](uint32_t r, uint32_t c, float sum) { put(member, slice.first_row + r, c, &sum, 1); });
+          [&](uint32_t r, uint32_t c, const float* sums, uint32_t n) {
+            put(member, slice.first_row + r, c, sums, n);
+          });
     for (; j < last; j += kPanelColumns)
       Panel::multiply(inputs, n_inputs, member.weight, row_bytes, j,
                       last - j < kPanelColumns ? last : j + kPanelColumns, member.k, scratch,
