@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -67,7 +68,12 @@ Scheduler::Scheduler(Model& model, bool prefix_cache)
       step_(model),
       logits_step_(model) {
   active_.reserve(kMaxSequences);
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw DeviceError(std::string("the system refused a thread to generate text in: ") +
+                      error.what());
+  }
 }
 
 void Scheduler::stop() {
