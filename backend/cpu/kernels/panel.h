@@ -26,7 +26,7 @@
 //                                   scales (and minima), in few registers
 //   load<i>(panel, group)           the bytes of kSpan groups from the block's i-th on
 //   codes<i>(block, raw, out)       the codes of the block's i-th group: register j has, of every
-//                                   column, weights 4 j to 4 j + 3
+//                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
 //   scale<i>(block, group)          its scale (and minimum)
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.

@@ -239,8 +239,7 @@ struct PreparedRow : OneRow<Columns> {
 // A row of q16_32, alone or among others.
 template <class Columns>
 struct PairsRow : OneRow<Columns> {
-  static constexpr uint32_t kTileRows = 4,
-                            kInterleaved = 4;  // one panel's sums are half the registers
+  static constexpr uint32_t kTileRows = 4, kInterleaved = 4;
   template <class>
   static constexpr uint32_t kCodes = 16;
 
