@@ -106,6 +106,24 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
     ref.assert_activation("q8_32", setting.run(target, "q8_32"), expected, bound)
 
 
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("runs", RUNS)
+@pytest.mark.parametrize(
+    "shape",
+    [
+        AttentionShape(8, 8, 20),
+        AttentionShape(16, 2, 80),
+        AttentionShape(6, 3, 16),
+        AttentionShape(3, 1, 20),  # a group of 32, and one that is not full
+    ],
+)
+def test_rounds_to_q16_32(target, rng, shape, runs):
+    setting = Setting(rng, shape, runs, "f16")
+    expected, bound = setting.expected()
+    out = setting.run(target, "q16_32", row_class="many")
+    ref.assert_activation("q16_32", out, expected, bound)
+
+
 BFLOATS = pytest.mark.parametrize("bfloats", ["bf16", "bf16_pair"])
 
 
