@@ -253,6 +253,14 @@ struct Avx2Columns {
     const __m256i packed = _mm256_packus_epi32(low, low);
     return _mm256_cvtph_ps(_mm256_castsi256_si128(_mm256_permute4x64_epi64(packed, 0x08)));
   }
+  // Those in the low and in the high 16 bits of each lane.
+  static void both_halves(Ints v, Floats (&out)[2]) {
+    const __m256i low_and_high = _mm256_broadcastsi128_si256(
+        _mm_setr_epi8(0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15));
+    const __m256i apart = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(v, low_and_high), 0xd8);
+    out[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
+    out[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
+  }
   // The halves at first + c * stride, for every column c.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     return _mm256_cvtph_ps(eight_halves(first, stride));

@@ -30,6 +30,10 @@ struct Avx512Columns {
   static Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
   static Ints as_integers(Floats v) { return _mm512_castps_si512(v); }
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+  static void both_halves(Ints v, Floats (&out)[2]) {
+    out[0] = low_halves(v);
+    out[1] = low_halves(shift_right<16>(v));
+  }
   // Not by a gather: where processors are patched against leaks of its data, it is very slow.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     const __m128i low = Avx2Columns<Level>::eight_halves(first, stride);

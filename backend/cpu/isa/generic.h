@@ -266,6 +266,10 @@ struct GenericColumns {
   static Ints as_integers(Floats v) { return (Ints)v; }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) { return Generic::half4((Generic::Bits4)v & 0xffffu); }
+  static void both_halves(Ints v, Floats (&out)[2]) {
+    out[0] = low_halves(v);
+    out[1] = low_halves(shift_right<16>(v));
+  }
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     const auto half = [&](uint64_t c) {
       uint16_t bits;

@@ -7,35 +7,23 @@
 
 namespace akunu::cpu {
 
-// Of every column two neighbours, in 16 bits each, plus `sum`.
+// Two neighbours of every column, in 16 bits each, as floats.
 template <class Columns, int32_t kFormat>
 struct PairOf;
 template <class Columns>
 struct PairOf<Columns, kHalfFormat> {
-  using Ints = typename Columns::Ints;
-  using Floats = typename Columns::Floats;
-  // With its exponent where a float has the lowest bits of one, a half is right but for the bias, be it
-  // subnormal or not; what is not finite becomes some number.
-  static Floats add_upper(Ints pairs, Floats sum) {
-    const Ints moved = Columns::bit_and(Columns::template shift_right_signed<3>(pairs),
-                                        Columns::integers(0x8fffe000u));
-    return Columns::multiply_add(Columns::as_floats(moved), Columns::broadcast(0x1p112f), sum);
+  static void floats(typename Columns::Ints pairs, typename Columns::Floats (&out)[2]) {
+    Columns::both_halves(pairs, out);
   }
-  static Floats add_lower(Ints pairs, Floats sum) {
-    return add_upper(Columns::template shift_left<16>(pairs), sum);
-  }
-  static Floats lower(Ints pairs) { return Columns::low_halves(pairs); }
+  static auto lower(typename Columns::Ints pairs) { return Columns::low_halves(pairs); }
 };
 template <class Columns>
 struct PairOf<Columns, kBfloatFormat> {
-  using Ints = typename Columns::Ints;
-  using Floats = typename Columns::Floats;
-  static Floats add_upper(Ints pairs, Floats sum) {
-    const Ints bits = Columns::bit_and(pairs, Columns::integers(0xffff0000u));
-    return Columns::add(Columns::as_floats(bits), sum);
+  static void floats(typename Columns::Ints pairs, typename Columns::Floats (&out)[2]) {
+    out[0] = lower(pairs);
+    out[1] = Columns::as_floats(Columns::bit_and(pairs, Columns::integers(0xffff0000u)));
   }
-  static Floats add_lower(Ints pairs, Floats sum) { return Columns::add(lower(pairs), sum); }
-  static Floats lower(Ints pairs) {
+  static auto lower(typename Columns::Ints pairs) {
     return Columns::as_floats(Columns::template shift_left<16>(pairs));
   }
 };
@@ -113,8 +101,10 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
     out.scale = Columns::multiply_add(power, Columns::broadcast(power_of_two(kBias - kCodeBits16)),
                                       Columns::multiply(whole, Columns::zero()));
     for (uint32_t j = 0; j < 16; ++j) {
-      const Ints lower = Columns::as_integers(Pair::add_lower(pairs[j], whole));
-      const Ints upper = Columns::as_integers(Pair::add_upper(pairs[j], whole));
+      Floats weights[2];
+      Pair::floats(pairs[j], weights);
+      const Ints lower = Columns::as_integers(Columns::add(weights[0], whole));
+      const Ints upper = Columns::as_integers(Columns::add(weights[1], whole));
       out.codes[j] = Columns::and_or(lower, Columns::integers(0xffffu),
                                      Columns::template shift_left<16>(upper));
     }
