@@ -407,7 +407,7 @@ struct Avx2Columns {
   }
   // sum + the products of pairs of int16, among those of several rows.
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    return in_turn<2>(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
+    return in_turn<2>(_mm256_add_epi32(sum, multiply_pairs(a, b)));
   }
 
  private:
