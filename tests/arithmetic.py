@@ -10,9 +10,11 @@ def available_levels() -> list[str]:
     return [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]
 
 
-def is_one_arithmetic(weight_format: str, level: str = "") -> bool:
+def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32") -> bool:
     """Whether prompt rows have the bits of generated ones, at that level or the one in use."""
     kinds = [
         _core.activation_kind("cpu", weight_format, role, level) for role in ("single", "many")
     ]
-    return kinds[0] == kinds[1]
+    halves_in_codes = _core.activation_kind("cpu", "f16", "many", level) == "q16_32"
+    attends_in_codes = halves_in_codes and kv_type == "f16" and weight_format != "f32"
+    return kinds[0] == kinds[1] and not attends_in_codes

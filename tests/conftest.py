@@ -11,8 +11,8 @@ from arithmetic import available_levels, is_one_arithmetic
 def one_arithmetic(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """The best level of the CPU at which prompt rows have the bits of generated ones, now in use.
 
-    That is for the test's `weight_format`, or weights in blocks: their inputs are rounded to int8
-    throughout, as llama.cpp does it.
+    That is with a cache in F32, for the test's `weight_format`, or weights in blocks: their inputs
+    are rounded to int8 throughout, as llama.cpp does it.
     """
     params = getattr(request.node, "callspec", None)
     weight_format = params.params.get("weight_format", "q8_0") if params else "q8_0"

@@ -23,7 +23,8 @@ struct IsaLevel {
   // What the inputs of prompts are rounded to, beside weights in blocks and those of 16 bits each. A
   // matrix unit would have to scale whole numbers every 32 products, which takes it longer than
   // multiplying them: bf16, which is nearer to what the file says than those. For halves it would not
-  // be: two of them. Vectors multiply int16 twice as fast as floats, and can scale them.
+  // be: two of them. Vectors multiply int16 twice as fast as floats, and can scale them; then queries,
+  // beside a cache of halves, are rounded so too.
   ActivationKind prompts_with_blocks = ActivationKind::q8_32;
   ActivationKind prompts_with_halves = ActivationKind::f32;
   bool is_emulated = false;  // for tests: only used by who asks for it

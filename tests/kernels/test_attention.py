@@ -103,7 +103,8 @@ def test_agrees_with_float64(target, rng, shape, runs, cache):
 def test_rounds_to_q8_32(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected()
-    ref.assert_activation("q8_32", setting.run(target, "q8_32"), expected, bound)
+    out = setting.run(target, "q8_32", row_class="few")
+    ref.assert_activation("q8_32", out, expected, bound)
 
 
 @pytest.mark.kind("q16_32")
@@ -111,17 +112,75 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
 @pytest.mark.parametrize(
     "shape",
     [
-        AttentionShape(8, 8, 20),
+        *HEADS,
+        AttentionShape(8, 8, 20),  # heads share groups of 32
         AttentionShape(16, 2, 80),
-        AttentionShape(6, 3, 16),
+        AttentionShape(6, 3, 16),  # units of two kv heads, where the last has one left
         AttentionShape(3, 1, 20),  # a group of 32, and one that is not full
     ],
 )
-def test_rounds_to_q16_32(target, rng, shape, runs):
+def test_multiplies_in_whole_numbers(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
-    expected, bound = setting.expected()
+    expected, bound = setting.expected(kind="q16_32")
     out = setting.run(target, "q16_32", row_class="many")
     ref.assert_activation("q16_32", out, expected, bound)
+    width = shape.n_heads * shape.head_dim
+    if width % 32 != 0:
+        return
+    # The same float32 numbers in both kinds, each rounded to half a code of its own.
+    codes, scale = ref.split_q16_32(out, width)
+    fine, half_a_code = codes * scale[..., None].astype(np.float64), scale[..., None] / 2
+    codes, scale, _ = ref.split_q8_32(setting.run(target, "q8_32", row_class="many"), width)
+    coarse = codes.reshape(fine.shape) * scale[..., None].astype(np.float64)
+    assert (np.abs(coarse - fine) <= half_a_code + scale[..., None] * (0.5 + 2.0**-16)).all()
+    largest = np.abs(fine).max(axis=2)
+    assert (np.abs(scale * 127.0 - largest) <= half_a_code[..., 0] + largest * 2.0**-20).all()
+
+
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("scale", [1e-7, 3.0, 1000.0])  # subnormal halves, and large ones
+@pytest.mark.parametrize(
+    "shape",
+    [
+        AttentionShape(6, 2, 40, window=1),
+        AttentionShape(6, 2, 40, window=33),
+        AttentionShape(6, 2, 40, window=257),
+        AttentionShape(4, 2, 64, soft_cap=0.5),
+        AttentionShape(4, 2, 64, soft_cap=30.0),
+    ],
+)
+def test_multiplies_in_whole_numbers_what_a_row_sees(target, rng, shape, scale):
+    setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=scale)
+    expected, bound = setting.expected(kind="q16_32")
+    out = setting.run(target, "q16_32", row_class="many")
+    ref.assert_activation("q16_32", out, expected, bound)
+
+
+@pytest.mark.kind("q16_32")
+def test_whole_numbers_of_values_that_differ_in_size(target, rng):
+    """A value row has its own scale: large ones leave small ones of other positions their bits."""
+    setting = Setting(rng, AttentionShape(2, 1, 32), [Run(0, 0, 40)], "f16", scale=1e-3)
+    setting.values[:, :, 33] *= np.float16(2**15)
+    setting.values[:, :, 7] = 0
+    expected, bound = setting.expected(kind="q16_32")
+    out = setting.run(target, "q16_32", row_class="many")
+    ref.assert_activation("q16_32", out, expected, bound)
+
+
+@pytest.mark.kind("q16_32")
+@pytest.mark.parametrize("operand", ["query", "keys", "values"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_whole_numbers_keep_what_is_not_finite_to_the_rows_that_see_it(target, rng, operand, bad):
+    setting = Setting(rng, AttentionShape(2, 1, 32), [Run(0, 10, 12)], "f16")
+    clean = setting.run(target, "q16_32", row_class="many")
+    page, place = ref.page_offsets(setting.step, 0, 21)
+    if operand == "query":
+        setting.query[11, [3, 40]] = bad
+    else:
+        getattr(setting, operand)[page, :, place, 3] = bad
+    out = setting.run(target, "q16_32", row_class="many")
+    assert_same_bits(out[:-1], clean[:-1])
+    assert np.isnan(ref.split_q16_32(out, 64)[1][-1]).all()
 
 
 BFLOATS = pytest.mark.parametrize("bfloats", ["bf16", "bf16_pair"])

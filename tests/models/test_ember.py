@@ -27,8 +27,8 @@ from engine import (
 from numpy_forward import NumpyModel, Variant
 
 import akunu
-from akunu import _core
 from akunu.chat import ChatTemplate
+from arithmetic import is_one_arithmetic
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -101,7 +101,7 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
     assert relative_rms(logits, exact) <= 1.15 * noise
     generated = chunked(ember, tokens, random_chunks(len(tokens), 16, seed=1), "generated")
     assert relative_rms(generated, exact) <= 1.15 * noise
-    if _core.activation_kind("cpu", "q8_0", "many") == "q8_32":  # prompts are no other arithmetic
+    if is_one_arithmetic("q8_0", kv_type="f16"):
         np.testing.assert_array_equal(generated, logits)
 
 

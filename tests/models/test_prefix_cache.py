@@ -96,7 +96,10 @@ def test_generated_rows_and_prompt_rows_take_over_from_each_other(
 ) -> None:
     """Turn after turn: what was generated is part of the next prompt."""
     case = model_case("llama-32", "q8_0")
-    with opened(case, prefix_cache=False) as cold, opened(case) as warm:
+    with (
+        opened(case, kv_type="f32", prefix_cache=False) as cold,
+        opened(case, kv_type="f32") as warm,
+    ):
         prompt = random_tokens(case.spec, 200, seed=3)
         for turn in range(6):
             text = finished(start(warm, prompt, 40, temperature=1.2, seed=turn))

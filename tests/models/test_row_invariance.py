@@ -36,7 +36,7 @@ def test_logits_do_not_depend_on_how_the_tokens_are_cut(
     tokens = random_tokens(case.spec, N_TOKENS, seed=5)
     with opened(case.path, kv_type=kv_type) as model:
         prompt = model.logits(tokens)
-        one = is_one_arithmetic(weight_format)
+        one = is_one_arithmetic(weight_format, kv_type=kv_type)
         generated = prompt if one else chunked(model, tokens, *PATHS["few-16"])
         for chunks, roles in PATHS.values():
             whole = {"prompt": prompt, "generated": generated}[roles]

@@ -256,10 +256,11 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case) {
   return memory;
 }
 
-// A matmul of floats in whole numbers, which not every level has.
+// A matmul or an attention of floats in whole numbers, which not every level has.
 bool is_coded(const KernelKey& key) {
-  return key.activation == number(ActivationKind::q16_32) &&
-         key.weights[0] != KernelKey{}.weights[0];
+  return key.query == number(ActivationKind::q16_32) ||
+         (key.activation == number(ActivationKind::q16_32) &&
+          key.weights[0] != KernelKey{}.weights[0]);
 }
 
 void compare(const Case& the_case) {
@@ -518,6 +519,12 @@ void attentions() {
           c.operands.emplace(2, cache(format, n_kv_heads, head_dim));
           c.operands.emplace(3, Bytes(kStepRows * activation_bytes(kind, n_heads * head_dim)));
           c.n_spans = 2;
+          compare(c);
+          if (format != Format::f16 ||
+              (kind != ActivationKind::q8_32 && kind != ActivationKind::q16_32))
+            continue;
+          c.name += ", in whole numbers";
+          c.key.query = number(ActivationKind::q16_32);
           compare(c);
         }
       }

@@ -261,6 +261,9 @@ struct Avx2Columns {
     out[0] = _mm256_cvtph_ps(_mm256_castsi256_si128(apart));
     out[1] = _mm256_cvtph_ps(_mm256_extracti128_si256(apart, 1));
   }
+  static Floats load_halves(const uint16_t* p) {
+    return _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
   // The halves at first + c * stride, for every column c.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     return _mm256_cvtph_ps(eight_halves(first, stride));

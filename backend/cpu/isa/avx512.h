@@ -34,6 +34,9 @@ struct Avx512Columns {
     out[0] = low_halves(v);
     out[1] = low_halves(shift_right<16>(v));
   }
+  static Floats load_halves(const uint16_t* p) {
+    return _mm512_cvtph_ps(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)));
+  }
   // Not by a gather: where processors are patched against leaks of its data, it is very slow.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     const __m128i low = Avx2Columns<Level>::eight_halves(first, stride);

@@ -270,6 +270,9 @@ struct GenericColumns {
     out[0] = low_halves(v);
     out[1] = low_halves(shift_right<16>(v));
   }
+  static Floats load_halves(const uint16_t* p) {
+    return Generic::half4(Generic::Bits4{p[0], p[1], p[2], p[3]});
+  }
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     const auto half = [&](uint64_t c) {
       uint16_t bits;

@@ -185,16 +185,87 @@ struct PanelProduct {
   }
 };
 
-// Bytes of the unpacked panels.
+// A group of panels side by side, and the bytes of all groups of those.
+template <class Isa, class Format>
+using ManyGroup = UnpackedGroup<typename WordsFor<Isa, Format>::Many, Format>;
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
-  return uint64_t{k / 32} * sizeof(UnpackedGroup<typename WordsFor<Isa, Format>::Many, Format>);
+  return uint64_t{k / 32} * sizeof(ManyGroup<Isa, Format>);
 }
 
-// Rows of a whole input times up to kPanels panels; out(panel, r, sums) receives them. More than a few
-// rows have been arranged (words.h). `room` is for the unpacked panels: panel_room bytes, aligned to 64.
-// Flattened: a word or a trait that stayed a function would take its vectors through memory. Not under
-// AddressSanitizer, whose checks of all that take minutes to compile.
+// Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use) calls
+// use(group, g) with; out(panel, row, sums) receives the panels' results.
+template <class Isa, class Format, class Words, uint32_t kRows>
+static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
+                                   const auto& for_each, const auto& out) {
+  constexpr uint32_t R = kRows / Words::kRows;
+  typename Words::Floats sums[R];  // unrolled early, or they are stored with every group
+#pragma GCC unroll 16
+  for (auto& sum : sums) sum = Words::zero();
+  const InputRows rows{inputs.first + first / Words::kRows * inputs.stride,
+                       inputs.stride,
+                       inputs.k,
+                       (n + Words::kRows - 1) / Words::kRows,
+                       inputs.prepared + first * inputs.prepared_stride,
+                       inputs.prepared_stride};
+  for_each([&](const UnpackedGroup<Words, Format>& group, uint32_t g) {
+    PanelProduct<Isa, Format>::template accumulate<Words, R>(group, g, rows, sums);
+  });
+  const auto& rows_of_sums = Words::rows(sums);
+#pragma GCC unroll 16
+  for (uint32_t r = 0; r < kRows; ++r)
+#pragma GCC unroll 4
+    for (uint32_t p = 0; p < Words::kPanels; ++p)
+      if (r < n) out(p, first + r, Words::of_panel(rows_of_sums[r], p));
+}
+
+// Puts all groups of up to kPanels panels of `k` weights side by side. Flattened, as what is below: a word
+// or a trait that stayed a function would take its vectors through memory. Not under AddressSanitizer,
+// whose checks of all that take minutes to compile.
+template <class Isa, class Format>
+#ifndef __SANITIZE_ADDRESS__
+[[gnu::flatten]]
+#endif
+static inline void unpack_panels(const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
+                                 uint32_t n_panels, uint32_t k, ManyGroup<Isa, Format>* groups) {
+  using Product = PanelProduct<Isa, Format>;
+  using Many = typename WordsFor<Isa, Format>::Many;
+  for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
+    Product::for_each_group(AskingPanel{panels[p < n_panels ? p : 0]}, k,
+                            [&](const typename Product::Group& group, uint32_t g) {
+                              Many::template arrange<Format>(group, p, groups[g]);
+                            });
+}
+
+struct GroupRange {
+  uint32_t begin, end;
+};
+
+// Rows of an input, arranged where they are more than a few (words.h), times such groups of up to
+// kPanels panels; out(panel, row, sums) receives the results.
+template <class Isa, class Format, class Out>
+#ifndef __SANITIZE_ADDRESS__
+[[gnu::flatten]]
+#endif
+static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Isa, Format>* groups,
+                                     GroupRange range, const Out& out) {
+  using Many = typename WordsFor<Isa, Format>::Many;
+  const auto from_groups = [&](const auto& use) {
+    for (uint32_t g = range.begin; g < range.end; ++g) use(groups[g], g);
+  };
+  constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
+  uint32_t first = 0;
+  for (; first + kTile <= inputs.n; first += kTile)
+    multiply_groups<Isa, Format, Many, kTile>(inputs, first, kTile, from_groups, out);
+  for (; first < inputs.n; first += kRest) {
+    const uint32_t left = inputs.n - first;
+    multiply_groups<Isa, Format, Many, kRest>(inputs, first, left < kRest ? left : kRest,
+                                              from_groups, out);
+  }
+}
+
+// Rows of a whole input times up to kPanels panels. More than a few rows have been arranged. `room` is for
+// the unpacked panels: panel_room bytes, aligned to 64.
 template <class Isa, class Format, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
@@ -202,76 +273,38 @@ template <class Isa, class Format, class Out>
 static inline void multiply_panels(const InputRows& inputs,
                                    const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
                                    uint32_t n_panels, std::byte* room, const Out& out) {
-  const uint32_t n_inputs = inputs.n;
-  using Product = PanelProduct<Isa, Format>;
   using One = typename WordsFor<Isa, Format>::One;
-  using Many = typename WordsFor<Isa, Format>::Many;
-  using Group = UnpackedGroup<Many, Format>;
-  const auto run = [&](auto words, auto tile_rows, uint32_t panel, uint32_t first, uint32_t n,
-                       const auto& for_each) {
-    using Words = decltype(words);
-    constexpr uint32_t kRows = decltype(tile_rows)::value, R = kRows / Words::kRows;
-    typename Words::Floats sums[R];  // unrolled early, or they are stored with every group
-#pragma GCC unroll 16
-    for (auto& sum : sums) sum = Words::zero();
-    const InputRows rows{inputs.first + first / Words::kRows * inputs.stride,
-                         inputs.stride,
-                         inputs.k,
-                         (n + Words::kRows - 1) / Words::kRows,
-                         inputs.prepared + first * inputs.prepared_stride,
-                         inputs.prepared_stride};
-    for_each([&](const UnpackedGroup<Words, Format>& group, uint32_t g) {
-      Product::template accumulate<Words, R>(group, g, rows, sums);
-    });
-    const auto& rows_of_sums = Words::rows(sums);
-#pragma GCC unroll 16
-    for (uint32_t r = 0; r < kRows; ++r)
-#pragma GCC unroll 4
-      for (uint32_t p = 0; p < Words::kPanels; ++p)
-        if (r < n && panel + p < n_panels)
-          out(panel + p, first + r, Words::of_panel(rows_of_sums[r], p));
-  };
-  const auto for_each_group = [&](uint32_t panel, const auto& use) {
-    Product::for_each_group(AskingPanel{panels[panel]}, inputs.k, use);
-  };
-  // A few rows take the codes as they are unpacked, many from `room`.
   constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>>();
-  if (n_inputs <= kFew) {
-    for (uint32_t panel = 0; panel < n_panels; ++panel) {
-      const auto run_few = [&](auto tile_rows) {
-        run(One{}, tile_rows, panel, 0, n_inputs,
-            [&](const auto& use) { for_each_group(panel, use); });
-      };
-      if (n_inputs == 1)
-        run_few(Constant<1>{});
-      else if (n_inputs == 2)
-        run_few(Constant<2>{});
-      else if (kFew > 4 && n_inputs <= 4)
-        run_few(Constant<(kFew < 4 ? kFew : 4)>{});
-      else if (kFew > 8 && n_inputs <= 8)
-        run_few(Constant<(kFew < 8 ? kFew : 8)>{});
-      else
-        run_few(Constant<kFew>{});
-    }
+  if (inputs.n > kFew) {
+    auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
+    unpack_panels<Isa, Format>(panels, n_panels, inputs.k, groups);
+    multiply_unpacked<Isa, Format>(inputs, groups, {0, inputs.k / 32},
+                                   [&](uint32_t panel, uint32_t row, auto sums) {
+                                     if (panel < n_panels) out(panel, row, sums);
+                                   });
     return;
   }
-
-  Group* groups = reinterpret_cast<Group*>(room);
-  for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
-    for_each_group(p < n_panels ? p : 0, [&](const typename Product::Group& group, uint32_t g) {
-      Many::template arrange<Format>(group, p, groups[g]);
-    });
-  const uint32_t n_groups = inputs.k / 32;
-  const auto from_room = [&](const auto& use) {
-    for (uint32_t g = 0; g < n_groups; ++g) use(groups[g], g);
-  };
-  constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
-  uint32_t first = 0;
-  for (; first + kTile <= n_inputs; first += kTile)
-    run(Many{}, Constant<kTile>{}, 0, first, kTile, from_room);
-  for (; first < n_inputs; first += kRest)
-    run(Many{}, Constant<kRest>{}, 0, first, n_inputs - first < kRest ? n_inputs - first : kRest,
-        from_room);
+  // A few rows take the codes as they are unpacked.
+  for (uint32_t panel = 0; panel < n_panels; ++panel) {
+    const auto run = [&](auto tile_rows) {
+      multiply_groups<Isa, Format, One, decltype(tile_rows)::value>(
+          inputs, 0, inputs.n,
+          [&](const auto& use) {
+            PanelProduct<Isa, Format>::for_each_group(AskingPanel{panels[panel]}, inputs.k, use);
+          },
+          [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); });
+    };
+    if (inputs.n == 1)
+      run(Constant<1>{});
+    else if (inputs.n == 2)
+      run(Constant<2>{});
+    else if (kFew > 4 && inputs.n <= 4)
+      run(Constant<(kFew < 4 ? kFew : 4)>{});
+    else if (kFew > 8 && inputs.n <= 8)
+      run(Constant<(kFew < 8 ? kFew : 8)>{});
+    else
+      run(Constant<kFew>{});
+  }
 }
 
 }  // namespace akunu::cpu

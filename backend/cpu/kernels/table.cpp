@@ -9,9 +9,16 @@ template <>
 bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
   using F = Families<ThisIsa>;
   const KernelList families[] = {
-      F::embed(),       F::norm(),      F::rope(),
-      F::kv_write(),    F::attention(), F::gated_activation(),
-      F::elementwise(), F::sample(),    F::advance(),
+      F::embed(),
+      F::norm(),
+      F::rope(),
+      F::kv_write(),
+      F::attention(),
+      F::coded_attention(),
+      F::gated_activation(),
+      F::elementwise(),
+      F::sample(),
+      F::advance(),
   };
   return F::find_matmul(request, kernel) || find_in(families, request, kernel);
 }

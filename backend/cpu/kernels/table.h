@@ -15,6 +15,7 @@ struct KernelKey {
   int32_t activation = kAny;                         // an ActivationKind
   int32_t weights[3] = {kAbsent, kAbsent, kAbsent};  // a Format per weight operand
   int32_t cache = kAny;                              // the Format of the caches
+  int32_t query = kAny;  // of attention in whole numbers: the ActivationKind of what it multiplies
 };
 
 struct KernelEntry {
@@ -34,7 +35,7 @@ static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
 
 // Whether a kernel does what a request asks for.
 static inline bool serves(const KernelKey& kernel, const KernelKey& request) {
-  if (kernel.operation != request.operation) return false;
+  if (kernel.operation != request.operation || kernel.query != request.query) return false;
   for (uint32_t i = 0; i < 3; ++i)
     if (kernel.weights[i] != request.weights[i]) return false;
   return (kernel.activation == kAny || kernel.activation == request.activation) &&
@@ -61,6 +62,7 @@ struct Families {
   static KernelList rope();
   static KernelList kv_write();
   static KernelList attention();
+  static KernelList coded_attention();  // empty at levels without words for pairs of int16
   static KernelList gated_activation();
   static KernelList elementwise();
   static KernelList sample();
@@ -70,7 +72,7 @@ struct Families {
 };
 
 // Finds the kernel of this level for a request; false if it has none. All row classes share one kernel
-// (where they have one activation kind): it chooses its tile by the number of rows, and a row's
+// (where they have one key): it chooses its tile by the number of rows, and a row's
 // bits don't depend on the tile.
 template <class Isa>
 bool find_kernel(const KernelKey& request, Kernel& kernel);
