@@ -72,6 +72,13 @@ HEADS = [
     pytest.param(AttentionShape(3, 1, 200), id="gqa-3:1-200"),
     pytest.param(AttentionShape(2, 2, 256), id="2x256"),
 ]
+WINDOWS_AND_CAPS = [
+    AttentionShape(6, 2, 40, window=1),
+    AttentionShape(6, 2, 40, window=33),
+    AttentionShape(6, 2, 40, window=257),
+    AttentionShape(4, 2, 64, soft_cap=0.5),
+    AttentionShape(4, 2, 64, soft_cap=30.0),
+]
 RUNS = [
     pytest.param([Run(0, 0, 1)], id="first"),
     pytest.param([Run(1, 254, 1), Run(0, 255, 1), Run(2, 256, 1)], id="page-edges"),
@@ -139,16 +146,7 @@ def test_multiplies_in_whole_numbers(target, rng, shape, runs):
 
 @pytest.mark.kind("q16_32")
 @pytest.mark.parametrize("scale", [1e-7, 3.0, 1000.0])  # subnormal halves, and large ones
-@pytest.mark.parametrize(
-    "shape",
-    [
-        AttentionShape(6, 2, 40, window=1),
-        AttentionShape(6, 2, 40, window=33),
-        AttentionShape(6, 2, 40, window=257),
-        AttentionShape(4, 2, 64, soft_cap=0.5),
-        AttentionShape(4, 2, 64, soft_cap=30.0),
-    ],
-)
+@pytest.mark.parametrize("shape", WINDOWS_AND_CAPS)
 def test_multiplies_in_whole_numbers_what_a_row_sees(target, rng, shape, scale):
     setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=scale)
     expected, bound = setting.expected(kind="q16_32")
@@ -199,16 +197,7 @@ def test_multiplies_in_bf16(target, rng, shape, runs, bfloats):
 
 @pytest.mark.kind("bf16")
 @BFLOATS
-@pytest.mark.parametrize(
-    "shape",
-    [
-        AttentionShape(6, 2, 40, window=1),
-        AttentionShape(6, 2, 40, window=33),
-        AttentionShape(6, 2, 40, window=257),
-        AttentionShape(4, 2, 64, soft_cap=0.5),
-        AttentionShape(4, 2, 64, soft_cap=30.0),
-    ],
-)
+@pytest.mark.parametrize("shape", WINDOWS_AND_CAPS)
 def test_multiplies_in_bf16_what_a_row_sees(target, rng, shape, bfloats):
     setting = Setting(rng, shape, [Run(0, 240, 50), Run(1, 600, 1)], "f16", scale=3.0)
     expected, bound = setting.expected(kind=bfloats)

@@ -31,13 +31,11 @@ struct Layout {
       : group(params.n_heads / params.n_kv_heads),
         block_rows(group < kQueries ? kQueries / group : 1),
         queries(block_rows * group),
-        unit(1),
-        value_stride((params.head_dim + kLanes - 1) / kLanes * kLanes) {
-    const uint64_t head = uint64_t{group} * params.head_dim;
-    while (unit < params.n_kv_heads && unit * head % out_group != 0) ++unit;
-    units = (params.n_kv_heads + unit - 1) / unit;
-    out_stride = unit * head;
-  }
+        unit(
+            heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
+        units((params.n_kv_heads + unit - 1) / unit),
+        value_stride((params.head_dim + kLanes - 1) / kLanes * kLanes),
+        out_stride(uint64_t{unit} * group * params.head_dim) {}
 
   uint32_t group;         // query heads per kv head
   uint32_t block_rows;    // rows per slice
@@ -260,10 +258,7 @@ struct Attend {
          page_begin += kPagePositions) {
       const Range page = {page_begin, page_begin + kPagePositions};
       for (uint32_t r = 0; r < n_rows; ++r) {
-        const Range seen = intersect(visible(rows[r], params.window), page);
-        const Range range = seen.begin < seen.end
-                                ? Range{seen.begin - page_begin, seen.end - page_begin}
-                                : Range{0, 0};
+        const Range range = seen_of_page(rows[r], params.window, page_begin);
         for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
       }
       const Range needed = intersect(all, page);

@@ -34,16 +34,14 @@ struct CodedLayout {
 
   CodedLayout(const AttentionParams& params, uint32_t out_group)
       : group(params.n_heads / params.n_kv_heads),
-        unit(1),
+        unit(
+            heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
+        units((params.n_kv_heads + unit - 1) / unit),
         block_rows(group * kBlockRows < kQueries ? kQueries / group / kBlockRows * kBlockRows
                                                  : kBlockRows),
         head_groups(Input::whole(params.head_dim) / kStep),
-        value_panels((params.head_dim + kColumns - 1) / kColumns) {
-    const uint64_t head = uint64_t{group} * params.head_dim;
-    while (unit < params.n_kv_heads && unit * head % out_group != 0) ++unit;
-    units = (params.n_kv_heads + unit - 1) / unit;
-    out_numbers = unit * head;
-  }
+        value_panels((params.head_dim + kColumns - 1) / kColumns),
+        out_numbers(uint64_t{unit} * group * params.head_dim) {}
 
   uint32_t group;         // query heads per kv head
   uint32_t unit, units;   // kv heads per slice; slices per block of rows
@@ -145,10 +143,8 @@ struct CodedAttention {
     uint32_t first_row, n_rows;
 
     const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
-    // What the row sees of the page that begins with position `page`, counted from there.
     Range seen(uint32_t r, uint32_t page) const {
-      const Range range = intersect(visible(row(r), params.window), {page, page + kPagePositions});
-      return range.begin < range.end ? Range{range.begin - page, range.end - page} : Range{0, 0};
+      return seen_of_page(row(r), params.window, page);
     }
     // Number of a query, of those of the slice.
     uint32_t query(uint32_t head, uint32_t g, uint32_t r) const {
@@ -278,7 +274,7 @@ struct CodedAttention {
           const uint32_t p = d / Columns::kCount % kPanels;
           group.codes[j].of[p] = Columns::and_or(code(0, d), Columns::integers(0xffffu),
                                                  Columns::template shift_left<16>(code(1, d)));
-          if (j == 0) group.scale[0].of[p] = Columns::broadcast(1.0f);
+          if (j == 0) group.scale[0].of[p] = Columns::broadcast(1.0f);  // theirs are in the weights
         }
       }
   }

@@ -25,6 +25,20 @@ static inline Range visible(const Row& row, uint32_t window) {
   return {window != 0 && end > window ? end - window : 0, end};
 }
 
+// What the row sees of the page that begins with position `page`, counted from there.
+static inline Range seen_of_page(const Row& row, uint32_t window, uint32_t page) {
+  const Range range = intersect(visible(row, window), {page, page + kPagePositions});
+  return range.begin < range.end ? Range{range.begin - page, range.end - page} : Range{0, 0};
+}
+
+// The fewest kv heads whose output, `head` numbers each, is whole groups of the activation kind; all of them
+// where there is no such number.
+static inline uint32_t heads_of_whole_groups(uint32_t n_kv_heads, uint64_t head, uint32_t group) {
+  uint32_t n = 1;
+  while (n < n_kv_heads && n * head % group != 0) ++n;
+  return n;
+}
+
 // Slices: up to `block_rows` rows of a span x one of `units` parts of the kv heads; a unit's blocks
 // follow each other.
 static inline uint64_t blocks_of(const Span& span, uint32_t block_rows) {

@@ -135,10 +135,8 @@ struct TileAttention {
     uint32_t head;  // of keys and values
 
     const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
-    // What the row sees of the page that begins with position `page`, counted from there.
     Range seen(uint32_t r, uint32_t page) const {
-      const Range range = intersect(visible(row(r), params.window), {page, page + kPagePositions});
-      return range.begin < range.end ? Range{range.begin - page, range.end - page} : Range{0, 0};
+      return seen_of_page(row(r), params.window, page);
     }
   };
 
