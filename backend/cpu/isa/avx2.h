@@ -232,6 +232,7 @@ struct Avx2Columns {
   static constexpr uint32_t kInterleaved = 4;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
   static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
+  static constexpr bool kSumsInPairs = true;    // of many rows: dot_in_pairs
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -377,6 +378,41 @@ struct Avx2Columns {
           at(sums[i], p) = in_turn<N>(_mm256_add_epi32(
               at(sums[i], p), _mm256_madd_epi16(pairs[i][p], _mm256_set1_epi16(1))));
     }
+  }
+  // The same from sums that begin as two int16, less what the offset of the codes makes of products: then
+  // these fit, though on the way to them additions may wrap around.
+  template <uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_in_pairs(Registers (&sums)[N], const Registers* codes,
+                           const int8_t* const (&x)[N]) {
+    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < kRegisters; ++j)
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i) {
+        const Ints four = broadcast_four(x[i] + 4 * j);
+#pragma GCC unroll 8
+        for (uint32_t p = 0; p < P; ++p)
+          at(sums[i], p) = in_turn<N>(
+              _mm256_add_epi16(at(sums[i], p), _mm256_maddubs_epi16(at(codes[j], p), four)));
+      }
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < N; ++i)
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < P; ++p)
+        at(sums[i], p) = _mm256_madd_epi16(at(sums[i], p), _mm256_set1_epi16(1));
+  }
+  // Of 32 codes of a row, for both halves: what those sums begin with, -kOffset times the codes that come
+  // to them.
+  template <uint32_t kOffset>
+  static void pair_starts(const int8_t* codes, int32_t (&halves)[2]) {
+    const __m256i pairs = _mm256_maddubs_epi16(
+        _mm256_set1_epi8(1), _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes)));
+    const __m256i fours = _mm256_add_epi16(pairs, _mm256_shuffle_epi32(pairs, 0x4e));
+    const __m256i eights = _mm256_add_epi16(fours, _mm256_shuffle_epi32(fours, 0xb1));
+    const __m256i starts =
+        _mm256_mullo_epi16(eights, _mm256_set1_epi16(-static_cast<int16_t>(kOffset)));
+    halves[0] = _mm256_cvtsi256_si32(starts);
+    halves[1] = _mm256_extract_epi32(starts, 4);
   }
   // Signed codes, as the level multiplies them: here as they are, since a pair of 255 * 127 would
   // not fit an int16. 2 * 128 * 127 does.

@@ -28,6 +28,8 @@ struct RowPairs {
   static constexpr uint32_t kTileRows = 12;
   template <class>
   static constexpr uint32_t kCodes = 4;
+  template <class>
+  static constexpr bool kStartsInPairs = false;
   // `arrange` subtracts the offset of codes: the instruction takes them with a sign.
   template <class Format, uint32_t, uint32_t>
   static Ints start(const auto&) {

@@ -130,6 +130,8 @@ struct PanelProduct {
     const auto* const codes = group.codes + kCodes * kFirst / 8;
     if constexpr (Format::kSigned)
       Words::template dot_signed<kRegisters>(dots, codes, x);
+    else if constexpr (Words::template kStartsInPairs<Format>)
+      Words::template dot_in_pairs<kRegisters>(dots, codes, x);
     else
       Words::template dot<Format::kLargestCode, kRegisters>(dots, codes, x);
   }

@@ -23,6 +23,7 @@
 //   start<Format, kFirst, kCount>(group)
 //                           what the products of eighths [kFirst, kFirst + kCount) are added to: less
 //                           what the offset of their codes makes of them
+//   kStartsInPairs<Format>  that is two int16, for dot_in_pairs in the place of dot
 //   row_scales(scale)       the input's scale, for every lane of a Floats
 //   minima<kDots>(group, whole)
 //                           the input's sums times the whole numbers of the columns' minima
@@ -86,6 +87,8 @@ struct OneRow : Columns {
   static constexpr uint32_t kCodes = 8;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
+  template <class>
+  static constexpr bool kStartsInPairs = false;  // see PreparedRow
 
   template <class Format>
   static void arrange(const auto& group, uint32_t, auto& out) {
@@ -152,6 +155,19 @@ struct PreparedRow : OneRow<Columns> {
   using typename Columns::Ints;
 
   static constexpr bool kHasPairs = requires { Columns::kSignedPairs; };
+  // Sums of the products that share a scale begin as two int16, where those fit less their offset, and
+  // would not with it: of 8 products each, with 2 scales.
+  template <class Format>
+  static constexpr bool starts_in_pairs() {
+    if constexpr (requires { Columns::kSumsInPairs; } && !Format::kSigned && Format::kDots == 2) {
+      constexpr uint32_t kMost = 32767 / (8 * 127);  // of a code's distance from the offset
+      return Format::kLargestCode > kMost && Format::kOffset <= kMost &&
+             Format::kLargestCode - Format::kOffset <= kMost;
+    }
+    return false;
+  }
+  template <class Format>
+  static constexpr bool kStartsInPairs = starts_in_pairs<Format>();
   template <class Format>
   static constexpr bool kPairs = Format::kSigned && kHasPairs;
   template <class Format>
@@ -183,6 +199,13 @@ struct PreparedRow : OneRow<Columns> {
       static_assert(kNumbers<Format> == 0 && Format::kDots == 1);
       for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>)
         Columns::widen_codes(first.codes + uint64_t{32} * g, out);
+    } else if constexpr (kStartsInPairs<Format>) {
+      for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>) {
+        int32_t halves[2];
+        Columns::template pair_starts<Format::kOffset>(first.codes + uint64_t{32} * g, halves);
+        put(out, halves[0]);
+        put(out + 4, halves[1]);
+      }
     } else {
       prepare_sums<Format>(first.half_sums, n_groups, out);
     }
