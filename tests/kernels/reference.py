@@ -480,24 +480,23 @@ def attend_in_codes(
     exponent = np.frexp(np.abs(v).max(axis=1))[1] - 1
     value_scale = 2.0 ** (np.maximum(np.where((v == 0).all(axis=1), -24, exponent), -24) - 12)
     v = np.rint(v / value_scale[:, None]) * value_scale[:, None]
-    result, bound = attend(shape, both[0], both[1:], v, n_pages, "q16_32")
-
-    # A weight's code is off by a half, which is 2^-13 of the largest of 32 weights at most, each
-    # with the scale of its value.
-    scores = (both[1:] @ both[0]) * shape.scale
-    if shape.soft_cap:
-        scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
-    weights = np.exp(scores - scores.max())
-    scaled = weights * value_scale
-    largest = np.array([scaled[step == each].max() for each in step])
-    error = (2.0**-13 * (1 + 2.0**-10) * largest / value_scale) @ np.abs(v) / weights.sum()
-    return result, bound + error
+    return attend(shape, both[0], both[1:], v, n_pages, "q16_32", coded=(value_scale, step))
 
 
 def attend(
-    shape: AttentionShape, q: Array, k: Array, v: Array, n_pages: int, kind: str
+    shape: AttentionShape,
+    q: Array,
+    k: Array,
+    v: Array,
+    n_pages: int,
+    kind: str,
+    *,
+    coded: tuple[Array, Array] | None = None,
 ) -> tuple[Array, Array]:
-    """One head over its positions; see `attention`."""
+    """One head over its positions; see `attention`.
+
+    `coded`: each position's scale of its value, and its step, whose weights share theirs.
+    """
     scores = (k @ q) * shape.scale
     magnitude = (np.abs(k) @ np.abs(q)) * shape.scale
     # A matrix unit sums the products one by one. Of two pairs it takes three products: what the
@@ -521,4 +520,11 @@ def attend(
     spread = (weights * relative) @ np.abs(v)
     if kind != "f32":
         spread = spread + 2.0**-126 * (1 + np.abs(v).sum(axis=0))  # too small to be normal
+    if coded is not None:
+        # A weight's code is off by a half, which is 2^-13 of the largest of 32 weights at most,
+        # each with the scale of its value.
+        scale, step = coded
+        scaled = weights * scale
+        shared = np.array([scaled[step == each].max() for each in step])
+        spread = spread + (2.0**-13 * (1 + 2.0**-10) * shared / scale) @ np.abs(v)
     return result, spread + np.abs(result) * (weights @ relative) + 2 * TINY

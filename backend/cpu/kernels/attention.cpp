@@ -238,11 +238,8 @@ struct Attend {
     const uint32_t n_queries = n_rows * cut.group;
     const Row* rows = call.rows + first_row;
     const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
-    Range all = visible(rows[0], params.window);
+    const Range all = visible(rows, n_rows, params.window);
     for (uint32_t r = 0; r < n_rows; ++r) {
-      const Range range = visible(rows[r], params.window);
-      all = {range.begin < all.begin ? range.begin : all.begin,
-             range.end > all.end ? range.end : all.end};
       const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                            (first_row + r) * query_stride +
                            uint64_t{head} * cut.group * params.head_dim;

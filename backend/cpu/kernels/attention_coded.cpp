@@ -22,8 +22,6 @@ constexpr uint32_t kStep = 32;       // positions
 constexpr uint32_t kPageSteps = kPagePositions / kStep;
 constexpr uint32_t kAhead = 4;  // rows
 
-constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
-
 // How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head.
 template <class Isa>
 struct CodedLayout {
@@ -163,8 +161,7 @@ struct CodedAttention {
         first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
     for (uint32_t head = first_head; head < last_head; ++head)
       for (uint32_t g = 0; g < cut.group; ++g) clear(slice, slice.query(head, g, 0));
-    Range all = visible(slice.row(0), params.window);
-    for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, visible(slice.row(r), params.window));
+    const Range all = visible(&slice.row(0), n_rows, params.window);
     for (uint32_t head = first_head; head < last_head; ++head) {
       take_queries(slice, head);
       for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;

@@ -9,6 +9,10 @@ struct Range {
   uint32_t begin, end;
 };
 
+static constexpr uint32_t round_up(uint32_t n, uint32_t step) {
+  return (n + step - 1) / step * step;
+}
+
 static inline Range intersect(Range a, Range b) {
   return {a.begin > b.begin ? a.begin : b.begin, a.end < b.end ? a.end : b.end};
 }
@@ -23,6 +27,13 @@ static inline Range unite(Range a, Range b) {
 static inline Range visible(const Row& row, uint32_t window) {
   const uint32_t end = row.kv_length;
   return {window != 0 && end > window ? end - window : 0, end};
+}
+
+// What any of the rows sees.
+static inline Range visible(const Row* rows, uint32_t n_rows, uint32_t window) {
+  Range all = visible(rows[0], window);
+  for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, visible(rows[r], window));
+  return all;
 }
 
 // What the row sees of the page that begins with position `page`, counted from there.

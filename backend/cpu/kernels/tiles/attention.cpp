@@ -22,8 +22,6 @@ constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values
 constexpr uint32_t kAhead = 4;      // rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
-constexpr uint32_t round_up(uint32_t n, uint32_t step) { return (n + step - 1) / step * step; }
-
 // How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head, the
 // rows of a head in whole blocks of 32.
 template <class Isa, uint32_t kNumbers>
@@ -146,8 +144,7 @@ struct TileAttention {
     const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
     take_queries(slice);
     for (uint32_t q = 0; q < cut.n_queries; ++q) state.largest[q] = -__builtin_inff();
-    Range all = visible(slice.row(0), params.window);
-    for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, visible(slice.row(r), params.window));
+    const Range all = visible(&slice.row(0), n_rows, params.window);
     for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;
          page += kPagePositions) {
       const Range needed = intersect(all, {page, page + kPagePositions});
