@@ -321,14 +321,24 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
         return matmul_q16_32(weight, activation)
     values = activation.values @ weight.values.T
     k = weight.values.shape[1]
-    codes = activation.kind == "q8_32"
-    step = weight.block if codes else LANES
-    # Floats: additions in a lane, three to join the lanes, the product. Codes: a group's addition
-    # and up to three before it (two dots and the minimum). Codes that become floats first: a
-    # product of scales, the product with the code, the minimum.
-    roundings = -(-k // step) + 3 + 2 + (0 if codes or weight.block == 1 else 3)
     magnitude = np.abs(activation.values) @ weight.magnitude.T
+    if activation.kind == "q8_32":
+        return values, growth(roundings_of_codes(weight.format, k)) * magnitude + k * TINY
+    # Additions in a lane, three to join the lanes, the product. Codes that become floats first: a
+    # product of scales, the product with the code, the minimum.
+    roundings = -(-k // LANES) + 3 + 2 + (0 if weight.block == 1 else 3)
     return values, growth(roundings) * magnitude + k * TINY
+
+
+def roundings_of_codes(format_name: str, k: int) -> int:
+    """Additions to the sum, and what a term went through before. Where multiply-adds round twice,
+    the products with the input's scale and with a super-block's factor are roundings too."""
+    made = FORMATS[format_name]
+    if made.block == 32:  # before it is added: the product with its scale, the minimum
+        return k // 32 + 2 + 1
+    # A super-block adds its groups up first. Their sum and each minimum are added.
+    minima = 0 if made.minimum_sign == 0 else made.block // made.group
+    return made.block // 32 + k // made.block * (1 + minima) + 2
 
 
 def matmul_bf16(weight: Weight, activation: Activation) -> tuple[Array, Array]:

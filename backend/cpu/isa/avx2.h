@@ -232,7 +232,7 @@ struct Avx2Columns {
   static constexpr uint32_t kInterleaved = 4;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
   static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
-  static constexpr bool kSumsInPairs = true;    // of many rows: dot_in_pairs
+  static constexpr bool kSumsInPairs = true;    // of many rows: dot_scaled
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -350,40 +350,21 @@ struct Avx2Columns {
   // Registers: Ints, or several of them side by side (kernels/words.h).
   template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
-    static_assert(kLargest <= 127);
-    constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
-    constexpr uint32_t kTogether = kFit >= kRegisters ? kRegisters
-                                   : kFit >= 4        ? 4
-                                   : kFit >= 2        ? 2
-                                                      : 1;
-    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
+    Registers ones;
 #pragma GCC unroll 8
-    for (uint32_t j = 0; j < kRegisters; j += kTogether) {
-      Ints pairs[N][P];
-#pragma GCC unroll 8
-      for (uint32_t l = j; l < j + kTogether; ++l)
-#pragma GCC unroll 8
-        for (uint32_t i = 0; i < N; ++i) {
-          const Ints four = broadcast_four(x[i] + 4 * l);
-#pragma GCC unroll 8
-          for (uint32_t p = 0; p < P; ++p) {
-            const Ints products = _mm256_maddubs_epi16(at(codes[l], p), four);
-            pairs[i][p] = l == j ? products : in_turn<N>(_mm256_add_epi16(pairs[i][p], products));
-          }
-        }
-#pragma GCC unroll 8
-      for (uint32_t i = 0; i < N; ++i)
-#pragma GCC unroll 8
-        for (uint32_t p = 0; p < P; ++p)
-          at(sums[i], p) = in_turn<N>(_mm256_add_epi32(
-              at(sums[i], p), _mm256_madd_epi16(pairs[i][p], _mm256_set1_epi16(1))));
-    }
+    for (uint32_t p = 0; p < sizeof(Registers) / sizeof(Ints); ++p)
+      at(ones, p) = _mm256_set1_epi16(1);
+    dot_times<kLargest, kRegisters>(sums, codes, x, ones);
   }
-  // The same from sums that begin as two int16, less what the offset of the codes makes of products: then
-  // these fit, though on the way to them additions may wrap around.
-  template <uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot_in_pairs(Registers (&sums)[N], const Registers* codes,
-                           const int8_t* const (&x)[N]) {
+  // sums[i] += those products, times a scale, twice an int16. Those of codes with an offset begin with
+  // starts[i], two int16, what it makes of the products: less that they fit, though on the way to it
+  // additions may wrap around.
+  template <uint32_t kLargest, uint32_t kOffset, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_scaled(Registers (&sums)[N], Registers (&starts)[N], const Registers* codes,
+                         const int8_t* const (&x)[N], const Registers& scale) {
+    if constexpr (kOffset == 0) return dot_times<kLargest, kRegisters>(sums, codes, x, scale);
+    constexpr uint32_t kMost = kOffset > kLargest - kOffset ? kOffset : kLargest - kOffset;
+    static_assert(kOffset == 0 || 2 * 127 * kRegisters * kMost <= 32767);
     constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < kRegisters; ++j)
@@ -392,14 +373,19 @@ struct Avx2Columns {
         const Ints four = broadcast_four(x[i] + 4 * j);
 #pragma GCC unroll 8
         for (uint32_t p = 0; p < P; ++p)
-          at(sums[i], p) = in_turn<N>(
-              _mm256_add_epi16(at(sums[i], p), _mm256_maddubs_epi16(at(codes[j], p), four)));
+          at(starts[i], p) = in_turn<N>(
+              _mm256_add_epi16(at(starts[i], p), _mm256_maddubs_epi16(at(codes[j], p), four)));
       }
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < N; ++i)
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < P; ++p)
-        at(sums[i], p) = _mm256_madd_epi16(at(sums[i], p), _mm256_set1_epi16(1));
+        at(sums[i], p) = in_turn<N>(
+            _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(at(starts[i], p), at(scale, p))));
+  }
+  static Ints pairs_of(Floats whole) {
+    const Ints low = _mm256_and_si256(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(0xffff));
+    return _mm256_or_si256(low, _mm256_slli_epi32(low, 16));
   }
   // Of 32 codes of a row, for both halves: what those sums begin with, -kOffset times the codes that come
   // to them.
@@ -450,6 +436,39 @@ struct Avx2Columns {
   }
 
  private:
+  // sums[i] += those products, where two that are added meet `factors`.
+  template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_times(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N],
+                        const Registers& factors) {
+    static_assert(kLargest <= 127);
+    constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
+    constexpr uint32_t kTogether = kFit >= kRegisters ? kRegisters
+                                   : kFit >= 4        ? 4
+                                   : kFit >= 2        ? 2
+                                                      : 1;
+    constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < kRegisters; j += kTogether) {
+      Ints pairs[N][P];
+#pragma GCC unroll 8
+      for (uint32_t l = j; l < j + kTogether; ++l)
+#pragma GCC unroll 8
+        for (uint32_t i = 0; i < N; ++i) {
+          const Ints four = broadcast_four(x[i] + 4 * l);
+#pragma GCC unroll 8
+          for (uint32_t p = 0; p < P; ++p) {
+            const Ints products = _mm256_maddubs_epi16(at(codes[l], p), four);
+            pairs[i][p] = l == j ? products : in_turn<N>(_mm256_add_epi16(pairs[i][p], products));
+          }
+        }
+#pragma GCC unroll 8
+      for (uint32_t i = 0; i < N; ++i)
+#pragma GCC unroll 8
+        for (uint32_t p = 0; p < P; ++p)
+          at(sums[i], p) = in_turn<N>(
+              _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs[i][p], at(factors, p))));
+    }
+  }
   template <class Registers>
   static auto& at(Registers& registers, uint32_t p) {
     if constexpr (sizeof(Registers) == sizeof(Ints))

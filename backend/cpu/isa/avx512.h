@@ -16,6 +16,7 @@ struct Avx512Columns {
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 128;
+  static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
 
   static Floats zero() { return _mm512_setzero_ps(); }
   static Floats broadcast(float x) { return _mm512_set1_ps(x); }
@@ -72,7 +73,6 @@ struct Avx512Columns {
     __builtin_memcpy(&both, p, sizeof(both));
     return _mm512_set1_epi32(both);
   }
-  static Ints multiply_pairs(Ints a, Ints b) { return _mm512_madd_epi16(a, b); }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
 
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
@@ -122,6 +122,14 @@ struct Avx512Columns {
   template <uint32_t kRegisters>
   static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
     dot<255, kRegisters>(sums, codes, x);
+  }
+  // (code - kOffset) * scale + kMore of each of four codes: as digits of one number they are multiplied at
+  // once, since every result is a digit too.
+  template <uint32_t kOffset, uint32_t kMore>
+  static Ints products_of_bytes(Ints codes, Floats scale) {
+    const Ints whole = _mm512_cvtps_epi32(scale);
+    const Ints more = _mm512_sub_epi32(integers(kMore), multiply_low(whole, integers(kOffset)));
+    return _mm512_add_epi32(multiply_low(codes, whole), multiply_low(more, integers(0x01010101u)));
   }
 
  private:

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "cpu/isa/neon.h"
+#include "cpu/kernels/words.h"
 
 namespace akunu::cpu {
 
@@ -11,6 +12,7 @@ namespace akunu::cpu {
 template <class Level>
 struct RowPairs {
   using Columns = NeonColumns<Level>;
+  using One = OneRow<Columns>;
   // As the instruction leaves its sums: row 0 with columns 0 and 1, row 1 with columns 0 and 1; the same
   // with columns 2 and 3.
   struct Floats {
@@ -29,7 +31,7 @@ struct RowPairs {
   template <class>
   static constexpr uint32_t kCodes = 4;
   template <class>
-  static constexpr bool kStartsInPairs = false;
+  static constexpr Scales kScalesAre = Scales::floats;
   // `arrange` subtracts the offset of codes: the instruction takes them with a sign.
   template <class Format, uint32_t, uint32_t>
   static Ints start(const auto&) {
@@ -74,19 +76,25 @@ struct RowPairs {
       out.codes[i] = {vzip1q_s32(even, odd), vzip2q_s32(even, odd)};
     }
     for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i] = for_both_rows(group.scale[i]);
+    if constexpr (requires { group.minimum; }) out.minimum = for_both_rows(group.minimum);
+  }
+  template <class Format>
+  static void arrange_super_block(const auto& block, uint32_t, auto& out) {
+    out.factor = for_both_rows(block.factor);
     if constexpr (Format::kHasMinimum)
-      out.minimum = {for_both_rows(group.minimum.whole), for_both_rows(group.minimum.scale)};
+      for (uint32_t i = 0; i < Format::kGroups * Format::kDots; ++i)
+        out.minima[i] = for_both_rows(block.minima[i]);
   }
 
   // A group of two rows: 64 codes, eight of each row in turn; the scales, the first row's twice and then
-  // the second one's; what minima are multiplied with, likewise.
+  // the second one's; the sums that minima meet, likewise.
   template <class Format>
-  static constexpr uint64_t kGroupBytes = Format::kHasMinimum ? 96 : 80;
+  static constexpr uint64_t kGroupBytes = 80 + 16 * One::template kSums<Format>;
   template <class Format>
   static auto group(const auto& rows, uint32_t, uint32_t g) {
     const std::byte* const p = rows.codes + g * kGroupBytes<Format>;
     return Group{reinterpret_cast<const int8_t*>(p), reinterpret_cast<const float*>(p + 64),
-                 p + 80};
+                 reinterpret_cast<const float*>(p + 80)};
   }
   template <class Format>
   static void arrange_rows(const auto (&groups)[kRows], std::byte* out) {
@@ -98,25 +106,18 @@ struct RowPairs {
       vst1q_s8(codes + 16, vcombine_s8(vget_high_s8(a), vget_high_s8(b)));
     }
     store_twice(out + 64, *first.scale, *second.scale);
-    if constexpr (Format::kHasMinimum) {
-      if constexpr (Format::kDots == 1)
-        store_twice(out + 80, whole_sum(first.half_sums), whole_sum(second.half_sums));
-      else
-        store_twice(out + 80, two_sums(first.half_sums), two_sums(second.half_sums));
-    }
+    for (uint32_t i = 0; i < One::template kSums<Format>; ++i)
+      store_twice(out + 80 + 16 * i, One::template sum_of<Format>(first.scale, first.half_sums, i),
+                  One::template sum_of<Format>(second.scale, second.half_sums, i));
   }
 
   static Floats row_scales(const float* scales) {
     const float32x4_t both = vld1q_f32(scales);
     return {both, both};
   }
-  // A single minimum of a group is 1, and meets the sum of all 32 codes, a float.
-  template <uint32_t kDots>
-  static Floats minima(const auto& group, Ints whole) {
-    if constexpr (kDots == 1) return row_scales(reinterpret_cast<const float*>(group.sums));
-    const int32x4_t both = vld1q_s32(reinterpret_cast<const int32_t*>(group.sums));
-    return to_float(
-        {Columns::multiply_pairs(both, whole.low), Columns::multiply_pairs(both, whole.high)});
+  template <class>
+  static Floats sum(const auto& group, uint32_t i) {
+    return row_scales(group.sums + 4 * i);
   }
 
   // A copy: a loop over the rows of `sums` themselves would keep those in memory as well.
@@ -142,8 +143,7 @@ struct RowPairs {
   };
   struct Group {
     const int8_t* codes;
-    const float* scale;
-    const std::byte* sums;
+    const float *scale, *sums;
   };
 
   // Of four columns, for both rows: columns 0 and 1 twice, 2 and 3 twice.
@@ -152,24 +152,10 @@ struct RowPairs {
     return {vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 0)),
             vreinterpretq_f32_f64(vdupq_laneq_f64(pairs, 1))};
   }
-  static Ints for_both_rows(int32x4_t v) {
-    const int64x2_t pairs = vreinterpretq_s64_s32(v);
-    return {vreinterpretq_s32_s64(vdupq_laneq_s64(pairs, 0)),
-            vreinterpretq_s32_s64(vdupq_laneq_s64(pairs, 1))};
-  }
 
-  template <class Number>
-  static void store_twice(std::byte* p, Number first, Number second) {
-    const Number four[4] = {first, first, second, second};
+  static void store_twice(std::byte* p, float first, float second) {
+    const float four[4] = {first, first, second, second};
     __builtin_memcpy(p, four, sizeof(four));
-  }
-  static float whole_sum(const int16_t* half_sums) {
-    return static_cast<float>(int32_t{half_sums[0]} + half_sums[1]);
-  }
-  static int32_t two_sums(const int16_t* half_sums) {
-    int32_t both;
-    __builtin_memcpy(&both, half_sums, sizeof(both));
-    return both;
   }
 };
 

@@ -64,17 +64,6 @@ struct NeonColumns {
     return v >> kBits;
   }
 
-  // Two neighbouring int16 in every lane, and the sum of two products of int16.
-  static Ints broadcast_pair(const int16_t* p) {
-    int32_t both;
-    __builtin_memcpy(&both, p, sizeof(both));
-    return vdupq_n_s32(both);
-  }
-  static Ints multiply_pairs(Ints a, Ints b) {
-    const int16x8_t x = vreinterpretq_s16_s32(a), y = vreinterpretq_s16_s32(b);
-    return vpaddq_s32(vmull_s16(vget_low_s16(x), vget_low_s16(y)), vmull_high_s16(x, y));
-  }
-
   // As in avx2.h.
   static void ask(const std::byte* line, auto read) {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));

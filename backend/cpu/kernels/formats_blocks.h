@@ -20,6 +20,7 @@ struct Blocks {
   static constexpr bool kSigned = false;
   static constexpr uint32_t kOffset = 0;
   static constexpr bool kHasMinimum = false;
+  static constexpr bool kSuperBlock = false;
   static constexpr uint32_t kGroups = kWeights / 32, kSpan = 1;
 
   static constexpr uint64_t row_bytes(uint32_t k) {
@@ -129,7 +130,7 @@ struct SmallBlocks : Blocks<Isa, Trait, Layout, 32> {
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
     group.scale[0] = block.scale;
-    if constexpr (kMinimum) group.minimum = {Columns::integers(0x00010001u), block.minimum};
+    if constexpr (kMinimum) group.minimum = block.minimum;
   }
 };
 

@@ -81,36 +81,32 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
-  using Columns = typename Base::Columns;
-  using Floats = typename Base::Floats;
-  using Ints = typename Base::Ints;
-
- protected:
-  static Floats scaled(Ints numbers, Floats factor) {
-    return Columns::multiply(Columns::to_float(numbers), factor);
-  }
+  static constexpr bool kSuperBlock = true;
 };
 
 // What formats with 16 scales share: four of them in each register, byte by byte.
 template <class Isa, class Trait, class Layout>
 struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
+  using Columns = typename Base::Columns;
   static constexpr uint32_t kDots = 2;
 
  protected:
-  // Of both halves of a block's i-th group, kBits long, with a sign or without.
-  template <uint32_t kIndex, int kBits, bool kSign>
-  static void scale_halves(const typename Base::Ints (&bytes)[4], typename Base::Floats factor,
-                           auto& group) {
+  // Of both halves of a block's i-th group the bits from kShift on, without a sign or with one.
+  template <uint32_t kIndex, int kShift, int kBits>
+  static void both_numbers(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
+    constexpr int kBit = kIndex % 2 * 16 + kShift;
+    const typename Base::Ints four = bytes[kIndex / 2];
+    out[0] = Columns::to_float(Base::template number<kBit, kBits>(four));
+    out[1] = Columns::to_float(Base::template number<kBit + 8, kBits>(four));
+  }
+  template <uint32_t kIndex, int kBits>
+  static void both_signed_numbers(const typename Base::Ints (&bytes)[4],
+                                  typename Base::Floats* out) {
     constexpr int kBit = kIndex % 2 * 16;
     const typename Base::Ints four = bytes[kIndex / 2];
-    if constexpr (kSign) {
-      group.scale[0] = Base::scaled(Base::template signed_number<kBit, kBits>(four), factor);
-      group.scale[1] = Base::scaled(Base::template signed_number<kBit + 8, kBits>(four), factor);
-    } else {
-      group.scale[0] = Base::scaled(Base::template number<kBit, kBits>(four), factor);
-      group.scale[1] = Base::scaled(Base::template number<kBit + 8, kBits>(four), factor);
-    }
+    out[0] = Columns::to_float(Base::template signed_number<kBit, kBits>(four));
+    out[1] = Columns::to_float(Base::template signed_number<kBit + 8, kBits>(four));
   }
 };
 
@@ -121,6 +117,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 10;
   static constexpr uint32_t kLargestCode = 3, kSpan = 4;
+  static constexpr int32_t kLowestScale = 0, kHighestScale = 15;
   static constexpr bool kHasMinimum = true;
 
   static float weight(const BlockQ2_K& block, uint32_t i) {
@@ -146,14 +143,13 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    Base::template scale_halves<kIndex, 4, false>(block.scales, block.d, group);
-    // The upper nibbles of two bytes as two int16.
-    constexpr int kBit = kIndex % 2 * 16 + 4;
-    const Ints four = block.scales[kIndex / 2];
-    group.minimum = {
-        Columns::and_or(Base::template moved<kBit + 8, 16>(four), Columns::integers(0x000f0000u),
-                        Base::template number<kBit, 4>(four)),
-        block.minus_dmin};
+    Base::template both_numbers<kIndex, 0, 4>(block.scales, group.scale);
+  }
+  template <uint32_t kIndex>
+  static void minima(const Block& block, auto& super_block) {
+    typename Base::Floats* const both = super_block.minima + 2 * kIndex;
+    Base::template both_numbers<kIndex, 4, 4>(block.scales, both);
+    for (uint32_t i = 0; i < 2; ++i) both[i] = Columns::multiply(both[i], block.minus_dmin);
   }
 
   struct Raw {
@@ -178,6 +174,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 11;
   static constexpr uint32_t kLargestCode = 7, kOffset = 4, kSpan = 4;
+  static constexpr int32_t kLowestScale = -32, kHighestScale = 31;
 
   static float weight(const BlockQ3_K& block, uint32_t i) {
     const uint32_t code = two_bits(block.low, i) | one_bit(block.high, i) << 2;
@@ -211,7 +208,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    Base::template scale_halves<kIndex, 6, true>(block.scales, block.d, group);
+    Base::template both_signed_numbers<kIndex, 6>(block.scales, group.scale);
   }
 
   struct Raw {
@@ -237,6 +234,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr bool kHasMinimum = true;
+  static constexpr int32_t kLowestScale = 0, kHighestScale = 63;
 
   struct Block {
     Ints scales[2], minima[2];  // four in each, byte by byte
@@ -259,11 +257,17 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    constexpr int kBit = kIndex % 4 * 8;
-    const Ints scales = block.scales[kIndex / 4], minima = block.minima[kIndex / 4];
-    group.scale[0] = Base::scaled(Base::template number<kBit, 8>(scales), block.d);
-    group.minimum = {Columns::integers(0x00010001u),
-                     Base::scaled(Base::template number<kBit, 8>(minima), block.minus_dmin)};
+    group.scale[0] = eighth<kIndex>(block.scales);
+  }
+  template <uint32_t kIndex>
+  static void minima(const Block& block, auto& super_block) {
+    super_block.minima[kIndex] = Columns::multiply(eighth<kIndex>(block.minima), block.minus_dmin);
+  }
+
+ private:
+  template <uint32_t kIndex>
+  static typename Base::Floats eighth(const Ints (&bytes)[2]) {
+    return Columns::to_float(Base::template number<kIndex % 4 * 8, 8>(bytes[kIndex / 4]));
   }
 };
 
@@ -348,6 +352,7 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 14;
   static constexpr uint32_t kLargestCode = 63, kOffset = 32, kSpan = 4;
+  static constexpr int32_t kLowestScale = -128, kHighestScale = 127;
 
   static float weight(const BlockQ6_K& block, uint32_t i) {
     const uint32_t low = block.low[i / 128 * 64 + i % 64] >> i % 128 / 64 * 4 & 15u;
@@ -371,7 +376,7 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    Base::template scale_halves<kIndex, 8, true>(block.scales, block.d, group);
+    Base::template both_signed_numbers<kIndex, 8>(block.scales, group.scale);
   }
 
   struct Raw {

@@ -4,11 +4,16 @@
 // What is multiplied is a group of 32 weights with a group of 32 codes of the input. Its dot
 // product is a whole number, and exact; then, in float32 and in this order,
 //
-//   t   = float(dot) * scale             two dots with a scale each where sub-blocks have 16 weights:
-//   t   = float(dot1) * scale1 + t       the second one is added, rounded once
-//   t   = float(sum) * minimum_scale + t with minima: sum = the input's codes, times a small whole
-//                                        number each
+//   t   = float(dot) * scale
+//   t   = float(sum) * minimum + t       with minima: sum = the input's codes
 //   acc = t * input_scale + acc          groups in order of k
+//
+// In a super-block, whose groups' scales and minima are whole numbers times a factor each,
+//
+//   t   = float(dot * scale)             exact, also where each half of a group has a dot and a scale
+//   b   = t * input_scale + b            from 0 on, groups in order of k
+//   acc = b * factor + acc
+//   acc = (float(sum) * input_scale) * minimum + acc   with minima, groups in order of k, halves likewise
 //
 // so a result has the same bits alone, among 16 rows or 512, in every lane, tile and slice.
 //
@@ -18,8 +23,9 @@
 //   kDots                1 or 2 scales in a group of 32, and as many minima
 //   kLargestCode         codes are 0 .. kLargestCode, or, with kSigned, int8
 //   kOffset              what is subtracted from a code
-//   kHasMinimum          a group has them: the whole numbers are 1 where it has one minimum
+//   kHasMinimum          a group has them
 //   kGroups              groups in a block
+//   kSuperBlock          a block is one; then kLowestScale and kHighestScale too
 //   kSpan                groups that one `load` reads: those that share bytes
 //   row_bytes(k)
 //   open(panel, group)              what the groups of the block that begins with `group` share: its
@@ -28,6 +34,7 @@
 //   codes<i>(block, raw, out)       the codes of the block's i-th group: register j has, of every
 //                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
 //   scale<i>(block, group)          its scale (and minimum)
+//   minima<i>(block, super_block)   of a super-block's i-th group; its factor is block.d
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.
 #pragma once
@@ -66,12 +73,28 @@ template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
   using Group = UnpackedGroup<typename WordsFor<Isa, Format>::One, Format>;
+  using SuperBlock = cpu::SuperBlock<Columns, Format>;
+  static constexpr bool sums_are_exact() {
+    if constexpr (Format::kSuperBlock) {
+      constexpr ProductRange kRange = product_range<Format>();
+      return 32 * 127 * (kRange.highest > -kRange.lowest ? kRange.highest : -kRange.lowest) <
+             1 << 24;
+    }
+    return true;
+  }
+  static_assert(sums_are_exact(), "a float has 24 bits");
 
-  // Calls use(group, g) for every group of the panel, in order.
-  template <class Use>
-  static inline void for_each_group(const auto& panel, uint32_t k, const Use& use) {
-    for (uint32_t first = 0; first < k / 32; first += Format::kGroups)
-      unpack_from<0>(panel, Format::open(to_load(panel), first), first, use);
+  // Calls use(group, g, super_block) for every group of the panel, in order, of super-blocks with the
+  // minima up to that group; and close(super_block, g) behind the last one, g, of each.
+  static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
+                                    const auto& close) {
+    for (uint32_t first = 0; first < k / 32; first += Format::kGroups) {
+      const auto block = Format::open(to_load(panel), first);
+      SuperBlock super_block;
+      if constexpr (Format::kSuperBlock) super_block.factor = block.d;
+      unpack_from<0>(panel, block, super_block, first, use);
+      if constexpr (Format::kSuperBlock) close(super_block, first);
+    }
   }
 
   // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
@@ -86,14 +109,69 @@ struct PanelProduct {
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i) {
         input[i] = Words::template group<Format>(row, inputs.k, g);
-        const bool is_last = first + i + 1 >= inputs.n;
-        row.codes += is_last ? 0 : inputs.stride;
-        row.prepared += is_last ? 0 : inputs.prepared_stride;
+        next_row(inputs, first + i, row);
       }
-      constexpr uint32_t kEighths = 8 / Format::kDots;
-      typename Words::Ints dots[N];
       typename Words::Floats t[N];
+      scaled_dots<Words>(group, input, t);
+#pragma GCC unroll 16
+      for (uint32_t i = 0; i < N; ++i) {
+        if constexpr (Format::kHasMinimum && !Format::kSuperBlock)
+          t[i] = Words::multiply_add(Words::template sum<Format>(input[i], 0), group.minimum, t[i]);
+        typename Words::Floats& sum = sums[first + i];
+        sum = Words::multiply_add(t[i], Words::row_scales(input[i].scale), sum);
+      }
+    }
+  }
+
+  // sums[r] += what the groups of a super-block, from group g on, came to, and their minima.
+  template <class Words, uint32_t R>
+  static inline void close(const cpu::SuperBlock<typename Words::Registers, Format>& block,
+                           uint32_t g, const InputRows& inputs,
+                           const typename Words::Floats (&of_block)[R],
+                           typename Words::Floats (&sums)[R]) {
+#pragma GCC unroll 16
+    for (uint32_t r = 0; r < R; ++r)
+      sums[r] = Words::multiply_add(of_block[r], block.factor, sums[r]);
+    if constexpr (Format::kHasMinimum)
+      for (uint32_t i = 0; i < Format::kGroups; ++i) {
+        InputRow row{inputs.first, inputs.prepared};
+#pragma GCC unroll 16
+        for (uint32_t r = 0; r < R; ++r) {
+          const auto input = Words::template group<Format>(row, inputs.k, g + i);
+#pragma GCC unroll 2
+          for (uint32_t j = 0; j < Format::kDots; ++j)
+            sums[r] = Words::multiply_add(block.minima[Format::kDots * i + j],
+                                          Words::template sum<Format>(input, j), sums[r]);
+          next_row(inputs, r, row);
+        }
+      }
+  }
+
+ private:
+  static inline void next_row(const InputRows& inputs, uint32_t r, InputRow& row) {
+    const bool is_last = r + 1 >= inputs.n;
+    row.codes += is_last ? 0 : inputs.stride;
+    row.prepared += is_last ? 0 : inputs.prepared_stride;
+  }
+
+  // The dot products of a group with several rows, times its scales.
+  template <class Words, uint32_t N>
+  static inline void scaled_dots(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
+                                 typename Words::Floats (&t)[N]) {
+    constexpr uint32_t kEighths = 8 / Format::kDots;
+    constexpr Scales kScalesAre = Words::template kScalesAre<Format>;
+    typename Words::Ints dots[N];
+    if constexpr (kScalesAre == Scales::pairs) {
+#pragma GCC unroll 16
+      for (auto& sum : dots) sum = Words::integers(0);
+      add_scaled<Words, 0>(group, input, dots);
+      if constexpr (Format::kDots == 2) add_scaled<Words, 1>(group, input, dots);
+    } else if constexpr (kScalesAre == Scales::in_codes) {
+      dot<Words, 0, 8>(group, input, dots);
+    } else {
       dot<Words, 0, kEighths>(group, input, dots);
+    }
+    if constexpr (kScalesAre == Scales::floats) {
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i)
         t[i] = Words::multiply(Words::to_float(dots[i]), group.scale[0]);
@@ -103,19 +181,12 @@ struct PanelProduct {
         for (uint32_t i = 0; i < N; ++i)
           t[i] = Words::multiply_add(Words::to_float(dots[i]), group.scale[1], t[i]);
       }
+    } else {
 #pragma GCC unroll 16
-      for (uint32_t i = 0; i < N; ++i) {
-        if constexpr (Format::kHasMinimum)
-          t[i] = Words::multiply_add(
-              Words::template minima<Format::kDots>(input[i], group.minimum.whole),
-              group.minimum.scale, t[i]);
-        typename Words::Floats& sum = sums[first + i];
-        sum = Words::multiply_add(t[i], Words::row_scales(input[i].scale), sum);
-      }
+      for (uint32_t i = 0; i < N; ++i) t[i] = Words::to_float(dots[i]);
     }
   }
 
- private:
   // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes.
   template <class Words, uint32_t kFirst, uint32_t kCount, uint32_t N>
   static inline void dot(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
@@ -130,10 +201,25 @@ struct PanelProduct {
     const auto* const codes = group.codes + kCodes * kFirst / 8;
     if constexpr (Format::kSigned)
       Words::template dot_signed<kRegisters>(dots, codes, x);
-    else if constexpr (Words::template kStartsInPairs<Format>)
-      Words::template dot_in_pairs<kRegisters>(dots, codes, x);
+    else if constexpr (Words::template kScalesAre<Format> == Scales::in_codes)
+      Words::template dot<255, kRegisters>(dots, codes, x);
     else
       Words::template dot<Format::kLargestCode, kRegisters>(dots, codes, x);
+  }
+  // sums += the dots that meet the group's kDot-th scale, times that.
+  template <class Words, uint32_t kDot, uint32_t N>
+  static inline void add_scaled(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
+                                typename Words::Ints (&sums)[N]) {
+    constexpr uint32_t kRegisters = 8 / Format::kDots, kFirst = kDot * kRegisters;
+    typename Words::Ints starts[N];
+    const int8_t* x[N];
+#pragma GCC unroll 16
+    for (uint32_t i = 0; i < N; ++i) {
+      starts[i] = Words::template start<Format, kFirst, kRegisters>(input[i]);
+      x[i] = input[i].codes + 4 * kFirst;
+    }
+    Words::template dot_scaled<Format::kLargestCode, Format::kOffset, kRegisters>(
+        sums, starts, group.codes + kFirst, x, group.scale[kDot]);
   }
 
   // Loads ask as they go. But the groups of a span are loaded at once: their requests would come at once
@@ -163,40 +249,47 @@ struct PanelProduct {
   }
 
   // Groups from the block's kIndex-th on.
-  template <uint32_t kIndex, class Block, class Use>
-  static inline void unpack_from(const auto& panel, const Block& block, uint32_t first,
-                                 const Use& use) {
-    unpack_span<kIndex>(panel, block, Format::template load<kIndex>(to_load(panel), first), first,
-                        use);
+  template <uint32_t kIndex>
+  static inline void unpack_from(const auto& panel, const auto& block, SuperBlock& super_block,
+                                 uint32_t first, const auto& use) {
+    unpack_span<kIndex>(panel, block, super_block,
+                        Format::template load<kIndex>(to_load(panel), first), first, use);
     if constexpr (kIndex + Format::kSpan < Format::kGroups)
-      unpack_from<kIndex + Format::kSpan>(panel, block, first, use);
+      unpack_from<kIndex + Format::kSpan>(panel, block, super_block, first, use);
   }
-  template <uint32_t kIndex, class Block, class Raw, class Use>
-  static inline void unpack_span(const auto& panel, const Block& block, const Raw& raw,
-                                 uint32_t first, const Use& use) {
+  template <uint32_t kIndex>
+  static inline void unpack_span(const auto& panel, const auto& block, SuperBlock& super_block,
+                                 const auto& raw, uint32_t first, const auto& use) {
     Group group;
     Format::template codes<kIndex>(block, raw, group.codes);
     if constexpr (Format::kSigned)
       for (auto& codes : group.codes) codes = Columns::signed_codes(codes);
     Format::template scale<kIndex>(block, group);
+    if constexpr (Format::kSuperBlock && Format::kHasMinimum)
+      Format::template minima<kIndex>(block, super_block);
     ask<2 * kIndex>(panel, first, group.codes[0]);
-    use(group, first + kIndex);
+    use(group, first + kIndex, super_block);
     ask<2 * kIndex + 1>(panel, first, group.codes[7]);
     if constexpr ((kIndex + 1) % Format::kSpan != 0)
-      unpack_span<kIndex + 1>(panel, block, raw, first, use);
+      unpack_span<kIndex + 1>(panel, block, super_block, raw, first, use);
   }
 };
 
-// A group of panels side by side, and the bytes of all groups of those.
+// A group of panels side by side, and what super-blocks of them share: those lie behind all groups.
 template <class Isa, class Format>
 using ManyGroup = UnpackedGroup<typename WordsFor<Isa, Format>::Many, Format>;
 template <class Isa, class Format>
+using ManySuperBlock = SuperBlock<typename WordsFor<Isa, Format>::Many::Registers, Format>;
+template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
-  return uint64_t{k / 32} * sizeof(ManyGroup<Isa, Format>);
+  uint64_t bytes = uint64_t{k / 32} * sizeof(ManyGroup<Isa, Format>);
+  if (Format::kSuperBlock)
+    bytes += uint64_t{k / 32 / Format::kGroups} * sizeof(ManySuperBlock<Isa, Format>);
+  return bytes;
 }
 
-// Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use) calls
-// use(group, g) with; out(panel, row, sums) receives the panels' results.
+// Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use, close) calls
+// those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results.
 template <class Isa, class Format, class Words, uint32_t kRows>
 static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
                                    const auto& for_each, const auto& out) {
@@ -210,9 +303,26 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
                        (n + Words::kRows - 1) / Words::kRows,
                        inputs.prepared + first * inputs.prepared_stride,
                        inputs.prepared_stride};
-  for_each([&](const UnpackedGroup<Words, Format>& group, uint32_t g) {
-    PanelProduct<Isa, Format>::template accumulate<Words, R>(group, g, rows, sums);
-  });
+  using Product = PanelProduct<Isa, Format>;
+  using Group = UnpackedGroup<Words, Format>;
+  if constexpr (Format::kSuperBlock) {
+    typename Words::Floats of_block[R];
+    const auto begin = [&] {
+#pragma GCC unroll 16
+      for (auto& sum : of_block) sum = Words::zero();
+    };
+    begin();
+    for_each([&](const Group& group, uint32_t g,
+                 const auto&) { Product::template accumulate<Words, R>(group, g, rows, of_block); },
+             [&](const SuperBlock<typename Words::Registers, Format>& block, uint32_t g) {
+               Product::template close<Words, R>(block, g, rows, of_block, sums);
+               begin();
+             });
+  } else {
+    for_each([&](const Group& group, uint32_t g,
+                 const auto&) { Product::template accumulate<Words, R>(group, g, rows, sums); },
+             [] {});
+  }
   const auto& rows_of_sums = Words::rows(sums);
 #pragma GCC unroll 16
   for (uint32_t r = 0; r < kRows; ++r)
@@ -228,15 +338,22 @@ template <class Isa, class Format>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-static inline void unpack_panels(const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
-                                 uint32_t n_panels, uint32_t k, ManyGroup<Isa, Format>* groups) {
+[[gnu::noinline]] static void unpack_panels(
+    const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels], uint32_t n_panels, uint32_t k,
+    ManyGroup<Isa, Format>* groups) {
   using Product = PanelProduct<Isa, Format>;
   using Many = typename WordsFor<Isa, Format>::Many;
+  auto* const super_blocks =
+      reinterpret_cast<ManySuperBlock<Isa, Format>*>(groups + k / 32);  // behind them
   for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
-    Product::for_each_group(AskingPanel{panels[p < n_panels ? p : 0]}, k,
-                            [&](const typename Product::Group& group, uint32_t g) {
-                              Many::template arrange<Format>(group, p, groups[g]);
-                            });
+    Product::for_each_group(
+        AskingPanel{panels[p < n_panels ? p : 0]}, k,
+        [&](const typename Product::Group& group, uint32_t g, const auto&) {
+          Many::template arrange<Format>(group, p, groups[g]);
+        },
+        [&](const typename Product::SuperBlock& block, uint32_t g) {
+          Many::template arrange_super_block<Format>(block, p, super_blocks[g / Format::kGroups]);
+        });
 }
 
 struct GroupRange {
@@ -252,8 +369,17 @@ template <class Isa, class Format, class Out>
 static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Isa, Format>* groups,
                                      GroupRange range, const Out& out) {
   using Many = typename WordsFor<Isa, Format>::Many;
-  const auto from_groups = [&](const auto& use) {
-    for (uint32_t g = range.begin; g < range.end; ++g) use(groups[g], g);
+  const auto* const super_blocks =
+      reinterpret_cast<const ManySuperBlock<Isa, Format>*>(groups + inputs.k / 32);
+  const auto from_groups = [&](const auto& use, const auto& close) {
+    if constexpr (Format::kSuperBlock)
+      for (uint32_t g = range.begin; g < range.end; g += Format::kGroups) {
+        const auto& super_block = super_blocks[g / Format::kGroups];
+        for (uint32_t i = 0; i < Format::kGroups; ++i) use(groups[g + i], g + i, super_block);
+        close(super_block, g);
+      }
+    else
+      for (uint32_t g = range.begin; g < range.end; ++g) use(groups[g], g, 0);
   };
   constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
   uint32_t first = 0;
@@ -266,6 +392,22 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
   }
 }
 
+// A few rows take the codes as they are unpacked. A function for each number of them: in one for all of
+// them the compiler keeps more in memory.
+template <class Isa, class Format, uint32_t kRows, class Out>
+#ifndef __SANITIZE_ADDRESS__
+[[gnu::flatten]]
+#endif
+[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const Panel& panel,
+                                           const Out& out) {
+  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows>(
+      inputs, 0, inputs.n,
+      [&](const auto& use, const auto& close) {
+        PanelProduct<Isa, Format>::for_each_group(AskingPanel{panel}, inputs.k, use, close);
+      },
+      out);
+}
+
 // Rows of a whole input times up to kPanels panels. More than a few rows have been arranged. `room` is for
 // the unpacked panels: panel_room bytes, aligned to 64.
 template <class Isa, class Format, class Out>
@@ -275,7 +417,6 @@ template <class Isa, class Format, class Out>
 static inline void multiply_panels(const InputRows& inputs,
                                    const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
                                    uint32_t n_panels, std::byte* room, const Out& out) {
-  using One = typename WordsFor<Isa, Format>::One;
   constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>>();
   if (inputs.n > kFew) {
     auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
@@ -286,26 +427,18 @@ static inline void multiply_panels(const InputRows& inputs,
                                    });
     return;
   }
-  // A few rows take the codes as they are unpacked.
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
-    const auto run = [&](auto tile_rows) {
-      multiply_groups<Isa, Format, One, decltype(tile_rows)::value>(
-          inputs, 0, inputs.n,
-          [&](const auto& use) {
-            PanelProduct<Isa, Format>::for_each_group(AskingPanel{panels[panel]}, inputs.k, use);
-          },
-          [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); });
-    };
+    const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     if (inputs.n == 1)
-      run(Constant<1>{});
+      multiply_few<Isa, Format, 1>(inputs, panels[panel], out_of_panel);
     else if (inputs.n == 2)
-      run(Constant<2>{});
+      multiply_few<Isa, Format, 2>(inputs, panels[panel], out_of_panel);
     else if (kFew > 4 && inputs.n <= 4)
-      run(Constant<(kFew < 4 ? kFew : 4)>{});
+      multiply_few < Isa, Format, kFew<4 ? kFew : 4>(inputs, panels[panel], out_of_panel);
     else if (kFew > 8 && inputs.n <= 8)
-      run(Constant<(kFew < 8 ? kFew : 8)>{});
+      multiply_few < Isa, Format, kFew<8 ? kFew : 8>(inputs, panels[panel], out_of_panel);
     else
-      run(Constant<kFew>{});
+      multiply_few<Isa, Format, kFew>(inputs, panels[panel], out_of_panel);
   }
 }
 

@@ -106,7 +106,7 @@ uint64_t multiply_bytes_in(uint64_t repeats, float* result) {
 template <class Isa>
 uint64_t multiply_bytes(uint64_t repeats, float* result) {
   if constexpr (ManyRows<Isa>::kPanels > 1)
-    return multiply_bytes_in<Isa, PreparedRow<typename Isa::Columns>>(repeats, result);
+    return multiply_bytes_in<Isa, RowOfMany<typename Isa::Columns>>(repeats, result);
   else
     return multiply_bytes_in<Isa, ManyRows<Isa>>(repeats, result);
 }

@@ -1,8 +1,8 @@
 // The words in which rows of an input are multiplied with a panel of columns (panel.h): one by one, or
 // several at once where a level has instructions for that.
 //
-// Those of one row are the level's Columns, and what OneRow says here; with many rows PreparedRow, for
-// which what a row brings to every panel is computed once, or SideBySide where a level has few registers.
+// Those of one row are the level's Columns, and what OneRow says here, with what the row brings to every
+// panel computed once; those of one among many RowOfMany, or SideBySide where a level has few registers.
 // Codes of 16 bits, which a level multiplies in pairs, have PairsRow.
 // Words for several are a type of the level, Isa::Together, with the same names (isa/i8mm.h has them):
 //
@@ -10,12 +10,15 @@
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
 //   kPanels                 panels whose sums lie in a Floats
 //   kCodes<Format>          registers of a group's codes
+//   kScalesAre<Format>      how a group has its scales
 //   kTileRows               rows of a tile
 //   kInterleaved            how many of those (in the words' sense) take turns at a group's products
 //   dot<kLargest, kRegisters>(sums, codes, x)
 //                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
 //   arrange<Format>(group, panel, out)
 //                           a group of one of the panels, from how it was unpacked
+//   arrange_super_block<Format>(block, panel, out)
+//                           what its groups share, likewise
 //   arrange_rows<Format>(groups, out)
 //                           a group of kRows rows of the input, kGroupBytes<Format> bytes
 //   group<Format>(row, k, g)
@@ -23,10 +26,10 @@
 //   start<Format, kFirst, kCount>(group)
 //                           what the products of eighths [kFirst, kFirst + kCount) are added to: less
 //                           what the offset of their codes makes of them
-//   kStartsInPairs<Format>  that is two int16, for dot_in_pairs in the place of dot
+//                           (where scales are pairs, as two int16)
 //   row_scales(scale)       the input's scale, for every lane of a Floats
-//   minima<kDots>(group, whole)
-//                           the input's sums times the whole numbers of the columns' minima
+//   sum<Format>(group, i)   the sum of codes that the group's i-th minimum meets, likewise; in
+//                           super-blocks times that scale
 //   rows(sums)              an array of sums as an array of those of single rows
 //   of_panel(sums, panel)   of one of those what Columns has
 //
@@ -43,7 +46,7 @@ struct InputRows {
   const std::byte* first;
   uint64_t stride;
   uint32_t k, n;
-  const std::byte* prepared = nullptr;  // of PreparedRow
+  const std::byte* prepared = nullptr;  // what OneRow::prepare makes of them
   uint64_t prepared_stride = 0;
 };
 // One of them, and where one of its groups has what.
@@ -57,25 +60,75 @@ struct InputGroup {
   const std::byte* prepared;
 };
 
-// A group's minima; nothing in formats without.
+// Scales of a super-block's groups are whole numbers, and the products with them exact in each of these:
+// floats, which dot products meet that have become floats; pairs of equal int16, which meet the sums of
+// two lots of products when those are added; or the codes of a group have been multiplied with them.
+enum class Scales { floats, pairs, in_codes };
+
+// Of a super-block's codes, less their offset, and its scales.
+struct ProductRange {
+  int32_t lowest, highest;
+};
+template <class Format>
+static constexpr ProductRange product_range() {
+  constexpr int32_t kOffset = static_cast<int32_t>(Format::kOffset);
+  const int32_t codes[] = {-kOffset, static_cast<int32_t>(Format::kLargestCode) - kOffset};
+  const int32_t scales[] = {Format::kLowestScale, Format::kHighestScale};
+  ProductRange range{0, 0};
+  for (const int32_t code : codes)
+    for (const int32_t scale : scales) {
+      range.lowest = code * scale < range.lowest ? code * scale : range.lowest;
+      range.highest = code * scale > range.highest ? code * scale : range.highest;
+    }
+  return range;
+}
+
+template <class Registers, Scales kAre, uint32_t kCount>
+struct GroupScales {
+  typename Registers::Floats scale[kCount];
+};
+template <class Registers, uint32_t kCount>
+struct GroupScales<Registers, Scales::pairs, kCount> {
+  typename Registers::Ints scale[kCount];
+};
+template <class Registers, uint32_t kCount>
+struct GroupScales<Registers, Scales::in_codes, kCount> {};
+
 template <class Registers, bool kPresent>
 struct GroupMinimum {
-  typename Registers::Ints whole;
-  typename Registers::Floats scale;
+  typename Registers::Floats minimum;
 };
 template <class Registers>
 struct GroupMinimum<Registers, false> {};
 
 // A group of every column, ready to be multiplied.
-template <class Registers, uint32_t kCodes, class Format>
-struct GroupOfColumns {
+template <class Registers, uint32_t kCodes, Scales kAre, class Format>
+struct GroupOfColumns : GroupScales<Registers, kAre, Format::kDots>,
+                        GroupMinimum<Registers, Format::kHasMinimum && !Format::kSuperBlock> {
   typename Registers::Ints codes[kCodes];
-  typename Registers::Floats scale[Format::kDots];
-  [[no_unique_address]] GroupMinimum<Registers, Format::kHasMinimum> minimum;
 };
 template <class Words, class Format>
-using UnpackedGroup =
-    GroupOfColumns<typename Words::Registers, Words::template kCodes<Format>, Format>;
+using UnpackedGroup = GroupOfColumns<typename Words::Registers, Words::template kCodes<Format>,
+                                     Words::template kScalesAre<Format>, Format>;
+
+template <class Registers, uint32_t kCount>
+struct SuperBlockMinima {
+  typename Registers::Floats minima[kCount];
+};
+template <class Registers>
+struct SuperBlockMinima<Registers, 0> {};
+
+// The factor that the groups of a super-block share, and their minima, which count all at once.
+template <class Registers, class Format>
+struct SuperBlock
+    : SuperBlockMinima<Registers, Format::kHasMinimum ? Format::kGroups * Format::kDots : 0> {
+  typename Registers::Floats factor;
+};
+
+template <class Number>
+static inline void put_number(std::byte* p, Number number) {
+  __builtin_memcpy(p, &number, sizeof(number));
+}
 
 template <class Columns>
 struct OneRow : Columns {
@@ -85,42 +138,86 @@ struct OneRow : Columns {
   static constexpr uint32_t kRows = 1, kPanels = 1;
   template <class>
   static constexpr uint32_t kCodes = 8;
+  template <class>
+  static constexpr Scales kScalesAre = Scales::floats;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
-  template <class>
-  static constexpr bool kStartsInPairs = false;  // see PreparedRow
 
   template <class Format>
   static void arrange(const auto& group, uint32_t, auto& out) {
     out = group;
   }
+  template <class>
+  static void arrange_super_block(const auto& block, uint32_t, auto& out) {
+    out = block;
+  }
+
+  // What is prepared of a row's groups: the starts of its dot products, and the sums that minima meet.
   template <class Format>
-  static constexpr uint64_t kGroupBytes = 0;
+  static constexpr uint32_t kStarts = kOffset<Format> == 0 ? 0 : Format::kDots;
+  template <class Format>
+  static constexpr uint32_t kSums = Format::kHasMinimum ? Format::kDots : 0;
+  template <class Format>
+  static constexpr uint64_t kGroupBytes = 4 * (kStarts<Format> + kSums<Format>);
+  template <class Format>
+  static void prepare(const InputGroup& first, uint32_t n_groups, std::byte* out) {
+    prepare_starts<kOffset<Format>, kStarts<Format>>(first, n_groups, out, kGroupBytes<Format>);
+    prepare_sums<Format>(first, n_groups, out + 4 * kStarts<Format>, kGroupBytes<Format>);
+  }
+  template <class Format>
+  static float sum_of(const float* scale, const int16_t* half_sums, uint32_t i) {
+    const int32_t sum = Format::kDots == 2 ? half_sums[i] : half_sums[0] + half_sums[1];
+    return Format::kSuperBlock ? *scale * static_cast<float>(sum) : static_cast<float>(sum);
+  }
+
   template <class Format>
   static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
     return {reinterpret_cast<const int8_t*>(row.codes) + uint64_t{32} * g,
             reinterpret_cast<const float*>(row.codes + k) + g,
             reinterpret_cast<const int16_t*>(row.codes + k + uint64_t{4} * (k / 32)) + 2 * g,
-            nullptr};
+            row.prepared + g * kGroupBytes<Format>};
   }
 
-  template <class Format, uint32_t kFirst, uint32_t kCount>
+  template <class Format, uint32_t kFirst, uint32_t>
   static Ints start(const InputGroup& group) {
-    if constexpr (kOffset<Format> == 0) return Columns::integers(0);
-    constexpr uint32_t kNegative = static_cast<uint16_t>(-static_cast<int32_t>(kOffset<Format>));
-    constexpr uint32_t kLow = kFirst == 0 ? kNegative : 0;
-    constexpr uint32_t kHigh = kFirst + kCount == 8 ? kNegative : 0;
-    return Columns::multiply_pairs(Columns::broadcast_pair(group.half_sums),
-                                   Columns::integers(kLow | kHigh << 16));
+    return start_at<kStarts<Format>, kFirst>(group);
   }
   static Floats row_scales(const float* scale) { return Columns::broadcast(*scale); }
-  template <uint32_t>
-  static Floats minima(const InputGroup& group, Ints whole) {
-    return Columns::to_float(
-        Columns::multiply_pairs(Columns::broadcast_pair(group.half_sums), whole));
+  template <class Format>
+  static Floats sum(const InputGroup& group, uint32_t i) {
+    return sum_at(group, kStarts<Format> + i);
   }
   static const auto& rows(const auto& sums) { return sums; }
   static Floats of_panel(Floats sums, uint32_t) { return sums; }
+
+ protected:
+  template <uint32_t kStarts_, uint32_t kFirst>
+  static Ints start_at(const InputGroup& group) {
+    if constexpr (kStarts_ == 0) return Columns::integers(0);
+    return Columns::integers(load_unaligned<uint32_t>(group.prepared + (kFirst == 0 ? 0 : 4)));
+  }
+  static Floats sum_at(const InputGroup& group, uint32_t i) {
+    return Columns::broadcast(load_unaligned<float>(group.prepared + 4 * i));
+  }
+
+  template <uint32_t kOffset_, uint32_t kStarts_>
+  static void prepare_starts(const InputGroup& first, uint32_t n_groups, std::byte* out,
+                             uint64_t stride) {
+    constexpr int32_t kFactor = -static_cast<int32_t>(kOffset_);
+    if constexpr (kStarts_ != 0)
+      for (uint32_t g = 0; g < n_groups; ++g, out += stride) {
+        const int32_t low = first.half_sums[2 * g], high = first.half_sums[2 * g + 1];
+        put_number(out, kFactor * (kStarts_ == 1 ? low + high : low));
+        if constexpr (kStarts_ == 2) put_number(out + 4, kFactor * high);
+      }
+  }
+  template <class Format>
+  static void prepare_sums(const InputGroup& first, uint32_t n_groups, std::byte* out,
+                           uint64_t stride) {
+    for (uint32_t g = 0; g < n_groups; ++g, out += stride)
+      for (uint32_t i = 0; i < kSums<Format>; ++i)
+        put_number(out + 4 * i, sum_of<Format>(first.scale + g, first.half_sums + 2 * g, i));
+  }
 };
 
 // sums[i] += the products of int16 codes in pairs with those at x[i]; sums of one panel, or of several.
@@ -145,43 +242,49 @@ static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
     }
 }
 
-// One row among many: of each group, the starts of its dot products, or its sum where that is all that
-// minima ask for (a single one, whose whole numbers are 1). Or its codes, as int16, where the level
-// multiplies those (Columns::kSignedPairs): signed codes of one byte cost it more.
+// One row among many, for which panels are unpacked into what the level multiplies fastest: scales that are
+// pairs (Columns::kSumsInPairs), or in the codes where products fit a byte that it takes for a code
+// (kWholeBytes). Signed codes become int16 where those of one byte cost more (kSignedPairs).
 template <class Columns>
-struct PreparedRow : OneRow<Columns> {
+struct RowOfMany : OneRow<Columns> {
   using One = OneRow<Columns>;
   using typename Columns::Floats;
   using typename Columns::Ints;
 
   static constexpr bool kHasPairs = requires { Columns::kSignedPairs; };
-  // Sums of the products that share a scale begin as two int16, where those fit less their offset, and
-  // would not with it: of 8 products each, with 2 scales.
-  template <class Format>
-  static constexpr bool starts_in_pairs() {
-    if constexpr (requires { Columns::kSumsInPairs; } && !Format::kSigned && Format::kDots == 2) {
-      constexpr uint32_t kMost = 32767 / (8 * 127);  // of a code's distance from the offset
-      return Format::kLargestCode > kMost && Format::kOffset <= kMost &&
-             Format::kLargestCode - Format::kOffset <= kMost;
-    }
-    return false;
-  }
-  template <class Format>
-  static constexpr bool kStartsInPairs = starts_in_pairs<Format>();
   template <class Format>
   static constexpr bool kPairs = Format::kSigned && kHasPairs;
+
   template <class Format>
-  static constexpr bool kHasSum = Format::kHasMinimum && Format::kDots == 1;
+  static constexpr Scales scales_are() {
+    if constexpr (Format::kSuperBlock) {
+      if constexpr (requires { Columns::kSumsInPairs; }) return Scales::pairs;
+      constexpr ProductRange kRange = product_range<Format>();
+      if constexpr (requires { Columns::kWholeBytes; } && kRange.highest - kRange.lowest <= 255)
+        return Scales::in_codes;
+    }
+    return Scales::floats;
+  }
   template <class Format>
-  static constexpr bool kHasStarts = One::template kOffset<Format> != 0;
+  static constexpr Scales kScalesAre = scales_are<Format>();
+
   template <class Format>
-  static constexpr uint32_t kNumbers = kHasSum<Format>      ? 1
-                                       : kHasStarts<Format> ? Format::kDots
-                                                            : 0;
+  static constexpr uint32_t start_offset() {
+    if constexpr (kScalesAre<Format> == Scales::in_codes)
+      return static_cast<uint32_t>(-product_range<Format>().lowest);
+    return One::template kOffset<Format>;
+  }
+  template <class Format>
+  static constexpr uint32_t kStartOffset = start_offset<Format>();
+  template <class Format>
+  static constexpr uint32_t kStarts = kStartOffset<Format> == 0                ? 0
+                                      : kScalesAre<Format> == Scales::in_codes ? 1
+                                                                               : Format::kDots;
   template <class Format>
   static constexpr uint32_t kCodes = kPairs<Format> ? 16 : 8;
   template <class Format>
-  static constexpr uint64_t kGroupBytes = kPairs<Format> ? 64 : 4 * kNumbers<Format>;
+  static constexpr uint64_t kGroupBytes =
+      kPairs<Format> ? 64 : 4 * (kStarts<Format> + One::template kSums<Format>);
 
   template <class Format>
   static void arrange(const auto& group, uint32_t panel, auto& out) {
@@ -189,6 +292,14 @@ struct PreparedRow : OneRow<Columns> {
       for (uint32_t j = 0; j < 8; ++j)
         Columns::widen(group.codes[j], out.codes[j], out.codes[8 + j]);
       out.scale[0] = group.scale[0];
+    } else if constexpr (kScalesAre<Format> == Scales::pairs) {
+      for (uint32_t j = 0; j < 8; ++j) out.codes[j] = group.codes[j];
+      for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i] = Columns::pairs_of(group.scale[i]);
+    } else if constexpr (kScalesAre<Format> == Scales::in_codes) {
+      constexpr uint32_t kOfScale = 8 / Format::kDots;
+      for (uint32_t j = 0; j < 8; ++j)
+        out.codes[j] = Columns::template products_of_bytes<Format::kOffset, kStartOffset<Format>>(
+            group.codes[j], group.scale[j / kOfScale]);
     } else {
       One::template arrange<Format>(group, panel, out);
     }
@@ -196,18 +307,17 @@ struct PreparedRow : OneRow<Columns> {
   template <class Format>
   static void prepare(const InputGroup& first, uint32_t n_groups, std::byte* out) {
     if constexpr (kPairs<Format>) {
-      static_assert(kNumbers<Format> == 0 && Format::kDots == 1);
+      static_assert(kStarts<Format> == 0 && One::template kSums<Format> == 0);
       for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>)
         Columns::widen_codes(first.codes + uint64_t{32} * g, out);
-    } else if constexpr (kStartsInPairs<Format>) {
-      for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>) {
-        int32_t halves[2];
-        Columns::template pair_starts<Format::kOffset>(first.codes + uint64_t{32} * g, halves);
-        put(out, halves[0]);
-        put(out + 4, halves[1]);
-      }
     } else {
-      prepare_sums<Format>(first.half_sums, n_groups, out);
+      constexpr uint64_t kStride = kGroupBytes<Format>;
+      if constexpr (kStarts<Format> != 0 && kScalesAre<Format> == Scales::pairs)
+        prepare_pairs_of_starts<kStartOffset<Format>>(first, n_groups, out, kStride);
+      else
+        One::template prepare_starts<kStartOffset<Format>, kStarts<Format>>(first, n_groups, out,
+                                                                            kStride);
+      One::template prepare_sums<Format>(first, n_groups, out + 4 * kStarts<Format>, kStride);
     }
   }
 
@@ -220,13 +330,11 @@ struct PreparedRow : OneRow<Columns> {
   }
   template <class Format, uint32_t kFirst, uint32_t>
   static Ints start(const InputGroup& group) {
-    if constexpr (!kHasStarts<Format>) return Columns::integers(0);
-    return Columns::integers(load_unaligned<uint32_t>(group.prepared + (kFirst == 0 ? 0 : 4)));
+    return One::template start_at<kStarts<Format>, kFirst>(group);
   }
-  template <uint32_t kDots>
-  static Floats minima(const InputGroup& group, Ints whole) {
-    if constexpr (kDots == 1) return Columns::broadcast(load_unaligned<float>(group.prepared));
-    return One::template minima<kDots>(group, whole);
+  template <class Format>
+  static Floats sum(const InputGroup& group, uint32_t i) {
+    return One::sum_at(group, kStarts<Format> + i);
   }
   template <uint32_t kRegisters>
   static void dot_signed(auto& sums, const auto* codes, const auto& x) {
@@ -237,25 +345,15 @@ struct PreparedRow : OneRow<Columns> {
   }
 
  private:
-  template <class Format>
-  static void prepare_sums(const int16_t* half_sums, uint32_t n_groups, std::byte* out) {
-    static_assert(!kHasSum<Format> || !kHasStarts<Format>);
-    constexpr int32_t kOffset = static_cast<int32_t>(One::template kOffset<Format>);
-    for (uint32_t g = 0; g < n_groups; ++g, half_sums += 2, out += kGroupBytes<Format>) {
-      const int32_t low = half_sums[0], high = half_sums[1];
-      if constexpr (kHasSum<Format>)
-        put(out, static_cast<float>(low + high));
-      else if constexpr (kNumbers<Format> == 1)
-        put(out, -kOffset * (low + high));
-      else if constexpr (kNumbers<Format> == 2) {
-        put(out, -kOffset * low);
-        put(out + 4, -kOffset * high);
-      }
+  template <uint32_t kOffset>
+  static void prepare_pairs_of_starts(const InputGroup& first, uint32_t n_groups, std::byte* out,
+                                      uint64_t stride) {
+    for (uint32_t g = 0; g < n_groups; ++g, out += stride) {
+      int32_t halves[2];
+      Columns::template pair_starts<kOffset>(first.codes + uint64_t{32} * g, halves);
+      put_number(out, halves[0]);
+      put_number(out + 4, halves[1]);
     }
-  }
-  template <class Number>
-  static void put(std::byte* p, Number number) {
-    __builtin_memcpy(p, &number, sizeof(number));
   }
 };
 
@@ -313,10 +411,16 @@ struct SideBySide : Row {
     One::template arrange<Format>(group, 0, single);
     for (uint32_t j = 0; j < One::template kCodes<Format>; ++j)
       out.codes[j].of[panel] = single.codes[j];
-    for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = single.scale[i];
-    if constexpr (Format::kHasMinimum) {
-      out.minimum.whole.of[panel] = single.minimum.whole;
-      out.minimum.scale.of[panel] = single.minimum.scale;
+    if constexpr (One::template kScalesAre<Format> != Scales::in_codes)
+      for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = single.scale[i];
+    if constexpr (requires { single.minimum; }) out.minimum.of[panel] = single.minimum;
+  }
+  template <class>
+  static void arrange_super_block(const auto& block, uint32_t panel, auto& out) {
+    out.factor.of[panel] = block.factor;
+    if constexpr (requires { block.minima; }) {
+      constexpr uint32_t kMinima = sizeof(block.minima) / sizeof(block.minima[0]);
+      for (uint32_t i = 0; i < kMinima; ++i) out.minima[i].of[panel] = block.minima[i];
     }
   }
   template <class Format, uint32_t kFirst, uint32_t kCount>
@@ -326,10 +430,12 @@ struct SideBySide : Row {
   static Floats row_scales(const float* scale) {
     return each<Floats>([&](uint32_t) { return One::row_scales(scale); });
   }
-  template <uint32_t kDots>
-  static Floats minima(const InputGroup& group, const Ints& whole) {
-    return each<Floats>(
-        [&](uint32_t p) { return One::template minima<kDots>(group, whole.of[p]); });
+  template <class Format>
+  static Floats sum(const InputGroup& group, uint32_t i) {
+    return each<Floats>([&](uint32_t) { return One::template sum<Format>(group, i); });
+  }
+  static Ints integers(uint32_t x) {
+    return each<Ints>([&](uint32_t) { return Columns::integers(x); });
   }
   static typename Columns::Floats of_panel(const Floats& sums, uint32_t panel) {
     return sums.of[panel];
@@ -347,12 +453,12 @@ struct SideBySide : Row {
 
 template <class Isa>
 struct WordsOf {
-  using Many = PreparedRow<typename Isa::Columns>;
+  using Many = RowOfMany<typename Isa::Columns>;
 };
 template <class Isa>
   requires requires { Isa::Columns::kSideBySide; }
 struct WordsOf<Isa> {
-  using Many = SideBySide<PreparedRow<typename Isa::Columns>, Isa::Columns::kSideBySide>;
+  using Many = SideBySide<RowOfMany<typename Isa::Columns>, Isa::Columns::kSideBySide>;
 };
 template <class Isa>
   requires requires { typename Isa::Together; }
@@ -392,18 +498,21 @@ static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
   using Words = typename WordsFor<Isa, Format>::Many;
   using One = typename WordsFor<Isa, Format>::One;
   const uint32_t n = rows.n, n_groups = rows.k / 32;
-  if (n <= few_rows<WordsFor<Isa, Format>>()) return rows;
-  const uint64_t stride = arranged_bytes<Words, Format>(Words::kRows, rows.k);
   const auto group_of = [&](uint32_t row, uint32_t g) {
     return One::template group<Format>({rows.first + row * rows.stride, nullptr}, rows.k, g);
   };
-  if constexpr (Words::template kGroupBytes<Format> == 0) {
-    return rows;
-  } else if constexpr (Words::kRows == 1) {
+  const auto prepare = [&]<class Row>() -> InputRows {
+    if constexpr (Row::template kGroupBytes<Format> == 0) return rows;
+    const uint64_t stride = arranged_bytes<Row, Format>(1, rows.k);
     for (uint32_t row = 0; row < n; ++row)
-      Words::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
+      Row::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};
+  };
+  if (n <= few_rows<WordsFor<Isa, Format>>()) return prepare.template operator()<One>();
+  if constexpr (Words::kRows == 1) {
+    return prepare.template operator()<Words>();
   } else {
+    const uint64_t stride = arranged_bytes<Words, Format>(Words::kRows, rows.k);
     std::byte* out = room;
     for (uint32_t first = 0; first < n; first += Words::kRows)
       for (uint32_t g = 0; g < n_groups; ++g, out += Words::template kGroupBytes<Format>) {

@@ -39,15 +39,20 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
-    Product::for_each_group(panel, k, [&](const typename Product::Group& group, uint32_t g) {
+    const auto unpack_group = [&](const typename Product::Group& group, uint32_t g,
+                                  const auto& super_block) {
       float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
 #pragma GCC unroll 2
       for (uint32_t half = 0; half < 2; ++half) {
-        const Floats scale = group.scale[Format::kDots == 2 ? half : 0];
+        constexpr uint32_t kDots = Format::kDots;
+        Floats scale = group.scale[kDots == 2 ? half : 0];
+        if constexpr (Format::kSuperBlock) scale = Columns::multiply(scale, super_block.factor);
         Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
-        if constexpr (Format::kHasMinimum)
-          added =
-              Columns::multiply_add(minimum(group.minimum.whole, half), group.minimum.scale, added);
+        if constexpr (Format::kSuperBlock && Format::kHasMinimum)
+          added = Columns::add(
+              super_block.minima[g % Format::kGroups * kDots + (kDots == 2 ? half : 0)], added);
+        else if constexpr (Format::kHasMinimum)
+          added = Columns::add(group.minimum, added);
 #pragma GCC unroll 4
         for (uint32_t j = 4 * half; j < 4 * half + 4; ++j) {
           const Ints codes = group.codes[j];
@@ -64,18 +69,13 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
           Columns::store_integers(tile + 32 * j + 16, Isa::bfloat_pairs(w2, w3));
         }
       }
-    });
+    };
+    Product::for_each_group(panel, k, unpack_group, [](const auto&, uint32_t) {});
   }
 
  private:
   static constexpr float kOffset =
       static_cast<float>(Format::kSigned ? Columns::kSignedOffset : Format::kOffset);
-
-  // Of the first or the second 16 weights.
-  static Floats minimum(Ints both, uint32_t half) {
-    if (half == 0) both = Columns::template shift_left<16>(both);
-    return Columns::to_float(Columns::template shift_right_signed<16>(both));
-  }
 };
 
 // Numbers of 16 bits: pairs of them are transposed, and become what `Trait::store(pair, line)` makes
