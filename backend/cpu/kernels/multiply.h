@@ -115,7 +115,11 @@ struct MultiplyPanels {
   }
 
  private:
+  // Of many; less is prepared of a few.
   static constexpr uint64_t rows_room(uint32_t k) {
+    using Words = WordsFor<Isa, Format>;
+    static_assert(arranged_bytes<typename Words::One, Format>(few_rows<Words>(), 256) <=
+                  arranged_bytes<Many, Format>(kRows, 256));
     return arranged_bytes<Many, Format>(kRows, Input::whole(k));
   }
   static constexpr uint64_t panels_room(uint32_t k) {
