@@ -63,6 +63,32 @@ def test_other_words_are_no_tests(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("level", "peer"),
+    [
+        ("avx2", "CPU : AVX2 = 1 | F16C = 1 | AVX512 = 1 | AVX512_VBMI = 1"),
+        ("avx2", "CPU : AVX_VNNI = 1 | AVX2 = 1"),
+        ("avx512", "CPU : AVX512 = 1 | AMX_INT8 = 1"),
+    ],
+)
+def test_a_peer_may_not_have_more_instructions_than_the_level(level: str, peer: str) -> None:
+    with pytest.raises(ValueError, match=f"does without at level {level}.*--no-cache-dir"):
+        speed.check_instructions(f"instruction set level {level}: asked for", peer)
+
+
+@pytest.mark.parametrize(
+    ("system", "peer"),
+    [
+        ("instruction set level avx2: asked for", "CPU : AVX2 = 1 | AVX512 = 0"),
+        ("instruction set level avx512: the best", "CPU : AVX_VNNI = 1 | AVX512_VNNI = 1"),
+        ("instruction set level amx: the best", "CPU : AMX_INT8 = 1"),
+        ("Apple M4", "CPU : NEON = 1"),
+    ],
+)
+def test_a_peer_may_have_as_many(system: str, peer: str) -> None:
+    speed.check_instructions(system, peer)
+
+
+@pytest.mark.parametrize(
     ("test", "positions"),
     [(SpeedTest("pp", 512), 513), (SpeedTest("tg", 64), 66), (SpeedTest("tg", 8, 100), 109)],
 )

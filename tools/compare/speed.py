@@ -71,6 +71,23 @@ def processor() -> str:
     return found[1] if found else platform.processor() or platform.machine()
 
 
+# What llama.cpp must not have been built with beside a level that does without.
+BEYOND_LEVEL = {"avx2": ("AVX512", "AVX_VNNI", "AMX_INT8"), "avx512": ("AMX_INT8",)}
+
+
+def check_instructions(akunu_system: str, peer_system: str) -> None:
+    """ValueError where llama.cpp may use instructions that akunu's level does not have."""
+    level = re.match(r"instruction set level (\w+)", akunu_system)
+    beyond = BEYOND_LEVEL.get(level[1], ()) if level else ()
+    found = [name for name in beyond if re.search(rf"\b{name} = 1\b", peer_system)]
+    if level and found:
+        raise ValueError(
+            f"llama.cpp is built with {' and '.join(found)}, which akunu does without at level "
+            f"{level[1]}: build it for that level (with --no-cache-dir, or pip may install the "
+            "wheel of an earlier build)"
+        )
+
+
 def measure(engine: EngineProcess, test: Test, draw: random.Random) -> dict[str, float]:
     """One measurement: seconds, and how many processors others kept busy meanwhile."""
     vocab_size = engine.hello["vocab_size"]
@@ -122,6 +139,7 @@ def compare(
             progress(
                 f"{result[side]['engine']} {result[side]['version']}: {result[side]['system']}"
             )
+        check_instructions(result["akunu"]["system"], result["peer"]["system"])
         measured: dict[str, dict[str, list[dict[str, float]]]] = {
             test.name: {"akunu": [], "peer": []} for test in tests
         }
