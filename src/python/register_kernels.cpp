@@ -262,7 +262,10 @@ class Harness {
     Outcome outcome;
     {
       const WithoutGil without_gil;
-      outcome = device_->wait(device_->submit(replay), kTimeout);
+      const Ticket ticket = device_->submit(replay);
+      outcome = device_->wait(ticket, kTimeout);
+      // What is released below is in use until then.
+      if (!outcome.finished) device_->wait(ticket, std::chrono::milliseconds::max());
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     py::dict result = read_operands();
