@@ -415,13 +415,12 @@ struct SideBySide : Row {
       for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = single.scale[i];
     if constexpr (requires { single.minimum; }) out.minimum.of[panel] = single.minimum;
   }
-  template <class>
+  template <class Format>
   static void arrange_super_block(const auto& block, uint32_t panel, auto& out) {
     out.factor.of[panel] = block.factor;
-    if constexpr (requires { block.minima; }) {
-      constexpr uint32_t kMinima = sizeof(block.minima) / sizeof(block.minima[0]);
-      for (uint32_t i = 0; i < kMinima; ++i) out.minima[i].of[panel] = block.minima[i];
-    }
+    if constexpr (Format::kHasMinimum)
+      for (uint32_t i = 0; i < Format::kGroups * Format::kDots; ++i)
+        out.minima[i].of[panel] = block.minima[i];
   }
   template <class Format, uint32_t kFirst, uint32_t kCount>
   static Ints start(const InputGroup& group) {
