@@ -230,6 +230,7 @@ struct Avx2Columns {
   // Panels that many rows meet at once.
   static constexpr uint32_t kSideBySide = 2;
   static constexpr uint32_t kInterleaved = 4;
+  static constexpr bool kReadsEight = true;     // `transpose` also for 32 bytes of each column
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
   static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
   static constexpr bool kSumsInPairs = true;    // of many rows: dot_scaled
@@ -294,6 +295,11 @@ struct Avx2Columns {
   static Ints bit_xor(Ints a, Ints b) { return _mm256_xor_si256(a, b); }
   // (a & mask) | b
   static Ints and_or(Ints a, Ints mask, Ints b) { return bit_or(bit_and(a, mask), b); }
+  static Ints low_and_high(Ints low, Ints high) { return _mm256_blend_epi16(low, high, 0xaa); }
+  static Ints halves_swapped(Ints v) {
+    return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(
+                                      2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)));
+  }
   static Ints multiply_low(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -324,25 +330,43 @@ struct Avx2Columns {
     asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(i, what has been read) after each quarter of the loads.
+  // ask(i, what has been read) after each 64 bytes.
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     const RowAddresses<Level> row(first, stride);
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
-    Ints rows[4];
     for (uint32_t i = 0; i < 4; ++i) {
-      rows[i] = _mm256_set_m128i(load(row(i + 4)), load(row(i)));
-      ask(i, rows[i]);
+      out[i] = _mm256_set_m128i(load(row(i + 4)), load(row(i)));
+      if (i % 2 == 1) ask(i / 2, out[i]);
     }
+    transpose_lanes(out);
+  }
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
+    const RowAddresses<Level> row(first, stride);
+    Ints low[4], high[4];  // of the first four columns, and of the others
+    for (uint32_t i = 0; i < 4; ++i) {
+      low[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row(i)));
+      high[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row(i + 4)));
+      ask(i, high[i]);
+    }
+    transpose_lanes(low);
+    transpose_lanes(high);
+    for (uint32_t j = 0; j < 4; ++j) {
+      out[j] = _mm256_permute2x128_si256(low[j], high[j], 0x20);
+      out[4 + j] = _mm256_permute2x128_si256(low[j], high[j], 0x31);
+    }
+  }
+  // In each lane of 128 bits.
+  static void transpose_lanes(Ints (&rows)[4]) {
     const Ints low01 = _mm256_unpacklo_epi32(rows[0], rows[1]);
     const Ints high01 = _mm256_unpackhi_epi32(rows[0], rows[1]);
     const Ints low23 = _mm256_unpacklo_epi32(rows[2], rows[3]);
     const Ints high23 = _mm256_unpackhi_epi32(rows[2], rows[3]);
-    out[0] = _mm256_unpacklo_epi64(low01, low23);
-    out[1] = _mm256_unpackhi_epi64(low01, low23);
-    out[2] = _mm256_unpacklo_epi64(high01, high23);
-    out[3] = _mm256_unpackhi_epi64(high01, high23);
+    rows[0] = _mm256_unpacklo_epi64(low01, low23);
+    rows[1] = _mm256_unpackhi_epi64(low01, low23);
+    rows[2] = _mm256_unpacklo_epi64(high01, high23);
+    rows[3] = _mm256_unpackhi_epi64(high01, high23);
   }
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two

@@ -16,6 +16,7 @@ struct Avx512Columns {
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 128;
+  static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
 
   static Floats zero() { return _mm512_setzero_ps(); }
@@ -54,6 +55,10 @@ struct Avx512Columns {
     constexpr int kAndOr = 0xea;  // of the truth table's bits
     return _mm512_ternarylogic_epi32(a, mask, b, kAndOr);
   }
+  static Ints low_and_high(Ints low, Ints high) {
+    return _mm512_mask_blend_epi16(0xaaaaaaaa, low, high);
+  }
+  static Ints halves_swapped(Ints v) { return _mm512_rol_epi32(v, 16); }
   static Ints multiply_low(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -87,22 +92,33 @@ struct Avx512Columns {
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
-    Ints rows[4];
     for (uint32_t i = 0; i < 4; ++i) {
-      rows[i] = _mm512_castsi128_si512(load(row(i)));
-      rows[i] = _mm512_inserti32x4(rows[i], load(row(i + 4)), 1);
-      rows[i] = _mm512_inserti32x4(rows[i], load(later(i)), 2);
-      rows[i] = _mm512_inserti32x4(rows[i], load(later(i + 4)), 3);
-      ask(i, rows[i]);
+      out[i] = _mm512_castsi128_si512(load(row(i)));
+      out[i] = _mm512_inserti32x4(out[i], load(row(i + 4)), 1);
+      out[i] = _mm512_inserti32x4(out[i], load(later(i)), 2);
+      out[i] = _mm512_inserti32x4(out[i], load(later(i + 4)), 3);
+      ask(i, out[i]);
     }
-    const Ints low01 = _mm512_unpacklo_epi32(rows[0], rows[1]);
-    const Ints high01 = _mm512_unpackhi_epi32(rows[0], rows[1]);
-    const Ints low23 = _mm512_unpacklo_epi32(rows[2], rows[3]);
-    const Ints high23 = _mm512_unpackhi_epi32(rows[2], rows[3]);
-    out[0] = _mm512_unpacklo_epi64(low01, low23);
-    out[1] = _mm512_unpackhi_epi64(low01, low23);
-    out[2] = _mm512_unpacklo_epi64(high01, high23);
-    out[3] = _mm512_unpackhi_epi64(high01, high23);
+    transpose_lanes(out);
+  }
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
+    const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
+    const auto load = [](const std::byte* p) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+    };
+    Ints low[4], high[4];  // of the first eight columns, and of the others
+    for (uint32_t i = 0; i < 4; ++i) {
+      low[i] = _mm512_inserti64x4(_mm512_castsi256_si512(load(row(i))), load(row(i + 4)), 1);
+      ask(2 * i, low[i]);
+      high[i] = _mm512_inserti64x4(_mm512_castsi256_si512(load(later(i))), load(later(i + 4)), 1);
+      ask(2 * i + 1, high[i]);
+    }
+    transpose_lanes(low);
+    transpose_lanes(high);
+    for (uint32_t j = 0; j < 4; ++j) {
+      out[j] = _mm512_shuffle_i32x4(low[j], high[j], 0x88);      // even lanes of 128 bits
+      out[4 + j] = _mm512_shuffle_i32x4(low[j], high[j], 0xdd);  // odd ones
+    }
   }
 
   // Two chains: an instruction takes five cycles, and a sum of whole numbers has no order.
@@ -137,6 +153,17 @@ struct Avx512Columns {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));
     return _mm512_set1_epi32(four);
+  }
+  // In each lane of 128 bits.
+  static void transpose_lanes(Ints (&rows)[4]) {
+    const Ints low01 = _mm512_unpacklo_epi32(rows[0], rows[1]);
+    const Ints high01 = _mm512_unpackhi_epi32(rows[0], rows[1]);
+    const Ints low23 = _mm512_unpacklo_epi32(rows[2], rows[3]);
+    const Ints high23 = _mm512_unpackhi_epi32(rows[2], rows[3]);
+    rows[0] = _mm512_unpacklo_epi64(low01, low23);
+    rows[1] = _mm512_unpackhi_epi64(low01, low23);
+    rows[2] = _mm512_unpacklo_epi64(high01, high23);
+    rows[3] = _mm512_unpackhi_epi64(high01, high23);
   }
 };
 

@@ -290,6 +290,11 @@ struct GenericColumns {
   static Ints bit_or(Ints a, Ints b) { return a | b; }
   static Ints bit_xor(Ints a, Ints b) { return a ^ b; }
   static Ints and_or(Ints a, Ints mask, Ints b) { return (a & mask) | b; }
+  // The low 16 bits of every lane of one, the high ones of the other.
+  static Ints low_and_high(Ints low, Ints high) {
+    return (low & 0xffff) | (Ints)((Generic::Bits4)high & 0xffff0000u);
+  }
+  static Ints halves_swapped(Ints v) { return shift_left<16>(v) | shift_right<16>(v); }
   static Ints multiply_low(Ints a, Ints b) { return (Ints)((Generic::Bits4)a * (Generic::Bits4)b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -321,7 +326,7 @@ struct GenericColumns {
   // Has a line on its way to the second cache, after `read`.
   static void ask(const std::byte* line, const auto&) { __builtin_prefetch(line, 0, 2); }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(i, what has been read) after each quarter of the loads.
+  // ask(i, what has been read) after each 64 bytes.
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     int32_t rows[4][4];
     for (uint32_t c = 0; c < 4; ++c) __builtin_memcpy(rows[c], first + c * stride, 16);

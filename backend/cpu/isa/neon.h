@@ -34,6 +34,10 @@ struct NeonColumns {
   static Floats to_float(Ints v) { return vcvtq_f32_s32(v); }
   // The halves in the low 16 bits of each lane; the upper bits are ignored.
   static Floats low_halves(Ints v) { return vcvt_f32_f16(vreinterpret_f16_s16(vmovn_s32(v))); }
+  static void both_halves(Ints v, Floats (&out)[2]) {
+    out[0] = low_halves(v);
+    out[1] = vcvt_f32_f16(vreinterpret_f16_s16(vshrn_n_s32(v, 16)));
+  }
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
     uint16_t halves[kCount];
     for (uint32_t c = 0; c < kCount; ++c)
@@ -49,6 +53,12 @@ struct NeonColumns {
   static Ints bit_or(Ints a, Ints b) { return vorrq_s32(a, b); }
   static Ints bit_xor(Ints a, Ints b) { return veorq_s32(a, b); }
   static Ints and_or(Ints a, Ints mask, Ints b) { return bit_or(bit_and(a, mask), b); }
+  static Ints low_and_high(Ints low, Ints high) {
+    return vbslq_s32(vdupq_n_u32(0xffff), low, high);
+  }
+  static Ints halves_swapped(Ints v) {
+    return vreinterpretq_s32_s16(vrev32q_s16(vreinterpretq_s16_s32(v)));
+  }
   static Ints multiply_low(Ints a, Ints b) { return vmulq_s32(a, b); }
   // Operators, not intrinsics: those take no shift by 0.
   template <int kBits>
@@ -69,7 +79,7 @@ struct NeonColumns {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(i, what has been read) after each quarter of the loads.
+  // ask(0, what has been read).
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     const auto load = [&](uint64_t c) {
       return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(first + c * stride)));

@@ -40,8 +40,8 @@ static inline uint32_t code5(const uint8_t (&nibbles)[16], const uint8_t (&high)
 
 // x = d * (code - 8), exact.
 template <class Isa>
-struct Q4_0 : SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false> {
-  using Base = SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false>;
+struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
+  using Base = PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 2;
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
@@ -51,25 +51,13 @@ struct Q4_0 : SmallBlocks<Isa, Q4_0<Isa>, BlockQ4_0, false> {
     return Isa::half_to_float(block.d) * static_cast<float>(code);
   }
 
-  struct Raw {
-    Ints nibbles[4];
-  };
-  template <uint32_t>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_0, nibbles), raw.nibbles);
-    return raw;
-  }
-  template <uint32_t>
-  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
-    Base::nibbles(raw.nibbles, out);
-  }
+  static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
 };
 
 // x = d * code + m: the product is exact, so one rounding.
 template <class Isa>
-struct Q4_1 : SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true> {
-  using Base = SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true>;
+struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
+  using Base = BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 3;
   static constexpr uint32_t kLargestCode = 15;
@@ -79,37 +67,19 @@ struct Q4_1 : SmallBlocks<Isa, Q4_1<Isa>, BlockQ4_1, true> {
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
   }
 
-  struct Raw {
-    Ints nibbles[4];
-  };
-  template <uint32_t>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ4_1, nibbles), raw.nibbles);
-    return raw;
-  }
-  template <uint32_t>
-  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
-    Base::nibbles(raw.nibbles, out);
-  }
+  static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
 };
 
-// What Q5_0 and Q5_1 share: nibbles, and a fifth bit for each of 32 weights.
-template <class Isa, class Trait, class Layout, bool kMinimum>
-struct FiveBits : SmallBlocks<Isa, Trait, Layout, kMinimum> {
-  using Base = SmallBlocks<Isa, Trait, Layout, kMinimum>;
-  using Columns = typename Base::Columns;
-  using Ints = typename Base::Ints;
+// What Q5_0 and Q5_1 share: a fifth bit for each of 32 weights, and nibbles.
+template <class Blocks>
+struct FiveBits : Blocks {
+  using Columns = typename Blocks::Columns;
+  using Ints = typename Blocks::Ints;
   static constexpr uint32_t kLargestCode = 31;
 
-  struct Raw {
-    Ints nibbles[4];
-    Ints high;
-  };
-  template <uint32_t>
-  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
-    Base::nibbles(raw.nibbles, out);
-    add_fifth_bits<0>(raw.high, out);
+  static void to_codes(const Ints* words, Ints (&out)[8]) {
+    Blocks::nibbles(words + 1, out);
+    add_fifth_bits<0>(words[0], out);
   }
 
  private:
@@ -128,9 +98,7 @@ struct FiveBits : SmallBlocks<Isa, Trait, Layout, kMinimum> {
 
 // x = d * (code - 16), exact.
 template <class Isa>
-struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false> {
-  using Base = FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false>;
-  using Columns = typename Base::Columns;
+struct Q5_0 : FiveBits<PairsOfBlocks<Isa, Q5_0<Isa>, BlockQ5_0>> {
   static constexpr int32_t kFormat = 6;
   static constexpr uint32_t kOffset = 16;
 
@@ -138,44 +106,23 @@ struct Q5_0 : FiveBits<Isa, Q5_0<Isa>, BlockQ5_0, false> {
     const int32_t code = static_cast<int32_t>(code5(block.nibbles, block.high, i)) - 16;
     return Isa::half_to_float(block.d) * static_cast<float>(code);
   }
-  template <uint32_t>
-  static typename Base::Raw load(const auto& panel, uint32_t group) {
-    typename Base::Raw raw;
-    typename Base::Ints begin[4];
-    Base::template load_bytes<4>(panel, group, 0, begin);  // d, and then `high` in two halves
-    raw.high = Columns::bit_or(Columns::template shift_right<16>(begin[0]),
-                               Columns::template shift_left<16>(begin[1]));
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ5_0, nibbles), raw.nibbles);
-    return raw;
-  }
 };
 
 // x = d * code + m: one rounding.
 template <class Isa>
-struct Q5_1 : FiveBits<Isa, Q5_1<Isa>, BlockQ5_1, true> {
-  using Base = FiveBits<Isa, Q5_1<Isa>, BlockQ5_1, true>;
+struct Q5_1 : FiveBits<BlocksWithMinimum<Isa, Q5_1<Isa>, BlockQ5_1>> {
   static constexpr int32_t kFormat = 7;
 
   static float weight(const BlockQ5_1& block, uint32_t i) {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
     return Isa::half_to_float(block.d) * code + Isa::half_to_float(block.m);
   }
-  template <uint32_t>
-  static typename Base::Raw load(const auto& panel, uint32_t group) {
-    typename Base::Raw raw;
-    typename Base::Ints begin[4];
-    Base::template load_bytes<4>(panel, group, 0, begin);
-    raw.high = begin[1];
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ5_1, nibbles), raw.nibbles);
-    return raw;
-  }
 };
 
 // x = d * code, exact.
 template <class Isa>
-struct Q8_0 : SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false> {
-  using Base = SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false>;
-  using Ints = typename Base::Ints;
+struct Q8_0 : PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0> {
+  using Ints = typename PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0>::Ints;
   static constexpr int32_t kFormat = 8;
   static constexpr bool kSigned = true;
 
@@ -183,18 +130,8 @@ struct Q8_0 : SmallBlocks<Isa, Q8_0<Isa>, BlockQ8_0, false> {
     return Isa::half_to_float(block.d) * static_cast<float>(block.codes[i]);
   }
 
-  struct Raw {
-    Ints codes[8];
-  };
-  template <uint32_t>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ8_0, codes), raw.codes);
-    return raw;
-  }
-  template <uint32_t>
-  static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) out[j] = raw.codes[j];
+  static void to_codes(const Ints* words, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 8; ++j) out[j] = words[j];
   }
 };
 

@@ -39,19 +39,29 @@ struct Blocks {
   static const std::byte* at(const auto& panel, uint32_t group) {
     return panel.first + uint64_t{group / kGroups} * sizeof(Layout);
   }
-  // kRegisters / 4 runs of 16 bytes of every column, from byte `offset` of a group's block on.
-  template <uint32_t kRegisters>
-  static void load_bytes(const auto& panel, uint32_t group, uint64_t offset, Ints* out) {
-    for (uint32_t i = 0; i < kRegisters; i += 4) {
-      const std::byte* const first = at(panel, group) + offset + 4 * i;
-      Ints four[4];
-      Columns::transpose(first, panel.stride, four, [&](uint32_t part, const auto& read) {
-        // A quarter of what is read is as long as a line, or as two or four quarters are.
-        constexpr uint64_t kQuarter = Columns::kCount * 4;
-        if (part * kQuarter % kCacheLine == 0) ask(panel, first, part * kQuarter, read);
-      });
-      for (uint32_t j = 0; j < 4; ++j) out[i + j] = four[j];
-    }
+  // kWords words of every column, from byte `offset` of a group's block on: as many as there are of 32
+  // bytes, then of 16, and what is left out of the last 16.
+  template <uint32_t kWords>
+  static void load_words(const auto& panel, uint32_t group, uint64_t offset, Ints* out) {
+    static_assert(kWords >= 4);
+    const std::byte* const first = at(panel, group) + offset;
+    uint32_t i = 0;
+    if constexpr (requires { Columns::kReadsEight; })
+      for (; i + 8 <= kWords; i += 8) load_part<8, 0>(panel, first + 4 * i, out + i);
+    for (; i + 4 <= kWords; i += 4) load_part<4, 0>(panel, first + 4 * i, out + i);
+    constexpr uint32_t kLeft = kWords % 4;
+    if constexpr (kLeft != 0)
+      load_part<4, 4 - kLeft>(panel, first + 4 * (kWords - 4), out + kWords - kLeft);
+  }
+  // kCount words, of which the first kKnown have been read before.
+  template <uint32_t kCount, uint32_t kKnown>
+  static void load_part(const auto& panel, const std::byte* first, Ints* out) {
+    Ints words[kCount];
+    Columns::transpose(first, panel.stride, words, [&](uint32_t line, const auto& read) {
+      constexpr uint32_t kBytes = Columns::kCount * 4 * (kCount - kKnown);
+      if (line * kCacheLine < kBytes) ask(panel, first + 4 * kKnown, line * kCacheLine, read);
+    });
+    for (uint32_t j = kKnown; j < kCount; ++j) out[j - kKnown] = words[j];
   }
   // The halves at byte `offset` of a group's block.
   static Floats load_halves(const auto& panel, uint32_t group, uint64_t offset) {
@@ -90,7 +100,7 @@ struct Blocks {
   }
   static Ints every_byte(uint32_t byte) { return Columns::integers(byte * 0x01010101u); }
   // 16 bytes of every column to 32 codes: the low nibbles, then the high ones.
-  static void nibbles(const Ints (&bytes)[4], Ints (&out)[8]) {
+  static void nibbles(const Ints* bytes, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 4; ++j) {
       out[j] = fields<0, 4>(bytes[j]);
       out[4 + j] = fields<4, 4>(bytes[j]);
@@ -110,27 +120,87 @@ struct Blocks {
   }
 };
 
-// Blocks of 32 weights: they begin with a scale, and where there are minima what is added to every
-// weight comes next.
-template <class Isa, class Trait, class Layout, bool kMinimum>
+// Blocks of 32 weights. All that kBlocks of them have is read at once, in words of 4 bytes:
+// Trait::to_codes(words, out) makes codes of the words that one has behind its scale (and minimum).
+template <class Isa, class Trait, class Layout, uint32_t kBlocks>
 struct SmallBlocks : Blocks<Isa, Trait, Layout, 32> {
   using Base = Blocks<Isa, Trait, Layout, 32>;
+  using Ints = typename Base::Ints;
+  static constexpr uint32_t kGroups = kBlocks;
+  static constexpr uint32_t kWords = sizeof(Layout) / 4 - (kBlocks == 1 ? 1 : 0);
+
+  struct Raw {};
+  template <uint32_t>
+  static Raw load(const auto&, uint32_t) {
+    return {};
+  }
+  template <uint32_t kIndex>
+  static void codes(const auto& block, const Raw&, Ints (&out)[8]) {
+    Trait::to_codes(block.words + kIndex * kWords, out);
+  }
+};
+
+// A scale and a minimum, what is added to every weight, are the first word.
+template <class Isa, class Trait, class Layout>
+struct BlocksWithMinimum : SmallBlocks<Isa, Trait, Layout, 1> {
+  using Base = SmallBlocks<Isa, Trait, Layout, 1>;
   using Columns = typename Base::Columns;
-  static constexpr bool kHasMinimum = kMinimum;
+  static constexpr bool kHasMinimum = true;
 
   struct Block {
-    typename Base::Floats scale, minimum;
+    typename Base::Floats scale_and_minimum[2];
+    typename Base::Ints words[Base::kWords];
   };
   static Block open(const auto& panel, uint32_t group) {
+    static_assert(sizeof(Layout) % 4 == 0);
+    typename Base::Ints read[1 + Base::kWords];
+    Base::template load_words<1 + Base::kWords>(panel, group, 0, read);
     Block block;
-    block.scale = Base::load_halves(panel, group, 0);
-    if constexpr (kMinimum) block.minimum = Base::load_halves(panel, group, sizeof(uint16_t));
+    Columns::both_halves(read[0], block.scale_and_minimum);
+    for (uint32_t i = 0; i < Base::kWords; ++i) block.words[i] = read[1 + i];
     return block;
   }
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
-    group.scale[0] = block.scale;
-    if constexpr (kMinimum) group.minimum = block.minimum;
+    group.scale[0] = block.scale_and_minimum[0];
+    group.minimum = block.scale_and_minimum[1];
+  }
+};
+
+// Only a scale, a half, so that every other block begins in the middle of a word: two are read at once.
+// A half from every row cost more than the codes.
+template <class Isa, class Trait, class Layout>
+struct PairsOfBlocks : SmallBlocks<Isa, Trait, Layout, 2> {
+  using Base = SmallBlocks<Isa, Trait, Layout, 2>;
+  using Columns = typename Base::Columns;
+  using Base::kWords;
+
+  struct Block {
+    typename Base::Floats scale[2];
+    typename Base::Ints words[2 * kWords];
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    static_assert(sizeof(Layout) % 4 == 2);
+    typename Base::Ints read[2 * kWords + 1];
+    Base::template load_words<2 * kWords + 1>(panel, group, 0, read);
+    Block block;
+    Columns::both_halves(Columns::low_and_high(read[0], read[kWords]), block.scale);
+    for (uint32_t i = 0; i < kWords; ++i) {
+      block.words[i] = Columns::halves_swapped(Columns::low_and_high(read[i + 1], read[i]));
+      block.words[kWords + i] = read[kWords + 1 + i];
+    }
+    return block;
+  }
+  // Of the last block of a row with an odd number of them.
+  static Block open_one(const auto& panel, uint32_t group) {
+    Block block;
+    block.scale[0] = Base::load_halves(panel, group, 0);
+    Base::template load_words<kWords>(panel, group, sizeof(uint16_t), block.words);
+    return block;
+  }
+  template <uint32_t kIndex>
+  static void scale(const Block& block, auto& group) {
+    group.scale[0] = block.scale[kIndex];
   }
 };
 

@@ -73,12 +73,12 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
   // Of the last group of a row there may be less, and nothing behind it.
   static void load_pairs(const auto& panel, uint32_t group, Ints (&pairs)[16]) {
     const uint64_t begin = uint64_t{group} * sizeof(Block16), left = panel.stride - begin;
-    if (left >= sizeof(Block16)) return Base::template load_bytes<16>(panel, group, 0, pairs);
+    if (left >= sizeof(Block16)) return Base::template load_words<16>(panel, group, 0, pairs);
     Block16 blocks[Columns::kCount] = {};
     for (uint32_t c = 0; c < Columns::kCount; ++c)
       __builtin_memcpy(blocks + c, panel.first + c * panel.stride + begin, left);
     const Panel copy{reinterpret_cast<const std::byte*>(blocks), sizeof(Block16)};
-    Base::template load_bytes<16>(copy, 0, 0, pairs);
+    Base::template load_words<16>(copy, 0, 0, pairs);
   }
 
   static Group rounded(const Ints (&pairs)[16]) {

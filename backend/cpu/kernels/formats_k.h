@@ -134,8 +134,8 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   static Block open(const auto& panel, uint32_t group) {
     Block block;
     Ints end[4];
-    Base::template load_bytes<4>(panel, group, 0, block.scales);
-    Base::template load_bytes<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
+    Base::template load_words<4>(panel, group, 0, block.scales);
+    Base::template load_words<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
     block.d = Columns::low_halves(end[3]);
     block.minus_dmin =
         Columns::negate(Columns::low_halves(Columns::template shift_right<16>(end[3])));
@@ -158,7 +158,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   template <uint32_t kIndex>
   static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ2_K, low) + 8 * kIndex, raw.low);
+    Base::template load_words<8>(panel, group, offsetof(BlockQ2_K, low) + 8 * kIndex, raw.low);
     return raw;
   }
   template <uint32_t kIndex>
@@ -190,10 +190,10 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   };
   static Block open(const auto& panel, uint32_t group) {
     Block block;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ3_K, high), block.high);
+    Base::template load_words<8>(panel, group, offsetof(BlockQ3_K, high), block.high);
     // The last 16 bytes: two that belong to `low`, the twelve of `scales`, d.
     Ints end[4], s[3];
-    Base::template load_bytes<4>(panel, group, sizeof(BlockQ3_K) - 16, end);
+    Base::template load_words<4>(panel, group, sizeof(BlockQ3_K) - 16, end);
     for (uint32_t j = 0; j < 3; ++j)
       s[j] = Columns::bit_or(Columns::template shift_right<16>(end[j]),
                              Columns::template shift_left<16>(end[j + 1]));
@@ -217,7 +217,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   template <uint32_t kIndex>
   static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ3_K, low) + 8 * kIndex, raw.low);
+    Base::template load_words<8>(panel, group, offsetof(BlockQ3_K, low) + 8 * kIndex, raw.low);
     return raw;
   }
   template <uint32_t kIndex>
@@ -243,7 +243,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   static Block open(const auto& panel, uint32_t group) {
     static_assert(offsetof(Layout, d) == 0 && offsetof(Layout, scales) == 4);
     Ints begin[4];
-    Base::template load_bytes<4>(panel, group, 0, begin);
+    Base::template load_words<4>(panel, group, 0, begin);
     const auto [halves, first, second, third] = begin;
     Block block;
     block.d = Columns::low_halves(halves);
@@ -291,7 +291,7 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
   template <uint32_t kIndex>
   static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ4_K, nibbles) + 16 * kIndex,
+    Base::template load_words<8>(panel, group, offsetof(BlockQ4_K, nibbles) + 16 * kIndex,
                                  raw.nibbles);
     return raw;
   }
@@ -323,7 +323,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   };
   static Block open(const auto& panel, uint32_t group) {
     Block block{Base::open(panel, group), {}};
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
+    Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
     return block;
   }
 
@@ -333,7 +333,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   template <uint32_t kIndex>
   static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ5_K, nibbles) + 16 * kIndex,
+    Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, nibbles) + 16 * kIndex,
                                  raw.nibbles);
     return raw;
   }
@@ -369,8 +369,8 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   static Block open(const auto& panel, uint32_t group) {
     Block block;
     Ints end[4];
-    Base::template load_bytes<4>(panel, group, offsetof(BlockQ6_K, scales), block.scales);
-    Base::template load_bytes<4>(panel, group, sizeof(BlockQ6_K) - 16, end);
+    Base::template load_words<4>(panel, group, offsetof(BlockQ6_K, scales), block.scales);
+    Base::template load_words<4>(panel, group, sizeof(BlockQ6_K) - 16, end);
     block.d = Columns::low_halves(Columns::template shift_right<16>(end[3]));
     return block;
   }
@@ -385,8 +385,8 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   template <uint32_t kIndex>
   static Raw load(const auto& panel, uint32_t group) {
     Raw raw;
-    Base::template load_bytes<16>(panel, group, offsetof(BlockQ6_K, low) + 16 * kIndex, raw.low);
-    Base::template load_bytes<8>(panel, group, offsetof(BlockQ6_K, high) + 8 * kIndex, raw.high);
+    Base::template load_words<16>(panel, group, offsetof(BlockQ6_K, low) + 16 * kIndex, raw.low);
+    Base::template load_words<8>(panel, group, offsetof(BlockQ6_K, high) + 8 * kIndex, raw.high);
     return raw;
   }
   template <uint32_t kIndex>

@@ -118,7 +118,7 @@ struct MultiplyPanels {
   // Of many; less is prepared of a few.
   static constexpr uint64_t rows_room(uint32_t k) {
     using Words = WordsFor<Isa, Format>;
-    static_assert(arranged_bytes<typename Words::One, Format>(few_rows<Words>(), 256) <=
+    static_assert(arranged_bytes<typename Words::One, Format>(few_rows<Words, Format>(), 256) <=
                   arranged_bytes<Many, Format>(kRows, 256));
     return arranged_bytes<Many, Format>(kRows, Input::whole(k));
   }

@@ -88,13 +88,20 @@ struct PanelProduct {
   // minima up to that group; and close(super_block, g) behind the last one, g, of each.
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
-    for (uint32_t first = 0; first < k / 32; first += Format::kGroups) {
+    uint32_t first = 0;
+    for (; first + Format::kGroups <= k / 32; first += Format::kGroups) {
       const auto block = Format::open(to_load(panel), first);
       SuperBlock super_block;
       if constexpr (Format::kSuperBlock) super_block.factor = block.d;
       unpack_from<0>(panel, block, super_block, first, use);
       if constexpr (Format::kSuperBlock) close(super_block, first);
     }
+    if constexpr (!Format::kSuperBlock && Format::kGroups > 1)
+      if (first < k / 32) {
+        SuperBlock none;
+        unpack_span<0>(panel, Format::open_one(panel, first), none, typename Format::Raw{}, first,
+                       use);
+      }
   }
 
   // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
@@ -417,7 +424,7 @@ template <class Isa, class Format, class Out>
 static inline void multiply_panels(const InputRows& inputs,
                                    const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
                                    uint32_t n_panels, std::byte* room, const Out& out) {
-  constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>>();
+  constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>, Format>();
   if (inputs.n > kFew) {
     auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
     unpack_panels<Isa, Format>(panels, n_panels, inputs.k, groups);

@@ -480,10 +480,13 @@ struct WordsFor<Isa, Format, Quant16Input<Isa>> {
   using Many = SideBySide<One, 2>;
 };
 
-// So many are multiplied in the words of one row, in one tile.
-template <class Words>
+// So many are multiplied in the words of one row, in one tile, while codes are unpacked. Super-blocks have sums
+// of their own: with more rows registers run out, and 16 took up to twice as long.
+template <class Words, class Format>
 static constexpr uint32_t few_rows() {
-  return Words::Many::kRows == 1 ? Words::One::kTileRows : 2;
+  if (Words::Many::kRows > 1) return 2;
+  constexpr uint32_t kTile = Words::One::kTileRows;
+  return Format::kSuperBlock && kTile > 4 ? 4 : kTile;
 }
 
 // Room for what the words want of n rows besides, or instead of, the rows; and those rows.
@@ -507,7 +510,7 @@ static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
       Row::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};
   };
-  if (n <= few_rows<WordsFor<Isa, Format>>()) return prepare.template operator()<One>();
+  if (n <= few_rows<WordsFor<Isa, Format>, Format>()) return prepare.template operator()<One>();
   if constexpr (Words::kRows == 1) {
     return prepare.template operator()<Words>();
   } else {
