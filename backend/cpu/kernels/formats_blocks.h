@@ -120,45 +120,39 @@ struct Blocks {
   }
 };
 
-// Blocks of 32 weights. All that kBlocks of them have is read at once, in words of 4 bytes:
-// Trait::to_codes(words, out) makes codes of the words that one has behind its scale (and minimum).
-template <class Isa, class Trait, class Layout, uint32_t kBlocks>
-struct SmallBlocks : Blocks<Isa, Trait, Layout, 32> {
-  using Base = Blocks<Isa, Trait, Layout, 32>;
-  using Ints = typename Base::Ints;
-  static constexpr uint32_t kGroups = kBlocks;
-  static constexpr uint32_t kWords = sizeof(Layout) / 4 - (kBlocks == 1 ? 1 : 0);
+// Blocks of 32 weights, read in words of 4 bytes: Trait::to_codes(words, out) makes codes of the kWords that one
+// has behind its scale, or its scale and its minimum.
 
+// A scale and a minimum, what is added to every weight, are the first word.
+template <class Isa, class Trait, class Layout>
+struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
+  using Base = Blocks<Isa, Trait, Layout, 32>;
+  using Columns = typename Base::Columns;
+  using Ints = typename Base::Ints;
+  static constexpr bool kHasMinimum = true;
+  static constexpr uint32_t kWords = sizeof(Layout) / 4 - 1;
+  static_assert(sizeof(Layout) % 4 == 0);
+
+  struct Block {
+    typename Base::Floats scale_and_minimum[2];
+    Ints words[kWords];
+  };
+  static Block open(const auto& panel, uint32_t group) {
+    Ints read[1 + kWords];
+    Base::template load_words<1 + kWords>(panel, group, 0, read);
+    Block block;
+    Columns::both_halves(read[0], block.scale_and_minimum);
+    for (uint32_t i = 0; i < kWords; ++i) block.words[i] = read[1 + i];
+    return block;
+  }
   struct Raw {};
   template <uint32_t>
   static Raw load(const auto&, uint32_t) {
     return {};
   }
-  template <uint32_t kIndex>
-  static void codes(const auto& block, const Raw&, Ints (&out)[8]) {
-    Trait::to_codes(block.words + kIndex * kWords, out);
-  }
-};
-
-// A scale and a minimum, what is added to every weight, are the first word.
-template <class Isa, class Trait, class Layout>
-struct BlocksWithMinimum : SmallBlocks<Isa, Trait, Layout, 1> {
-  using Base = SmallBlocks<Isa, Trait, Layout, 1>;
-  using Columns = typename Base::Columns;
-  static constexpr bool kHasMinimum = true;
-
-  struct Block {
-    typename Base::Floats scale_and_minimum[2];
-    typename Base::Ints words[Base::kWords];
-  };
-  static Block open(const auto& panel, uint32_t group) {
-    static_assert(sizeof(Layout) % 4 == 0);
-    typename Base::Ints read[1 + Base::kWords];
-    Base::template load_words<1 + Base::kWords>(panel, group, 0, read);
-    Block block;
-    Columns::both_halves(read[0], block.scale_and_minimum);
-    for (uint32_t i = 0; i < Base::kWords; ++i) block.words[i] = read[1 + i];
-    return block;
+  template <uint32_t>
+  static void codes(const Block& block, const Raw&, Ints (&out)[8]) {
+    Trait::to_codes(block.words, out);
   }
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
@@ -167,28 +161,31 @@ struct BlocksWithMinimum : SmallBlocks<Isa, Trait, Layout, 1> {
   }
 };
 
-// Only a scale, a half, so that every other block begins in the middle of a word: two are read at once.
+// Only a scale, a half, so that every other block begins in the middle of a word: two are read together.
 // A half from every row cost more than the codes.
 template <class Isa, class Trait, class Layout>
-struct PairsOfBlocks : SmallBlocks<Isa, Trait, Layout, 2> {
-  using Base = SmallBlocks<Isa, Trait, Layout, 2>;
+struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
+  using Base = Blocks<Isa, Trait, Layout, 32>;
   using Columns = typename Base::Columns;
-  using Base::kWords;
+  using Ints = typename Base::Ints;
+  static constexpr uint32_t kGroups = 2;
+  static constexpr uint32_t kWords = sizeof(Layout) / 4;
+  static_assert(sizeof(Layout) % 4 == 2);
+  // Many words are read when it is their block's turn: those of both would not fit the registers.
+  static constexpr uint32_t kOpened = kWords < 8 ? 2 : 1;
 
   struct Block {
     typename Base::Floats scale[2];
-    typename Base::Ints words[2 * kWords];
+    Ints words[kOpened * kWords];
   };
   static Block open(const auto& panel, uint32_t group) {
-    static_assert(sizeof(Layout) % 4 == 2);
-    typename Base::Ints read[2 * kWords + 1];
-    Base::template load_words<2 * kWords + 1>(panel, group, 0, read);
+    Ints read[kOpened * kWords + 1];
+    Base::template load_words<kOpened * kWords + 1>(panel, group, 0, read);
     Block block;
     Columns::both_halves(Columns::low_and_high(read[0], read[kWords]), block.scale);
-    for (uint32_t i = 0; i < kWords; ++i) {
+    for (uint32_t i = 0; i < kWords; ++i)
       block.words[i] = Columns::halves_swapped(Columns::low_and_high(read[i + 1], read[i]));
-      block.words[kWords + i] = read[kWords + 1 + i];
-    }
+    for (uint32_t i = kWords; i < kOpened * kWords; ++i) block.words[i] = read[i + 1];
     return block;
   }
   // Of the last block of a row with an odd number of them.
@@ -197,6 +194,20 @@ struct PairsOfBlocks : SmallBlocks<Isa, Trait, Layout, 2> {
     block.scale[0] = Base::load_halves(panel, group, 0);
     Base::template load_words<kWords>(panel, group, sizeof(uint16_t), block.words);
     return block;
+  }
+  struct Raw {
+    Ints words[kWords];
+  };
+  template <uint32_t kIndex>
+  static Raw load(const auto& panel, uint32_t group) {
+    Raw raw;
+    if constexpr (kIndex >= kOpened)
+      Base::template load_words<kWords>(panel, group, 4 * (kWords + 1), raw.words);
+    return raw;
+  }
+  template <uint32_t kIndex>
+  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
+    Trait::to_codes(kIndex < kOpened ? block.words + kIndex * kWords : raw.words, out);
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {

@@ -24,12 +24,13 @@
 //   kLargestCode         codes are 0 .. kLargestCode, or, with kSigned, int8
 //   kOffset              what is subtracted from a code
 //   kHasMinimum          a group has them
-//   kGroups              groups in a block
+//   kGroups              groups in a block, or in two that are read together
 //   kSuperBlock          a block is one; then kLowestScale and kHighestScale too
 //   kSpan                groups that one `load` reads: those that share bytes
 //   row_bytes(k)
 //   open(panel, group)              what the groups of the block that begins with `group` share: its
 //                                   scales (and minima), in few registers
+//   open_one(panel, group)          the same where blocks are read in pairs and a row's last one is alone
 //   load<i>(panel, group)           the bytes of kSpan groups from the block's i-th on
 //   codes<i>(block, raw, out)       the codes of the block's i-th group: register j has, of every
 //                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
