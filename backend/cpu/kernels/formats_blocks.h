@@ -195,19 +195,26 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
     Base::template load_words<kWords>(panel, group, sizeof(uint16_t), block.words);
     return block;
   }
+  struct Opened {};
   struct Raw {
     Ints words[kWords];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    if constexpr (kIndex >= kOpened)
+  static auto load(const auto& panel, uint32_t group) {
+    if constexpr (kIndex < kOpened) {
+      return Opened{};
+    } else {
+      Raw raw;
       Base::template load_words<kWords>(panel, group, 4 * (kWords + 1), raw.words);
-    return raw;
+      return raw;
+    }
   }
   template <uint32_t kIndex>
-  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
-    Trait::to_codes(kIndex < kOpened ? block.words + kIndex * kWords : raw.words, out);
+  static void codes(const Block& block, const auto& raw, Ints (&out)[8]) {
+    if constexpr (kIndex < kOpened)
+      Trait::to_codes(block.words + kIndex * kWords, out);
+    else
+      Trait::to_codes(raw.words, out);
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {

@@ -100,8 +100,8 @@ struct PanelProduct {
     if constexpr (!Format::kSuperBlock && Format::kGroups > 1)
       if (first < k / 32) {
         SuperBlock none;
-        unpack_span<0>(panel, Format::open_one(panel, first), none, typename Format::Raw{}, first,
-                       use);
+        unpack_span<0>(panel, Format::open_one(panel, first), none,
+                       Format::template load<0>(panel, first), first, use);
       }
   }
 
