@@ -355,7 +355,7 @@ template <class Isa, class Format>
       reinterpret_cast<ManySuperBlock<Isa, Format>*>(groups + k / 32);  // behind them
   for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
     Product::for_each_group(
-        AskingPanel{panels[p < n_panels ? p : 0]}, k,
+        panels[p < n_panels ? p : 0], k,
         [&](const typename Product::Group& group, uint32_t g, const auto&) {
           Many::template arrange<Format>(group, p, groups[g]);
         },
@@ -368,6 +368,28 @@ struct GroupRange {
   uint32_t begin, end;
 };
 
+// The lines of the panels that come next, asked for while unpacked ones are multiplied: unpacking takes too
+// short for what memory has to bring meanwhile. As many with each group, so that branches are foreseen.
+struct Asked {
+  const std::byte *next = nullptr, *end = nullptr;
+  uint64_t lines = 0;
+
+  void step() {
+    if (next >= end) return;
+    for (uint64_t i = 0; i < lines; ++i, next += kCacheLine)
+      __builtin_prefetch(next, 0, kIntoSecondCache);
+  }
+};
+
+// Rows are multiplied in tiles, those that are left in tiles of kRest.
+template <class Words>
+struct Tiles {
+  static constexpr uint32_t kRows = Words::kTileRows, kRest = kRows < 4 ? kRows : 4;
+  static constexpr uint32_t count(uint32_t n) {
+    return n / kRows + (n % kRows + kRest - 1) / kRest;
+  }
+};
+
 // Rows of an input, arranged where they are more than a few (words.h), times such groups of up to
 // kPanels panels; out(panel, row, sums) receives the results.
 template <class Isa, class Format, class Out>
@@ -375,7 +397,7 @@ template <class Isa, class Format, class Out>
 [[gnu::flatten]]
 #endif
 static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Isa, Format>* groups,
-                                     GroupRange range, const Out& out) {
+                                     GroupRange range, const Out& out, Asked asked = {}) {
   using Many = typename WordsFor<Isa, Format>::Many;
   const auto* const super_blocks =
       reinterpret_cast<const ManySuperBlock<Isa, Format>*>(groups + inputs.k / 32);
@@ -383,13 +405,19 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
     if constexpr (Format::kSuperBlock)
       for (uint32_t g = range.begin; g < range.end; g += Format::kGroups) {
         const auto& super_block = super_blocks[g / Format::kGroups];
-        for (uint32_t i = 0; i < Format::kGroups; ++i) use(groups[g + i], g + i, super_block);
+        for (uint32_t i = 0; i < Format::kGroups; ++i) {
+          use(groups[g + i], g + i, super_block);
+          asked.step();
+        }
         close(super_block, g);
       }
     else
-      for (uint32_t g = range.begin; g < range.end; ++g) use(groups[g], g, 0);
+      for (uint32_t g = range.begin; g < range.end; ++g) {
+        use(groups[g], g, 0);
+        asked.step();
+      }
   };
-  constexpr uint32_t kTile = Many::kTileRows, kRest = kTile < 4 ? kTile : 4;
+  constexpr uint32_t kTile = Tiles<Many>::kRows, kRest = Tiles<Many>::kRest;
   uint32_t first = 0;
   for (; first + kTile <= inputs.n; first += kTile)
     multiply_groups<Isa, Format, Many, kTile>(inputs, first, kTile, from_groups, out);
@@ -429,10 +457,15 @@ static inline void multiply_panels(const InputRows& inputs,
   if (inputs.n > kFew) {
     auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
     unpack_panels<Isa, Format>(panels, n_panels, inputs.k, groups);
+    const uint64_t bytes = n_panels * Isa::Columns::kCount * panels[0].stride;
+    const uint64_t steps =
+        uint64_t{Tiles<typename WordsFor<Isa, Format>::Many>::count(inputs.n)} * (inputs.k / 32);
+    const std::byte* const next = panels[0].first + bytes + kAskedSooner;
     multiply_unpacked<Isa, Format>(inputs, groups, {0, inputs.k / 32},
                                    [&](uint32_t panel, uint32_t row, auto sums) {
                                      if (panel < n_panels) out(panel, row, sums);
-                                   });
+                                   },
+                                   {next, next + bytes, bytes / kCacheLine / steps + 1});
     return;
   }
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
@@ -443,8 +476,6 @@ static inline void multiply_panels(const InputRows& inputs,
       multiply_few<Isa, Format, 2>(inputs, panels[panel], out_of_panel);
     else if (kFew > 4 && inputs.n <= 4)
       multiply_few < Isa, Format, kFew<4 ? kFew : 4>(inputs, panels[panel], out_of_panel);
-    else if (kFew > 8 && inputs.n <= 8)
-      multiply_few < Isa, Format, kFew<8 ? kFew : 8>(inputs, panels[panel], out_of_panel);
     else
       multiply_few<Isa, Format, kFew>(inputs, panels[panel], out_of_panel);
   }

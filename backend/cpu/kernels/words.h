@@ -480,13 +480,13 @@ struct WordsFor<Isa, Format, Quant16Input<Isa>> {
   using Many = SideBySide<One, 2>;
 };
 
-// So many are multiplied in the words of one row, in one tile, while codes are unpacked. Super-blocks have sums
-// of their own: with more rows registers run out, and 16 took up to twice as long.
+// So many are multiplied in the words of one row, in one tile, while codes are unpacked. With more rows, or with
+// super-blocks, which have sums of their own, registers run out: 16 rows took up to twice as long.
 template <class Words, class Format>
 static constexpr uint32_t few_rows() {
   if (Words::Many::kRows > 1) return 2;
-  constexpr uint32_t kTile = Words::One::kTileRows;
-  return Format::kSuperBlock && kTile > 4 ? 4 : kTile;
+  constexpr uint32_t kTile = Words::One::kTileRows, kFit = Format::kSuperBlock ? 4 : 8;
+  return kTile < kFit ? kTile : kFit;
 }
 
 // Room for what the words want of n rows besides, or instead of, the rows; and those rows.
