@@ -30,6 +30,12 @@ struct Blocks {
     static_assert(alignof(Layout) <= 2);
     return reinterpret_cast<const Layout*>(row)[b];
   }
+  // Of formats that read all of a block when they open it.
+  struct Nothing {};
+  template <uint32_t>
+  static Nothing load(const auto&, uint32_t) {
+    return {};
+  }
   static float element(const std::byte* row, uint64_t i) {
     return Trait::weight(block(row, i / kWeights), static_cast<uint32_t>(i % kWeights));
   }
@@ -145,13 +151,8 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
     for (uint32_t i = 0; i < kWords; ++i) block.words[i] = read[1 + i];
     return block;
   }
-  struct Raw {};
   template <uint32_t>
-  static Raw load(const auto&, uint32_t) {
-    return {};
-  }
-  template <uint32_t>
-  static void codes(const Block& block, const Raw&, Ints (&out)[8]) {
+  static void codes(const Block& block, const auto&, Ints (&out)[8]) {
     Trait::to_codes(block.words, out);
   }
   template <uint32_t>
@@ -195,14 +196,13 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
     Base::template load_words<kWords>(panel, group, sizeof(uint16_t), block.words);
     return block;
   }
-  struct Opened {};
   struct Raw {
     Ints words[kWords];
   };
   template <uint32_t kIndex>
   static auto load(const auto& panel, uint32_t group) {
     if constexpr (kIndex < kOpened) {
-      return Opened{};
+      return typename Base::Nothing{};
     } else {
       Raw raw;
       Base::template load_words<kWords>(panel, group, 4 * (kWords + 1), raw.words);

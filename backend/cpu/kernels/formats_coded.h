@@ -55,13 +55,8 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
     load_pairs(panel, group, pairs);
     return rounded(pairs);
   }
-  struct Nothing {};
   template <uint32_t>
-  static Nothing load(const auto&, uint32_t) {
-    return {};
-  }
-  template <uint32_t>
-  static void codes(const Group& group, const Nothing&, Ints (&out)[16]) {
+  static void codes(const Group& group, const auto&, Ints (&out)[16]) {
     for (uint32_t j = 0; j < 16; ++j) out[j] = group.codes[j];
   }
   template <uint32_t>

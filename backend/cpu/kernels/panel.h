@@ -372,12 +372,12 @@ struct GroupRange {
 // short for what memory has to bring meanwhile. As many with each group, so that branches are foreseen.
 struct Asked {
   const std::byte *next = nullptr, *end = nullptr;
-  uint64_t lines = 0;
+  uint64_t bytes = 0;  // with each group, whole lines
 
   void step() {
     if (next >= end) return;
-    for (uint64_t i = 0; i < lines; ++i, next += kCacheLine)
-      __builtin_prefetch(next, 0, kIntoSecondCache);
+    ask_for_lines<kIntoSecondCache>(next, bytes);
+    next += bytes;
   }
 };
 
@@ -457,15 +457,17 @@ static inline void multiply_panels(const InputRows& inputs,
   if (inputs.n > kFew) {
     auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
     unpack_panels<Isa, Format>(panels, n_panels, inputs.k, groups);
-    const uint64_t bytes = n_panels * Isa::Columns::kCount * panels[0].stride;
+    const uint32_t n_rows = n_panels * Isa::Columns::kCount;
+    const uint64_t bytes = n_rows * panels[0].stride;
     const uint64_t steps =
         uint64_t{Tiles<typename WordsFor<Isa, Format>::Many>::count(inputs.n)} * (inputs.k / 32);
-    const std::byte* const next = panels[0].first + bytes + kAskedSooner;
-    multiply_unpacked<Isa, Format>(inputs, groups, {0, inputs.k / 32},
-                                   [&](uint32_t panel, uint32_t row, auto sums) {
-                                     if (panel < n_panels) out(panel, row, sums);
-                                   },
-                                   {next, next + bytes, bytes / kCacheLine / steps + 1});
+    const std::byte* const next = panels[0].first + asked_ahead(n_rows, panels[0].stride);
+    multiply_unpacked<Isa, Format>(
+        inputs, groups, {0, inputs.k / 32},
+        [&](uint32_t panel, uint32_t row, auto sums) {
+          if (panel < n_panels) out(panel, row, sums);
+        },
+        {next, next + bytes, (bytes / kCacheLine / steps + 1) * kCacheLine});
     return;
   }
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
