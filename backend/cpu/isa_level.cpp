@@ -164,6 +164,22 @@ std::string names(bool only_available) {
   return text;
 }
 
+// Where weights that are asked for should go. To a Zen 5, its first cache: the second one answers late while
+// memory is busy. A Zen 4 loses a third by that; the second cache is what has been measured on others
+// (docs/performance.md).
+bool asks_first_cache() {
+#if defined(__x86_64__)
+  const CpuidLeaf vendor = cpuid(0);
+  const uint32_t version = cpuid(1).a;
+  constexpr uint32_t kAuth = 0x68747541, kEnti = 0x69746e65, kCamd = 0x444d4163;
+  constexpr uint32_t kZen5 = 0x1a;
+  const uint32_t family = (version >> 8 & 15) + (version >> 20 & 255);
+  return vendor.b == kAuth && vendor.d == kEnti && vendor.c == kCamd && family == kZen5;
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::span<const IsaLevel> isa_levels() { return kLevels; }
@@ -207,6 +223,8 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
     key.query = static_cast<int32_t>(ActivationKind::q16_32);
   Kernel kernel = {};
   if (!level.find(key, kernel)) return std::nullopt;
+  static const bool first_cache = asks_first_cache();
+  kernel.asks_first_cache = first_cache;
   return kernel;
 }
 

@@ -324,10 +324,13 @@ struct Avx2Columns {
   // Of two uint16 in every lane.
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm256_max_epu16(a, b); }
 
-  // Has a line on its way to the second cache, no sooner in the program than `read` is there: many
+  // Has a line on its way to the first or the second cache, no sooner in the program than `read` is there: many
   // such requests at once would fill the queue that other loads need too.
-  static void ask(const std::byte* line, auto read) {
-    asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
+  static void ask(const std::byte* line, auto read, bool first_cache) {
+    if (first_cache)
+      asm volatile("prefetcht0 %0" : : "m"(*line), "v"(read));
+    else
+      asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
   // ask(i, what has been read) after each 64 bytes.

@@ -86,7 +86,9 @@ struct Avx512Columns {
     return sum;
   }
 
-  static void ask(const std::byte* line, auto read) { Avx2Columns<Level>::ask(line, read); }
+  static void ask(const std::byte* line, auto read, bool first_cache) {
+    Avx2Columns<Level>::ask(line, read, first_cache);
+  }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
     const auto load = [](const std::byte* p) {

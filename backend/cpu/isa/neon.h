@@ -74,8 +74,8 @@ struct NeonColumns {
     return v >> kBits;
   }
 
-  // As in avx2.h.
-  static void ask(const std::byte* line, auto read) {
+  // As in avx2.h, always to the second cache.
+  static void ask(const std::byte* line, auto read, bool) {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls

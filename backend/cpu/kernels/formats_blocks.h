@@ -81,7 +81,7 @@ struct Blocks {
   static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
                   const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
-    Columns::ask(asked_at<Columns>(panel, byte) + offset, read);
+    Columns::ask(asked_at<Columns>(panel, byte) + offset, read, panel.asks_first_cache);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>

@@ -58,9 +58,11 @@ struct GatedMatmul {
     std::byte* const rest = scratch + 2 * sums_bytes(cut);
     // So that the slice's first row and column fall on the first number of scratch.
     const uint64_t origin = slice.first_row * cut.columns + slice.begin;
-    way.run({call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns},
-            call.operands[0], slice, rest);
-    way.run({call.operands[2], nullptr, up - origin, params.n, params.k, cut.columns},
+    const bool first_cache = call.kernel->asks_first_cache;
+    way.run(
+        {call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns, first_cache},
+        call.operands[0], slice, rest);
+    way.run({call.operands[2], nullptr, up - origin, params.n, params.k, cut.columns, first_cache},
             call.operands[0], slice, rest);
     for (uint32_t r = 0; r < slice.n_rows; ++r) {
       const float* const gates = gate + uint64_t{r} * cut.columns;

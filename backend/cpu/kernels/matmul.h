@@ -36,8 +36,9 @@ struct MatmulMember {
   const float* bias;  // null: none
   float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
-  uint64_t stride;    // floats from row to row of `out`
-  bool adds = false;  // to what is there
+  uint64_t stride;                // floats from row to row of `out`
+  bool asks_first_cache = false;  // as the kernel does
+  bool adds = false;              // to what is there
 };
 static inline float* out_at(const MatmulMember& member, uint64_t row, uint64_t j) {
   return member.out + row * member.stride + j;
@@ -178,9 +179,14 @@ struct Matmul {
     const auto& params = *static_cast<const MatmulParams*>(call.params);
     const MatmulWay& way = *way_of(call, 0);
     const MatmulCut cut = cut_of(way, params.k, call.n_rows);
-    const MatmulMember member{
-        call.operands[1], nullptr, reinterpret_cast<float*>(call.operands[2]), params.n, params.k,
-        params.n,         kAdds};
+    const MatmulMember member{call.operands[1],
+                              nullptr,
+                              reinterpret_cast<float*>(call.operands[2]),
+                              params.n,
+                              params.k,
+                              params.n,
+                              call.kernel->asks_first_cache,
+                              kAdds};
     way.ask_for(member, slice_of(cut, call, params.n, begin));
     for (uint64_t slice = begin; slice < end; ++slice)
       way.run(member, call.operands[0], slice_of(cut, call, params.n, slice), scratch);
@@ -232,7 +238,8 @@ struct MatmulGroup {
                                   reinterpret_cast<float*>(call.operands[7 + i]),
                                   params.n[i],
                                   params.k,
-                                  params.n[i]};
+                                  params.n[i],
+                                  call.kernel->asks_first_cache};
       if (begin < end && begin < first + count)
         way->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
       for (; begin < end && begin < first + count; ++begin)

@@ -100,7 +100,7 @@ struct MultiplyPanels {
         places[n_panels] = place;
         panels[n_panels] = {weight.first + place.from * weight.stride, weight.stride};
       }
-      multiply_panels<Isa, Format>(inputs, panels, n_panels, scratch,
+      multiply_panels<Isa, Format>(inputs, panels, n_panels, member.asks_first_cache, scratch,
                                    [&](uint32_t p, uint32_t r, typename Columns::Floats sums) {
                                      const PanelPlace& place = places[p];
                                      const uint64_t row = slice.first_row + r,

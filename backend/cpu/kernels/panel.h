@@ -57,7 +57,9 @@ struct Panel {
 };
 // The same; while it is read, what follows it in memory is asked for, as many bytes as are read. Its
 // lines lie one after another, but groups touch all rows in turn, an order that no processor foresees.
-struct AskingPanel : Panel {};
+struct AskingPanel : Panel {
+  bool asks_first_cache;
+};
 // The last row is asked for last and wanted soon after the first one: so all are asked for this many
 // bytes sooner than one panel ahead.
 constexpr uint64_t kAskedSooner = 8192;
@@ -252,7 +254,7 @@ struct PanelProduct {
 #pragma GCC unroll 8
       for (uint64_t line = (kBegin + kCacheLine - 1) / kCacheLine * kCacheLine; line < kEnd;
            line += kCacheLine)
-        Columns::ask(block + line, read);
+        Columns::ask(block + line, read, panel.asks_first_cache);
     }
   }
 
@@ -434,12 +436,12 @@ template <class Isa, class Format, uint32_t kRows, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const Panel& panel,
+[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel& panel,
                                            const Out& out) {
   multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
-        PanelProduct<Isa, Format>::for_each_group(AskingPanel{panel}, inputs.k, use, close);
+        PanelProduct<Isa, Format>::for_each_group(panel, inputs.k, use, close);
       },
       out);
 }
@@ -452,7 +454,8 @@ template <class Isa, class Format, class Out>
 #endif
 static inline void multiply_panels(const InputRows& inputs,
                                    const Panel (&panels)[WordsFor<Isa, Format>::Many::kPanels],
-                                   uint32_t n_panels, std::byte* room, const Out& out) {
+                                   uint32_t n_panels, bool asks_first_cache, std::byte* room,
+                                   const Out& out) {
   constexpr uint32_t kFew = few_rows<WordsFor<Isa, Format>, Format>();
   if (inputs.n > kFew) {
     auto* const groups = reinterpret_cast<ManyGroup<Isa, Format>*>(room);
@@ -472,14 +475,15 @@ static inline void multiply_panels(const InputRows& inputs,
   }
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
+    const AskingPanel asking{panels[panel], asks_first_cache};
     if (inputs.n == 1)
-      multiply_few<Isa, Format, 1>(inputs, panels[panel], out_of_panel);
+      multiply_few<Isa, Format, 1>(inputs, asking, out_of_panel);
     else if (inputs.n == 2)
-      multiply_few<Isa, Format, 2>(inputs, panels[panel], out_of_panel);
+      multiply_few<Isa, Format, 2>(inputs, asking, out_of_panel);
     else if (kFew > 4 && inputs.n <= 4)
-      multiply_few < Isa, Format, kFew<4 ? kFew : 4>(inputs, panels[panel], out_of_panel);
+      multiply_few < Isa, Format, kFew<4 ? kFew : 4>(inputs, asking, out_of_panel);
     else
-      multiply_few<Isa, Format, kFew>(inputs, panels[panel], out_of_panel);
+      multiply_few<Isa, Format, kFew>(inputs, asking, out_of_panel);
   }
 }
 
