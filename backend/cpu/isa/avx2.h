@@ -230,6 +230,7 @@ struct Avx2Columns {
   // Panels that many rows meet at once.
   static constexpr uint32_t kSideBySide = 2;
   static constexpr uint32_t kInterleaved = 4;
+  static constexpr uint32_t kRowsOfPairs = 4;   // of a tile of int16, with two panels
   static constexpr bool kReadsEight = true;     // `transpose` also for 32 bytes of each column
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
   static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
@@ -323,6 +324,21 @@ struct Avx2Columns {
   static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   // Of two uint16 in every lane.
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm256_max_epu16(a, b); }
+
+  // The largest magnitude of 32 halves, as one.
+  static uint16_t largest_magnitude(const uint16_t* halves) {
+    const __m256i magnitude = _mm256_set1_epi16(0x7fff);
+    const auto load = [&](uint32_t i) {
+      return _mm256_and_si256(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(halves + i)),
+                              magnitude);
+    };
+    const __m256i most = _mm256_max_epu16(load(0), load(16));
+    const __m128i eight =
+        _mm_max_epu16(_mm256_castsi256_si128(most), _mm256_extracti128_si256(most, 1));
+    // There is an instruction for the least of eight.
+    const __m128i least = _mm_minpos_epu16(_mm_xor_si128(eight, _mm_set1_epi16(-1)));
+    return static_cast<uint16_t>(~_mm_cvtsi128_si32(least));
+  }
 
   // Has a line on its way to the first or the second cache, no sooner in the program than `read` is there: many
   // such requests at once would fill the queue that other loads need too.

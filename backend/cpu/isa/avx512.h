@@ -15,6 +15,7 @@ struct Avx512Columns {
   // 32 registers: 16 sums, 8 codes, the products on their way.
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
+  static constexpr uint32_t kRowsOfPairs = 8;
   static constexpr uint32_t kSignedOffset = 128;
   static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
@@ -79,6 +80,9 @@ struct Avx512Columns {
     return _mm512_set1_epi32(both);
   }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
+  static uint16_t largest_magnitude(const uint16_t* halves) {
+    return Avx2Columns<Level>::largest_magnitude(halves);
+  }
 
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
     sum = _mm512_dpwssd_epi32(sum, a, b);
@@ -239,10 +243,6 @@ struct Avx512Floats {
   }
   static Vector select_less(Vector a, Vector b, Vector x, Vector y) {
     return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(a, b, _CMP_LT_OQ), y, x);
-  }
-  // v - floor(v)
-  static Vector fraction(Vector v) {
-    return _mm512_reduce_ps(v, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
   }
   // v * 2^floor(n), rounded once.
   static Vector scale(Vector v, Vector n) { return _mm512_scalef_ps(v, n); }

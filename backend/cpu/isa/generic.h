@@ -245,6 +245,7 @@ struct GenericColumns {
 
   static constexpr uint32_t kTileRows = 2;
   static constexpr uint32_t kInterleaved = 1;
+  static constexpr uint32_t kRowsOfPairs = 4;
   static constexpr uint32_t kSignedOffset = 128;  // see signed_codes
 
   static Floats zero() { return Floats{}; }
@@ -321,6 +322,16 @@ struct GenericColumns {
   static Ints larger_of_pairs(Ints a, Ints b) {
     const auto of = [](Ints v) { return (Halfwords8)v; };
     return (Ints)(of(a) > of(b) ? of(a) : of(b));
+  }
+
+  // The largest magnitude of 32 halves, as one.
+  static uint16_t largest_magnitude(const uint16_t* halves) {
+    uint16_t most = 0;
+    for (uint32_t i = 0; i < 32; ++i) {
+      const uint16_t magnitude = halves[i] & 0x7fff;
+      most = magnitude > most ? magnitude : most;
+    }
+    return most;
   }
 
   // Has a line on its way to the second cache, after `read`.

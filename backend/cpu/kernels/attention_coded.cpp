@@ -4,116 +4,44 @@
 //           activation kind; a kv head's pages are unpacked once for all of them
 //   limit:  the multipliers
 //
-// A row's arithmetic depends on its own range of positions only, as there: page by page, in steps of 32
-// absolute positions. What a step has beyond a row's range gets the weight 0.
+// Queries are what columns of a weight are in panel.h, a lane each. Keys are rows of the input, and scores
+// of a position lie side by side; so are values, a row for each dimension, which meet a panel of weights.
+// What softmax finds of a query, its largest score, sums and scales, then stays in its lane.
+//
+// A query's arithmetic depends on its own range of positions only, as there: page by page, in steps of 32
+// absolute positions. What a step has beyond a query's range gets the weight 0.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
-#include "cpu/kernels/attention_range.h"
-#include "cpu/kernels/formats_coded.h"
+#include "cpu/kernels/attention_coded_scratch.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
+
 namespace {
 
-constexpr uint32_t kQueries = 256;   // of a slice: what unpacked keys and values are used for
-constexpr uint32_t kBlockRows = 32;  // of one query head, whose scores of a page take 32 KiB
-constexpr uint32_t kStep = 32;       // positions
-constexpr uint32_t kPageSteps = kPagePositions / kStep;
 constexpr uint32_t kAhead = 4;  // rows
-
-// How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head.
-template <class Isa>
-struct CodedLayout {
-  using Halves = Coded<Isa, F16<Isa>>;
-  using Input = typename Halves::Input;
-  using Group = ManyGroup<Isa, Halves>;
-  static constexpr uint32_t kColumns = Isa::Columns::kCount * WordsFor<Isa, Halves>::Many::kPanels;
-
-  CodedLayout(const AttentionParams& params, uint32_t out_group)
-      : group(params.n_heads / params.n_kv_heads),
-        unit(
-            heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
-        units((params.n_kv_heads + unit - 1) / unit),
-        block_rows(group * kBlockRows < kQueries ? kQueries / group / kBlockRows * kBlockRows
-                                                 : kBlockRows),
-        head_groups(Input::whole(params.head_dim) / kStep),
-        value_panels((params.head_dim + kColumns - 1) / kColumns),
-        out_numbers(uint64_t{unit} * group * params.head_dim) {}
-
-  uint32_t group;         // query heads per kv head
-  uint32_t unit, units;   // kv heads per slice; slices per block of rows
-  uint32_t block_rows;    // rows of a slice, a multiple of 32
-  uint32_t head_groups;   // groups of 32 dimensions
-  uint32_t value_panels;  // of dimensions, side by side
-  uint64_t out_numbers;   // of a row of a slice's result
-
-  static constexpr uint32_t kKeyPanels = kPagePositions / kColumns;
-  static constexpr uint64_t kScoreStride = kPagePositions + kStep;  // floats
-  uint64_t query_bytes() const { return Input::row_bytes(kStep * head_groups); }
-  static uint64_t weight_bytes() { return Input::row_bytes(kPagePositions); }
-  uint64_t value_stride() const { return uint64_t{value_panels} * kColumns; }  // floats
-  uint32_t n_queries() const { return unit * group * block_rows; }
-
-  uint64_t bytes() const {
-    constexpr uint64_t kParts = 13;  // of CodedState, each in whole lines
-    return kParts * kCacheLine +
-           sizeof(Group) * (kKeyPanels * head_groups + value_panels * kPageSteps) +
-           group * block_rows * query_bytes() + kBlockRows * weight_bytes() +
-           sizeof(float) * (kPagePositions + kBlockRows * (kScoreStride + value_stride() + 2) +
-                            n_queries() * (value_stride() + 2) + out_numbers + Isa::kLanes);
-  }
-};
-
-// What a slice keeps while it walks the pages of its kv heads.
-template <class Isa>
-struct CodedState {
-  using Layout = CodedLayout<Isa>;
-
-  CodedState(const Layout& layout, std::byte* scratch) {
-    const auto take = [&]<class T>(T*& part, uint64_t n) {
-      part = reinterpret_cast<T*>(scratch);
-      scratch += (n * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
-    };
-    take(keys, Layout::kKeyPanels * layout.head_groups);
-    take(values, layout.value_panels * kPageSteps);
-    take(queries, layout.group * layout.block_rows * layout.query_bytes());
-    take(weights, kBlockRows * Layout::weight_bytes());
-    take(value_scales, kPagePositions);
-    take(scores, kBlockRows * Layout::kScoreStride);
-    take(page_sums, kBlockRows * layout.value_stride());
-    take(page_largest, kBlockRows);
-    take(page_masses, kBlockRows);
-    take(sums, layout.n_queries() * layout.value_stride());
-    take(largest, layout.n_queries());
-    take(masses, layout.n_queries());
-    take(out, layout.out_numbers + Isa::kLanes);
-  }
-
-  typename Layout::Group* keys;    // [panels of positions][head_groups], of the page at hand
-  typename Layout::Group* values;  // [value_panels][8 steps], likewise
-  std::byte* queries;              // q16_32 [group][block_rows], of the kv head at hand
-  std::byte* weights;              // q16_32 [32], of a block's queries and a page
-  float* value_scales;             // of the page's positions
-  float* scores;                   // [32][kScoreStride], then their exponentials
-  float* page_sums;                // [32][value_stride]: weights . values of the page
-  float* page_largest;             // score
-  float* page_masses;              // sums of exponentials relative to it
-  float* sums;                     // [n_queries][value_stride]: of the pages before
-  float *largest, *masses;         // likewise
-  float* out;                      // a row of the slice's result
-};
 
 template <class Isa, class Activation>
 struct CodedAttention {
   using Cut = CodedLayout<Isa>;
   using State = CodedState<Isa>;
-  using Halves = typename Cut::Halves;
   using Input = typename Cut::Input;
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
+  using Ints = typename Columns::Ints;
   using Cache = F16<Isa>;
+  using Rounding = Rounding16<Columns>;
   using Wide = typename Isa::Wide;
+  using Vector = typename Wide::Vector;
+
+  // Of a block of so many panels.
+  template <uint32_t kPanels>
+  struct Words {
+    using Format = PanelsOfHalves<Isa, kPanels>;
+    using Group = ManyGroup<Isa, Format>;
+    static constexpr uint32_t kLanes = kPanels * Cut::kCount, kVectors = kLanes / Wide::kLanes;
+  };
 
   static uint64_t slices(const Call& call) {
     const Cut cut = cut_of(call);
@@ -141,12 +69,16 @@ struct CodedAttention {
     uint32_t first_row, n_rows;
 
     const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
-    Range seen(uint32_t r, uint32_t page) const {
-      return seen_of_page(row(r), params.window, page);
+    uint32_t n_queries() const { return n_rows * cut.group; }  // of a kv head
+    uint32_t n_blocks() const { return (n_queries() + Cut::kLanes - 1) / Cut::kLanes; }
+    // Where what is kept of a block of queries begins, counted in blocks.
+    uint64_t place(uint32_t head, uint32_t block) const {
+      return uint64_t{head % cut.unit} * cut.blocks + block;
     }
-    // Number of a query, of those of the slice.
-    uint32_t query(uint32_t head, uint32_t g, uint32_t r) const {
-      return (head % cut.unit * cut.group + g) * cut.block_rows + r;
+    // The query that a lane of a block has; the last one in those behind it.
+    uint32_t query(uint32_t block, uint32_t lane) const {
+      const uint32_t q = block * Cut::kLanes + lane;
+      return q < n_queries() ? q : n_queries() - 1;
     }
   };
 
@@ -159,11 +91,14 @@ struct CodedAttention {
     const uint32_t first_head = unit * cut.unit;
     const uint32_t last_head =
         first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
-    for (uint32_t head = first_head; head < last_head; ++head)
-      for (uint32_t g = 0; g < cut.group; ++g) clear(slice, slice.query(head, g, 0));
     const Range all = visible(&slice.row(0), n_rows, params.window);
+    put_value_scales(slice);
     for (uint32_t head = first_head; head < last_head; ++head) {
-      take_queries(slice, head);
+      for (uint32_t block = 0; block < slice.n_blocks(); ++block) {
+        clear(slice, slice.place(head, block));
+        with_panels(slice, block,
+                    [&](auto panels) { take_queries<panels.value>(slice, head, block); });
+      }
       for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;
            page += kPagePositions) {
         const Range needed = intersect(all, {page, page + kPagePositions});
@@ -172,238 +107,396 @@ struct CodedAttention {
         const uint64_t offset = cache_page<Cache>(call, params, slice.row(0).sequence, head, page);
         unpack_keys(slice, call.operands[1] + offset, steps);
         unpack_values(slice, call.operands[2] + offset, steps);
-        for (uint32_t g = 0; g < cut.group; ++g)
-          for (uint32_t r = 0; r < n_rows; r += kBlockRows) attend_block(slice, head, page, g, r);
+        for (uint32_t block = 0; block < slice.n_blocks(); ++block)
+          with_panels(slice, block,
+                      [&](auto panels) { attend_block<panels.value>(slice, head, page, block); });
       }
+      for (uint32_t block = 0; block < slice.n_blocks(); ++block)
+        with_panels(slice, block, [&](auto panels) {
+          transpose_sums<panels.value>(slice, slice.place(head, block));
+        });
     }
     for (uint32_t r = 0; r < n_rows; ++r) write_row(slice, first_head, last_head, r);
   }
 
-  // The sums of a query head, which lie from `query` on.
-  static void clear(const Slice& slice, uint32_t query) {
-    const State& state = slice.state;
-    const uint64_t stride = slice.cut.value_stride();
-    __builtin_memset(state.sums + query * stride, 0, slice.n_rows * stride * sizeof(float));
-    for (uint32_t r = 0; r < slice.n_rows; ++r) {
-      state.largest[query + r] = -__builtin_inff();
-      state.masses[query + r] = 0;
+  static void put_value_scales(const Slice& slice) {
+    for (uint32_t d = 0; d < slice.cut.dims; ++d) {
+      auto* const scales =
+          reinterpret_cast<float*>(slice.state.values + (d + 1) * Cut::value_bytes()) - kPageSteps;
+      for (uint32_t step = 0; step < kPageSteps; ++step) scales[step] = 1;
     }
   }
 
-  static void take_queries(const Slice& slice, uint32_t head) {
+  static void clear(const Slice& slice, uint64_t place) {
+    const State& state = slice.state;
+    const uint64_t n = slice.cut.block_sums();
+    __builtin_memset(state.sums + place * n, 0, n * sizeof(float));
+    __builtin_memset(state.masses + place * Cut::kLanes, 0, Cut::kLanes * sizeof(float));
+    for (uint32_t lane = 0; lane < Cut::kLanes; ++lane)
+      state.largest[place * Cut::kLanes + lane] = -__FLT_MAX__;
+  }
+
+  // A panel alone where a block has no more queries than that.
+  static void with_panels(const Slice& slice, uint32_t block, const auto& use) {
+    if constexpr (Cut::kCount % Wide::kLanes == 0)
+      if (slice.n_queries() - block * Cut::kLanes <= Cut::kCount) return use(Constant<1>{});
+    use(Constant<Cut::kPanels>{});
+  }
+
+  template <uint32_t kPanels>
+  static void take_queries(const Slice& slice, uint32_t head, uint32_t block) {
     const auto& [call, params, cut, state, first_row, n_rows] = slice;
     const uint32_t dim = params.head_dim;
-    for (uint32_t g = 0; g < cut.group; ++g)
-      for (uint32_t r = 0; r < n_rows; ++r) {
-        const float* query =
-            reinterpret_cast<const float*>(call.operands[0]) +
-            (uint64_t{first_row + r} * params.n_heads + head * cut.group + g) * dim;
-        // Rows lie too far apart for a processor to see where the next one begins.
-        ask_for_lines<kIntoFirstCache>(query + kAhead * params.n_heads * dim, dim * sizeof(float));
-        Q16Activation<Isa>::write(state.queries + (g * cut.block_rows + r) * cut.query_bytes(), dim,
-                                  0, dim,
-                                  [&](uint32_t i, uint32_t n) { return Isa::load(query + i, n); });
+    for (uint32_t lane = 0; lane < Words<kPanels>::kLanes; ++lane) {
+      const uint32_t q = slice.query(block, lane), r = q / cut.group, g = q % cut.group;
+      const float* query = reinterpret_cast<const float*>(call.operands[0]) +
+                           (uint64_t{first_row + r} * params.n_heads + head * cut.group + g) * dim;
+      // Rows lie too far apart for a processor to see where the next one begins.
+      ask_for_lines<kIntoFirstCache>(query + kAhead * params.n_heads * dim, dim * sizeof(float));
+      Q16Activation<Isa>::write(state.query_rows + lane * cut.key_bytes(), dim, 0, dim,
+                                [&](uint32_t i, uint32_t n) { return Isa::load(query + i, n); });
+    }
+    auto* const groups = queries_of<kPanels>(slice, block);
+    for (uint32_t p = 0; p < kPanels; ++p) {
+      const uint64_t stride = cut.key_bytes();
+      const std::byte* const rows = state.query_rows + p * Cut::kCount * stride;
+      const std::byte* const scales = rows + stride - cut.head_groups * sizeof(float);
+      for (uint32_t g = 0; g < cut.head_groups; ++g) {
+        for (uint32_t j = 0; j < kStep / 2; j += 4) {
+          Ints pairs[4];
+          Columns::transpose(rows + (g * kStep / 2 + j) * sizeof(int32_t), stride, pairs,
+                             asks_for_nothing);
+          for (uint32_t i = 0; i < 4; ++i) groups[g].codes[j + i].of[p] = pairs[i];
+        }
+        float of_columns[Cut::kCount];
+        for (uint32_t c = 0; c < Cut::kCount; ++c)
+          of_columns[c] = load_unaligned<float>(scales + c * stride + g * sizeof(float));
+        groups[g].scale[0].of[p] = Columns::load(of_columns);
       }
+    }
+  }
+  template <uint32_t kPanels>
+  static auto* queries_of(const Slice& slice, uint32_t block) {
+    return reinterpret_cast<typename Words<kPanels>::Group*>(slice.state.queries +
+                                                             block * slice.cut.head_groups);
+  }
+  static constexpr auto asks_for_nothing = [](const auto&...) {};
+
+  // Calls use(g, halves) for every group of 32 dimensions of a row, the last one with zeros behind.
+  static void for_each_group(const uint16_t* row, uint32_t dim, const auto& use) {
+    const uint32_t whole = dim / kStep, rest = dim % kStep;
+    for (uint32_t g = 0; g < whole; ++g) use(g, row + g * kStep);
+    if (rest == 0) return;
+    uint16_t last[kStep] = {};
+    __builtin_memcpy(last, row + whole * kStep, rest * sizeof(*row));
+    use(whole, last);
+  }
+
+  // How the codes of n runs of halves come about, from the largest magnitude of each.
+  static void find_roundings(const State& state, uint32_t n) {
+    // Halves are whole multiples of 2^-24; a run of zeros gets no scale that would make subnormal products.
+    const Floats least = Columns::broadcast(power_of_two(kBias - 24));
+    for (uint32_t i = 0; i < n; i += Cut::kCount) {
+      const Floats largest = Columns::load_halves(state.magnitudes + i);
+      const auto rounding = Rounding::of(Columns::as_integers(Columns::maximum(least, largest)));
+      Columns::store(state.wholes + i, rounding.whole);
+      Columns::store(state.scales + i, rounding.scale);
+    }
   }
 
   static void unpack_keys(const Slice& slice, const std::byte* keys, GroupRange steps) {
-    const auto& cut = slice.cut;
-    const uint64_t stride = Cache::row_bytes(slice.params.head_dim);
-    constexpr uint32_t kPanels = Cut::kColumns / Columns::kCount;
-    for (uint32_t i = steps.begin * kStep; i < steps.end * kStep; i += Cut::kColumns) {
-      Panel panels[kPanels];
-      for (uint32_t p = 0; p < kPanels; ++p)
-        panels[p] = {keys + (i + p * Columns::kCount) * stride, stride};
-      unpack_panels<Isa, Halves>(panels, kPanels, cut.head_groups * kStep,
-                                 slice.state.keys + i / Cut::kColumns * cut.head_groups);
+    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const uint32_t dim = cut.head_dim, groups = cut.head_groups;
+    for (uint32_t step = steps.begin; step < steps.end; ++step) {
+      const auto* const rows = reinterpret_cast<const uint16_t*>(keys) + step * kStep * dim;
+      for (uint32_t i = 0; i < kStep; ++i) {
+        ask_for_next_step(rows + i * dim, dim);
+        for_each_group(rows + i * dim, dim, [&](uint32_t g, const uint16_t* halves) {
+          state.magnitudes[i * groups + g] = Columns::largest_magnitude(halves);
+        });
+      }
+      find_roundings(state, kStep * groups);
+      for (uint32_t i = 0; i < kStep; ++i) {
+        std::byte* const out = state.keys + (step * kStep + i) * cut.key_bytes();
+        for_each_group(rows + i * dim, dim, [&](uint32_t g, const uint16_t* halves) {
+          const Floats whole = Columns::broadcast(state.wholes[i * groups + g]);
+          for (uint32_t d = 0; d < kStep; d += 2 * Cut::kCount) {
+            Floats numbers[2];
+            Columns::both_halves(load_pairs(halves + d), numbers);
+            put_pairs(out + (g * kStep + d) * sizeof(uint16_t),
+                      Rounding::pairs(Rounding::code(numbers[0], whole),
+                                      Rounding::code(numbers[1], whole)));
+          }
+        });
+        __builtin_memcpy(out + groups * kStep * sizeof(uint16_t), state.scales + i * groups,
+                         groups * sizeof(float));
+      }
     }
   }
-
-  // What makes codes of a value row: adding `whole` leaves them in the low bits (formats_coded.h).
-  struct RowScale {
-    float whole, scale;
-  };
-  static RowScale scale_of(const uint16_t* row, uint32_t dim) {
-    uint16_t most = 0;
-    for (uint32_t d = 0; d < dim; ++d) {
-      const uint16_t magnitude = row[d] & 0x7fff;
-      most = magnitude > most ? magnitude : most;
-    }
-    const float largest = Isa::half_to_float(most);
-    uint32_t bits;
-    __builtin_memcpy(&bits, &largest, sizeof(bits));
-    constexpr uint32_t kLeast = kBias - 24, kNotFinite = 255;  // the smallest half is 2^-24
-    uint32_t exponent = bits >> 23;
-    if (exponent == kNotFinite) return {1.5f * power_of_two(kBias + 23), __builtin_nanf("")};
-    exponent = exponent < kLeast ? kLeast : exponent;
-    return {1.5f * power_of_two(exponent + 23 - kCodeBits16), power_of_two(exponent - kCodeBits16)};
+  static void ask_for_next_step(const uint16_t* row, uint32_t dim) {
+    ask_for_lines<kIntoFirstCache>(row + kStep * dim, dim * sizeof(*row));
+  }
+  static Ints load_pairs(const uint16_t* halves) {
+    return Columns::as_integers(Columns::load(reinterpret_cast<const float*>(halves)));
+  }
+  static void put_pairs(std::byte* out, Ints pairs) {
+    Columns::store(reinterpret_cast<float*>(out), Columns::as_floats(pairs));
   }
 
-  // Steps of 32 positions, whole ones: weights of what no row sees are zeros. So are dimensions beyond
-  // the last.
+  // Steps of 32 positions, whole ones: weights of what no query sees are zeros.
   static void unpack_values(const Slice& slice, const std::byte* values, GroupRange steps) {
     const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    const uint32_t dim = params.head_dim;
-    constexpr uint32_t kPanels = Cut::kColumns / Columns::kCount;
-    const auto* const halves = reinterpret_cast<const uint16_t*>(values);
-    for (uint32_t step = steps.begin; step < steps.end; ++step)
+    const uint32_t dim = cut.head_dim, whole_panels = dim / Cut::kCount, rest = dim % Cut::kCount;
+    for (uint32_t step = steps.begin; step < steps.end; ++step) {
+      const auto* const rows = reinterpret_cast<const uint16_t*>(values) + step * kStep * dim;
+      for (uint32_t i = 0; i < kStep; ++i) {
+        uint16_t most = 0;
+        ask_for_next_step(rows + i * dim, dim);
+        for_each_group(rows + i * dim, dim, [&](uint32_t, const uint16_t* halves) {
+          const uint16_t here = Columns::largest_magnitude(halves);
+          most = here > most ? here : most;
+        });
+        state.magnitudes[i] = most;
+      }
+      find_roundings(state, kStep);
+      __builtin_memcpy(state.value_scales + step * kStep, state.scales, kStep * sizeof(float));
       for (uint32_t j = 0; j < kStep / 2; ++j) {
-        const uint32_t position = step * kStep + 2 * j;
-        const uint16_t* const rows[2] = {halves + uint64_t{position} * dim,
-                                         halves + (uint64_t{position} + 1) * dim};
-        Floats wholes[2];
-        for (uint32_t i = 0; i < 2; ++i) {
-          const RowScale row = scale_of(rows[i], dim);
-          wholes[i] = Columns::broadcast(row.whole);
-          state.value_scales[position + i] = row.scale;
-        }
-        const auto code = [&](uint32_t i, uint32_t d) {
-          uint16_t rest[Columns::kCount] = {};
-          const uint16_t* from = rows[i] + d;
-          if (d + Columns::kCount > dim) {
-            if (d < dim) __builtin_memcpy(rest, from, (dim - d) * sizeof(uint16_t));
-            from = rest;
-          }
-          return Columns::as_integers(Columns::add(Columns::load_halves(from), wholes[i]));
+        const uint16_t* const first = rows + 2 * j * dim;
+        const uint16_t* const second = first + dim;
+        const Floats whole = Columns::broadcast(state.wholes[2 * j]);
+        const Floats whole_of_second = Columns::broadcast(state.wholes[2 * j + 1]);
+        const auto take = [&](uint32_t panel, const uint16_t* low, const uint16_t* high) {
+          state.pairs[panel * (kStep / 2) + j] =
+              Rounding::pairs(Rounding::code(Columns::load_halves(low), whole),
+                              Rounding::code(Columns::load_halves(high), whole_of_second));
         };
-        for (uint32_t d = 0; d < cut.value_stride(); d += Columns::kCount) {
-          auto& group = state.values[d / Cut::kColumns * kPageSteps + step];
-          const uint32_t p = d / Columns::kCount % kPanels;
-          group.codes[j].of[p] = Columns::and_or(code(0, d), Columns::integers(0xffffu),
-                                                 Columns::template shift_left<16>(code(1, d)));
-          if (j == 0) group.scale[0].of[p] = Columns::broadcast(1.0f);  // theirs are in the weights
+        for (uint32_t panel = 0; panel < whole_panels; ++panel)
+          take(panel, first + panel * Cut::kCount, second + panel * Cut::kCount);
+        if (rest != 0) {
+          uint16_t last[2][Cut::kCount] = {};
+          __builtin_memcpy(last[0], first + dim - rest, rest * sizeof(uint16_t));
+          __builtin_memcpy(last[1], second + dim - rest, rest * sizeof(uint16_t));
+          take(whole_panels, last[0], last[1]);
         }
       }
-  }
-
-  // Up to 32 rows from r on of query head g, one page.
-  static void attend_block(const Slice& slice, uint32_t head, uint32_t page, uint32_t g,
-                           uint32_t r) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    const uint32_t n = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
-    Range needed = slice.seen(r, page);
-    for (uint32_t i = 1; i < n; ++i) needed = unite(needed, slice.seen(r + i, page));
-    if (needed.begin >= needed.end) return;
-    const GroupRange steps = {needed.begin / kStep, (needed.end + kStep - 1) / kStep};
-
-    float* const scores = state.scores;
-    const InputRows queries{state.queries + (g * cut.block_rows + r) * cut.query_bytes(),
-                            cut.query_bytes(), cut.head_groups * kStep, n};
-    for (uint32_t i = steps.begin * kStep; i < steps.end * kStep; i += Cut::kColumns)
-      multiply_unpacked<Isa, Halves>(
-          queries, state.keys + i / Cut::kColumns * cut.head_groups, {0, cut.head_groups},
-          [&](uint32_t p, uint32_t row, Floats sums) {
-            Columns::store(scores + row * Cut::kScoreStride + i + p * Columns::kCount, sums);
-          });
-    for (uint32_t i = 0; i < n; ++i) weigh_row(slice, slice.seen(r + i, page), steps, i);
-    const InputRows weights{state.weights, Cut::weight_bytes(), kPagePositions, n};
-    const uint64_t stride = cut.value_stride();
-    for (uint32_t panel = 0; panel < cut.value_panels; ++panel) {
-      float* const out = state.page_sums + panel * Cut::kColumns;
-      multiply_unpacked<Isa, Halves>(weights, state.values + panel * kPageSteps, steps,
-                                     [&](uint32_t p, uint32_t row, Floats sums) {
-                                       Columns::store(out + row * stride + p * Columns::kCount,
-                                                      sums);
-                                     });
-    }
-    merge_block(slice, slice.query(head, g, r), n);
-  }
-
-  static void fill(float* scores, uint32_t begin, uint32_t end, float value) {
-    for (uint32_t i = begin; i < end; ++i) scores[i] = value;
-  }
-
-  // From the scores of row i of a block its largest one, the sum of exponentials, and the codes of those
-  // times the scales of the values; zeros in the rest of the block's steps.
-  static void weigh_row(const Slice& slice, Range range, GroupRange steps, uint32_t i) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    auto* const codes = reinterpret_cast<int16_t*>(state.weights + i * Cut::weight_bytes());
-    auto* const scales = reinterpret_cast<float*>(codes + kPagePositions);
-    const Range own = {range.begin / kStep * kStep, round_up(range.end, kStep)};
-    for (uint32_t step = steps.begin; step < steps.end; ++step)
-      if (step * kStep < own.begin || step * kStep >= own.end) {
-        __builtin_memset(codes + step * kStep, 0, kStep * sizeof(*codes));
-        scales[step] = 0;
-      }
-    state.page_masses[i] = 0;
-    if (range.begin >= range.end) return;
-
-    float* const scores = state.scores + i * Cut::kScoreStride;
-    const auto beside = [&](float value) {  // the range, in the steps that it touches
-      fill(scores, own.begin, range.begin, value);
-      fill(scores, range.end, own.end, value);
-    };
-    if (params.soft_cap > 0) cap_scores(params, scores, own);
-    const float factor = params.soft_cap > 0 ? 1.0f : params.scale;
-    beside(-__builtin_inff());
-    state.page_largest[i] = largest_of(scores, own) * factor;
-    state.page_masses[i] =
-        exponentiate(scores, own, factor, state.page_largest[i], state.value_scales);
-    beside(0);
-    for (uint32_t j = own.begin; j < own.end; j += kStep) {
-      typename Isa::Vector weights[4];
-      for (uint32_t v = 0; v < 4; ++v) weights[v] = Isa::load(scores + j + v * Isa::kLanes);
-      quantize16<Isa>(weights, codes + j, scales + j / kStep);
+      transpose_pairs(slice, step);
     }
   }
 
-  static void cap_scores(const AttentionParams& params, float* scores, Range range) {
+  // A step's pairs of positions, from dimensions side by side to a row of each.
+  static void transpose_pairs(const Slice& slice, uint32_t step) {
+    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    constexpr uint64_t kFour = 4 * sizeof(int32_t);
+    for (uint32_t panel = 0; panel < cut.dims / Cut::kCount; ++panel)
+      for (uint32_t j = 0; j < kStep / 2; j += Cut::kCount)
+        for (uint32_t four = 0; four < Cut::kCount / 4; ++four) {
+          Ints rows[4];
+          Columns::transpose(
+              reinterpret_cast<const std::byte*>(state.pairs + panel * (kStep / 2) + j) +
+                  four * kFour,
+              sizeof(Ints), rows, asks_for_nothing);
+          for (uint32_t i = 0; i < 4; ++i)
+            put_pairs(state.values + (panel * Cut::kCount + 4 * four + i) * Cut::value_bytes() +
+                          (step * (kStep / 2) + j) * sizeof(int32_t),
+                      rows[i]);
+        }
+  }
+
+  // What queries of a block see of a page.
+  struct Seen {
+    float begin[Cut::kLanes], end[Cut::kLanes];
+    Range by_any, by_all;
+
+    bool all_see(uint32_t step) const {
+      return step * kStep >= by_all.begin && (step + 1) * kStep <= by_all.end;
+    }
+    // `score` in the lanes that see the position, in others `unseen`; v of kVectors.
+    Vector where_seen(uint32_t position, uint32_t v, Vector score, Vector unseen) const {
+      const Vector at = Wide::broadcast(static_cast<float>(position));
+      const Vector first = Wide::load(begin + v * Wide::kLanes);
+      const Vector last = Wide::load(end + v * Wide::kLanes);
+      return Wide::select_less(at, first, unseen, Wide::select_less(at, last, score, unseen));
+    }
+  };
+  static Seen seen_by(const Slice& slice, uint32_t page, uint32_t block, uint32_t n_lanes) {
+    Seen seen;
+    seen.by_any = {0, 0};
+    seen.by_all = {0, kPagePositions};
+    for (uint32_t lane = 0; lane < n_lanes; ++lane) {
+      const Row& row = slice.row(slice.query(block, lane) / slice.cut.group);
+      const Range range = seen_of_page(row, slice.params.window, page);
+      seen.begin[lane] = static_cast<float>(range.begin);
+      seen.end[lane] = static_cast<float>(range.end);
+      seen.by_any = unite(seen.by_any, range);
+      seen.by_all = intersect(seen.by_all, range);
+    }
+    return seen;
+  }
+
+  // One block of queries, one page.
+  template <uint32_t kPanels>
+  static void attend_block(const Slice& slice, uint32_t head, uint32_t page, uint32_t block) {
+    using Format = typename Words<kPanels>::Format;
+    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
+    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const Seen seen = seen_by(slice, page, block, kLanes);
+    if (seen.by_any.begin >= seen.by_any.end) return;
+    const GroupRange steps = {seen.by_any.begin / kStep, (seen.by_any.end + kStep - 1) / kStep};
+
+    float* const scores = state.scores + steps.begin * kStep * kLanes;
+    const InputRows keys{state.keys + steps.begin * kStep * cut.key_bytes(), cut.key_bytes(),
+                         cut.head_groups * kStep, (steps.end - steps.begin) * kStep};
+    multiply_unpacked<Isa, Format>(keys, queries_of<kPanels>(slice, block), {0, cut.head_groups},
+                                   [&](uint32_t p, uint32_t row, Floats sums) {
+                                     Columns::store(scores + row * kLanes + p * Cut::kCount, sums);
+                                   });
+
+    Rescaled rescaled;
+    weigh_block<kPanels>(slice, slice.place(head, block), seen, steps, rescaled);
+
+    float* const sums = state.sums + slice.place(head, block) * cut.block_sums();
+    const InputRows values{state.values, Cut::value_bytes(), kPagePositions, cut.head_dim};
+    multiply_unpacked<Isa, Format>(
+        values, reinterpret_cast<const typename Words<kPanels>::Group*>(state.weights), steps,
+        [&](uint32_t p, uint32_t d, Floats added) {
+          const uint32_t lane = p * Cut::kCount;
+          float* const sum = sums + uint64_t{d} * kLanes + lane;
+          Columns::store(
+              sum, Columns::multiply_add(added, Columns::load(rescaled.added + lane),
+                                         Columns::multiply(Columns::load(sum),
+                                                           Columns::load(rescaled.before + lane))));
+        });
+  }
+
+  // What makes sums of a page, and of those before, relative to the larger of their largest scores.
+  struct Rescaled {
+    float before[Cut::kLanes], added[Cut::kLanes];
+  };
+
+  // From a block's scores the panel of weights, which are e^(score - largest) times the scales of the
+  // values, and the sums of exponentials.
+  template <uint32_t kPanels>
+  static void weigh_block(const Slice& slice, uint64_t place, const Seen& seen, GroupRange steps,
+                          Rescaled& rescaled) {
+    constexpr uint32_t kLanes = Words<kPanels>::kLanes, kVectors = Words<kPanels>::kVectors;
+    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    constexpr float kLog2E = 0x1.715476p+0f;
+    const auto factor = Wide::broadcast(kLog2E * (params.soft_cap > 0 ? 1.0f : params.scale));
+
+    Vector largest[kVectors];
+    for (auto& v : largest) v = Wide::broadcast(-__builtin_inff());
+    for (uint32_t step = steps.begin; step < steps.end; ++step) {
+      float* const scores = state.scores + step * kStep * kLanes;
+      if (params.soft_cap > 0) cap_scores(params, scores, kStep * kLanes);
+      if (!seen.all_see(step)) hide_scores<kVectors>(seen, step, scores);
+      for (uint32_t i = 0; i < kStep; ++i)
+        for (uint32_t v = 0; v < kVectors; ++v)
+          largest[v] =
+              Wide::maximum(Wide::load(scores + i * kLanes + v * Wide::kLanes), largest[v]);
+    }
+
+    Vector less[kVectors], masses[kVectors];
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const uint32_t lane = v * Wide::kLanes;
+      // Of a query that sees nothing of the page it isn't infinite, whose difference to itself is NaN.
+      largest[v] = Wide::maximum(Wide::broadcast(-__FLT_MAX__), Wide::multiply(largest[v], factor));
+      float* const before = state.largest + place * Cut::kLanes + lane;
+      const Vector of_both = Wide::maximum(largest[v], Wide::load(before));
+      Wide::store(rescaled.before + lane, exp2<Wide>(Wide::subtract(Wide::load(before), of_both)));
+      Wide::store(rescaled.added + lane, exp2<Wide>(Wide::subtract(largest[v], of_both)));
+      Wide::store(before, of_both);
+      less[v] = Wide::subtract(Wide::zero(), largest[v]);
+      masses[v] = Wide::zero();
+    }
+    for (uint32_t step = steps.begin; step < steps.end; ++step) {
+      if (seen.all_see(step))
+        weigh_step<true>(slice, seen, step, factor, less, masses);
+      else
+        weigh_step<false>(slice, seen, step, factor, less, masses);
+      round_step<kPanels>(state, step);
+    }
+    for (uint32_t v = 0; v < kVectors; ++v) {
+      const uint32_t lane = v * Wide::kLanes;
+      float* const mass = state.masses + place * Cut::kLanes + lane;
+      Wide::store(mass, Wide::multiply_add(
+                            masses[v], Wide::load(rescaled.added + lane),
+                            Wide::multiply(Wide::load(mass), Wide::load(rescaled.before + lane))));
+    }
+  }
+
+  static void cap_scores(const AttentionParams& params, float* scores, uint32_t n) {
     const auto factor = Wide::broadcast(params.scale), cap = Wide::broadcast(params.soft_cap);
-    for (uint32_t i = range.begin; i < range.end; i += Wide::kLanes) {
+    for (uint32_t i = 0; i < n; i += Wide::kLanes) {
       const auto score = Wide::multiply(Wide::load(scores + i), factor);
       Wide::store(scores + i, Wide::multiply(cap, tanh<Wide>(Wide::divide(score, cap))));
     }
   }
 
-  static float largest_of(const float* scores, Range range) {
-    auto largest = Wide::broadcast(-__builtin_inff());
-    for (uint32_t i = range.begin; i < range.end; i += Wide::kLanes)
-      largest = Wide::maximum(Wide::load(scores + i), largest);
-    return Wide::max_lanes(largest);
+  template <uint32_t kVectors>
+  static void hide_scores(const Seen& seen, uint32_t step, float* scores) {
+    for (uint32_t i = 0; i < kStep; ++i)
+      for (uint32_t v = 0; v < kVectors; ++v, scores += Wide::kLanes)
+        Wide::store(scores, seen.where_seen(step * kStep + i, v, Wide::load(scores),
+                                            Wide::broadcast(-__builtin_inff())));
   }
 
-  // Replaces scores by e^(score * factor - largest), each times the scale of its value; returns their
-  // sum without that, of 16 lanes at every level.
-  static float exponentiate(float* scores, Range range, float factor, float largest,
-                            const float* scales) {
-    constexpr uint32_t kSumLanes = 16, kSums = kSumLanes / Wide::kLanes;
-    const auto times = Wide::broadcast(factor), less = Wide::broadcast(-largest);
-    typename Wide::Vector sums[kSums];
-    for (auto& sum : sums) sum = Wide::zero();
-    for (uint32_t i = range.begin; i < range.end; i += kSumLanes)
-      for (uint32_t j = 0; j < kSums; ++j) {
-        const uint32_t at = i + j * Wide::kLanes;
-        const auto weight = exp<Wide>(Wide::multiply_add(Wide::load(scores + at), times, less));
-        sums[j] = Wide::add(sums[j], weight);
-        Wide::store(scores + at, Wide::multiply(weight, Wide::load(scales + at)));
+  // Replaces the scores of a step by 2^(score * factor + less), each times the scale of its value, and
+  // adds them up without that.
+  template <bool kAllSee, uint32_t kVectors>
+  static void weigh_step(const Slice& slice, const Seen& seen, uint32_t step, Vector factor,
+                         const Vector (&less)[kVectors], Vector (&masses)[kVectors]) {
+    const State& state = slice.state;
+    float* score = state.scores + step * kStep * kVectors * Wide::kLanes;
+    for (uint32_t i = 0; i < kStep; ++i) {
+      const uint32_t position = step * kStep + i;
+      const Vector scale = Wide::broadcast(state.value_scales[position]);
+      for (uint32_t v = 0; v < kVectors; ++v, score += Wide::kLanes) {
+        Vector weight = exp2<Wide>(Wide::multiply_add(Wide::load(score), factor, less[v]));
+        if constexpr (!kAllSee) weight = seen.where_seen(position, v, weight, Wide::zero());
+        masses[v] = Wide::add(masses[v], weight);
+        weight = Wide::multiply(weight, scale);  // NaN where the value is not finite
+        if constexpr (!kAllSee) weight = seen.where_seen(position, v, weight, Wide::zero());
+        Wide::store(score, weight);
       }
-    float lanes[kSumLanes];
-    for (uint32_t j = 0; j < kSums; ++j) Wide::store(lanes + j * Wide::kLanes, sums[j]);
-    return Isa::sum_lanes(Isa::add(Isa::load(lanes), Isa::load(lanes + Isa::kLanes)));
+    }
   }
 
-  // Takes the page's sums of n rows into those of the pages before, which lie from `query` on.
-  static void merge_block(const Slice& slice, uint32_t query, uint32_t n) {
+  // The codes of a step's weights.
+  template <uint32_t kPanels>
+  static void round_step(const State& state, uint32_t step) {
+    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
+    auto& group = reinterpret_cast<typename Words<kPanels>::Group*>(state.weights)[step];
+    for (uint32_t p = 0; p < kPanels; ++p) {
+      const float* const weights = state.scores + step * kStep * kLanes + p * Cut::kCount;
+      const auto weight = [&](uint32_t i) { return Columns::load(weights + i * kLanes); };
+      // Of what is not negative the upper halves tell which is larger.
+      Ints most = Columns::as_integers(weight(0));
+      for (uint32_t i = 1; i < kStep; ++i)
+        most = Columns::larger_of_pairs(most, Columns::as_integers(weight(i)));
+      const auto rounding = Rounding::of(most);
+      for (uint32_t j = 0; j < kStep / 2; ++j)
+        group.codes[j].of[p] = Rounding::pairs(Rounding::code(weight(2 * j), rounding.whole),
+                                               Rounding::code(weight(2 * j + 1), rounding.whole));
+      group.scale[0].of[p] = rounding.scale;
+    }
+  }
+
+  // From [dims][kLanes] to [kLanes][dims], in its place.
+  template <uint32_t kPanels>
+  static void transpose_sums(const Slice& slice, uint64_t place) {
+    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
     const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    float keep[kBlockRows], take[kBlockRows];
-    for (uint32_t i = 0; i < n; i += Isa::kLanes) {  // a block's rows that are not there have room
-      const auto before = Isa::load(state.largest + query + i);
-      const auto here = Isa::load(state.page_largest + i), largest = Isa::maximum(here, before);
-      Isa::store(keep + i, exp<Isa>(Isa::subtract(before, largest)));
-      Isa::store(take + i, exp<Isa>(Isa::subtract(here, largest)));
-    }
-    for (uint32_t i = 0; i < n; ++i) {
-      const float here = state.page_largest[i], before = state.largest[query + i];
-      if (state.page_masses[i] == 0) continue;  // it sees nothing of the page
-      const auto old_factor = Wide::broadcast(keep[i]), new_factor = Wide::broadcast(take[i]);
-      float* sums = state.sums + (query + i) * cut.value_stride();
-      const float* added = state.page_sums + i * cut.value_stride();
-      for (uint64_t d = 0; d < cut.value_stride(); d += Wide::kLanes)
-        Wide::store(sums + d, Wide::multiply_add(Wide::load(added + d), new_factor,
-                                                 Wide::multiply(Wide::load(sums + d), old_factor)));
-      state.masses[query + i] = state.masses[query + i] * keep[i] + state.page_masses[i] * take[i];
-      state.largest[query + i] = here > before ? here : before;
-    }
+    float* const sums = state.sums + place * cut.block_sums();
+    for (uint32_t lane = 0; lane < kLanes; lane += 4)
+      for (uint32_t d = 0; d < cut.dims; d += Cut::kCount) {
+        Ints rows[4];
+        Columns::transpose(reinterpret_cast<const std::byte*>(sums + uint64_t{d} * kLanes + lane),
+                           kLanes * sizeof(float), rows, asks_for_nothing);
+        for (uint32_t i = 0; i < 4; ++i)
+          Columns::store(state.scores + uint64_t{lane + i} * cut.dims + d,
+                         Columns::as_floats(rows[i]));
+      }
+    __builtin_memcpy(sums, state.scores, uint64_t{kLanes} * cut.dims * sizeof(float));
   }
 
   static void write_row(const Slice& slice, uint32_t first_head, uint32_t last_head, uint32_t r) {
@@ -412,8 +505,8 @@ struct CodedAttention {
     float* out = state.out;
     for (uint32_t head = first_head; head < last_head; ++head)
       for (uint32_t g = 0; g < cut.group; ++g, out += dim) {
-        const uint32_t query = slice.query(head, g, r);
-        const float* sums = state.sums + query * cut.value_stride();
+        const uint64_t query = slice.place(head, 0) * Cut::kLanes + r * cut.group + g;
+        const float* sums = state.sums + query * cut.dims;
         const float factor = 1.0f / state.masses[query];
         for (uint32_t d = 0; d < dim; ++d) out[d] = sums[d] * factor;
       }

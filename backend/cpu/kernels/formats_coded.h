@@ -28,6 +28,38 @@ struct PairOf<Columns, kBfloatFormat> {
   }
 };
 
+// How 32 numbers of every lane become codes: adding `whole`, whose last bit is worth as much as a code,
+// leaves those in the low bits.
+template <class Columns>
+struct Rounding16 {
+  using Floats = typename Columns::Floats;
+  using Ints = typename Columns::Ints;
+
+  Floats whole, scale;
+
+  // From the exponent of the largest magnitude; other bits are ignored. From 2^116 on `whole` is
+  // infinite, and so is what comes of it; the scale is not a number where there is no code, as a matmul
+  // has to show.
+  static Rounding16 of(Ints largest) {
+    const Ints exponent = Columns::bit_and(largest, Columns::integers(0x7f800000u));
+    const Floats power = Columns::maximum(Columns::as_floats(exponent),
+                                          Columns::broadcast(power_of_two(kSmallestExponent16)));
+    const Floats whole =
+        Columns::multiply(power, Columns::broadcast(1.5f * power_of_two(kBias + 23 - kCodeBits16)));
+    return {whole,
+            Columns::multiply_add(power, Columns::broadcast(power_of_two(kBias - kCodeBits16)),
+                                  Columns::multiply(whole, Columns::zero()))};
+  }
+  // In the low 16 bits; whatever in the others.
+  static Ints code(Floats number, Floats whole) {
+    return Columns::as_integers(Columns::add(number, whole));
+  }
+  static Ints pairs(Ints first, Ints second) {
+    return Columns::and_or(first, Columns::integers(0xffffu),
+                           Columns::template shift_left<16>(second));
+  }
+};
+
 struct Block16 {
   uint16_t bits[32];
 };
@@ -82,26 +114,15 @@ struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
     for (uint32_t j = 1; j < 16; ++j)
       most = Columns::larger_of_pairs(most, Columns::bit_and(pairs[j], magnitude));
     most = Columns::larger_of_pairs(most, Columns::template shift_right<16>(most));
-    const Floats largest = Pair::lower(most);
-    const Ints exponent =
-        Columns::bit_and(Columns::as_integers(largest), Columns::integers(0x7f800000u));
-    const Floats power = Columns::maximum(Columns::as_floats(exponent),
-                                          Columns::broadcast(power_of_two(kSmallestExponent16)));
-    // The last bit of such a number, and of its sum with a weight, is worth as much as a code. From
-    // 2^116 on it is infinite, and so is what comes of it.
-    const Floats whole =
-        Columns::multiply(power, Columns::broadcast(1.5f * power_of_two(kBias + 23 - kCodeBits16)));
+    using Rounding = Rounding16<Columns>;
+    const auto rounding = Rounding::of(Columns::as_integers(Pair::lower(most)));
     Group out;
-    // Not a number where there is no code, as a matmul has to show.
-    out.scale = Columns::multiply_add(power, Columns::broadcast(power_of_two(kBias - kCodeBits16)),
-                                      Columns::multiply(whole, Columns::zero()));
+    out.scale = rounding.scale;
     for (uint32_t j = 0; j < 16; ++j) {
       Floats weights[2];
       Pair::floats(pairs[j], weights);
-      const Ints lower = Columns::as_integers(Columns::add(weights[0], whole));
-      const Ints upper = Columns::as_integers(Columns::add(weights[1], whole));
-      out.codes[j] = Columns::and_or(lower, Columns::integers(0xffffu),
-                                     Columns::template shift_left<16>(upper));
+      out.codes[j] = Rounding::pairs(Rounding::code(weights[0], rounding.whole),
+                                     Rounding::code(weights[1], rounding.whole));
     }
     return out;
   }

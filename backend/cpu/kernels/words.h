@@ -226,10 +226,10 @@ static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
                              const int8_t* const (&x)[N]) {
   constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
   const auto of = [](auto& registers, uint32_t panel) -> auto& {
-    if constexpr (kPanels == 1)
-      return registers;
-    else
+    if constexpr (requires { registers.of; })
       return registers.of[panel];
+    else
+      return registers;
   };
 #pragma GCC unroll 16
   for (uint32_t j = 0; j < kRegisters; ++j)
@@ -360,7 +360,7 @@ struct RowOfMany : OneRow<Columns> {
 // A row of q16_32, alone or among others.
 template <class Columns>
 struct PairsRow : OneRow<Columns> {
-  static constexpr uint32_t kTileRows = 4, kInterleaved = 4;
+  static constexpr uint32_t kTileRows = Columns::kRowsOfPairs, kInterleaved = kTileRows;
   template <class>
   static constexpr uint32_t kCodes = 16;
 

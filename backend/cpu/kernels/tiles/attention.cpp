@@ -355,8 +355,8 @@ struct TileAttention {
     for (uint32_t i = 0; i < block.n; i += Wide::kLanes) {
       const Vector before = Wide::load(state.largest + first_query + i);
       const Vector here = Wide::load(block.largest + i), largest = Wide::maximum(here, before);
-      Wide::store(keep + i, power_of_two(Wide::subtract(before, largest)));
-      Wide::store(take + i, power_of_two(Wide::subtract(here, largest)));
+      Wide::store(keep + i, exp2<Wide>(Wide::subtract(before, largest)));
+      Wide::store(take + i, exp2<Wide>(Wide::subtract(here, largest)));
     }
     for (uint32_t i = 0; i < block.n; ++i) {
       const Range range = slice.seen(block.r + i, page);
@@ -427,21 +427,12 @@ struct TileAttention {
     clear(round_up(range.end, Wide::kLanes), steps.end * kStep);
     Vector sum = Wide::zero();
     for_each_vector(range, [&](uint32_t i, uint32_t begin, uint32_t end) {
-      Vector weight = power_of_two(Wide::multiply_add(Wide::load(scores + i), times, less));
+      Vector weight = exp2<Wide>(Wide::multiply_add(Wide::load(scores + i), times, less));
       weight = Wide::select_lanes(weight, begin, end, Wide::zero());
       sum = Wide::add(sum, weight);
       store_numbers(out, i, weight);
     });
     return Wide::sum_lanes(sum);
-  }
-
-  // 2^x, to 2e-7 of it, for x from -126 on, and as for -126 below: subnormal numbers take a hundred
-  // cycles each. A NaN stays. The polynomial is a minimax fit of 2^f on [0, 1) with the value 1 at 0.
-  static Vector power_of_two(Vector x) {
-    constexpr float kSeries[] = {1.0f,           0x1.62e4bap-1f, 0x1.ebdb56p-3f,
-                                 0x1.c91ce6p-5f, 0x1.277852p-7f, 0x1.e97506p-10f};
-    x = Wide::maximum(Wide::broadcast(-126.0f), x);
-    return Wide::scale(polynomial<Wide>(Wide::fraction(x), kSeries), x);
   }
 
   // Takes the page's sums into those of the pages before: both times what makes them relative to the

@@ -1,0 +1,114 @@
+// How attention in whole numbers (attention_coded.cpp) cuts a call, and where a worker's scratch holds what.
+#pragma once
+
+#include "core/kernel_params.h"
+#include "cpu/kernels/attention_range.h"
+#include "cpu/kernels/formats_coded.h"
+#include "cpu/kernels/panel.h"
+
+namespace akunu::cpu {
+
+constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values are used for
+constexpr uint32_t kStep = 32;      // positions
+constexpr uint32_t kPageSteps = kPagePositions / kStep;
+
+// Queries, or weights, in so many panels side by side.
+template <class Isa, uint32_t kPanels>
+struct PanelsOfHalves : Coded<Isa, F16<Isa>> {};
+template <class Isa, uint32_t kPanels>
+struct WordsFor<Isa, PanelsOfHalves<Isa, kPanels>, Quant16Input<Isa>> {
+  using One = PairsRow<typename Isa::Columns>;
+  using Many = SideBySide<One, kPanels>;
+};
+
+// How a call is cut, and where a worker's scratch holds what. Queries of a kv head are numbered row by row,
+// and come in blocks of kLanes.
+template <class Isa>
+struct CodedLayout {
+  using Input = Quant16Input<Isa>;
+  static constexpr uint32_t kCount = Isa::Columns::kCount, kPanels = 2;
+  using Group = ManyGroup<Isa, PanelsOfHalves<Isa, kPanels>>;
+  static constexpr uint32_t kLanes = kCount * kPanels;
+
+  CodedLayout(const AttentionParams& params, uint32_t out_group)
+      : group(params.n_heads / params.n_kv_heads),
+        unit(
+            heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
+        units((params.n_kv_heads + unit - 1) / unit),
+        block_rows(group < kQueries ? kQueries / group : 1),
+        blocks((group * block_rows + kLanes - 1) / kLanes),
+        head_groups(Input::whole(params.head_dim) / kStep),
+        head_dim(params.head_dim),
+        dims(round_up(params.head_dim, kCount)),
+        out_numbers(uint64_t{unit} * group * params.head_dim) {}
+
+  uint32_t group;        // query heads per kv head
+  uint32_t unit, units;  // kv heads per slice; slices per block of rows
+  uint32_t block_rows;   // rows of a slice
+  uint32_t blocks;       // of queries of a kv head
+  uint32_t head_groups;  // groups of 32 dimensions
+  uint32_t head_dim, dims;
+  uint64_t out_numbers;  // of a row of a slice's result
+
+  uint64_t key_bytes() const { return Input::row_bytes(kStep * head_groups); }  // of a row
+  static uint64_t value_bytes() { return Input::row_bytes(kPagePositions); }    // of a dimension
+  uint64_t block_sums() const { return uint64_t{dims} * kLanes; }
+  uint64_t scores() const {
+    return uint64_t{dims > kPagePositions ? dims : kPagePositions} * kLanes;
+  }
+
+  uint64_t bytes() const {
+    constexpr uint64_t kParts = 15;  // of CodedState, each in whole lines
+    return kParts * kCacheLine + sizeof(Group) * (blocks * head_groups + kPageSteps) +
+           (kPagePositions + kLanes) * key_bytes() + dims * value_bytes() +
+           sizeof(typename Isa::Columns::Ints) * (dims / kCount) * (kStep / 2) +
+           (sizeof(uint16_t) + 2 * sizeof(float)) * kStep * head_groups +
+           sizeof(float) *
+               (kPagePositions + scores() + unit * blocks * (block_sums() + 2 * kLanes) +
+                out_numbers + Isa::kLanes);
+  }
+};
+
+// What a slice keeps while it walks the pages of its kv heads.
+template <class Isa>
+struct CodedState {
+  using Layout = CodedLayout<Isa>;
+
+  CodedState(const Layout& layout, std::byte* scratch) {
+    const auto take = [&]<class T>(T*& part, uint64_t n) {
+      part = reinterpret_cast<T*>(scratch);
+      scratch += (n * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
+    };
+    take(queries, layout.blocks * layout.head_groups);
+    take(weights, kPageSteps);
+    take(query_rows, Layout::kLanes * layout.key_bytes());
+    take(keys, kPagePositions * layout.key_bytes());
+    take(values, layout.dims * layout.value_bytes());
+    take(pairs, layout.dims / Layout::kCount * (kStep / 2));
+    take(magnitudes, kStep * layout.head_groups);
+    take(wholes, kStep * layout.head_groups);
+    take(scales, kStep * layout.head_groups);
+    take(value_scales, kPagePositions);
+    take(scores, layout.scores());
+    take(sums, layout.unit * layout.blocks * layout.block_sums());
+    take(largest, layout.unit * layout.blocks * Layout::kLanes);
+    take(masses, layout.unit * layout.blocks * Layout::kLanes);
+    take(out, layout.out_numbers + Isa::kLanes);
+  }
+
+  typename Layout::Group* queries;     // [blocks][head_groups], of the kv head at hand
+  typename Layout::Group* weights;     // [8 steps], of a block's queries and a page
+  std::byte* query_rows;               // q16_32 [kLanes], on their way to `queries`
+  std::byte* keys;                     // q16_32 [256], of the page at hand
+  std::byte* values;                   // q16_32 [dims], likewise: of positions, scales of 1
+  typename Isa::Columns::Ints* pairs;  // [dims / kCount][16], of a step, on their way there
+  uint16_t* magnitudes;                // of a step's rows, or of their groups of 32: the largest
+  float *wholes, *scales;              // what Rounding16 makes of those
+  float* value_scales;                 // of the page's positions
+  float* scores;                       // [256][kLanes], then the weights
+  float* sums;                         // [unit][blocks][dims][kLanes]: of the pages before
+  float *largest, *masses;             // [unit][blocks][kLanes]: of scores times `factor`; likewise
+  float* out;                          // a row of the slice's result
+};
+
+}  // namespace akunu::cpu
