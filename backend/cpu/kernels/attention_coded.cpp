@@ -205,7 +205,8 @@ struct CodedAttention {
   }
 
   static void unpack_keys(const Slice& slice, const std::byte* keys, GroupRange steps) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const Cut& cut = slice.cut;
+    const State& state = slice.state;
     const uint32_t dim = cut.head_dim, groups = cut.head_groups;
     for (uint32_t step = steps.begin; step < steps.end; ++step) {
       const auto* const rows = reinterpret_cast<const uint16_t*>(keys) + step * kStep * dim;
@@ -245,7 +246,8 @@ struct CodedAttention {
 
   // Steps of 32 positions, whole ones: weights of what no query sees are zeros.
   static void unpack_values(const Slice& slice, const std::byte* values, GroupRange steps) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const Cut& cut = slice.cut;
+    const State& state = slice.state;
     const uint32_t dim = cut.head_dim, whole_panels = dim / Cut::kCount, rest = dim % Cut::kCount;
     for (uint32_t step = steps.begin; step < steps.end; ++step) {
       const auto* const rows = reinterpret_cast<const uint16_t*>(values) + step * kStep * dim;
