@@ -58,7 +58,7 @@ struct CodedAttention {
                         });
   }
 
-  static uint64_t scratch_bytes(const Call& call) { return cut_of(call).bytes(); }
+  static uint64_t scratch_bytes(const Call& call) { return State::bytes_of(cut_of(call)); }
 
  private:
   struct Slice {

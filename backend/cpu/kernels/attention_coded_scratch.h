@@ -1,4 +1,4 @@
-// How attention in whole numbers (attention_coded.cpp) cuts a call, and where a worker's scratch holds what.
+// How attention in whole numbers (attention_coded.cpp) cuts a call, and what of it is where in a worker's scratch.
 #pragma once
 
 #include "core/kernel_params.h"
@@ -21,8 +21,7 @@ struct WordsFor<Isa, PanelsOfHalves<Isa, kPanels>, Quant16Input<Isa>> {
   using Many = SideBySide<One, kPanels>;
 };
 
-// How a call is cut, and where a worker's scratch holds what. Queries of a kv head are numbered row by row,
-// and come in blocks of kLanes.
+// How a call is cut. Queries of a kv head are numbered row by row, and come in blocks of kLanes.
 template <class Isa>
 struct CodedLayout {
   using Input = Quant16Input<Isa>;
@@ -56,17 +55,6 @@ struct CodedLayout {
   uint64_t scores() const {
     return uint64_t{dims > kPagePositions ? dims : kPagePositions} * kLanes;
   }
-
-  uint64_t bytes() const {
-    constexpr uint64_t kParts = 15;  // of CodedState, each in whole lines
-    return kParts * kCacheLine + sizeof(Group) * (blocks * head_groups + kPageSteps) +
-           (kPagePositions + kLanes) * key_bytes() + dims * value_bytes() +
-           sizeof(typename Isa::Columns::Ints) * (dims / kCount) * (kStep / 2) +
-           (sizeof(uint16_t) + 2 * sizeof(float)) * kStep * head_groups +
-           sizeof(float) *
-               (kPagePositions + scores() + unit * blocks * (block_sums() + 2 * kLanes) +
-                out_numbers + Isa::kLanes);
-  }
 };
 
 // What a slice keeps while it walks the pages of its kv heads.
@@ -75,9 +63,10 @@ struct CodedState {
   using Layout = CodedLayout<Isa>;
 
   CodedState(const Layout& layout, std::byte* scratch) {
+    const auto begin = reinterpret_cast<uintptr_t>(scratch);
     const auto take = [&]<class T>(T*& part, uint64_t n) {
-      part = reinterpret_cast<T*>(scratch);
-      scratch += (n * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
+      part = reinterpret_cast<T*>(begin + bytes);
+      bytes += (n * sizeof(T) + kCacheLine - 1) / kCacheLine * kCacheLine;
     };
     take(queries, layout.blocks * layout.head_groups);
     take(weights, kPageSteps);
@@ -95,6 +84,9 @@ struct CodedState {
     take(masses, layout.unit * layout.blocks * Layout::kLanes);
     take(out, layout.out_numbers + Isa::kLanes);
   }
+  static uint64_t bytes_of(const Layout& layout) { return CodedState(layout, nullptr).bytes; }
+
+  uint64_t bytes = 0;  // of scratch
 
   typename Layout::Group* queries;     // [blocks][head_groups], of the kv head at hand
   typename Layout::Group* weights;     // [8 steps], of a block's queries and a page
