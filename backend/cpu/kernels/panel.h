@@ -481,7 +481,7 @@ static inline void multiply_panels(const InputRows& inputs,
     else if (inputs.n == 2)
       multiply_few<Isa, Format, 2>(inputs, asking, out_of_panel);
     else if (kFew > 4 && inputs.n <= 4)
-      multiply_few < Isa, Format, kFew<4 ? kFew : 4>(inputs, asking, out_of_panel);
+      multiply_few<Isa, Format, (kFew < 4 ? kFew : 4)>(inputs, asking, out_of_panel);
     else
       multiply_few<Isa, Format, kFew>(inputs, asking, out_of_panel);
   }
