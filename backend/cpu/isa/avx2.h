@@ -8,6 +8,8 @@
 
 #include <cstddef>
 
+#include "cpu/isa/dot_in_turn.h"
+
 namespace akunu::cpu {
 
 // The words for floats, which the levels above avx2 use as well.
@@ -227,14 +229,13 @@ struct Avx2Columns {
 
   // Input rows that share the codes in registers; the codes themselves fill half of the 16.
   static constexpr uint32_t kTileRows = 4;
-  // Panels that many rows meet at once.
-  static constexpr uint32_t kSideBySide = 2;
   static constexpr uint32_t kInterleaved = 4;
-  static constexpr uint32_t kRowsOfPairs = 4;   // of a tile of int16, with two panels
-  static constexpr bool kReadsEight = true;     // `transpose` also for 32 bytes of each column
-  static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
-  static constexpr bool kSignedPairs = true;    // of many rows: dot_pairs
-  static constexpr bool kSumsInPairs = true;    // of many rows: dot_scaled
+  static constexpr uint32_t kRowsSideBySide = 4;  // of a tile that meets two panels at once
+  static constexpr uint32_t kRowsOfPairs = 4;     // likewise, of int16
+  static constexpr bool kReadsEight = true;       // `transpose` also for 32 bytes of each column
+  static constexpr uint32_t kSignedOffset = 0;    // see signed_codes
+  static constexpr bool kSignedPairs = true;      // of many rows: dot_pairs
+  static constexpr bool kSumsInPairs = true;      // of many rows: dot_scaled
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -315,11 +316,11 @@ struct Avx2Columns {
     return _mm256_srai_epi32(v, kBits);
   }
 
-  // Two neighbouring int16 in every lane, and the sum of two products of int16.
-  static Ints broadcast_pair(const int16_t* p) {
-    int32_t both;
-    __builtin_memcpy(&both, p, sizeof(both));
-    return _mm256_set1_epi32(both);
+  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
+  static Ints broadcast_four(const int8_t* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return _mm256_set1_epi32(four);
   }
   static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   // Of two uint16 in every lane.
@@ -409,16 +410,9 @@ struct Avx2Columns {
     constexpr uint32_t kMost = kOffset > kLargest - kOffset ? kOffset : kLargest - kOffset;
     static_assert(kOffset == 0 || 2 * 127 * kRegisters * kMost <= 32767);
     constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
-#pragma GCC unroll 8
-    for (uint32_t j = 0; j < kRegisters; ++j)
-#pragma GCC unroll 8
-      for (uint32_t i = 0; i < N; ++i) {
-        const Ints four = broadcast_four(x[i] + 4 * j);
-#pragma GCC unroll 8
-        for (uint32_t p = 0; p < P; ++p)
-          at(starts[i], p) = in_turn<N>(
-              _mm256_add_epi16(at(starts[i], p), _mm256_maddubs_epi16(at(codes[j], p), four)));
-      }
+    dot_in_turn<Avx2Columns, kRegisters>(starts, codes, x, [](Ints sum, Ints some, Ints four) {
+      return in_turn<N>(_mm256_add_epi16(sum, _mm256_maddubs_epi16(some, four)));
+    });
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < N; ++i)
 #pragma GCC unroll 8
@@ -512,24 +506,11 @@ struct Avx2Columns {
               _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs[i][p], at(factors, p))));
     }
   }
-  template <class Registers>
-  static auto& at(Registers& registers, uint32_t p) {
-    if constexpr (sizeof(Registers) == sizeof(Ints))
-      return registers;
-    else
-      return registers.of[p];
-  }
-  // Among several rows: keeps the compiler from turning each row's sum into a tree, one row after the other,
-  // for which there are too few registers.
+  // Among several rows: see dot_in_turn.
   template <uint32_t N>
   static Ints in_turn(Ints sum) {
     if constexpr (N > 1) asm("" : "+x"(sum));
     return sum;
-  }
-  static Ints broadcast_four(const int8_t* p) {
-    int32_t four;
-    __builtin_memcpy(&four, p, sizeof(four));
-    return _mm256_set1_epi32(four);
   }
 };
 

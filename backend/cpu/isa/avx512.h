@@ -15,6 +15,9 @@ struct Avx512Columns {
   // 32 registers: 16 sums, 8 codes, the products on their way.
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
+  // Of a tile that meets two panels at once: 12 sums, as many dot products, two codes, four bytes of a row. With 8
+  // rows sums go through memory, which int16 have time for.
+  static constexpr uint32_t kRowsSideBySide = 6;
   static constexpr uint32_t kRowsOfPairs = 8;
   static constexpr uint32_t kSignedOffset = 128;
   static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
@@ -74,10 +77,10 @@ struct Avx512Columns {
     return _mm512_srai_epi32(v, kBits);
   }
 
-  static Ints broadcast_pair(const int16_t* p) {
-    int32_t both;
-    __builtin_memcpy(&both, p, sizeof(both));
-    return _mm512_set1_epi32(both);
+  static Ints broadcast_four(const int8_t* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return _mm512_set1_epi32(four);
   }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
   static uint16_t largest_magnitude(const uint16_t* halves) {
@@ -85,9 +88,7 @@ struct Avx512Columns {
   }
 
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    sum = _mm512_dpwssd_epi32(sum, a, b);
-    asm("" : "+v"(sum));  // see Avx2Columns::in_turn
-    return sum;
+    return in_turn(_mm512_dpwssd_epi32(sum, a, b));
   }
 
   static void ask(const std::byte* line, auto read, bool first_cache) {
@@ -137,12 +138,18 @@ struct Avx512Columns {
     }
     sums[0] = _mm512_add_epi32(even, odd);
   }
+  template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+    dot_in_turn<Avx512Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints four) {
+      return in_turn(_mm512_dpbusd_epi32(sum, some, four));
+    });
+  }
   // The instruction wants the codes unsigned: 128 more than they are.
   static Ints signed_codes(Ints codes) {
     return _mm512_xor_si512(codes, _mm512_set1_epi8(static_cast<char>(0x80)));
   }
   template <uint32_t kRegisters>
-  static void dot_signed(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+  static void dot_signed(auto& sums, const auto* codes, const auto& x) {
     dot<255, kRegisters>(sums, codes, x);
   }
   // (code - kOffset) * scale + kMore of each of four codes: as digits of one number they are multiplied at
@@ -155,10 +162,10 @@ struct Avx512Columns {
   }
 
  private:
-  static Ints broadcast_four(const int8_t* p) {
-    int32_t four;
-    __builtin_memcpy(&four, p, sizeof(four));
-    return _mm512_set1_epi32(four);
+  // Among several rows: see dot_in_turn.
+  static Ints in_turn(Ints sum) {
+    asm("" : "+v"(sum));
+    return sum;
   }
   // In each lane of 128 bits.
   static void transpose_lanes(Ints (&rows)[4]) {

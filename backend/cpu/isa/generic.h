@@ -310,11 +310,11 @@ struct GenericColumns {
     return v >> kBits;
   }
 
-  // Two neighbouring int16 in every lane, and the sum of two products of int16.
-  static Ints broadcast_pair(const int16_t* p) {
-    int32_t both;
-    __builtin_memcpy(&both, p, sizeof(both));
-    return Ints{both, both, both, both};
+  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
+  static Ints broadcast_four(const int8_t* p) {
+    int32_t four;
+    __builtin_memcpy(&four, p, sizeof(four));
+    return Ints{four, four, four, four};
   }
   static Ints multiply_pairs(Ints a, Ints b) { return low16(a) * low16(b) + (a >> 16) * (b >> 16); }
   static Ints add_pairs(Ints sum, Ints a, Ints b) { return sum + multiply_pairs(a, b); }

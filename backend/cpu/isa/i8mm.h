@@ -24,10 +24,11 @@ struct RowPairs {
   };
 
   using Registers = RowPairs;
-  static constexpr uint32_t kRows = 2, kPanels = 1, kInterleaved = 1;
+  static constexpr uint32_t kRows = 2, kPanels = 1;
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
+  static constexpr uint32_t in_turn(uint32_t) { return 1; }
   template <class>
   static constexpr uint32_t kCodes = 4;
   template <class>

@@ -18,7 +18,7 @@ struct PanelsOfHalves : Coded<Isa, F16<Isa>> {};
 template <class Isa, uint32_t kPanels>
 struct WordsFor<Isa, PanelsOfHalves<Isa, kPanels>, Quant16Input<Isa>> {
   using One = PairsRow<typename Isa::Columns>;
-  using Many = SideBySide<One, kPanels>;
+  using Many = SideBySide<One, kPanels, One::kTileRows>;
 };
 
 // How a call is cut. Queries of a kv head are numbered row by row, and come in blocks of kLanes.

@@ -111,7 +111,7 @@ struct PanelProduct {
   template <class Words, uint32_t R>
   static inline void accumulate(const UnpackedGroup<Words, Format>& group, uint32_t g,
                                 const InputRows& inputs, typename Words::Floats (&sums)[R]) {
-    constexpr uint32_t N = R % Words::kInterleaved == 0 ? Words::kInterleaved : 1;
+    constexpr uint32_t N = Words::in_turn(R);
     InputRow row{inputs.first, inputs.prepared};
 #pragma GCC unroll 16
     for (uint32_t first = 0; first < R; first += N) {
@@ -383,13 +383,25 @@ struct Asked {
   }
 };
 
-// Rows are multiplied in tiles, those that are left in tiles of kRest.
+// Rows are multiplied in tiles of kRows, the last ones also in tiles of kRest, so that few are multiplied for
+// nobody: 8 rows are two tiles of 4 where 10 are one of 6 and one of 4.
 template <class Words>
 struct Tiles {
   static constexpr uint32_t kRows = Words::kTileRows, kRest = kRows < 4 ? kRows : 4;
-  static constexpr uint32_t count(uint32_t n) {
-    return n / kRows + (n % kRows + kRest - 1) / kRest;
+
+  static constexpr uint32_t rows_of_next(uint32_t left) {
+    if (left >= 2 * kRows) return kRows;
+    const uint32_t behind = left > kRows ? left - kRows : 0;
+    return kRows + in_rests(behind) <= in_rests(left) ? kRows : kRest;
   }
+  static constexpr uint32_t count(uint32_t n) {
+    uint32_t tiles = 0;
+    for (uint32_t first = 0; first < n; first += rows_of_next(n - first)) ++tiles;
+    return tiles;
+  }
+
+ private:
+  static constexpr uint32_t in_rests(uint32_t n) { return (n + kRest - 1) / kRest * kRest; }
 };
 
 // Rows of an input, arranged where they are more than a few (words.h), times such groups of up to
@@ -420,13 +432,14 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
       }
   };
   constexpr uint32_t kTile = Tiles<Many>::kRows, kRest = Tiles<Many>::kRest;
-  uint32_t first = 0;
-  for (; first + kTile <= inputs.n; first += kTile)
-    multiply_groups<Isa, Format, Many, kTile>(inputs, first, kTile, from_groups, out);
-  for (; first < inputs.n; first += kRest) {
-    const uint32_t left = inputs.n - first;
-    multiply_groups<Isa, Format, Many, kRest>(inputs, first, left < kRest ? left : kRest,
-                                              from_groups, out);
+  for (uint32_t first = 0; first < inputs.n;) {
+    const uint32_t left = inputs.n - first, rows = Tiles<Many>::rows_of_next(left);
+    const uint32_t n = left < rows ? left : rows;
+    if (rows == kTile)
+      multiply_groups<Isa, Format, Many, kTile>(inputs, first, n, from_groups, out);
+    else
+      multiply_groups<Isa, Format, Many, kRest>(inputs, first, n, from_groups, out);
+    first += rows;
   }
 }
 
@@ -444,6 +457,17 @@ template <class Isa, class Format, uint32_t kRows, class Out>
         PanelProduct<Isa, Format>::for_each_group(panel, inputs.k, use, close);
       },
       out);
+}
+
+// Calls use(Constant<the first of kRows, kMore... that is no smaller than n>{}); none of them is larger than kFew.
+template <uint32_t kFew, uint32_t kRows, uint32_t... kMore>
+static inline void with_few_rows(uint32_t n, const auto& use) {
+  if constexpr (kRows >= kFew)
+    use(Constant<kFew>{});
+  else if (n <= kRows)
+    use(Constant<kRows>{});
+  else
+    with_few_rows<kFew, kMore...>(n, use);
 }
 
 // Rows of a whole input times up to kPanels panels. More than a few rows have been arranged. `room` is for
@@ -476,14 +500,9 @@ static inline void multiply_panels(const InputRows& inputs,
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     const AskingPanel asking{panels[panel], asks_first_cache};
-    if (inputs.n == 1)
-      multiply_few<Isa, Format, 1>(inputs, asking, out_of_panel);
-    else if (inputs.n == 2)
-      multiply_few<Isa, Format, 2>(inputs, asking, out_of_panel);
-    else if (kFew > 4 && inputs.n <= 4)
-      multiply_few<Isa, Format, (kFew < 4 ? kFew : 4)>(inputs, asking, out_of_panel);
-    else
-      multiply_few<Isa, Format, kFew>(inputs, asking, out_of_panel);
+    with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
+      multiply_few<Isa, Format, rows.value>(inputs, asking, out_of_panel);
+    });
   }
 }
 

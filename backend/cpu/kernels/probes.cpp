@@ -70,7 +70,7 @@ template <class Isa, class Words>
 uint64_t multiply_bytes_in(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
   constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
-  constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::kInterleaved;
+  constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::in_turn(kSums);
   const Operands<int8_t, kSums, kDepth> inputs;
   typename Words::Ints codes[kRegisters], sums[kSums];
   for (uint32_t j = 0; j < kRegisters; ++j) codes[j] = Words::integers(0x01020304u + j);

@@ -12,7 +12,7 @@
 //   kCodes<Format>          registers of a group's codes
 //   kScalesAre<Format>      how a group has its scales
 //   kTileRows               rows of a tile
-//   kInterleaved            how many of those (in the words' sense) take turns at a group's products
+//   in_turn(n)              how many of n rows (in the words' sense) take turns at a group's products
 //   dot<kLargest, kRegisters>(sums, codes, x)
 //                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
 //   arrange<Format>(group, panel, out)
@@ -36,6 +36,7 @@
 // What is done with a lane is the same, in the same order, so no bit depends on the words.
 #pragma once
 
+#include "cpu/isa/dot_in_turn.h"
 #include "cpu/kernels/formats.h"
 
 namespace akunu::cpu {
@@ -136,6 +137,9 @@ struct OneRow : Columns {
   using typename Columns::Ints;
   using Registers = Columns;
   static constexpr uint32_t kRows = 1, kPanels = 1;
+  static constexpr uint32_t in_turn(uint32_t n) {
+    return n % Columns::kInterleaved == 0 ? Columns::kInterleaved : 1;
+  }
   template <class>
   static constexpr uint32_t kCodes = 8;
   template <class>
@@ -224,22 +228,10 @@ struct OneRow : Columns {
 template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
 static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
                              const int8_t* const (&x)[N]) {
-  constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
-  const auto of = [](auto& registers, uint32_t panel) -> auto& {
-    if constexpr (requires { registers.of; })
-      return registers.of[panel];
-    else
-      return registers;
-  };
-#pragma GCC unroll 16
-  for (uint32_t j = 0; j < kRegisters; ++j)
-#pragma GCC unroll 8
-    for (uint32_t i = 0; i < N; ++i) {
-      const auto two = Columns::broadcast_pair(reinterpret_cast<const int16_t*>(x[i]) + 2 * j);
-#pragma GCC unroll 8
-      for (uint32_t p = 0; p < kPanels; ++p)
-        of(sums[i], p) = Columns::add_pairs(of(sums[i], p), of(codes[j], p), two);
-    }
+  using Ints = typename Columns::Ints;
+  dot_in_turn<Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints two) {
+    return Columns::add_pairs(sum, some, two);
+  });
 }
 
 // One row among many, for which panels are unpacked into what the level multiplies fastest: scales that are
@@ -360,7 +352,8 @@ struct RowOfMany : OneRow<Columns> {
 // A row of q16_32, alone or among others.
 template <class Columns>
 struct PairsRow : OneRow<Columns> {
-  static constexpr uint32_t kTileRows = Columns::kRowsOfPairs, kInterleaved = kTileRows;
+  static constexpr uint32_t kTileRows = Columns::kRowsOfPairs;
+  static constexpr uint32_t in_turn(uint32_t n) { return n; }
   template <class>
   static constexpr uint32_t kCodes = 16;
 
@@ -377,12 +370,13 @@ struct PairsRow : OneRow<Columns> {
 
 // A row and several panels: what is loaded of the row serves all of them. A loop over what a struct
 // holds is unrolled early, or it goes through memory.
-template <class Row, uint32_t kPanels_>
+template <class Row, uint32_t kPanels_, uint32_t kTileRows_>
 struct SideBySide : Row {
   using One = Row;
   using Columns = typename One::Registers;
   using Registers = SideBySide;
-  static constexpr uint32_t kPanels = kPanels_;
+  static constexpr uint32_t kPanels = kPanels_, kTileRows = kTileRows_;
+  static constexpr uint32_t in_turn(uint32_t n) { return n; }
 
   struct Floats {
     typename Columns::Floats of[kPanels];
@@ -455,9 +449,9 @@ struct WordsOf {
   using Many = RowOfMany<typename Isa::Columns>;
 };
 template <class Isa>
-  requires requires { Isa::Columns::kSideBySide; }
+  requires requires { Isa::Columns::kRowsSideBySide; }
 struct WordsOf<Isa> {
-  using Many = SideBySide<RowOfMany<typename Isa::Columns>, Isa::Columns::kSideBySide>;
+  using Many = SideBySide<RowOfMany<typename Isa::Columns>, 2, Isa::Columns::kRowsSideBySide>;
 };
 template <class Isa>
   requires requires { typename Isa::Together; }
@@ -477,7 +471,7 @@ struct WordsFor {
 template <class Isa, class Format>
 struct WordsFor<Isa, Format, Quant16Input<Isa>> {
   using One = PairsRow<typename Isa::Columns>;
-  using Many = SideBySide<One, 2>;
+  using Many = SideBySide<One, 2, One::kTileRows>;
 };
 
 // So many are multiplied in the words of one row, in one tile, while codes are unpacked. With more rows, or with

@@ -1,0 +1,36 @@
+// Dot products of several rows with the codes of a panel, or of several side by side (kernels/words.h): the rows
+// take turns at each register of codes, so that what is loaded, of codes and of rows, is used more than once.
+#pragma once
+
+#include <stdint.h>
+
+namespace akunu::cpu {
+
+// What a register of one panel is, and one of several has.
+template <class Registers>
+static inline auto& at(Registers& registers, [[maybe_unused]] uint32_t panel) {
+  if constexpr (requires { registers.of; })
+    return registers.of[panel];
+  else
+    return registers;
+}
+
+// sums[i] = add(sums[i], codes[j], the j-th four bytes at x[i]) for each of kRegisters, in every panel. `add`
+// must keep the compiler from summing up another way: it makes a tree of each row's sum, one row after the
+// other, for which there are too few registers.
+template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
+static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes,
+                               const int8_t* const (&x)[N], const auto& add) {
+  constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
+#pragma GCC unroll 16
+  for (uint32_t j = 0; j < kRegisters; ++j)
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < N; ++i) {
+      const auto four = Columns::broadcast_four(x[i] + 4 * j);
+#pragma GCC unroll 8
+      for (uint32_t p = 0; p < kPanels; ++p)
+        at(sums[i], p) = add(at(sums[i], p), at(codes[j], p), four);
+    }
+}
+
+}  // namespace akunu::cpu
