@@ -383,25 +383,20 @@ struct Asked {
   }
 };
 
-// Rows are multiplied in tiles of kRows, the last ones also in tiles of kRest, so that few are multiplied for
-// nobody: 8 rows are two tiles of 4 where 10 are one of 6 and one of 4.
+// Rows are multiplied in tiles, those that are left in tiles of kRest. A last tile is taken apart where that
+// leaves fewer places empty: 7 or 8 rows are two tiles of 4, 9 are one of 6 and one of 4.
 template <class Words>
 struct Tiles {
   static constexpr uint32_t kRows = Words::kTileRows, kRest = kRows < 4 ? kRows : 4;
 
-  static constexpr uint32_t rows_of_next(uint32_t left) {
-    if (left >= 2 * kRows) return kRows;
-    const uint32_t behind = left > kRows ? left - kRows : 0;
-    return kRows + in_rests(behind) <= in_rests(left) ? kRows : kRest;
+  static constexpr uint32_t in_rests(uint32_t n) { return (n + kRest - 1) / kRest; }
+  // How many of kRows come first.
+  static constexpr uint32_t whole(uint32_t n) {
+    const uint32_t tiles = n / kRows, left = n % kRows;
+    const bool apart = tiles > 0 && in_rests(kRows + left) * kRest < kRows + in_rests(left) * kRest;
+    return apart ? tiles - 1 : tiles;
   }
-  static constexpr uint32_t count(uint32_t n) {
-    uint32_t tiles = 0;
-    for (uint32_t first = 0; first < n; first += rows_of_next(n - first)) ++tiles;
-    return tiles;
-  }
-
- private:
-  static constexpr uint32_t in_rests(uint32_t n) { return (n + kRest - 1) / kRest * kRest; }
+  static constexpr uint32_t count(uint32_t n) { return whole(n) + in_rests(n - whole(n) * kRows); }
 };
 
 // Rows of an input, arranged where they are more than a few (words.h), times such groups of up to
@@ -432,14 +427,14 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
       }
   };
   constexpr uint32_t kTile = Tiles<Many>::kRows, kRest = Tiles<Many>::kRest;
-  for (uint32_t first = 0; first < inputs.n;) {
-    const uint32_t left = inputs.n - first, rows = Tiles<Many>::rows_of_next(left);
-    const uint32_t n = left < rows ? left : rows;
-    if (rows == kTile)
-      multiply_groups<Isa, Format, Many, kTile>(inputs, first, n, from_groups, out);
-    else
-      multiply_groups<Isa, Format, Many, kRest>(inputs, first, n, from_groups, out);
-    first += rows;
+  const uint32_t in_tiles = Tiles<Many>::whole(inputs.n) * kTile;
+  uint32_t first = 0;
+  for (; first < in_tiles; first += kTile)
+    multiply_groups<Isa, Format, Many, kTile>(inputs, first, kTile, from_groups, out);
+  for (; first < inputs.n; first += kRest) {
+    const uint32_t left = inputs.n - first;
+    multiply_groups<Isa, Format, Many, kRest>(inputs, first, left < kRest ? left : kRest,
+                                              from_groups, out);
   }
 }
 

@@ -474,12 +474,12 @@ struct WordsFor<Isa, Format, Quant16Input<Isa>> {
   using Many = SideBySide<One, 2, One::kTileRows>;
 };
 
-// So many are multiplied in the words of one row, in one tile, while codes are unpacked. With more rows, or with
-// super-blocks, which have sums of their own, registers run out: 16 rows took up to twice as long.
+// So many are multiplied in the words of one row, in one tile, while codes are unpacked. With more rows, with
+// super-blocks (which have sums of their own) sooner, registers run out: 16 rows took up to twice as long.
 template <class Words, class Format>
 static constexpr uint32_t few_rows() {
   if (Words::Many::kRows > 1) return 2;
-  constexpr uint32_t kTile = Words::One::kTileRows, kFit = Format::kSuperBlock ? 4 : 8;
+  constexpr uint32_t kTile = Words::One::kTileRows, kFit = Format::kSuperBlock ? 6 : 8;
   return kTile < kFit ? kTile : kFit;
 }
 
