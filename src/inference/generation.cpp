@@ -75,7 +75,8 @@ void Generation::publish(uint32_t token) {
 LogitsTask::LogitsTask(LogitsRequest request, uint32_t vocab_size)
     : request_(std::move(request)),
       vocab_size_(vocab_size),
-      logits_((request_.tokens.size() - request_.first) * size_t{vocab_size}) {}
+      logits_(std::make_unique_for_overwrite<float[]>((request_.tokens.size() - request_.first) *
+                                                      size_t{vocab_size})) {}
 
 bool LogitsTask::wait(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
@@ -85,8 +86,7 @@ bool LogitsTask::wait(std::chrono::milliseconds timeout) {
 }
 
 std::span<float> LogitsTask::logits(size_t first_row, size_t n_rows) {
-  return std::span(logits_).subspan((first_row - request_.first) * vocab_size_,
-                                    n_rows * vocab_size_);
+  return {logits_.get() + (first_row - request_.first) * vocab_size_, n_rows * vocab_size_};
 }
 
 }  // namespace akunu

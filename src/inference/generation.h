@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <vector>
@@ -108,7 +109,7 @@ struct LogitsRequest {
   std::vector<uint32_t> tokens;
   uint32_t first = 0;  // of these tokens, the first whose logits are wanted
   // Rows per step; empty: as many as the device likes. Otherwise exactly these rows run, whatever
-  // is in the cache.
+  // is in the cache, and `first` begins one of them.
   std::vector<uint32_t> chunks;
   bool generated = false;  // the rows' role: generated, not prompt; only with chunks
 };
@@ -121,7 +122,7 @@ class LogitsTask : public Task {
   // False when the time is up. Throws the error that ended the task.
   bool wait(std::chrono::milliseconds timeout);
   // float32 [tokens - first, vocab_size], once `wait` was true.
-  std::vector<float> take() { return std::move(logits_); }
+  std::unique_ptr<float[]> take() { return std::move(logits_); }
 
   const LogitsRequest& request() const { return request_; }
   // The scheduler's side: the logits of some rows.
@@ -130,7 +131,7 @@ class LogitsTask : public Task {
  private:
   const LogitsRequest request_;
   const uint32_t vocab_size_;
-  std::vector<float> logits_;
+  std::unique_ptr<float[]> logits_;  // not zeroed: of a long text they are hundreds of megabytes
 };
 
 }  // namespace akunu

@@ -151,15 +151,20 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
       request.generated ? kMaxFewRows
                         : std::min(model_.max_head_rows(), model_.device().chip().max_prompt_rows);
   size_t sum = 0;
+  bool begins_chunk = request.chunks.empty();
   for (const uint32_t chunk : request.chunks) {
+    begins_chunk |= sum == request.first;
     if (chunk == 0 || chunk > most)
       throw ArgumentError("a chunk of " + std::to_string(chunk) + " rows; possible are 1 to " +
                           std::to_string(most));
     sum += chunk;
   }
-  if (!request.chunks.empty() && (sum != request.tokens.size() || request.first != 0))
+  if (!request.chunks.empty() && sum != request.tokens.size())
     throw ArgumentError("the chunks sum to " + std::to_string(sum) + ", there are " +
                         std::to_string(request.tokens.size()) + " tokens");
+  if (!begins_chunk)
+    throw ArgumentError("logits from token " + std::to_string(request.first) +
+                        " on, with which no chunk begins");
   auto task = std::make_shared<LogitsTask>(std::move(request), model_.arch().vocab_size);
   enqueue(logits_queue_, task);
   return task;
@@ -323,8 +328,9 @@ bool Scheduler::admit(const std::shared_ptr<Generation>& generation) {
 
 bool Scheduler::admit(const std::shared_ptr<LogitsTask>& task) {
   const LogitsRequest& request = task->request();
+  const uint32_t most_cached = request.chunks.empty() ? request.first : 0;
   const std::optional<uint32_t> sequence = cache_.begin(
-      task->id, request.tokens, static_cast<uint32_t>(request.tokens.size()), request.first);
+      task->id, request.tokens, static_cast<uint32_t>(request.tokens.size()), most_cached);
   if (!sequence) return false;
   active_logits_ = std::make_unique<ActiveLogits>(
       ActiveLogits{.task = task, .sequence = *sequence, .record = make_record({})});

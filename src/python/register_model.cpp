@@ -154,10 +154,11 @@ class NativeModel {
       const WithoutGil without_gil;
       done = task->wait(kPollInterval);
     }
-    auto* values = new std::vector<float>(task->take());
-    const py::capsule owner(
-        values, [](void* pointer) { delete static_cast<std::vector<float>*>(pointer); });
-    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, values->data(), owner);
+    std::unique_ptr<float[]> values = task->take();
+    const py::capsule owner(values.get(),
+                            [](void* pointer) { delete[] static_cast<float*>(pointer); });
+    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, values.release(),
+                              owner);
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.
@@ -338,17 +339,17 @@ void register_model(py::module_& m) {
       .def(
           "logits_chunked",
           [](NativeModel& model, const Tokens& tokens, std::vector<uint32_t> chunks,
-             const std::string& roles) {
+             const std::string& roles, uint32_t first) {
             if (roles != "prompt" && roles != "generated")
               throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
             if (roles == "generated" && chunks.empty())
               throw ArgumentError("rows that count as generated need chunks");
             return model.logits({.tokens = to_vector(tokens),
-                                 .first = 0,
+                                 .first = first,
                                  .chunks = std::move(chunks),
                                  .generated = roles == "generated"});
           },
-          py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt")
+          py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt", py::arg("first") = 0)
       .def("close", &NativeModel::close)
       .def(
           "labels",

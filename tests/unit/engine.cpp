@@ -54,11 +54,18 @@ std::vector<uint32_t> collect(Generation& generation) {
 }
 
 std::vector<float> logits_of(Engine& engine, const std::vector<uint32_t>& tokens,
-                             const std::vector<uint32_t>& chunks, bool generated) {
+                             const std::vector<uint32_t>& chunks, bool generated,
+                             uint32_t first = 0) {
   const std::shared_ptr<LogitsTask> task = engine.scheduler.logits(
-      {.tokens = tokens, .first = 0, .chunks = chunks, .generated = generated});
+      {.tokens = tokens, .first = first, .chunks = chunks, .generated = generated});
   check(task->wait(kWait), "logits arrive");
-  return task->take();
+  const std::unique_ptr<float[]> logits = task->take();
+  return {logits.get(), logits.get() + (tokens.size() - first) * engine.model->arch().vocab_size};
+}
+
+// The last rows of some logits.
+std::vector<float> last_rows(const std::vector<float>& logits, size_t n, uint32_t vocab_size) {
+  return {logits.end() - static_cast<ptrdiff_t>(n * vocab_size), logits.end()};
 }
 
 bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
@@ -90,6 +97,19 @@ void test_row_invariance(const std::string& path) {
           "prompt rows do not depend on chunks");
     check(same_bits(generated, logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true)),
           "single and few rows are one arithmetic");
+    const uint32_t vocab_size = engine.model->arch().vocab_size;
+    check(same_bits(last_rows(generated, 284, vocab_size),
+                    logits_of(engine, tokens, split(tokens.size(), {16, 2, 5}), true, 16)),
+          "logits from a chunk on are those of all chunks");
+    check(same_bits(last_rows(prompt, 292, vocab_size),
+                    logits_of(engine, tokens, split(tokens.size(), {7, 1, 32, 3}), false, 8)),
+          "logits of a prompt from a chunk on are those of all chunks");
+    try {
+      engine.scheduler.logits(
+          {.tokens = tokens, .first = 5, .chunks = split(tokens.size(), {16}), .generated = true});
+      check(false, "logits from the middle of a chunk on are refused");
+    } catch (const ArgumentError&) {
+    }
   }
   for (const float value : prompt)
     if (!std::isfinite(value)) return check(false, "logits are finite");
@@ -240,11 +260,8 @@ void test_prefixes(const std::string& path) {
     collect(*second);
     check(second->cached_tokens() >= n_shared, "a prefix is taken over");
     const auto last = static_cast<uint32_t>(tokens.size()) - 1;
-    const auto task =
-        warm.scheduler.logits({.tokens = tokens, .first = last, .chunks = {}, .generated = false});
-    check(task->wait(kWait), "logits arrive");
-    const std::vector<float> expected = logits_of(cold, tokens, {}, false);
-    check(same_bits(task->take(), {expected.end() - vocab_size, expected.end()}),
+    check(same_bits(logits_of(warm, tokens, {}, false, last),
+                    last_rows(logits_of(cold, tokens, {}, false), 1, vocab_size)),
           "logits after a prefix from the cache are those without");
   }
 }
