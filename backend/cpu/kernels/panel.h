@@ -12,8 +12,8 @@
 //
 //   t   = float(dot * scale)             exact, also where each half of a group has a dot and a scale
 //   b   = t * input_scale + b            from 0 on, groups in order of k
-//   acc = b * factor + acc
 //   acc = (float(sum) * input_scale) * minimum + acc   with minima, groups in order of k, halves likewise
+//   acc = b * factor + acc                             behind the last group
 //
 // so a result has the same bits alone, among 16 rows or 512, in every lane, tile and slice.
 //
@@ -48,6 +48,7 @@ namespace akunu::cpu {
 template <uint32_t kValue>
 struct Constant {
   static constexpr uint32_t value = kValue;
+  constexpr operator uint32_t() const { return kValue; }
 };
 
 // kCount rows of a weight; row c begins at first + c * stride.
@@ -87,8 +88,9 @@ struct PanelProduct {
   }
   static_assert(sums_are_exact(), "a float has 24 bits");
 
-  // Calls use(group, g, super_block) for every group of the panel, in order, of super-blocks with the
-  // minima up to that group; and close(super_block, g) behind the last one, g, of each.
+  // Calls use(group, g, index, super_block) for every group of the panel, in order: of super-blocks with
+  // its index in them, a Constant, and with the minima up to that group; and close(super_block, g) behind
+  // the last one of each, which began with group g.
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
     uint32_t first = 0;
@@ -133,28 +135,21 @@ struct PanelProduct {
     }
   }
 
-  // sums[r] += what the groups of a super-block, from group g on, came to, and their minima.
+  // sums[r] += the minima of group g, the index-th of its super-block.
   template <class Words, uint32_t R>
-  static inline void close(const cpu::SuperBlock<typename Words::Registers, Format>& block,
-                           uint32_t g, const InputRows& inputs,
-                           const typename Words::Floats (&of_block)[R],
-                           typename Words::Floats (&sums)[R]) {
+  static inline void add_minima(const cpu::SuperBlock<typename Words::Registers, Format>& block,
+                                uint32_t index, uint32_t g, const InputRows& inputs,
+                                typename Words::Floats (&sums)[R]) {
+    InputRow row{inputs.first, inputs.prepared};
 #pragma GCC unroll 16
-    for (uint32_t r = 0; r < R; ++r)
-      sums[r] = Words::multiply_add(of_block[r], block.factor, sums[r]);
-    if constexpr (Format::kHasMinimum)
-      for (uint32_t i = 0; i < Format::kGroups; ++i) {
-        InputRow row{inputs.first, inputs.prepared};
-#pragma GCC unroll 16
-        for (uint32_t r = 0; r < R; ++r) {
-          const auto input = Words::template group<Format>(row, inputs.k, g + i);
+    for (uint32_t r = 0; r < R; ++r) {
+      const auto input = Words::template group<Format>(row, inputs.k, g);
 #pragma GCC unroll 2
-          for (uint32_t j = 0; j < Format::kDots; ++j)
-            sums[r] = Words::multiply_add(block.minima[Format::kDots * i + j],
-                                          Words::template sum<Format>(input, j), sums[r]);
-          next_row(inputs, r, row);
-        }
-      }
+      for (uint32_t j = 0; j < Format::kDots; ++j)
+        sums[r] = Words::multiply_add(block.minima[Format::kDots * index + j],
+                                      Words::template sum<Format>(input, j), sums[r]);
+      next_row(inputs, r, row);
+    }
   }
 
  private:
@@ -278,7 +273,7 @@ struct PanelProduct {
     if constexpr (Format::kSuperBlock && Format::kHasMinimum)
       Format::template minima<kIndex>(block, super_block);
     ask<2 * kIndex>(panel, first, group.codes[0]);
-    use(group, first + kIndex, super_block);
+    use(group, first + kIndex, Constant<kIndex>{}, super_block);
     ask<2 * kIndex + 1>(panel, first, group.codes[7]);
     if constexpr ((kIndex + 1) % Format::kSpan != 0)
       unpack_span<kIndex + 1>(panel, block, super_block, raw, first, use);
@@ -299,8 +294,11 @@ static constexpr uint64_t panel_room(uint32_t k) {
 }
 
 // Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use, close) calls
-// those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results.
-template <class Isa, class Format, class Words, uint32_t kRows>
+// those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results. Minima are
+// added with each group: 8 or 16 sums at the end of a super-block wait for each other, and a processor does
+// not look ahead as far as that takes. kMinimaAtOnce: at its end, for tiles of many rows, which take turns
+// there and have no registers for two sums of each row before.
+template <class Isa, class Format, class Words, uint32_t kRows, bool kMinimaAtOnce>
 static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
                                    const auto& for_each, const auto& out) {
   constexpr uint32_t R = kRows / Words::kRows;
@@ -322,14 +320,24 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
       for (auto& sum : of_block) sum = Words::zero();
     };
     begin();
-    for_each([&](const Group& group, uint32_t g,
-                 const auto&) { Product::template accumulate<Words, R>(group, g, rows, of_block); },
-             [&](const SuperBlock<typename Words::Registers, Format>& block, uint32_t g) {
-               Product::template close<Words, R>(block, g, rows, of_block, sums);
-               begin();
-             });
+    using Block = SuperBlock<typename Words::Registers, Format>;
+    for_each(
+        [&](const Group& group, uint32_t g, const auto& index, const Block& block) {
+          Product::template accumulate<Words, R>(group, g, rows, of_block);
+          if constexpr (Format::kHasMinimum && !kMinimaAtOnce)
+            Product::template add_minima<Words, R>(block, index, g, rows, sums);
+        },
+        [&](const Block& block, uint32_t g) {
+          if constexpr (Format::kHasMinimum && kMinimaAtOnce)
+            for (uint32_t i = 0; i < Format::kGroups; ++i)
+              Product::template add_minima<Words, R>(block, i, g + i, rows, sums);
+#pragma GCC unroll 16
+          for (uint32_t r = 0; r < R; ++r)
+            sums[r] = Words::multiply_add(of_block[r], block.factor, sums[r]);
+          begin();
+        });
   } else {
-    for_each([&](const Group& group, uint32_t g,
+    for_each([&](const Group& group, uint32_t g, uint32_t,
                  const auto&) { Product::template accumulate<Words, R>(group, g, rows, sums); },
              [] {});
   }
@@ -358,7 +366,7 @@ template <class Isa, class Format>
   for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
     Product::for_each_group(
         panels[p < n_panels ? p : 0], k,
-        [&](const typename Product::Group& group, uint32_t g, const auto&) {
+        [&](const typename Product::Group& group, uint32_t g, uint32_t, const auto&) {
           Many::template arrange<Format>(group, p, groups[g]);
         },
         [&](const typename Product::SuperBlock& block, uint32_t g) {
@@ -415,14 +423,14 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
       for (uint32_t g = range.begin; g < range.end; g += Format::kGroups) {
         const auto& super_block = super_blocks[g / Format::kGroups];
         for (uint32_t i = 0; i < Format::kGroups; ++i) {
-          use(groups[g + i], g + i, super_block);
+          use(groups[g + i], g + i, i, super_block);
           asked.step();
         }
         close(super_block, g);
       }
     else
       for (uint32_t g = range.begin; g < range.end; ++g) {
-        use(groups[g], g, 0);
+        use(groups[g], g, 0u, 0);
         asked.step();
       }
   };
@@ -430,11 +438,11 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
   const uint32_t in_tiles = Tiles<Many>::whole(inputs.n) * kTile;
   uint32_t first = 0;
   for (; first < in_tiles; first += kTile)
-    multiply_groups<Isa, Format, Many, kTile>(inputs, first, kTile, from_groups, out);
+    multiply_groups<Isa, Format, Many, kTile, true>(inputs, first, kTile, from_groups, out);
   for (; first < inputs.n; first += kRest) {
     const uint32_t left = inputs.n - first;
-    multiply_groups<Isa, Format, Many, kRest>(inputs, first, left < kRest ? left : kRest,
-                                              from_groups, out);
+    multiply_groups<Isa, Format, Many, kRest, true>(inputs, first, left < kRest ? left : kRest,
+                                                    from_groups, out);
   }
 }
 
@@ -446,7 +454,7 @@ template <class Isa, class Format, uint32_t kRows, class Out>
 #endif
 [[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel& panel,
                                            const Out& out) {
-  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows>(
+  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, false>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
         PanelProduct<Isa, Format>::for_each_group(panel, inputs.k, use, close);
