@@ -157,8 +157,8 @@ class NativeModel {
     std::unique_ptr<float[]> values = task->take();
     const py::capsule owner(values.get(),
                             [](void* pointer) { delete[] static_cast<float*>(pointer); });
-    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, values.release(),
-                              owner);
+    float* const first_value = values.release();
+    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, first_value, owner);
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.

@@ -293,12 +293,14 @@ static constexpr uint64_t panel_room(uint32_t k) {
   return bytes;
 }
 
+// When minima of super-blocks are added. At the end they are 8 or 16 sums that wait for each other, longer than
+// a processor looks ahead: few rows have them added with each group. Those of a tile of many take turns at the
+// end, and have no registers for two sums of each row before.
+enum class Minima { with_each_group, at_the_end };
+
 // Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use, close) calls
-// those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results. Minima are
-// added with each group: 8 or 16 sums at the end of a super-block wait for each other, and a processor does
-// not look ahead as far as that takes. kMinimaAtOnce: at its end, for tiles of many rows, which take turns
-// there and have no registers for two sums of each row before.
-template <class Isa, class Format, class Words, uint32_t kRows, bool kMinimaAtOnce>
+// those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results.
+template <class Isa, class Format, class Words, uint32_t kRows, Minima kMinima>
 static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
                                    const auto& for_each, const auto& out) {
   constexpr uint32_t R = kRows / Words::kRows;
@@ -324,11 +326,11 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
     for_each(
         [&](const Group& group, uint32_t g, const auto& index, const Block& block) {
           Product::template accumulate<Words, R>(group, g, rows, of_block);
-          if constexpr (Format::kHasMinimum && !kMinimaAtOnce)
+          if constexpr (Format::kHasMinimum && kMinima == Minima::with_each_group)
             Product::template add_minima<Words, R>(block, index, g, rows, sums);
         },
         [&](const Block& block, uint32_t g) {
-          if constexpr (Format::kHasMinimum && kMinimaAtOnce)
+          if constexpr (Format::kHasMinimum && kMinima == Minima::at_the_end)
             for (uint32_t i = 0; i < Format::kGroups; ++i)
               Product::template add_minima<Words, R>(block, i, g + i, rows, sums);
 #pragma GCC unroll 16
@@ -438,11 +440,12 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
   const uint32_t in_tiles = Tiles<Many>::whole(inputs.n) * kTile;
   uint32_t first = 0;
   for (; first < in_tiles; first += kTile)
-    multiply_groups<Isa, Format, Many, kTile, true>(inputs, first, kTile, from_groups, out);
+    multiply_groups<Isa, Format, Many, kTile, Minima::at_the_end>(inputs, first, kTile, from_groups,
+                                                                  out);
   for (; first < inputs.n; first += kRest) {
     const uint32_t left = inputs.n - first;
-    multiply_groups<Isa, Format, Many, kRest, true>(inputs, first, left < kRest ? left : kRest,
-                                                    from_groups, out);
+    multiply_groups<Isa, Format, Many, kRest, Minima::at_the_end>(
+        inputs, first, left < kRest ? left : kRest, from_groups, out);
   }
 }
 
@@ -454,7 +457,7 @@ template <class Isa, class Format, uint32_t kRows, class Out>
 #endif
 [[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel& panel,
                                            const Out& out) {
-  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, false>(
+  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
         PanelProduct<Isa, Format>::for_each_group(panel, inputs.k, use, close);
