@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "cpu/isa/dot_in_turn.h"
+#include "cpu/isa/prefetch.h"
 
 namespace akunu::cpu {
 
@@ -341,13 +342,23 @@ struct Avx2Columns {
     return static_cast<uint16_t>(~_mm_cvtsi128_si32(least));
   }
 
+  static constexpr bool kAsksEitherCache = true;
   // Has a line on its way to the first or the second cache, no sooner in the program than `read` is there: many
   // such requests at once would fill the queue that other loads need too.
-  static void ask(const std::byte* line, auto read, bool first_cache) {
-    if (first_cache)
+  template <int kInto>
+  static void ask(const std::byte* line, auto read) {
+    if constexpr (kInto == kIntoFirstCache)
       asm volatile("prefetcht0 %0" : : "m"(*line), "v"(read));
     else
       asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
+  }
+  // The same, and loads stay on their side of it in the program.
+  template <int kInto>
+  static void ask_in_order(const std::byte* line, auto read) {
+    if constexpr (kInto == kIntoFirstCache)
+      asm volatile("prefetcht0 %0" : : "m"(*line), "v"(read) : "memory");
+    else
+      asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read) : "memory");
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
   // ask(i, what has been read) after each 64 bytes.

@@ -91,8 +91,14 @@ struct Avx512Columns {
     return in_turn(_mm512_dpwssd_epi32(sum, a, b));
   }
 
-  static void ask(const std::byte* line, auto read, bool first_cache) {
-    Avx2Columns<Level>::ask(line, read, first_cache);
+  static constexpr bool kAsksEitherCache = true;
+  template <int kInto>
+  static void ask(const std::byte* line, auto read) {
+    Avx2Columns<Level>::template ask<kInto>(line, read);
+  }
+  template <int kInto>
+  static void ask_in_order(const std::byte* line, auto read) {
+    Avx2Columns<Level>::template ask_in_order<kInto>(line, read);
   }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
     const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);

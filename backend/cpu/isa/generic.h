@@ -335,7 +335,14 @@ struct GenericColumns {
   }
 
   // Has a line on its way to the second cache, after `read`.
-  static void ask(const std::byte* line, const auto&, bool) { __builtin_prefetch(line, 0, 2); }
+  template <int>
+  static void ask(const std::byte* line, const auto&) {
+    __builtin_prefetch(line, 0, 2);
+  }
+  template <int kInto>
+  static void ask_in_order(const std::byte* line, const auto& read) {
+    ask<kInto>(line, read);
+  }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
   // ask(i, what has been read) after each 64 bytes.
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {

@@ -80,11 +80,12 @@ struct RowPairs {
     if constexpr (requires { group.minimum; }) out.minimum = for_both_rows(group.minimum);
   }
   template <class Format>
-  static void arrange_super_block(const auto& block, uint32_t, auto& out) {
-    out.factor = for_both_rows(block.factor);
-    if constexpr (Format::kHasMinimum)
-      for (uint32_t i = 0; i < Format::kGroups * Format::kDots; ++i)
-        out.minima[i] = for_both_rows(block.minima[i]);
+  static void arrange_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
+    for (uint32_t i = 0; i < Format::kDots; ++i)
+      out.minima[Format::kDots * index + i] = for_both_rows(of_group.minima[i]);
+  }
+  static void arrange_factor(const auto& of_group, uint32_t, auto& out) {
+    out.factor = for_both_rows(of_group.factor);
   }
 
   // A group of two rows: 64 codes, eight of each row in turn; the scales, the first row's twice and then

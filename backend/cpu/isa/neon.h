@@ -75,8 +75,13 @@ struct NeonColumns {
   }
 
   // As in avx2.h, always to the second cache.
-  static void ask(const std::byte* line, auto read, bool) {
+  template <int>
+  static void ask(const std::byte* line, auto read) {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));
+  }
+  template <int>
+  static void ask_in_order(const std::byte* line, auto read) {
+    asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read) : "memory");
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
   // ask(0, what has been read).

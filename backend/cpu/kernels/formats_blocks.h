@@ -21,7 +21,7 @@ struct Blocks {
   static constexpr uint32_t kOffset = 0;
   static constexpr bool kHasMinimum = false;
   static constexpr bool kSuperBlock = false;
-  static constexpr uint32_t kGroups = kWeights / 32, kSpan = 1;
+  static constexpr uint32_t kGroups = kWeights / 32, kSpan = kGroups;
 
   static constexpr uint64_t row_bytes(uint32_t k) {
     return uint64_t{k / kWeights} * sizeof(Layout);
@@ -31,11 +31,9 @@ struct Blocks {
     return reinterpret_cast<const Layout*>(row)[b];
   }
   // Of formats that read all of a block when they open it.
-  struct Nothing {};
+  struct Raw {};
   template <uint32_t>
-  static Nothing load(const auto&, uint32_t) {
-    return {};
-  }
+  static void load(const auto&, uint32_t, uint32_t, Raw&) {}
   static float element(const std::byte* row, uint64_t i) {
     return Trait::weight(block(row, i / kWeights), static_cast<uint32_t>(i % kWeights));
   }
@@ -78,10 +76,11 @@ struct Blocks {
   }
   // Of what an AskingPanel asks for, the line that lies there as the bytes at `first` lie in the panel.
   static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
-  static void ask(const AskingPanel& panel, const std::byte* first, uint64_t offset,
+  template <int kInto>
+  static void ask(const AskingPanel<kInto>& panel, const std::byte* first, uint64_t offset,
                   const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
-    Columns::ask(asked_at<Columns>(panel, byte) + offset, read, panel.asks_first_cache);
+    Columns::template ask_in_order<kInto>(asked_at<Columns>(panel, byte) + offset, read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>
@@ -169,7 +168,7 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   using Base = Blocks<Isa, Trait, Layout, 32>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
-  static constexpr uint32_t kGroups = 2;
+  static constexpr uint32_t kGroups = 2, kSpan = 2;
   static constexpr uint32_t kWords = sizeof(Layout) / 4;
   static_assert(sizeof(Layout) % 4 == 2);
   // Many words are read when it is their block's turn: those of both would not fit the registers.
@@ -200,17 +199,12 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
     Ints words[kWords];
   };
   template <uint32_t kIndex>
-  static auto load(const auto& panel, uint32_t group) {
-    if constexpr (kIndex < kOpened) {
-      return typename Base::Nothing{};
-    } else {
-      Raw raw;
+  static void load(const auto& panel, uint32_t group, uint32_t, Raw& raw) {
+    if constexpr (kIndex >= kOpened)
       Base::template load_words<kWords>(panel, group, 4 * (kWords + 1), raw.words);
-      return raw;
-    }
   }
   template <uint32_t kIndex>
-  static void codes(const Block& block, const auto& raw, Ints (&out)[8]) {
+  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
     if constexpr (kIndex < kOpened)
       Trait::to_codes(block.words + kIndex * kWords, out);
     else

@@ -77,11 +77,22 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
   return (low | high << 4) - 32;
 }
 
-// What the K formats share.
+// What the K formats share. The second half of a super-block looks as the first one does: it is the same code.
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
   static constexpr bool kSuperBlock = true;
+  static constexpr uint32_t kSpan = 4;
+
+ protected:
+  // Registers of which a byte, or a bit in four of every byte, belongs to each half.
+  template <uint32_t N>
+  static void second_half(typename Base::Ints (&of_both)[N]) {
+    for (uint32_t i = 0; i < N / 2; ++i) of_both[i] = of_both[N / 2 + i];
+  }
+  static void upper_bits(typename Base::Ints (&bytes)[8]) {
+    for (auto& four : bytes) four = Base::Columns::template shift_right<4>(four);
+  }
 };
 
 // What formats with 16 scales share: four of them in each register, byte by byte.
@@ -116,7 +127,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 10;
-  static constexpr uint32_t kLargestCode = 3, kSpan = 4;
+  static constexpr uint32_t kLargestCode = 3;
   static constexpr int32_t kLowestScale = 0, kHighestScale = 15;
   static constexpr bool kHasMinimum = true;
 
@@ -146,24 +157,23 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template both_numbers<kIndex, 0, 4>(block.scales, group.scale);
   }
   template <uint32_t kIndex>
-  static void minima(const Block& block, auto& super_block) {
-    typename Base::Floats* const both = super_block.minima + 2 * kIndex;
+  static void minima(const Block& block, typename Base::Floats (&both)[2]) {
     Base::template both_numbers<kIndex, 4, 4>(block.scales, both);
-    for (uint32_t i = 0; i < 2; ++i) both[i] = Columns::multiply(both[i], block.minus_dmin);
+    for (auto& minimum : both) minimum = Columns::multiply(minimum, block.minus_dmin);
   }
+  static void next_span(Block& block) { Base::second_half(block.scales); }
 
   struct Raw {
     Ints low[8];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_words<8>(panel, group, offsetof(BlockQ2_K, low) + 8 * kIndex, raw.low);
-    return raw;
+  static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
+    if constexpr (kIndex == 0)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ2_K, low) + 32 * span, raw.low);
   }
   template <uint32_t kIndex>
   static void codes(const Block&, const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<kIndex % 4 * 2, 2>(raw.low[j]);
+    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<2 * kIndex, 2>(raw.low[j]);
   }
 };
 
@@ -173,7 +183,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 11;
-  static constexpr uint32_t kLargestCode = 7, kOffset = 4, kSpan = 4;
+  static constexpr uint32_t kLargestCode = 7, kOffset = 4;
   static constexpr int32_t kLowestScale = -32, kHighestScale = 31;
 
   static float weight(const BlockQ3_K& block, uint32_t i) {
@@ -210,20 +220,23 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   static void scale(const Block& block, auto& group) {
     Base::template both_signed_numbers<kIndex, 6>(block.scales, group.scale);
   }
+  static void next_span(Block& block) {
+    Base::second_half(block.scales);
+    Base::upper_bits(block.high);
+  }
 
   struct Raw {
     Ints low[8];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_words<8>(panel, group, offsetof(BlockQ3_K, low) + 8 * kIndex, raw.low);
-    return raw;
+  static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
+    if constexpr (kIndex == 0)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ3_K, low) + 32 * span, raw.low);
   }
   template <uint32_t kIndex>
   static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Base::template fields<kIndex % 4 * 2, 2, kIndex, 1>(raw.low[j], block.high[j]);
+      out[j] = Base::template fields<2 * kIndex, 2, kIndex, 1>(raw.low[j], block.high[j]);
   }
 };
 
@@ -257,17 +270,21 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    group.scale[0] = eighth<kIndex>(block.scales);
+    group.scale[0] = byte<kIndex>(block.scales);
   }
   template <uint32_t kIndex>
-  static void minima(const Block& block, auto& super_block) {
-    super_block.minima[kIndex] = Columns::multiply(eighth<kIndex>(block.minima), block.minus_dmin);
+  static void minima(const Block& block, typename Base::Floats (&minimum)[1]) {
+    minimum[0] = Columns::multiply(byte<kIndex>(block.minima), block.minus_dmin);
+  }
+  static void next_span(Block& block) {
+    Base::second_half(block.scales);
+    Base::second_half(block.minima);
   }
 
  private:
   template <uint32_t kIndex>
-  static typename Base::Floats eighth(const Ints (&bytes)[2]) {
-    return Columns::to_float(Base::template number<kIndex % 4 * 8, 8>(bytes[kIndex / 4]));
+  static typename Base::Floats byte(const Ints (&bytes)[2]) {
+    return Columns::to_float(Base::template number<8 * kIndex, 8>(bytes[0]));
   }
 };
 
@@ -276,7 +293,7 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
   using Base = SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K>;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 12;
-  static constexpr uint32_t kLargestCode = 15, kSpan = 2;
+  static constexpr uint32_t kLargestCode = 15;
 
   static float weight(const BlockQ4_K& block, uint32_t i) {
     const ScaleAndMinimum s = scale_and_minimum(block.scales, i / 32);
@@ -289,11 +306,10 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
     Ints nibbles[8];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_words<8>(panel, group, offsetof(BlockQ4_K, nibbles) + 16 * kIndex,
-                                 raw.nibbles);
-    return raw;
+  static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
+    if constexpr (kIndex % 2 == 0)
+      Base::template load_words<8>(
+          panel, group, offsetof(BlockQ4_K, nibbles) + 64 * span + 16 * kIndex, raw.nibbles);
   }
   template <uint32_t kIndex>
   static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
@@ -308,7 +324,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 13;
-  static constexpr uint32_t kLargestCode = 31, kSpan = 2;
+  static constexpr uint32_t kLargestCode = 31;
 
   static float weight(const BlockQ5_K& block, uint32_t i) {
     const ScaleAndMinimum s = scale_and_minimum(block.scales, i / 32);
@@ -326,16 +342,19 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
     Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
     return block;
   }
+  static void next_span(Block& block) {
+    Base::next_span(block);
+    Base::upper_bits(block.high);
+  }
 
   struct Raw {
     Ints nibbles[8];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, nibbles) + 16 * kIndex,
-                                 raw.nibbles);
-    return raw;
+  static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
+    if constexpr (kIndex % 2 == 0)
+      Base::template load_words<8>(
+          panel, group, offsetof(BlockQ5_K, nibbles) + 64 * span + 16 * kIndex, raw.nibbles);
   }
   template <uint32_t kIndex>
   static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
@@ -351,7 +370,7 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 14;
-  static constexpr uint32_t kLargestCode = 63, kOffset = 32, kSpan = 4;
+  static constexpr uint32_t kLargestCode = 63, kOffset = 32;
   static constexpr int32_t kLowestScale = -128, kHighestScale = 127;
 
   static float weight(const BlockQ6_K& block, uint32_t i) {
@@ -378,22 +397,23 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   static void scale(const Block& block, auto& group) {
     Base::template both_signed_numbers<kIndex, 8>(block.scales, group.scale);
   }
+  static void next_span(Block& block) { Base::second_half(block.scales); }
 
   struct Raw {
     Ints low[16], high[8];
   };
   template <uint32_t kIndex>
-  static Raw load(const auto& panel, uint32_t group) {
-    Raw raw;
-    Base::template load_words<16>(panel, group, offsetof(BlockQ6_K, low) + 16 * kIndex, raw.low);
-    Base::template load_words<8>(panel, group, offsetof(BlockQ6_K, high) + 8 * kIndex, raw.high);
-    return raw;
+  static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
+    if constexpr (kIndex < 2)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ6_K, low) + 64 * span + 32 * kIndex,
+                                   raw.low + 8 * kIndex);
+    if constexpr (kIndex == 0)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ6_K, high) + 32 * span, raw.high);
   }
   template <uint32_t kIndex>
   static void codes(const Block&, const Raw& raw, Ints (&out)[8]) {
-    constexpr uint32_t kGroup = kIndex % 4;
     for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Base::template fields<kGroup / 2 * 4, 4, 2 * kGroup, 2>(raw.low[kGroup % 2 * 8 + j],
+      out[j] = Base::template fields<kIndex / 2 * 4, 4, 2 * kIndex, 2>(raw.low[kIndex % 2 * 8 + j],
                                                                        raw.high[j]);
   }
 };

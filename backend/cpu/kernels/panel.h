@@ -26,16 +26,19 @@
 //   kHasMinimum          a group has them
 //   kGroups              groups in a block, or in two that are read together
 //   kSuperBlock          a block is one; then kLowestScale and kHighestScale too
-//   kSpan                groups that one `load` reads: those that share bytes
+//   kSpan                groups of a block that code is written out for; it goes over the block's spans in a loop
 //   row_bytes(k)
 //   open(panel, group)              what the groups of the block that begins with `group` share: its
 //                                   scales (and minima), in few registers
 //   open_one(panel, group)          the same where blocks are read in pairs and a row's last one is alone
-//   load<i>(panel, group)           the bytes of kSpan groups from the block's i-th on
-//   codes<i>(block, raw, out)       the codes of the block's i-th group: register j has, of every
+//   next_span(block)                puts what belongs to the next span where this one's was
+//   Raw, load<i>(panel, group, span, raw)
+//                                   of the block that begins with `group`, the bytes that the span's i-th group is
+//                                   the first to need; others may share them
+//   codes<i>(block, raw, out)       the codes of the span's i-th group: register j has, of every
 //                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
 //   scale<i>(block, group)          its scale (and minimum)
-//   minima<i>(block, super_block)   of a super-block's i-th group; its factor is block.d
+//   minima<i>(block, out)           of a super-block's group; its factor is block.d
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.
 #pragma once
@@ -58,18 +61,17 @@ struct Panel {
 };
 // The same; while it is read, what follows it in memory is asked for, as many bytes as are read. Its
 // lines lie one after another, but groups touch all rows in turn, an order that no processor foresees.
-struct AskingPanel : Panel {
-  bool asks_first_cache;
-};
+template <int kInto>
+struct AskingPanel : Panel {};
 // The last row is asked for last and wanted soon after the first one: so all are asked for this many
 // bytes sooner than one panel ahead.
-constexpr uint64_t kAskedSooner = 8192;
+constexpr uint64_t kAskedSooner = 4096;
 static inline uint64_t asked_ahead(uint32_t n_rows, uint64_t row_bytes) {
   return n_rows * row_bytes + kAskedSooner;
 }
 // Where that begins which is asked for while byte `byte` of every row is read.
 template <class Columns>
-static inline const std::byte* asked_at(const AskingPanel& panel, uint64_t byte) {
+static inline const std::byte* asked_at(const Panel& panel, uint64_t byte) {
   return panel.first + asked_ahead(Columns::kCount, panel.stride) + Columns::kCount * byte;
 }
 
@@ -77,7 +79,7 @@ template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
   using Group = UnpackedGroup<typename WordsFor<Isa, Format>::One, Format>;
-  using SuperBlock = cpu::SuperBlock<Columns, Format>;
+  using OfGroup = SuperBlock<Columns, Format, 1>;  // what a group has of its super-block
   static constexpr bool sums_are_exact() {
     if constexpr (Format::kSuperBlock) {
       constexpr ProductRange kRange = product_range<Format>();
@@ -88,24 +90,38 @@ struct PanelProduct {
   }
   static_assert(sums_are_exact(), "a float has 24 bits");
 
-  // Calls use(group, g, index, super_block) for every group of the panel, in order: of super-blocks with
-  // its index in them, a Constant, and with the minima up to that group; and close(super_block, g) behind
-  // the last one of each, which began with group g.
+  // Calls use(group, g, of_group) for every group of the panel, in order, and close(of_group, g) behind the last one
+  // of a super-block, which began with group g.
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
+    constexpr uint32_t kSpans = Format::kGroups / Format::kSpan;
     uint32_t first = 0;
     for (; first + Format::kGroups <= k / 32; first += Format::kGroups) {
-      const auto block = Format::open(to_load(panel), first);
-      SuperBlock super_block;
-      if constexpr (Format::kSuperBlock) super_block.factor = block.d;
-      unpack_from<0>(panel, block, super_block, first, use);
-      if constexpr (Format::kSuperBlock) close(super_block, first);
+      auto block = Format::open(to_load(panel), first);
+      OfGroup of_group;
+      if constexpr (Format::kSuperBlock) of_group.factor = block.d;
+      const auto unpack_span = [&](uint32_t span) {
+        typename Format::Raw raw;
+        unpack<0, Format::kSpan>(panel, block, raw, of_group, Place{first, span}, use);
+      };
+      if constexpr (kSpans == 1) {
+        unpack_span(0);
+      } else {
+        // A loop also for the compiler: written out, each load moves on by a super-block at a time, two or three
+        // lines. A Zen 5 foresees such strides, and loses a fifth of its bandwidth by it (decision 11).
+        for (uint32_t span = 0; span < kSpans; ++span) {
+          asm("" : "+r"(span));
+          unpack_span(span);
+          Format::next_span(block);
+        }
+      }
+      if constexpr (Format::kSuperBlock) close(of_group, first);
     }
     if constexpr (!Format::kSuperBlock && Format::kGroups > 1)
       if (first < k / 32) {
-        SuperBlock none;
-        unpack_span<0>(panel, Format::open_one(panel, first), none,
-                       Format::template load<0>(panel, first), first, use);
+        OfGroup none;
+        typename Format::Raw raw;
+        unpack<0, 1>(panel, Format::open_one(panel, first), raw, none, Place{first, 0}, use);
       }
   }
 
@@ -135,19 +151,17 @@ struct PanelProduct {
     }
   }
 
-  // sums[r] += the minima of group g, the index-th of its super-block.
+  // sums[r] += the minima of group g.
   template <class Words, uint32_t R>
-  static inline void add_minima(const cpu::SuperBlock<typename Words::Registers, Format>& block,
-                                uint32_t index, uint32_t g, const InputRows& inputs,
-                                typename Words::Floats (&sums)[R]) {
+  static inline void add_minima(const typename Words::Floats* minima, uint32_t g,
+                                const InputRows& inputs, typename Words::Floats (&sums)[R]) {
     InputRow row{inputs.first, inputs.prepared};
 #pragma GCC unroll 16
     for (uint32_t r = 0; r < R; ++r) {
       const auto input = Words::template group<Format>(row, inputs.k, g);
 #pragma GCC unroll 2
       for (uint32_t j = 0; j < Format::kDots; ++j)
-        sums[r] = Words::multiply_add(block.minima[Format::kDots * index + j],
-                                      Words::template sum<Format>(input, j), sums[r]);
+        sums[r] = Words::multiply_add(minima[j], Words::template sum<Format>(input, j), sums[r]);
       next_row(inputs, r, row);
     }
   }
@@ -227,56 +241,55 @@ struct PanelProduct {
         sums, starts, group.codes + kFirst, x, group.scale[kDot]);
   }
 
-  // Loads ask as they go. But the groups of a span are loaded at once: their requests would come at once
-  // too, and none while they are multiplied. They ask themselves, each before and after its products.
+  // A span of the block that begins with group `first`.
+  struct Place {
+    uint32_t first, span;
+  };
+
+  // Loads ask as they go. But the groups of a super-block that share bytes are loaded at once: their requests would
+  // come at once too, and none while they are multiplied. They ask themselves, each before and after its products.
   static const auto& to_load(const auto& panel) {
-    if constexpr (Format::kSpan == 1)
-      return panel;
-    else
+    if constexpr (Format::kSuperBlock)
       return static_cast<const Panel&>(panel);
+    else
+      return panel;
   }
   template <uint32_t>
-  static inline void ask(const Panel&, uint32_t, const auto&) {}
-  // For the kHalf-th half of a group's share of the block.
-  template <uint32_t kHalf>
-  static inline void ask(const AskingPanel& panel, uint32_t first, const auto& read) {
-    if constexpr (Format::kSpan > 1) {
+  static inline void ask(const Panel&, const Place&, const auto&) {}
+  // For the kHalf-th half of a group's share of the span.
+  template <uint32_t kHalf, int kInto>
+  static inline void ask(const AskingPanel<kInto>& panel, const Place& place, const auto& read) {
+    if constexpr (Format::kSuperBlock) {
       constexpr uint64_t kRowBytes = Format::row_bytes(32 * Format::kGroups);
-      constexpr uint64_t kBytes = Columns::kCount * kRowBytes;
-      constexpr uint64_t kBegin = kHalf * kBytes / (2 * Format::kGroups);
-      constexpr uint64_t kEnd = (kHalf + 1) * kBytes / (2 * Format::kGroups);
-      const std::byte* const block = asked_at<Columns>(panel, first / Format::kGroups * kRowBytes);
+      constexpr uint64_t kBytes = Columns::kCount * kRowBytes * Format::kSpan / Format::kGroups;
+      constexpr uint64_t kBegin = kHalf * kBytes / (2 * Format::kSpan);
+      constexpr uint64_t kEnd = (kHalf + 1) * kBytes / (2 * Format::kSpan);
+      const std::byte* const span =
+          asked_at<Columns>(panel, place.first / Format::kGroups * kRowBytes) + place.span * kBytes;
 #pragma GCC unroll 8
       for (uint64_t line = (kBegin + kCacheLine - 1) / kCacheLine * kCacheLine; line < kEnd;
            line += kCacheLine)
-        Columns::ask(block + line, read, panel.asks_first_cache);
+        Columns::template ask<kInto>(span + line, read);
     }
   }
 
-  // Groups from the block's kIndex-th on.
-  template <uint32_t kIndex>
-  static inline void unpack_from(const auto& panel, const auto& block, SuperBlock& super_block,
-                                 uint32_t first, const auto& use) {
-    unpack_span<kIndex>(panel, block, super_block,
-                        Format::template load<kIndex>(to_load(panel), first), first, use);
-    if constexpr (kIndex + Format::kSpan < Format::kGroups)
-      unpack_from<kIndex + Format::kSpan>(panel, block, super_block, first, use);
-  }
-  template <uint32_t kIndex>
-  static inline void unpack_span(const auto& panel, const auto& block, SuperBlock& super_block,
-                                 const auto& raw, uint32_t first, const auto& use) {
+  // Groups from the span's kIndex-th on, as many as kCount.
+  template <uint32_t kIndex, uint32_t kCount>
+  static inline void unpack(const auto& panel, const auto& block, typename Format::Raw& raw,
+                            OfGroup& of_group, const Place& place, const auto& use) {
+    Format::template load<kIndex>(to_load(panel), place.first, place.span, raw);
     Group group;
     Format::template codes<kIndex>(block, raw, group.codes);
     if constexpr (Format::kSigned)
       for (auto& codes : group.codes) codes = Columns::signed_codes(codes);
     Format::template scale<kIndex>(block, group);
     if constexpr (Format::kSuperBlock && Format::kHasMinimum)
-      Format::template minima<kIndex>(block, super_block);
-    ask<2 * kIndex>(panel, first, group.codes[0]);
-    use(group, first + kIndex, Constant<kIndex>{}, super_block);
-    ask<2 * kIndex + 1>(panel, first, group.codes[7]);
-    if constexpr ((kIndex + 1) % Format::kSpan != 0)
-      unpack_span<kIndex + 1>(panel, block, super_block, raw, first, use);
+      Format::template minima<kIndex>(block, of_group.minima);
+    ask<2 * kIndex>(panel, place, group.codes[0]);
+    use(group, place.first + place.span * Format::kSpan + kIndex, of_group);
+    ask<2 * kIndex + 1>(panel, place, group.codes[7]);
+    if constexpr (kCount > 1)
+      unpack<kIndex + 1, kCount - 1>(panel, block, raw, of_group, place, use);
   }
 };
 
@@ -284,7 +297,8 @@ struct PanelProduct {
 template <class Isa, class Format>
 using ManyGroup = UnpackedGroup<typename WordsFor<Isa, Format>::Many, Format>;
 template <class Isa, class Format>
-using ManySuperBlock = SuperBlock<typename WordsFor<Isa, Format>::Many::Registers, Format>;
+using ManySuperBlock =
+    SuperBlock<typename WordsFor<Isa, Format>::Many::Registers, Format, Format::kGroups>;
 template <class Isa, class Format>
 static constexpr uint64_t panel_room(uint32_t k) {
   uint64_t bytes = uint64_t{k / 32} * sizeof(ManyGroup<Isa, Format>);
@@ -322,24 +336,24 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
       for (auto& sum : of_block) sum = Words::zero();
     };
     begin();
-    using Block = SuperBlock<typename Words::Registers, Format>;
     for_each(
-        [&](const Group& group, uint32_t g, const auto& index, const Block& block) {
+        [&](const Group& group, uint32_t g, const auto& of_group) {
           Product::template accumulate<Words, R>(group, g, rows, of_block);
           if constexpr (Format::kHasMinimum && kMinima == Minima::with_each_group)
-            Product::template add_minima<Words, R>(block, index, g, rows, sums);
+            Product::template add_minima<Words, R>(of_group.minima, g, rows, sums);
         },
-        [&](const Block& block, uint32_t g) {
+        [&](const auto& block, uint32_t g) {
           if constexpr (Format::kHasMinimum && kMinima == Minima::at_the_end)
             for (uint32_t i = 0; i < Format::kGroups; ++i)
-              Product::template add_minima<Words, R>(block, i, g + i, rows, sums);
+              Product::template add_minima<Words, R>(block.minima + Format::kDots * i, g + i, rows,
+                                                     sums);
 #pragma GCC unroll 16
           for (uint32_t r = 0; r < R; ++r)
             sums[r] = Words::multiply_add(of_block[r], block.factor, sums[r]);
           begin();
         });
   } else {
-    for_each([&](const Group& group, uint32_t g, uint32_t,
+    for_each([&](const Group& group, uint32_t g,
                  const auto&) { Product::template accumulate<Words, R>(group, g, rows, sums); },
              [] {});
   }
@@ -368,11 +382,14 @@ template <class Isa, class Format>
   for (uint32_t p = 0; p < Many::kPanels; ++p)  // where one is missing, the first takes its place
     Product::for_each_group(
         panels[p < n_panels ? p : 0], k,
-        [&](const typename Product::Group& group, uint32_t g, uint32_t, const auto&) {
+        [&](const typename Product::Group& group, uint32_t g, const auto& of_group) {
           Many::template arrange<Format>(group, p, groups[g]);
+          if constexpr (Format::kSuperBlock && Format::kHasMinimum)
+            Many::template arrange_minima<Format>(of_group, p, g % Format::kGroups,
+                                                  super_blocks[g / Format::kGroups]);
         },
-        [&](const typename Product::SuperBlock& block, uint32_t g) {
-          Many::template arrange_super_block<Format>(block, p, super_blocks[g / Format::kGroups]);
+        [&](const typename Product::OfGroup& of_group, uint32_t g) {
+          Many::arrange_factor(of_group, p, super_blocks[g / Format::kGroups]);
         });
 }
 
@@ -425,14 +442,14 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
       for (uint32_t g = range.begin; g < range.end; g += Format::kGroups) {
         const auto& super_block = super_blocks[g / Format::kGroups];
         for (uint32_t i = 0; i < Format::kGroups; ++i) {
-          use(groups[g + i], g + i, i, super_block);
+          use(groups[g + i], g + i, super_block);
           asked.step();
         }
         close(super_block, g);
       }
     else
       for (uint32_t g = range.begin; g < range.end; ++g) {
-        use(groups[g], g, 0u, 0);
+        use(groups[g], g, 0);
         asked.step();
       }
   };
@@ -451,11 +468,11 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
 
 // A few rows take the codes as they are unpacked. A function for each number of them: in one for all of
 // them the compiler keeps more in memory.
-template <class Isa, class Format, uint32_t kRows, class Out>
+template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel& panel,
+[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel<kInto>& panel,
                                            const Out& out) {
   multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
       inputs, 0, inputs.n,
@@ -505,9 +522,13 @@ static inline void multiply_panels(const InputRows& inputs,
   }
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
-    const AskingPanel asking{panels[panel], asks_first_cache};
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
-      multiply_few<Isa, Format, rows.value>(inputs, asking, out_of_panel);
+      if constexpr (requires { Isa::Columns::kAsksEitherCache; })
+        if (asks_first_cache)
+          return multiply_few<Isa, Format, rows.value>(
+              inputs, AskingPanel<kIntoFirstCache>{panels[panel]}, out_of_panel);
+      multiply_few<Isa, Format, rows.value>(inputs, AskingPanel<kIntoSecondCache>{panels[panel]},
+                                            out_of_panel);
     });
   }
 }

@@ -17,8 +17,10 @@
 //                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
 //   arrange<Format>(group, panel, out)
 //                           a group of one of the panels, from how it was unpacked
-//   arrange_super_block<Format>(block, panel, out)
-//                           what its groups share, likewise
+//   arrange_minima<Format>(of_group, panel, i, super_block)
+//                           the minima of a super-block's i-th group, likewise
+//   arrange_factor(of_group, panel, super_block)
+//                           what its groups share
 //   arrange_rows<Format>(groups, out)
 //                           a group of kRows rows of the input, kGroupBytes<Format> bytes
 //   group<Format>(row, k, g)
@@ -119,10 +121,9 @@ struct SuperBlockMinima {
 template <class Registers>
 struct SuperBlockMinima<Registers, 0> {};
 
-// The factor that the groups of a super-block share, and their minima, which count all at once.
-template <class Registers, class Format>
-struct SuperBlock
-    : SuperBlockMinima<Registers, Format::kHasMinimum ? Format::kGroups * Format::kDots : 0> {
+// The factor that the groups of a super-block share, and the minima of kOf of them.
+template <class Registers, class Format, uint32_t kOf>
+struct SuperBlock : SuperBlockMinima<Registers, Format::kHasMinimum ? kOf * Format::kDots : 0> {
   typename Registers::Floats factor;
 };
 
@@ -151,9 +152,13 @@ struct OneRow : Columns {
   static void arrange(const auto& group, uint32_t, auto& out) {
     out = group;
   }
-  template <class>
-  static void arrange_super_block(const auto& block, uint32_t, auto& out) {
-    out = block;
+  template <class Format>
+  static void arrange_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
+    for (uint32_t i = 0; i < Format::kDots; ++i)
+      out.minima[Format::kDots * index + i] = of_group.minima[i];
+  }
+  static void arrange_factor(const auto& of_group, uint32_t, auto& out) {
+    out.factor = of_group.factor;
   }
 
   // What is prepared of a row's groups: the starts of its dot products, and the sums that minima meet.
@@ -410,11 +415,12 @@ struct SideBySide : Row {
     if constexpr (requires { single.minimum; }) out.minimum.of[panel] = single.minimum;
   }
   template <class Format>
-  static void arrange_super_block(const auto& block, uint32_t panel, auto& out) {
-    out.factor.of[panel] = block.factor;
-    if constexpr (Format::kHasMinimum)
-      for (uint32_t i = 0; i < Format::kGroups * Format::kDots; ++i)
-        out.minima[i].of[panel] = block.minima[i];
+  static void arrange_minima(const auto& of_group, uint32_t panel, uint32_t index, auto& out) {
+    for (uint32_t i = 0; i < Format::kDots; ++i)
+      out.minima[Format::kDots * index + i].of[panel] = of_group.minima[i];
+  }
+  static void arrange_factor(const auto& of_group, uint32_t panel, auto& out) {
+    out.factor.of[panel] = of_group.factor;
   }
   template <class Format, uint32_t kFirst, uint32_t kCount>
   static Ints start(const InputGroup& group) {

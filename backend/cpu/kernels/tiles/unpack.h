@@ -39,17 +39,17 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
-    const auto unpack_group = [&](const typename Product::Group& group, uint32_t g, uint32_t index,
-                                  const auto& super_block) {
+    const auto unpack_group = [&](const typename Product::Group& group, uint32_t g,
+                                  const auto& of_group) {
       float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
 #pragma GCC unroll 2
       for (uint32_t half = 0; half < 2; ++half) {
         constexpr uint32_t kDots = Format::kDots;
         Floats scale = group.scale[kDots == 2 ? half : 0];
-        if constexpr (Format::kSuperBlock) scale = Columns::multiply(scale, super_block.factor);
+        if constexpr (Format::kSuperBlock) scale = Columns::multiply(scale, of_group.factor);
         Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
         if constexpr (Format::kSuperBlock && Format::kHasMinimum)
-          added = Columns::add(super_block.minima[index * kDots + (kDots == 2 ? half : 0)], added);
+          added = Columns::add(of_group.minima[kDots == 2 ? half : 0], added);
         else if constexpr (Format::kHasMinimum)
           added = Columns::add(group.minimum, added);
 #pragma GCC unroll 4
