@@ -77,21 +77,19 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
   return (low | high << 4) - 32;
 }
 
-// What the K formats share. The second half of a super-block looks as the first one does: it is the same code.
+// What the K formats share. Half a super-block, or a fourth, looks as the first one does: it is the same code.
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
+  using Ints = typename Base::Ints;
   static constexpr bool kSuperBlock = true;
   static constexpr uint32_t kSpan = 4;
 
  protected:
-  // Registers of which a byte, or a bit in four of every byte, belongs to each half.
-  template <uint32_t N>
-  static void second_half(typename Base::Ints (&of_both)[N]) {
-    for (uint32_t i = 0; i < N / 2; ++i) of_both[i] = of_both[N / 2 + i];
-  }
-  static void upper_bits(typename Base::Ints (&bytes)[8]) {
-    for (auto& four : bytes) four = Base::Columns::template shift_right<4>(four);
+  // What belongs to the next span in registers of which each has a bit, or some, in every byte.
+  template <int kBits>
+  static void next_bits(Ints (&bytes)[8]) {
+    for (Ints& four : bytes) four = Base::Columns::template shift_right<kBits>(four);
   }
 };
 
@@ -103,6 +101,10 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
   static constexpr uint32_t kDots = 2;
 
  protected:
+  static void next_scales(typename Base::Ints (&bytes)[4]) {
+    bytes[0] = bytes[2];
+    bytes[1] = bytes[3];
+  }
   // Of both halves of a block's i-th group the bits from kShift on, without a sign or with one.
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_numbers(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
@@ -161,7 +163,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template both_numbers<kIndex, 4, 4>(block.scales, both);
     for (auto& minimum : both) minimum = Columns::multiply(minimum, block.minus_dmin);
   }
-  static void next_span(Block& block) { Base::second_half(block.scales); }
+  static void next_span(Block& block) { Base::next_scales(block.scales); }
 
   struct Raw {
     Ints low[8];
@@ -221,8 +223,8 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
     Base::template both_signed_numbers<kIndex, 6>(block.scales, group.scale);
   }
   static void next_span(Block& block) {
-    Base::second_half(block.scales);
-    Base::upper_bits(block.high);
+    Base::next_scales(block.scales);
+    Base::template next_bits<4>(block.high);
   }
 
   struct Raw {
@@ -247,6 +249,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr bool kHasMinimum = true;
+  static constexpr uint32_t kSpan = 2;  // whose nibbles share 32 bytes
   static constexpr int32_t kLowestScale = 0, kHighestScale = 63;
 
   struct Block {
@@ -277,11 +280,16 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
     minimum[0] = Columns::multiply(byte<kIndex>(block.minima), block.minus_dmin);
   }
   static void next_span(Block& block) {
-    Base::second_half(block.scales);
-    Base::second_half(block.minima);
+    next_two(block.scales);
+    next_two(block.minima);
   }
 
  private:
+  static void next_two(Ints (&bytes)[2]) {
+    const Ints left = Columns::template shift_right<16>(bytes[0]);
+    bytes[0] = Columns::low_and_high(left, Columns::template shift_left<16>(bytes[1]));
+    bytes[1] = Columns::template shift_right<16>(bytes[1]);
+  }
   template <uint32_t kIndex>
   static typename Base::Floats byte(const Ints (&bytes)[2]) {
     return Columns::to_float(Base::template number<8 * kIndex, 8>(bytes[0]));
@@ -307,14 +315,13 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
   };
   template <uint32_t kIndex>
   static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
-    if constexpr (kIndex % 2 == 0)
-      Base::template load_words<8>(
-          panel, group, offsetof(BlockQ4_K, nibbles) + 64 * span + 16 * kIndex, raw.nibbles);
+    if constexpr (kIndex == 0)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ4_K, nibbles) + 32 * span,
+                                   raw.nibbles);
   }
   template <uint32_t kIndex>
   static void codes(const auto&, const Raw& raw, Ints (&out)[8]) {
-    for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Base::template fields<kIndex % 2 * 4, 4>(raw.nibbles[j]);
+    for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<4 * kIndex, 4>(raw.nibbles[j]);
   }
 };
 
@@ -344,7 +351,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   }
   static void next_span(Block& block) {
     Base::next_span(block);
-    Base::upper_bits(block.high);
+    Base::template next_bits<2>(block.high);
   }
 
   struct Raw {
@@ -352,14 +359,14 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   };
   template <uint32_t kIndex>
   static void load(const auto& panel, uint32_t group, uint32_t span, Raw& raw) {
-    if constexpr (kIndex % 2 == 0)
-      Base::template load_words<8>(
-          panel, group, offsetof(BlockQ5_K, nibbles) + 64 * span + 16 * kIndex, raw.nibbles);
+    if constexpr (kIndex == 0)
+      Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, nibbles) + 32 * span,
+                                   raw.nibbles);
   }
   template <uint32_t kIndex>
   static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Base::template fields<kIndex % 2 * 4, 4, kIndex, 1>(raw.nibbles[j], block.high[j]);
+      out[j] = Base::template fields<4 * kIndex, 4, kIndex, 1>(raw.nibbles[j], block.high[j]);
   }
 };
 
@@ -397,7 +404,7 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   static void scale(const Block& block, auto& group) {
     Base::template both_signed_numbers<kIndex, 8>(block.scales, group.scale);
   }
-  static void next_span(Block& block) { Base::second_half(block.scales); }
+  static void next_span(Block& block) { Base::next_scales(block.scales); }
 
   struct Raw {
     Ints low[16], high[8];
