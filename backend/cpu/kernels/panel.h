@@ -51,7 +51,6 @@ namespace akunu::cpu {
 template <uint32_t kValue>
 struct Constant {
   static constexpr uint32_t value = kValue;
-  constexpr operator uint32_t() const { return kValue; }
 };
 
 // kCount rows of a weight; row c begins at first + c * stride.
