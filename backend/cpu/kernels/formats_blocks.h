@@ -76,11 +76,15 @@ struct Blocks {
   }
   // Of what an AskingPanel asks for, the line that lies there as the bytes at `first` lie in the panel.
   static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
-  template <int kInto>
-  static void ask(const AskingPanel<kInto>& panel, const std::byte* first, uint64_t offset,
-                  const auto& read) {
+  template <int kInto, bool kInOrder>
+  static void ask(const AskingPanel<kInto, kInOrder>& panel, const std::byte* first,
+                  uint64_t offset, const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
-    Columns::template ask_in_order<kInto>(asked_at<Columns>(panel, byte) + offset, read);
+    const std::byte* const line = asked_at<Columns>(panel, byte) + offset;
+    if constexpr (kInOrder)
+      Columns::template ask_in_order<kInto>(line, read);
+    else
+      Columns::template ask<kInto>(line, read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>

@@ -60,7 +60,8 @@ struct Panel {
 };
 // The same; while it is read, what follows it in memory is asked for, as many bytes as are read. Its
 // lines lie one after another, but groups touch all rows in turn, an order that no processor foresees.
-template <int kInto>
+// Loads keep their place between requests where rows are so few that memory counts more than instructions.
+template <int kInto, bool kInOrder>
 struct AskingPanel : Panel {};
 // The last row is asked for last and wanted soon after the first one: so all are asked for this many
 // bytes sooner than one panel ahead.
@@ -256,8 +257,9 @@ struct PanelProduct {
   template <uint32_t>
   static inline void ask(const Panel&, const Place&, const auto&) {}
   // For the kHalf-th half of a group's share of the span.
-  template <uint32_t kHalf, int kInto>
-  static inline void ask(const AskingPanel<kInto>& panel, const Place& place, const auto& read) {
+  template <uint32_t kHalf, int kInto, bool kInOrder>
+  static inline void ask(const AskingPanel<kInto, kInOrder>& panel, const Place& place,
+                         const auto& read) {
     if constexpr (Format::kSuperBlock) {
       constexpr uint64_t kRowBytes = Format::row_bytes(32 * Format::kGroups);
       constexpr uint64_t kBytes = Columns::kCount * kRowBytes * Format::kSpan / Format::kGroups;
@@ -471,8 +473,9 @@ template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const AskingPanel<kInto>& panel,
+[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const Panel& weight,
                                            const Out& out) {
+  const AskingPanel<kInto, kRows <= 2> panel{weight};
   multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
@@ -524,10 +527,9 @@ static inline void multiply_panels(const InputRows& inputs,
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
       if constexpr (requires { Isa::Columns::kAsksEitherCache; })
         if (asks_first_cache)
-          return multiply_few<Isa, Format, rows.value>(
-              inputs, AskingPanel<kIntoFirstCache>{panels[panel]}, out_of_panel);
-      multiply_few<Isa, Format, rows.value>(inputs, AskingPanel<kIntoSecondCache>{panels[panel]},
-                                            out_of_panel);
+          return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
+                                                                        out_of_panel);
+      multiply_few<Isa, Format, rows.value, kIntoSecondCache>(inputs, panels[panel], out_of_panel);
     });
   }
 }
