@@ -105,7 +105,7 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     bytes[0] = bytes[2];
     bytes[1] = bytes[3];
   }
-  // Of both halves of a block's i-th group the bits from kShift on, without a sign or with one.
+  // Of both halves of a span's i-th group the bits from kShift on, without a sign or with one.
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_numbers(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
     constexpr int kBit = kIndex % 2 * 16 + kShift;
