@@ -164,19 +164,23 @@ std::string names(bool only_available) {
   return text;
 }
 
-// Where weights that are asked for should go. To a Zen 5, its first cache: the second one answers late while
-// memory is busy. A Zen 4 loses a third by that; the second cache is what has been measured on others
-// (docs/performance.md).
-bool asks_first_cache() {
+// Panels of weights up to this many bytes are asked for into the first cache: the second one answers late while
+// memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up) and for the input,
+// and loses up to half where they don't fit; a Zen 5 gains by larger ones too. Others were measured with the second
+// cache only (docs/decisions/0011).
+uint64_t first_cache_panel() {
 #if defined(__x86_64__)
   const CpuidLeaf vendor = cpuid(0);
   const uint32_t version = cpuid(1).a;
   constexpr uint32_t kAuth = 0x68747541, kEnti = 0x69746e65, kCamd = 0x444d4163;
-  constexpr uint32_t kZen5 = 0x1a;
+  if (vendor.b != kAuth || vendor.d != kEnti || vendor.c != kCamd) return 0;
+  constexpr uint32_t kZen3And4 = 0x19, kZen5 = 0x1a;  // of the former, only a Zen 4 has AVX-512
+  constexpr uint64_t kFirstCache = 32 * 1024;
   const uint32_t family = (version >> 8 & 15) + (version >> 20 & 255);
-  return vendor.b == kAuth && vendor.d == kEnti && vendor.c == kCamd && family == kZen5;
+  if (family == kZen5) return UINT64_MAX;
+  return family == kZen3And4 && has_avx512() ? kFirstCache / 4 : 0;
 #else
-  return false;
+  return 0;
 #endif
 }
 
@@ -223,8 +227,8 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
     key.query = static_cast<int32_t>(ActivationKind::q16_32);
   Kernel kernel = {};
   if (!level.find(key, kernel)) return std::nullopt;
-  static const bool first_cache = asks_first_cache();
-  kernel.asks_first_cache = first_cache;
+  static const uint64_t largest = first_cache_panel();
+  kernel.first_cache_panel = largest;
   return kernel;
 }
 

@@ -43,8 +43,8 @@ struct Kernel {
   uint64_t (*scratch_bytes)(const Call& call);
   // Of a matmul: how each weight is multiplied (a MatmulWay), null where there is none.
   const void* members[3] = {};
-  // Into which cache it asks for weights; the second otherwise.
-  bool asks_first_cache = false;
+  // The largest panel of weights, in bytes, that it asks for into the first cache; larger ones into the second.
+  uint64_t first_cache_panel = 0;
 
   bool operator==(const Kernel&) const = default;
 };

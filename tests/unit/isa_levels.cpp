@@ -248,7 +248,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case) {
   const uint64_t n = kernel.slices(call);
   check(n > 0, the_case.name + ": has slices");
   kernel.run(call, n / 2, n, scratch.data());
-  kernel.asks_first_cache = true;  // says nothing about results
+  kernel.first_cache_panel = UINT64_MAX;  // says nothing about results
   kernel.run(call, 0, n / 2, scratch.data());
   check(status.code == kStatusOk, the_case.name + ": status " + std::to_string(status.code));
   Bytes rows(step.rows.size() * sizeof(Row));

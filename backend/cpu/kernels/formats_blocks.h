@@ -80,7 +80,7 @@ struct Blocks {
   static void ask(const AskingPanel<kInto, kInOrder>& panel, const std::byte* first,
                   uint64_t offset, const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
-    const std::byte* const line = asked_at<Columns>(panel, byte) + offset;
+    const std::byte* const line = asked_at<Columns, kInto>(panel, byte) + offset;
     if constexpr (kInOrder)
       Columns::template ask_in_order<kInto>(line, read);
     else

@@ -58,7 +58,7 @@ struct GatedMatmul {
     std::byte* const rest = scratch + 2 * sums_bytes(cut);
     // So that the slice's first row and column fall on the first number of scratch.
     const uint64_t origin = slice.first_row * cut.columns + slice.begin;
-    const bool first_cache = call.kernel->asks_first_cache;
+    const uint64_t first_cache = call.kernel->first_cache_panel;
     way.run(
         {call.operands[1], nullptr, gate - origin, params.n, params.k, cut.columns, first_cache},
         call.operands[0], slice, rest);

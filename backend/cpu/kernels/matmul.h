@@ -36,9 +36,9 @@ struct MatmulMember {
   const float* bias;  // null: none
   float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
-  uint64_t stride;                // floats from row to row of `out`
-  bool asks_first_cache = false;  // as the kernel does
-  bool adds = false;              // to what is there
+  uint64_t stride;                 // floats from row to row of `out`
+  uint64_t first_cache_panel = 0;  // as the kernel has it
+  bool adds = false;               // to what is there
 };
 static inline float* out_at(const MatmulMember& member, uint64_t row, uint64_t j) {
   return member.out + row * member.stride + j;
@@ -185,7 +185,7 @@ struct Matmul {
                               params.n,
                               params.k,
                               params.n,
-                              call.kernel->asks_first_cache,
+                              call.kernel->first_cache_panel,
                               kAdds};
     way.ask_for(member, slice_of(cut, call, params.n, begin));
     for (uint64_t slice = begin; slice < end; ++slice)
@@ -239,7 +239,7 @@ struct MatmulGroup {
                                   params.n[i],
                                   params.k,
                                   params.n[i],
-                                  call.kernel->asks_first_cache};
+                                  call.kernel->first_cache_panel};
       if (begin < end && begin < first + count)
         way->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
       for (; begin < end && begin < first + count; ++begin)

@@ -77,7 +77,7 @@ struct MultiplyPanels {
   static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
     ask_for_lines<kIntoSecondCache>(member.weight + slice.begin * row_bytes,
-                                    asked_ahead(kColumnStep, row_bytes));
+                                    asked_ahead<kIntoSecondCache>(kColumnStep, row_bytes));
   }
   // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
@@ -100,7 +100,7 @@ struct MultiplyPanels {
         places[n_panels] = place;
         panels[n_panels] = {weight.first + place.from * weight.stride, weight.stride};
       }
-      multiply_panels<Isa, Format>(inputs, panels, n_panels, member.asks_first_cache, scratch,
+      multiply_panels<Isa, Format>(inputs, panels, n_panels, member.first_cache_panel, scratch,
                                    [&](uint32_t p, uint32_t r, typename Columns::Floats sums) {
                                      const PanelPlace& place = places[p];
                                      const uint64_t row = slice.first_row + r,
