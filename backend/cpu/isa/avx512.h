@@ -36,6 +36,9 @@ struct Avx512Columns {
   static Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
   static Ints as_integers(Floats v) { return _mm512_castps_si512(v); }
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
+  static Floats of_halves(__m256 first, __m256 second) {
+    return _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
+  }
   static void both_halves(Ints v, Floats (&out)[2]) {
     out[0] = low_halves(v);
     out[1] = low_halves(shift_right<16>(v));
@@ -186,6 +189,36 @@ struct Avx512Columns {
   }
 };
 
+// Half as many columns, with this level's instructions: what few rows of super-blocks take of a panel that the first
+// cache has no room for (kernels/panel.h).
+template <class Level>
+struct Avx512HalfColumns : Avx2Columns<Level> {
+  using typename Avx2Columns<Level>::Floats;
+  using typename Avx2Columns<Level>::Ints;
+  static constexpr uint32_t kInterleaved = 1;
+
+  static Floats low_halves(Ints v) { return _mm256_cvtph_ps(_mm256_cvtepi32_epi16(v)); }
+  static Ints and_or(Ints a, Ints mask, Ints b) {
+    constexpr int kAndOr = 0xea;  // of the truth table's bits
+    return _mm256_ternarylogic_epi32(a, mask, b, kAndOr);
+  }
+  // As Avx512Columns.
+  template <uint32_t, uint32_t kRegisters>
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+    const auto four = [&](uint32_t i) { return Avx2Columns<Level>::broadcast_four(x[0] + 4 * i); };
+    Ints even = sums[0], odd = _mm256_setzero_si256();
+    for (uint32_t i = 0; i < kRegisters; i += 2) {
+      even = _mm256_dpbusd_epi32(even, codes[i], four(i));
+      odd = _mm256_dpbusd_epi32(odd, codes[i + 1], four(i + 1));
+    }
+    sums[0] = _mm256_add_epi32(even, odd);
+  }
+};
+template <class Level>
+struct Avx512Halves : Avx2Words<Level> {
+  using Columns = Avx512HalfColumns<Level>;
+};
+
 // Words for sixteen floats, under the names of those for eight: for math.h, and what goes with it.
 template <class Level>
 struct Avx512Floats {
@@ -282,6 +315,7 @@ template <class Level>
 struct Avx512Words : Avx2Words<Level> {
   using Columns = Avx512Columns<Level>;
   using Wide = Avx512Floats<Level>;
+  using Halves = Avx512Halves<Level>;
   static constexpr uint32_t kTileRows = 4;  // 32 registers of 8 floats: 16 sums, 4 weights, 1 input
   static constexpr uint32_t kFloatTileColumns = 4;
   static constexpr uint32_t kSingleRowColumns = 4;

@@ -487,6 +487,28 @@ template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
       out);
 }
 
+// A format with another level's words.
+template <class Format, class Isa>
+struct AtLevel;
+template <template <class> class Format, class From, class Isa>
+struct AtLevel<Format<From>, Isa> {
+  using type = Format<Isa>;
+};
+
+// The same of half a panel, then of the other half. Isa::Halves has the words for half as many columns.
+template <class Isa, class Format, uint32_t kRows, class Out>
+static inline void multiply_halves(const InputRows& inputs, const Panel& weight, const Out& out) {
+  using Halves = typename Isa::Halves;
+  using HalfFormat = typename AtLevel<Format, Halves>::type;
+  typename Halves::Columns::Floats sums[2][kRows];
+  for (uint32_t half = 0; half < 2; ++half)
+    multiply_few<Halves, HalfFormat, kRows, kIntoFirstCache>(
+        inputs, {weight.first + half * Halves::Columns::kCount * weight.stride, weight.stride},
+        [&](uint32_t, uint32_t row, auto of_half) { sums[half][row] = of_half; });
+  for (uint32_t row = 0; row < inputs.n; ++row)
+    out(0, row, Isa::Columns::of_halves(sums[0][row], sums[1][row]));
+}
+
 // Calls use(Constant<the first of kRows, kMore... that is no smaller than n>{}); none of them is larger than kFew.
 template <uint32_t kFew, uint32_t kRows, uint32_t... kMore>
 static inline void with_few_rows(uint32_t n, const auto& use) {
@@ -529,10 +551,14 @@ static inline void multiply_panels(const InputRows& inputs,
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
+      const uint64_t bytes = Isa::Columns::kCount * panels[panel].stride;
       if constexpr (requires { Isa::Columns::kAsksEitherCache; })
-        if (Isa::Columns::kCount * panels[panel].stride <= first_cache_panel)
+        if (bytes <= first_cache_panel)
           return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
                                                                         out_of_panel);
+      if constexpr (Format::kSuperBlock && rows.value <= 2 && requires { typename Isa::Halves; })
+        if (bytes / 2 <= first_cache_panel)
+          return multiply_halves<Isa, Format, rows.value>(inputs, panels[panel], out_of_panel);
       multiply_few<Isa, Format, rows.value, kIntoSecondCache>(inputs, panels[panel], out_of_panel);
     });
   }
