@@ -24,6 +24,7 @@ struct Roofline {
   double read_bytes_per_second = 0;         // all workers together
   double float_operations_per_second = 0;   // a multiplication and an addition are two
   double byte_operations_per_second = 0;    // likewise, of int8 numbers
+  double pair_operations_per_second = 0;    // of int16, where prompts meet halves so; 0: they don't
   double bfloat_operations_per_second = 0;  // of bf16 on a matrix unit; 0: there is none in use
 };
 

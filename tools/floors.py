@@ -72,15 +72,23 @@ def rows(results: list[dict[str, Any]]) -> list[str]:
     limits = [row["limits"] for row in results]
 
     def between(key: str) -> str:
-        values = [limit[key] for limit in limits]
-        return f"{min(values):.1f} to {max(values):.1f}"
+        values = [limit.get(key, 0.0) for limit in limits]
+        return f"{min(values):.1f} to {max(values):.1f}" if max(values) > 0 else ""
+
+    rates = {
+        "bf16 on the matrix unit": between("bf16_gop_per_s"),
+        "int8": between("int8_gop_per_s"),
+        "int16": between("int16_gop_per_s"),
+        "float": between("float_gop_per_s"),
+    }
+    (first_name, first_rate), *more = [(name, rate) for name, rate in rates.items() if rate]
+    others = "".join(f", {name} {rate}" for name, rate in more)
 
     lines += [
         "",
         f"{first['cpu_info']}, level {first['isa_level']}, {first['n_threads']} threads, "
         f"{first['test_time'][:10]}. Limits, measured with every run: reads "
-        f"{between('read_gb_per_s')} GB/s, bf16 on the matrix unit {between('bf16_gop_per_s')} "
-        f"Gop/s, int8 {between('int8_gop_per_s')}, float {between('float_gop_per_s')}.",
+        f"{between('read_gb_per_s')} GB/s, {first_name} {first_rate} Gop/s{others}.",
     ]
     return lines
 

@@ -124,6 +124,8 @@ Roofline measure_roofline(const DeviceOptions& options) {
   roofline.read_bytes_per_second = measure_read(pool, probes, roofline.buffer_bytes);
   roofline.float_operations_per_second = measure_multiply(pool, probes.multiply_floats);
   roofline.byte_operations_per_second = measure_multiply(pool, probes.multiply_bytes);
+  if (choice.level->prompts_with_halves == ActivationKind::q16_32)
+    roofline.pair_operations_per_second = measure_multiply(pool, probes.multiply_pairs);
   if (probes.multiply_bfloats != nullptr)
     roofline.bfloat_operations_per_second = measure_multiply(pool, probes.multiply_bfloats);
   return roofline;

@@ -22,6 +22,7 @@ py::dict measure(const std::string& device, uint32_t threads) {
                   py::arg("read_bytes_per_second") = roofline.read_bytes_per_second,
                   py::arg("float_operations_per_second") = roofline.float_operations_per_second,
                   py::arg("byte_operations_per_second") = roofline.byte_operations_per_second,
+                  py::arg("pair_operations_per_second") = roofline.pair_operations_per_second,
                   py::arg("bfloat_operations_per_second") = roofline.bfloat_operations_per_second);
 }
 

@@ -171,6 +171,8 @@ def test_limits_are_measured_at_every_level(level: str, monkeypatch: pytest.Monk
     assert (limits["level"], limits["workers"]) == (level, 1)
     tiles = _core.activation_kind("cpu", "q8_0", "many", level) == "bf16"
     assert (limits["bfloat_operations_per_second"] > 1e6) == tiles
+    pairs = _core.activation_kind("cpu", "f16", "many", level) == "q16_32"
+    assert (limits["pair_operations_per_second"] > 1e6) == pairs
     for name in ("read_bytes", "float_operations", "byte_operations"):
         assert limits[f"{name}_per_second"] > 1e6
     with pytest.raises(akunu.ArgumentError, match="abacus"):

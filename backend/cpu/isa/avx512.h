@@ -189,8 +189,8 @@ struct Avx512Columns {
   }
 };
 
-// Half as many columns, with this level's instructions: what few rows of super-blocks take of a panel that the first
-// cache has no room for (kernels/panel.h).
+// Half as many columns, with this level's instructions: what a single row takes of a panel of super-blocks that the
+// first cache has no room for (kernels/panel.h).
 template <class Level>
 struct Avx512HalfColumns : Avx2Columns<Level> {
   using typename Avx2Columns<Level>::Floats;

@@ -64,7 +64,7 @@ struct Panel {
 template <int kInto, bool kInOrder>
 struct AskingPanel : Panel {};
 // The last row is asked for last and wanted soon after the first one: so all are asked for this many bytes sooner
-// than one panel ahead. Not into the first cache, which two panels fill: there it costs a Zen 4 up to 8 %.
+// than one panel ahead. Not into the first cache, which two panels fill: there it costs a Zen 4 up to a tenth.
 template <int kInto>
 constexpr uint64_t kAskedSooner = kInto == kIntoFirstCache ? 0 : 4096;
 template <int kInto>
@@ -495,18 +495,17 @@ struct AtLevel<Format<From>, Isa> {
   using type = Format<Isa>;
 };
 
-// The same of half a panel, then of the other half. Isa::Halves has the words for half as many columns.
-template <class Isa, class Format, uint32_t kRows, class Out>
+// A single row times half a panel, then times the other half. Isa::Halves has the words for half as many columns.
+template <class Isa, class Format, class Out>
 static inline void multiply_halves(const InputRows& inputs, const Panel& weight, const Out& out) {
   using Halves = typename Isa::Halves;
   using HalfFormat = typename AtLevel<Format, Halves>::type;
-  typename Halves::Columns::Floats sums[2][kRows];
+  typename Halves::Columns::Floats sums[2];
   for (uint32_t half = 0; half < 2; ++half)
-    multiply_few<Halves, HalfFormat, kRows, kIntoFirstCache>(
+    multiply_few<Halves, HalfFormat, 1, kIntoFirstCache>(
         inputs, {weight.first + half * Halves::Columns::kCount * weight.stride, weight.stride},
-        [&](uint32_t, uint32_t row, auto of_half) { sums[half][row] = of_half; });
-  for (uint32_t row = 0; row < inputs.n; ++row)
-    out(0, row, Isa::Columns::of_halves(sums[0][row], sums[1][row]));
+        [&](uint32_t, uint32_t, auto of_half) { sums[half] = of_half; });
+  out(0, 0, Isa::Columns::of_halves(sums[0], sums[1]));
 }
 
 // Calls use(Constant<the first of kRows, kMore... that is no smaller than n>{}); none of them is larger than kFew.
@@ -556,9 +555,9 @@ static inline void multiply_panels(const InputRows& inputs,
         if (bytes <= first_cache_panel)
           return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
                                                                         out_of_panel);
-      if constexpr (Format::kSuperBlock && rows.value <= 2 && requires { typename Isa::Halves; })
+      if constexpr (Format::kSuperBlock && rows.value == 1 && requires { typename Isa::Halves; })
         if (bytes / 2 <= first_cache_panel)
-          return multiply_halves<Isa, Format, rows.value>(inputs, panels[panel], out_of_panel);
+          return multiply_halves<Isa, Format>(inputs, panels[panel], out_of_panel);
       multiply_few<Isa, Format, rows.value, kIntoSecondCache>(inputs, panels[panel], out_of_panel);
     });
   }

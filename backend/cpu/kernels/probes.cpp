@@ -66,8 +66,9 @@ uint64_t multiply_floats(uint64_t repeats, float* result) {
   return repeats * 2 * kRows * kColumns * kProbeDepth;
 }
 
-template <class Isa, class Words>
-uint64_t multiply_bytes_in(uint64_t repeats, float* result) {
+// Of int8 or, with kNumberBytes = 2, of int16.
+template <class Isa, class Words, uint32_t kNumberBytes = 1>
+uint64_t multiply_codes_in(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
   constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
   constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::in_turn(kSums);
@@ -99,23 +100,32 @@ uint64_t multiply_bytes_in(uint64_t repeats, float* result) {
       for (const float lane : lanes) *result += lane;
     }
   }
-  return repeats * 2 * Words::kTileRows * Columns::kCount * kProbeDepth;
+  return repeats * 2 * Words::kTileRows * Columns::kCount * kProbeDepth / kNumberBytes;
 }
 
 // With codes that stay in registers, so of one panel.
 template <class Isa>
 uint64_t multiply_bytes(uint64_t repeats, float* result) {
   if constexpr (ManyRows<Isa>::kPanels > 1)
-    return multiply_bytes_in<Isa, RowOfMany<typename Isa::Columns>>(repeats, result);
+    return multiply_codes_in<Isa, RowOfMany<typename Isa::Columns>>(repeats, result);
   else
-    return multiply_bytes_in<Isa, ManyRows<Isa>>(repeats, result);
+    return multiply_codes_in<Isa, ManyRows<Isa>>(repeats, result);
+}
+
+template <class Isa>
+constexpr auto multiply_pairs() {
+  if constexpr (requires { Isa::Columns::kRowsOfPairs; })
+    return multiply_codes_in<Isa, PairsRow<typename Isa::Columns>, 2>;
+  else
+    return nullptr;
 }
 
 }  // namespace
 
 template <>
 Probes probes<ThisIsa>() {
-  return {read<ThisIsa>, multiply_floats<TileWords<ThisIsa>>, multiply_bytes<ThisIsa>, nullptr};
+  return {read<ThisIsa>, multiply_floats<TileWords<ThisIsa>>, multiply_bytes<ThisIsa>,
+          multiply_pairs<ThisIsa>(), nullptr};
 }
 
 }  // namespace akunu::cpu

@@ -15,6 +15,8 @@ struct Probes {
   // times. Both return how many multiplications and additions that was, each counted as one.
   uint64_t (*multiply_floats)(uint64_t repeats, float* result);
   uint64_t (*multiply_bytes)(uint64_t repeats, float* result);
+  // Likewise, of int16 in pairs; null where the level has no words for those.
+  uint64_t (*multiply_pairs)(uint64_t repeats, float* result) = nullptr;
   // Likewise, of bf16 on a matrix unit; null where the level has none.
   uint64_t (*multiply_bfloats)(uint64_t repeats, float* result) = nullptr;
 };

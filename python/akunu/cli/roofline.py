@@ -29,6 +29,8 @@ class Limits:
     read_bytes_per_second: float
     float_operations_per_second: float
     byte_operations_per_second: float
+    pair_operations_per_second: float
+    """Of int16, in which prompts meet 16-bit weights and a cache of halves; 0 where they don't."""
     bfloat_operations_per_second: float
     """Of a matrix unit, which takes the prompts; 0 where none is in use."""
 
@@ -41,7 +43,7 @@ class Work:
     float_operations: float
     byte_operations: float
     prompt_float_operations: float
-    """Of the float operations, those that a matrix unit would take."""
+    """Of the float operations, those that a matrix unit or int16 would take."""
     prompt_byte_operations: float
     """Of the byte operations, likewise."""
     prompt_tile_operations: float
@@ -54,6 +56,9 @@ class Work:
             floats -= self.prompt_float_operations
             codes -= self.prompt_byte_operations
             computing = self.prompt_tile_operations / limits.bfloat_operations_per_second
+        elif limits.pair_operations_per_second > 0:
+            floats -= self.prompt_float_operations
+            computing = self.prompt_float_operations / limits.pair_operations_per_second
         computing += floats / limits.float_operations_per_second
         computing += codes / limits.byte_operations_per_second
         return self.read_bytes / limits.read_bytes_per_second, computing
@@ -89,7 +94,7 @@ class WorkModel:
     layer_float_numbers: int
     layer_byte_numbers: int
     layer_tile_floats: int
-    """Of the float numbers, those that a matrix unit takes from prompts."""
+    """Of the float numbers, those that a matrix unit or int16 takes from prompts."""
     layer_tile_products: int
     """Products that it makes for a row, of all numbers that it takes."""
     head_numbers: int
@@ -183,12 +188,14 @@ def limits_facts(limits: Limits) -> dict[str, Any]:
         "read_gb_per_s": limits.read_bytes_per_second / 1e9,
         "float_gop_per_s": limits.float_operations_per_second / 1e9,
         "int8_gop_per_s": limits.byte_operations_per_second / 1e9,
+        "int16_gop_per_s": limits.pair_operations_per_second / 1e9,
         "bf16_gop_per_s": limits.bfloat_operations_per_second / 1e9,
     }
 
 
 def limits_line(limits: Limits) -> str:
     """Return the limits as a person reads them."""
+    int16 = limits.pair_operations_per_second / 1e9
     bf16 = limits.bfloat_operations_per_second / 1e9
     return (
         f"limits measured here ({limits.level}, {limits.workers} threads): "
@@ -196,5 +203,6 @@ def limits_line(limits: Limits) -> str:
         f"({limits.buffer_bytes >> 20} MiB), "
         f"int8 {limits.byte_operations_per_second / 1e9:.0f} Gop/s, "
         f"float {limits.float_operations_per_second / 1e9:.0f} Gop/s"
+        + (f", int16 {int16:.0f} Gop/s" if int16 else "")
         + (f", bf16 of a matrix unit {bf16:.0f} Gop/s" if bf16 else "")
     )
