@@ -18,7 +18,7 @@ from akunu import _core
 from akunu.cli.bench_plan import Test as Shape
 from akunu.cli.bench_plan import numbers, pairs, plan
 from akunu.cli.console import UsageError
-from akunu.cli.roofline import WorkModel
+from akunu.cli.roofline import Limits, Work, WorkModel
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -159,6 +159,24 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     head = next(t for t in file.tensors if t.name == "token_embd.weight")
     assert prompt.prompt_float_operations == prompt.float_operations
     assert prompt.prompt_byte_operations == prompt.byte_operations - 2 * int(np.prod(head.shape))
+
+
+def test_attention_of_prompts_is_held_against_the_units_that_it_uses(ember: akunu.Model) -> None:
+    tensors = _core.GgufFile(ember.path).tensors
+    model = WorkModel.of(tensors, ember.config, "f16", 512)
+    rates = {"float": 4.0, "byte": 64.0, "pair": 0.0, "bfloat": 0.0}
+
+    def computing(work: Work, **others: float) -> float:
+        limits = {f"{name}_operations_per_second": x for name, x in (rates | others).items()}
+        return work.seconds(Limits("level", 1, 1, read_bytes_per_second=1.0, **limits))[1]
+
+    prompt, token = model.work(Shape(100, 0, 0)), model.work(Shape(0, 1, 99))
+    codes = prompt.byte_operations / 64
+    assert computing(prompt) == pytest.approx(prompt.float_operations / 4 + codes)
+    assert computing(prompt, pair=32) == pytest.approx(prompt.float_operations / 32 + codes)
+    assert computing(token, pair=32) == computing(token)  # generated rows stay with floats
+    in_floats = WorkModel.of(tensors, ember.config, "f32", 512).work(Shape(100, 0, 0))
+    assert computing(in_floats, pair=32) == computing(in_floats)
 
 
 @pytest.mark.parametrize("level", [level["name"] for level in _core.levels()])
