@@ -166,8 +166,8 @@ std::string names(bool only_available) {
 
 // Panels of weights up to this many bytes are asked for into the first cache: the second one answers late while
 // memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up) and for the input,
-// and loses up to half where they don't fit; a Zen 5 gains by larger ones too. Others were measured with the second
-// cache only (docs/decisions/0011).
+// and loses up to half where they don't fit; a Zen 5 gains by larger ones too, a Zen 3 not by small ones. Others were
+// measured with the second cache only (docs/decisions/0011).
 uint64_t first_cache_panel() {
 #if defined(__x86_64__)
   const CpuidLeaf vendor = cpuid(0);
