@@ -14,10 +14,27 @@ struct TileSums {
   uint64_t row_tile, panel, line;
 };
 
+// Of a block, four tiles one after the other.
+template <class Tiles>
+static inline TileSums block_sums(std::byte* first) {
+  return {first, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
+}
+// Row r of one panel's.
+template <class Tiles>
+static inline const float* sums_line(const TileSums& sums, uint32_t r, uint32_t panel) {
+  return reinterpret_cast<const float*>(sums.first + panel * sums.panel +
+                                        r / Tiles::kLines * sums.row_tile +
+                                        r % Tiles::kLines * sums.line);
+}
+
+// What goes past the other, which stays in the first cache: its loads say so.
+enum class Streamed { panels, input };
+
 // R tiles of input rows times P panels: sums in tiles 0 to 3 (row tile r, panel p: 2 r + p). Where the
 // input is sums of kInputs numbers, a line of the first ones is followed by one of the second ones;
 // likewise kWeights and tiles of a panel. Products of two second ones are left out.
-template <class Tiles, uint32_t R, uint32_t P, uint32_t kInputs, uint32_t kWeights>
+template <class Tiles, uint32_t R, uint32_t P, uint32_t kInputs, uint32_t kWeights,
+          Streamed kStreamed = Streamed::panels>
 struct TileBlock {
   static void zero() {
     for_each_sum([](auto tile, std::byte*) { Tiles::template zero<tile.value>(); }, {});
@@ -26,23 +43,24 @@ struct TileBlock {
     for_each_sum([&](auto tile, std::byte* p) { Tiles::template load<tile.value>(p, from.line); },
                  from);
   }
-  static void multiply(const std::byte* input, uint64_t stride, const std::byte* panels,
-                       uint64_t panel_bytes, uint32_t n_steps) {
-    const std::byte* second = panels + panel_bytes;
+  [[gnu::always_inline]] static void multiply(const std::byte* input, uint64_t stride,
+                                              const std::byte* panels, uint64_t panel_bytes,
+                                              uint32_t n_steps) {
     for (uint32_t step = 0; step < n_steps; ++step) {
-      if constexpr (kInputs == 2) {
-        products<true, true>(input + Tiles::kLineBytes, stride, panels, second);
-        products<true, false>(input, stride, panels, second);
-      } else {
-        products<true, true>(input, stride, panels, second);
-      }
-      if constexpr (kWeights == 2)
-        products<false, true>(input, stride, panels + Tiles::kTileBytes,
-                              second + Tiles::kTileBytes);
+      first_rows(input, stride, panels, panels + panel_bytes);
+      if constexpr (R == 2) second_rows(input, stride, panels, panels + panel_bytes);
       input += kInputs * Tiles::kLineBytes;
       panels += kWeights * Tiles::kTileBytes;
-      second += kWeights * Tiles::kTileBytes;
     }
+  }
+  // One step, the first tile of rows. The second one finds the panels in registers where they are one tile each.
+  [[gnu::always_inline]] static void first_rows(const std::byte* input, uint64_t stride,
+                                                const std::byte* first, const std::byte* second) {
+    row_tile<0, true>(input, stride, first, second);
+  }
+  [[gnu::always_inline]] static void second_rows(const std::byte* input, uint64_t stride,
+                                                 const std::byte* first, const std::byte* second) {
+    row_tile<1, (kWeights > 1)>(input + Tiles::kLines * stride, stride, first, second);
   }
   static void store(const TileSums& to) {
     for_each_sum([&](auto tile, std::byte* p) { Tiles::template store<tile.value>(p, to.line); },
@@ -50,22 +68,50 @@ struct TileBlock {
   }
 
  private:
-  // With those of input and panels loaded that are not in their registers yet.
-  template <bool kLoadInput, bool kLoadPanels>
-  static void products(const std::byte* input, uint64_t stride, const std::byte* first,
-                       const std::byte* second) {
-    if constexpr (kLoadPanels) Tiles::template load_once<6>(first, Tiles::kLineBytes);
-    if constexpr (kLoadInput) Tiles::template load<4>(input, stride);
-    Tiles::template multiply<0, 4, 6>();
+  // Row tile r of a step: the products of its second numbers with the panels' first ones, of both first ones,
+  // and of its first with the panels' second ones.
+  template <uint32_t r, bool kLoadPanels>
+  [[gnu::always_inline]] static void row_tile(const std::byte* input, uint64_t stride,
+                                              const std::byte* first, const std::byte* second) {
+    if constexpr (kInputs == 2) {
+      products<r, kLoadPanels>(input + Tiles::kLineBytes, stride, first, second);
+      products<r, false>(input, stride, first, second);
+    } else {
+      products<r, kLoadPanels>(input, stride, first, second);
+    }
+    if constexpr (kWeights == 2) {
+      load_panel<6>(first + Tiles::kTileBytes);
+      Tiles::template multiply<2 * r, 4 + r, 6>();
+      if constexpr (P == 2) {
+        load_panel<7>(second + Tiles::kTileBytes);
+        Tiles::template multiply<2 * r + 1, 4 + r, 7>();
+      }
+    }
+  }
+  template <uint32_t r, bool kLoadPanels>
+  [[gnu::always_inline]] static void products(const std::byte* input, uint64_t stride,
+                                              const std::byte* first, const std::byte* second) {
+    if constexpr (kLoadPanels) load_panel<6>(first);
+    load_input<4 + r>(input, stride);
+    Tiles::template multiply<2 * r, 4 + r, 6>();
     if constexpr (P == 2) {
-      if constexpr (kLoadPanels) Tiles::template load_once<7>(second, Tiles::kLineBytes);
-      Tiles::template multiply<1, 4, 7>();
+      if constexpr (kLoadPanels) load_panel<7>(second);
+      Tiles::template multiply<2 * r + 1, 4 + r, 7>();
     }
-    if constexpr (R == 2) {
-      if constexpr (kLoadInput) Tiles::template load<5>(input + Tiles::kLines * stride, stride);
-      Tiles::template multiply<2, 5, 6>();
-      if constexpr (P == 2) Tiles::template multiply<3, 5, 7>();
-    }
+  }
+  template <uint32_t kTile>
+  static void load_panel(const std::byte* p) {
+    if constexpr (kStreamed == Streamed::panels)
+      Tiles::template load_once<kTile>(p, Tiles::kLineBytes);
+    else
+      Tiles::template load<kTile>(p, Tiles::kLineBytes);
+  }
+  template <uint32_t kTile>
+  static void load_input(const std::byte* p, uint64_t stride) {
+    if constexpr (kStreamed == Streamed::input)
+      Tiles::template load_once<kTile>(p, stride);
+    else
+      Tiles::template load<kTile>(p, stride);
   }
 
   template <class Use>

@@ -59,22 +59,15 @@ struct TileGatedMatmul {
       for (const Panel& from : gate_and_up)
         tiles.panels[tiles.n_panels++] = {from.first + place.from * from.stride, from.stride};
     }
-    tiles.multiply(
-        scratch, [](uint32_t, uint32_t) { return TileSums{}; },
-        [&](uint32_t r, uint32_t n_rows, uint32_t p, const TileSums& sums) {
-          const PanelPlace& place = places[p / 2];
-          const auto from = static_cast<uint32_t>(place.from), begin = from + place.skipped;
-          for (uint32_t row = 0; row < n_rows; ++row) {
-            const float* const gates = Slice::line(sums, row, 0);
-            const float* const ups = Slice::line(sums, row, 1);
-            Activation::write(
-                call.operands[3] + (slice.first_row + r + row) * Activation::row_bytes(params.n),
-                params.n, begin, begin + place.n, [&](uint32_t i, uint32_t n) {
-                  return Wide::multiply(function(Wide::load(gates + (i - from), n)),
-                                        Wide::load(ups + (i - from), n));
-                });
-          }
-        });
+    tiles.multiply(scratch, [&](uint32_t p, uint32_t r, const float* gates, const float* ups) {
+      const PanelPlace& place = places[p / 2];
+      const auto from = static_cast<uint32_t>(place.from), begin = from + place.skipped;
+      Activation::write(call.operands[3] + (slice.first_row + r) * Activation::row_bytes(params.n),
+                        params.n, begin, begin + place.n, [&](uint32_t i, uint32_t n) {
+                          return Wide::multiply(function(Wide::load(gates + (i - from), n)),
+                                                Wide::load(ups + (i - from), n));
+                        });
+    });
   }
 };
 

@@ -2,23 +2,23 @@
 //
 // The input's rows are in bf16 and taken as they lie. Two tiles of input rows times two panels of the
 // weight keep four tiles of sums in registers, so that each loaded tile is used twice. A slice goes
-// through k in parts. Of each it unpacks all its panels, and then takes the input's rows, 32 at a
-// time, past them.
+// through k in parts, through its pairs of panels in each, and through the input's rows for each of
+// those, 32 at a time. While rows are multiplied with a pair, the next one is unpacked.
 //
 // Steps of 32 along k are summed in order, whatever rows are beside: a row has the same bits alone,
 // among 16 or 512.
 #pragma once
 
 #include "cpu/kernels/matmul.h"
-#include "cpu/kernels/tiles/block.h"
+#include "cpu/kernels/tiles/pair_product.h"
 #include "cpu/kernels/tiles/unpack.h"
 
 namespace akunu::cpu {
 
 constexpr uint32_t kTileColumns = 256;    // of a slice
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
-// Lines of a row that a part of k takes: 32 rows (32 KiB) stay in the first cache while the unpacked
-// panels (256 KiB) go by, and those in the second, for all rows.
+// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in the first cache while the
+// rows go by, and those (512 KiB) in the second, for all pairs of a slice.
 constexpr uint32_t kPartLines = 16;
 
 // The panels of a slice, of one weight or of two that take turns.
@@ -29,10 +29,6 @@ struct TileSlice {
   using Input = typename Weights::Input;
   static constexpr uint32_t kPanel = Isa::Columns::kCount;
   static constexpr uint32_t kPanels = kTileColumns / kPanel;
-  static constexpr uint32_t kPartSteps = kPartLines / Weights::kInputs;
-  static constexpr uint64_t kPanelBytes = kPartSteps * Weights::kWeights * Tiles::kTileBytes;
-  static constexpr uint64_t kBlockBytes = 4 * Tiles::kTileBytes;
-  static constexpr uint64_t kSumsBytes = uint64_t{4} * kTileSliceRows * kTileColumns;
 
   const std::byte* input;  // of the slice's first row
   uint64_t stride;
@@ -40,58 +36,104 @@ struct TileSlice {
   uint32_t n_panels;
   Panel panels[kPanels];  // where each begins in its weight
 
-  // The unpacked panels, sums of all blocks.
-  static constexpr uint64_t scratch_bytes() { return kPanels * kPanelBytes + kSumsBytes; }
+  // Two pairs of unpacked panels, and the sums of all blocks.
+  static constexpr uint64_t scratch_bytes() { return 2 * kPairBytes + kSumsBytes; }
 
-  // place(r, p): where the sums of panels p and p + 1, rows from r on, go in the end, or null where
-  // that is put's business: put(r, n_rows, p, sums), called for these when they are complete.
-  template <class Place, class Put>
-  void multiply(std::byte* scratch, const Place& place, const Put& put) const {
-    std::byte* const all_sums = scratch + kPanels * kPanelBytes;
+  // put(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null where there is no
+  // second one. All pairs of a row follow each other: sums that were written while tiles are multiplied would take
+  // the places in which a core waits for lines from the tiles' loads.
+  template <class Put>
+  void multiply(std::byte* scratch, const Put& put) const {
+    std::byte* const unpacked[] = {scratch, scratch + kPairBytes};
+    std::byte* const sums = scratch + 2 * kPairBytes;
+    const uint32_t n_stretches = n_pairs() * ((k + kPartWeights - 1) / kPartWeights);
     Tiles::configure(Tiles::kLines, Tiles::kLines);
-    for (uint32_t begin = 0, n = 0; begin < k; begin += n) {
-      n = k - begin < kPartSteps * kStep ? k - begin : kPartSteps * kStep;
-      for (uint32_t p = 0; p < n_panels; ++p) {
-        if (p + 1 < n_panels) ask_for(panels[p + 1], begin, n);
-        Weights::unpack({panels[p].first + Format::row_bytes(begin), panels[p].stride}, n,
-                        scratch + p * kPanelBytes);
+    for (uint32_t i = 0; i < 2 && i < n_panels; ++i) unpack(stretch(0), i, unpacked[0], {});
+    for (uint32_t number = 0; number < n_stretches; ++number) {
+      const Stretch here = stretch(number);
+      const PairOfPanels pair = pair_of(here, unpacked[number % 2], sums);
+      Product product(pair);
+      if (number + 1 < n_stretches) {
+        const Stretch next = stretch(number + 1);
+        const Stretch behind = stretch(number + 2 < n_stretches ? number + 2 : number + 1);
+        for (uint32_t i = 0; i < 2 && next.panel + i < n_panels; ++i)
+          unpack(next, i, unpacked[(number + 1) % 2], product.meanwhile(panel_of(behind, i)));
       }
-      TileSums sums{all_sums, 2 * Tiles::kTileBytes, Tiles::kTileBytes, Tiles::kLineBytes};
-      for (uint32_t r = 0; r < n_rows; r += kBlockRows) {
-        const uint32_t rows = n_rows - r < kBlockRows ? n_rows - r : kBlockRows;
-        if (rows < kBlockRows)
-          Tiles::configure(rows < Tiles::kLines ? rows : Tiles::kLines,
-                           rows < Tiles::kLines ? 0 : rows - Tiles::kLines);
-        for (uint32_t p = 0; p < n_panels; p += 2, sums.first += kBlockBytes) {
-          const bool last = begin + n == k;
-          const TileSums there = last ? place(r, p) : TileSums{};
-          multiply_block<Tiles, Weights::kInputs, Weights::kWeights>(
-              {rows > Tiles::kLines, n_panels - p > 1,
-               input + r * stride + uint64_t{2} * Weights::kInputs * begin, stride,
-               scratch + p * kPanelBytes, kPanelBytes, (n + kStep - 1) / kStep,
-               there.first == nullptr ? sums : there},
-              begin == 0 ? nullptr : &sums);
-          if (last && there.first == nullptr) put(r, rows, p, sums);
-        }
-        if (rows < kBlockRows) Tiles::configure(Tiles::kLines, Tiles::kLines);
-      }
+      product.finish();
+      for (uint32_t block = pair.n_blocks; block < n_blocks(); ++block)
+        multiply_rest(here, pair, block);
     }
     Tiles::release();
+    put_all(sums, put);
   }
 
-  // Weights [begin, begin + n) of a panel's rows, on their way while another one is unpacked.
-  static void ask_for(const Panel& panel, uint32_t begin, uint32_t n) {
-    const uint64_t bytes = Format::row_bytes(n);
-    const std::byte* row = panel.first + Format::row_bytes(begin);
-    for (uint32_t i = 0; i < kPanel; ++i, row += panel.stride)
-      ask_for_lines<kIntoSecondCache>(row, bytes + kCacheLine);
+ private:
+  static constexpr uint32_t kPartSteps = kPartLines / Weights::kInputs;
+  static constexpr uint32_t kPartWeights = kPartSteps * kStep;
+  static constexpr uint64_t kPanelBytes = kPartSteps * Weights::kWeights * Tiles::kTileBytes;
+  static constexpr uint64_t kPairBytes = 2 * kPanelBytes;
+  using Product =
+      PairProduct<Isa, TileTerms<Isa, Input, Weights::kInputs, Weights::kWeights>, kPanelBytes>;
+  static constexpr uint64_t kBlockBytes = Product::kBlockBytes;
+  static constexpr uint64_t kSumsBytes = uint64_t{4} * kTileSliceRows * kTileColumns;
+
+  // Weights [begin, begin + n) of panels `panel` and `panel` + 1.
+  struct Stretch {
+    uint32_t panel, begin, n;
+  };
+
+  uint32_t n_pairs() const { return (n_panels + 1) / 2; }
+  uint32_t n_blocks() const { return (n_rows + kBlockRows - 1) / kBlockRows; }
+  Stretch stretch(uint32_t number) const {
+    const uint32_t begin = number / n_pairs() * kPartWeights;
+    return {number % n_pairs() * 2, begin, k - begin < kPartWeights ? k - begin : kPartWeights};
   }
 
-  // Row r of a panel's sums.
-  static const float* line(const TileSums& sums, uint32_t r, uint32_t panel) {
-    return reinterpret_cast<const float*>(sums.first + panel * sums.panel +
-                                          r / Tiles::kLines * sums.row_tile +
-                                          r % Tiles::kLines * sums.line);
+  // The i-th panel; of a pair that has no second one, the first.
+  Panel panel_of(const Stretch& stretch, uint32_t i) const {
+    const Panel& panel = panels[stretch.panel + (stretch.panel + i < n_panels ? i : 0)];
+    return {panel.first + Format::row_bytes(stretch.begin), panel.stride};
+  }
+  void unpack(const Stretch& stretch, uint32_t i, std::byte* to, const Meanwhile& meanwhile) const {
+    Weights::unpack(panel_of(stretch, i), stretch.n, to + i * kPanelBytes, meanwhile);
+  }
+
+  // With the blocks that are whole.
+  PairOfPanels pair_of(const Stretch& stretch, const std::byte* unpacked, std::byte* sums) const {
+    return {input + uint64_t{2} * Weights::kInputs * stretch.begin,
+            stride,
+            stretch.panel + 1 < n_panels ? n_rows / kBlockRows : 0,
+            unpacked,
+            (stretch.n + kStep - 1) / kStep,
+            sums + sums_of(stretch.panel, 0),
+            stretch.begin == 0};
+  }
+  uint64_t sums_of(uint32_t panel, uint32_t block) const {
+    return (uint64_t{panel / 2} * n_blocks() + block) * kBlockBytes;
+  }
+
+  // Fewer rows than a block has, or a single panel.
+  void multiply_rest(const Stretch& stretch, const PairOfPanels& pair, uint32_t block) const {
+    const uint32_t first = block * kBlockRows;
+    const uint32_t n = n_rows - first < kBlockRows ? n_rows - first : kBlockRows;
+    Tiles::configure(n < Tiles::kLines ? n : Tiles::kLines,
+                     n < Tiles::kLines ? 0 : n - Tiles::kLines);
+    const TileSums sums = block_sums<Tiles>(pair.sums + block * kBlockBytes);
+    multiply_block<Tiles, Weights::kInputs, Weights::kWeights>(
+        {n > Tiles::kLines, stretch.panel + 1 < n_panels, pair.input + first * stride, stride,
+         pair.panels, kPanelBytes, pair.n_steps, sums},
+        pair.is_first ? nullptr : &sums);
+    Tiles::configure(Tiles::kLines, Tiles::kLines);
+  }
+
+  template <class Put>
+  void put_all(std::byte* all_sums, const Put& put) const {
+    for (uint32_t r = 0; r < n_rows; ++r)
+      for (uint32_t p = 0; p < n_panels; p += 2) {
+        const TileSums sums = block_sums<Tiles>(all_sums + sums_of(p, r / kBlockRows));
+        put(p, r, sums_line<Tiles>(sums, r % kBlockRows, 0),
+            p + 1 < n_panels ? sums_line<Tiles>(sums, r % kBlockRows, 1) : nullptr);
+      }
   }
 };
 
@@ -123,23 +165,10 @@ struct TileMultiply {
       tiles.panels[tiles.n_panels] = {weight.first + place.from * weight.stride, weight.stride};
       places[tiles.n_panels++] = place;
     }
-    const auto is_whole = [&](uint32_t p) { return p >= tiles.n_panels || places[p].n == kPanel; };
-    tiles.multiply(
-        scratch,
-        // What nothing is added to goes where it belongs at once.
-        [&](uint32_t r, uint32_t p) {
-          if (member.adds || member.bias != nullptr || !is_whole(p) || !is_whole(p + 1))
-            return TileSums{};
-          auto* const out =
-              reinterpret_cast<std::byte*>(out_at(member, slice.first_row + r, places[p].from));
-          const uint64_t line = sizeof(float) * member.stride;
-          return TileSums{out, Tiles::kLines * line, Tiles::kLineBytes, line};
-        },
-        [&](uint32_t r, uint32_t n_rows, uint32_t p, const TileSums& sums) {
-          for (uint32_t i = 0; i < 2 && p + i < tiles.n_panels; ++i)
-            for (uint32_t row = 0; row < n_rows; ++row)
-              put_line(member, slice.first_row + r + row, places[p + i], Slice::line(sums, row, i));
-        });
+    tiles.multiply(scratch, [&](uint32_t p, uint32_t r, const float* first, const float* second) {
+      put_line(member, slice.first_row + r, places[p], first);
+      if (second != nullptr) put_line(member, slice.first_row + r, places[p + 1], second);
+    });
   }
 
  private:

@@ -16,6 +16,48 @@ static constexpr uint64_t tiles_bytes(uint32_t k) {
   return (uint64_t{k} + kStep - 1) / kStep * Isa::Tiles::kTileBytes;
 }
 
+// Codes of 32 weights of each row of a panel; scale, and what is added to products with it, of either half.
+template <class Isa>
+struct CodedGroup {
+  using Columns = typename Isa::Columns;
+  using Ints = typename Columns::Ints;
+  using Floats = typename Columns::Floats;
+
+  Ints codes[8];
+  Floats scale[2], added[2];
+
+  // Lines 2 j and 2 j + 1 of a tile: (code * scale + what is added) in float32, then to bf16.
+  void store_half(uint32_t j, uint32_t half, std::byte* tile) const {
+    const Ints both = half == 0 ? codes[j] : Columns::template shift_right<16>(codes[j]);
+    const Ints byte = Columns::integers(0xff);
+    const auto weight = [&](Ints code) {
+      return Columns::multiply_add(Columns::to_float(code), scale[j / 4], added[j / 4]);
+    };
+    const Ints second = Columns::template shift_right<8>(both);
+    Columns::store_integers(
+        tile + (2 * j + half) * Isa::Tiles::kLineBytes,
+        Isa::bfloat_pairs(weight(Columns::bit_and(both, byte)),
+                          weight(half == 0 ? Columns::bit_and(second, byte) : second)));
+  }
+  void store(std::byte* tile) const {
+#pragma GCC unroll 8
+    for (uint32_t j = 0; j < 8; ++j)
+      for (uint32_t half = 0; half < 2; ++half) store_half(j, half, tile);
+  }
+};
+
+// What a matrix unit does while weights are unpacked. Null: nothing.
+struct Meanwhile {
+  void* context = nullptr;
+  // Of which a row is asked for with each group, up to eight lines.
+  Panel asked = {};
+  // Stores a CodedGroup, and asks for a row.
+  void (*store_group)(void* context, const void* group, std::byte* tile,
+                      const std::byte* row) = nullptr;
+  // A small piece of its work.
+  void (*half_step)(void* context) = nullptr;
+};
+
 // What of a matmul's operands there is in bf16. Quantised weights and their input are rounded; halves
 // and their input are sums of two numbers each, of which the products of both first ones and of a
 // first and a second one count. Tiles of a panel's second numbers take turns with those of its
@@ -34,42 +76,40 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
   using Product = PanelProduct<Isa, Format>;
+  static constexpr uint32_t kPanel = Columns::kCount;
 
 #ifndef __SANITIZE_ADDRESS__
   [[gnu::flatten]]
 #endif
-  static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
-    const auto unpack_group = [&](const typename Product::Group& group, uint32_t g,
-                                  const auto& of_group) {
-      float* tile = reinterpret_cast<float*>(tiles + g * Isa::Tiles::kTileBytes);
+  static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
+                     const Meanwhile& meanwhile = {}) {
+    Product::for_each_group(
+        panel, k,
+        [&](const typename Product::Group& unpacked, uint32_t g, const auto& of_group) {
+          CodedGroup<Isa> group;
+#pragma GCC unroll 8
+          for (uint32_t j = 0; j < 8; ++j) group.codes[j] = unpacked.codes[j];
 #pragma GCC unroll 2
-      for (uint32_t half = 0; half < 2; ++half) {
-        constexpr uint32_t kDots = Format::kDots;
-        Floats scale = group.scale[kDots == 2 ? half : 0];
-        if constexpr (Format::kSuperBlock) scale = Columns::multiply(scale, of_group.factor);
-        Floats added = Columns::multiply(Columns::broadcast(-kOffset), scale);
-        if constexpr (Format::kSuperBlock && Format::kHasMinimum)
-          added = Columns::add(of_group.minima[kDots == 2 ? half : 0], added);
-        else if constexpr (Format::kHasMinimum)
-          added = Columns::add(group.minimum, added);
-#pragma GCC unroll 4
-        for (uint32_t j = 4 * half; j < 4 * half + 4; ++j) {
-          const Ints codes = group.codes[j];
-          const auto weight = [&](Ints code) {
-            return Columns::multiply_add(Columns::to_float(code), scale, added);
-          };
-          const Ints byte = Columns::integers(0xff);
-          const Floats w0 = weight(Columns::bit_and(codes, byte));
-          const Floats w1 = weight(Columns::bit_and(Columns::template shift_right<8>(codes), byte));
-          const Floats w2 =
-              weight(Columns::bit_and(Columns::template shift_right<16>(codes), byte));
-          const Floats w3 = weight(Columns::template shift_right<24>(codes));
-          Columns::store_integers(tile + 32 * j, Isa::bfloat_pairs(w0, w1));
-          Columns::store_integers(tile + 32 * j + 16, Isa::bfloat_pairs(w2, w3));
-        }
-      }
-    };
-    Product::for_each_group(panel, k, unpack_group, [](const auto&, uint32_t) {});
+          for (uint32_t half = 0; half < 2; ++half) {
+            const uint32_t i = Format::kDots == 2 ? half : 0;
+            Floats& scale = group.scale[half];
+            Floats& added = group.added[half];
+            scale = unpacked.scale[i];
+            if constexpr (Format::kSuperBlock) scale = Columns::multiply(scale, of_group.factor);
+            added = Columns::multiply(Columns::broadcast(-kOffset), scale);
+            if constexpr (Format::kSuperBlock && Format::kHasMinimum)
+              added = Columns::add(of_group.minima[i], added);
+            else if constexpr (Format::kHasMinimum)
+              added = Columns::add(unpacked.minimum, added);
+          }
+          std::byte* const tile = tiles + g * Isa::Tiles::kTileBytes;
+          if (meanwhile.context == nullptr)
+            group.store(tile);
+          else
+            meanwhile.store_group(meanwhile.context, &group, tile,
+                                  meanwhile.asked.first + g % kPanel * meanwhile.asked.stride);
+        },
+        [](const auto&, uint32_t) {});
   }
 
  private:
@@ -85,25 +125,29 @@ struct TransposedPairs {
   using Ints = typename Columns::Ints;
   static constexpr uint64_t kBytes = 2;  // of a number
 
-  static void unpack(const Panel& panel, uint32_t k, std::byte* tiles) {
+  static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
+                     const Meanwhile& meanwhile = {}) {
     uint32_t done = 0;
     for (; done + kStep <= k; done += kStep, tiles += kTiles * Isa::Tiles::kTileBytes)
-      unpack_step(panel.first + kBytes * done, panel.stride, tiles);
+      unpack_step(panel.first + kBytes * done, panel.stride, tiles, meanwhile);
     if (done == k) return;
     std::byte rest[Isa::Tiles::kTileBytes] = {};
     for (uint32_t row = 0; row < Columns::kCount; ++row)
       __builtin_memcpy(rest + row * Isa::Tiles::kLineBytes,
                        panel.first + row * panel.stride + kBytes * done, kBytes * (k - done));
-    unpack_step(rest, Isa::Tiles::kLineBytes, tiles);
+    unpack_step(rest, Isa::Tiles::kLineBytes, tiles, meanwhile);
   }
 
  private:
-  static void unpack_step(const std::byte* first, uint64_t stride, std::byte* tiles) {
+  static void unpack_step(const std::byte* first, uint64_t stride, std::byte* tiles,
+                          const Meanwhile& meanwhile) {
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs, [](uint32_t, const auto&) {});
-      for (uint32_t j = 0; j < 4; ++j)
+      for (uint32_t j = 0; j < 4; ++j) {
         Trait::store(pairs[j], tiles + (i + j) * Isa::Tiles::kLineBytes);
+        if (meanwhile.context != nullptr) meanwhile.half_step(meanwhile.context);
+      }
     }
   }
 };
