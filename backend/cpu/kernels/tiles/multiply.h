@@ -72,8 +72,7 @@ struct TileSlice {
   static constexpr uint32_t kPartWeights = kPartSteps * kStep;
   static constexpr uint64_t kPanelBytes = kPartSteps * Weights::kWeights * Tiles::kTileBytes;
   static constexpr uint64_t kPairBytes = 2 * kPanelBytes;
-  using Product =
-      PairProduct<Isa, TileTerms<Isa, Input, Weights::kInputs, Weights::kWeights>, kPanelBytes>;
+  using Product = PairProduct<Isa, typename Weights::Terms, kPanelBytes>;
   static constexpr uint64_t kBlockBytes = Product::kBlockBytes;
   static constexpr uint64_t kSumsBytes = uint64_t{4} * kTileSliceRows * kTileColumns;
 
@@ -94,7 +93,8 @@ struct TileSlice {
     const Panel& panel = panels[stretch.panel + (stretch.panel + i < n_panels ? i : 0)];
     return {panel.first + Format::row_bytes(stretch.begin), panel.stride};
   }
-  void unpack(const Stretch& stretch, uint32_t i, std::byte* to, const Meanwhile& meanwhile) const {
+  void unpack(const Stretch& stretch, uint32_t i, std::byte* to,
+              const Meanwhile<Isa>& meanwhile) const {
     Weights::unpack(panel_of(stretch, i), stretch.n, to + i * kPanelBytes, meanwhile);
   }
 

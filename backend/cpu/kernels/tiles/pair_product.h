@@ -32,14 +32,13 @@ class PairProduct {
     if (pair_.n_blocks > 0) begin_block();
   }
 
-  // For unpacking; `asked` is as Meanwhile has it.
-  Meanwhile meanwhile(const Panel& asked) {
-    return {this, asked,
-            [](void* self, const void* group, std::byte* tile, const std::byte* row) {
-              static_cast<PairProduct*>(self)->store_group(
-                  *static_cast<const CodedGroup<Isa>*>(group), tile, row);
+  // For unpacking, which asks for what `asked` is meanwhile.
+  Meanwhile<Isa> meanwhile(const Panel& asked) {
+    return {this,
+            [](void* self, const CodedGroup<Isa>& group, std::byte* tile, const std::byte* row) {
+              static_cast<PairProduct*>(self)->store_group(group, tile, row);
             },
-            [](void* self) { static_cast<PairProduct*>(self)->half_step(); }};
+            [](void* self) { static_cast<PairProduct*>(self)->half_step(); }, asked};
   }
 
   void finish() {

@@ -46,16 +46,16 @@ struct CodedGroup {
   }
 };
 
-// What a matrix unit does while weights are unpacked. Null: nothing.
+// What a matrix unit does while weights are unpacked. Without a context: nothing.
+template <class Isa>
 struct Meanwhile {
   void* context = nullptr;
-  // Of which a row is asked for with each group, up to eight lines.
-  Panel asked = {};
-  // Stores a CodedGroup, and asks for a row.
-  void (*store_group)(void* context, const void* group, std::byte* tile,
-                      const std::byte* row) = nullptr;
-  // A small piece of its work.
+  // Stores a group, with pieces of that work between its lines, and asks for eight lines of memory.
+  void (*store_group)(void* context, const CodedGroup<Isa>& group, std::byte* tile,
+                      const std::byte* asked) = nullptr;
+  // A piece alone.
   void (*half_step)(void* context) = nullptr;
+  Panel asked = {};  // of which a row belongs to each group
 };
 
 // What of a matmul's operands there is in bf16. Quantised weights and their input are rounded; halves
@@ -64,6 +64,7 @@ struct Meanwhile {
 // first ones.
 template <class Isa, class Input_, uint32_t kInputs_, uint32_t kWeights_>
 struct TileTerms {
+  using Terms = TileTerms;
   using Input = Input_;
   static constexpr uint32_t kInputs = kInputs_, kWeights = kWeights_;
 };
@@ -76,13 +77,12 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
   using Product = PanelProduct<Isa, Format>;
-  static constexpr uint32_t kPanel = Columns::kCount;
 
 #ifndef __SANITIZE_ADDRESS__
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
-                     const Meanwhile& meanwhile = {}) {
+                     const Meanwhile<Isa>& meanwhile = {}) {
     Product::for_each_group(
         panel, k,
         [&](const typename Product::Group& unpacked, uint32_t g, const auto& of_group) {
@@ -106,8 +106,9 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
           if (meanwhile.context == nullptr)
             group.store(tile);
           else
-            meanwhile.store_group(meanwhile.context, &group, tile,
-                                  meanwhile.asked.first + g % kPanel * meanwhile.asked.stride);
+            meanwhile.store_group(
+                meanwhile.context, group, tile,
+                meanwhile.asked.first + g % Columns::kCount * meanwhile.asked.stride);
         },
         [](const auto&, uint32_t) {});
   }
@@ -126,7 +127,7 @@ struct TransposedPairs {
   static constexpr uint64_t kBytes = 2;  // of a number
 
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
-                     const Meanwhile& meanwhile = {}) {
+                     const Meanwhile<Isa>& meanwhile = {}) {
     uint32_t done = 0;
     for (; done + kStep <= k; done += kStep, tiles += kTiles * Isa::Tiles::kTileBytes)
       unpack_step(panel.first + kBytes * done, panel.stride, tiles, meanwhile);
@@ -140,7 +141,7 @@ struct TransposedPairs {
 
  private:
   static void unpack_step(const std::byte* first, uint64_t stride, std::byte* tiles,
-                          const Meanwhile& meanwhile) {
+                          const Meanwhile<Isa>& meanwhile) {
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs, [](uint32_t, const auto&) {});
