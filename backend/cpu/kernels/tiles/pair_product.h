@@ -54,6 +54,7 @@ class PairProduct {
   // Unpacks a group and multiplies meanwhile.
   void store_group(const CodedGroup<Isa>& group, std::byte* tile, const std::byte* asked) {
     if (is_done() || is_second_ || steps_left_ < kGroupSteps) {
+      ask_for_lines<kIntoSecondCache>(asked, kGroupSteps * kCacheLine);
       group.store(tile);
       for (uint32_t i = 0; i < 2 * kGroupSteps && !is_done(); ++i) half_step();
       return;
