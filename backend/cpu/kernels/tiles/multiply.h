@@ -40,8 +40,7 @@ struct TileSlice {
   static constexpr uint64_t scratch_bytes() { return 2 * kPairBytes + kSumsBytes; }
 
   // put(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null where there is no
-  // second one. All pairs of a row follow each other: sums that were written while tiles are multiplied would take
-  // the places in which a core waits for lines from the tiles' loads.
+  // second one. All pairs of a row follow each other: a pair at a time, in rows that lie far apart, takes much longer.
   template <class Put>
   void multiply(std::byte* scratch, const Put& put) const {
     std::byte* const unpacked[] = {scratch, scratch + kPairBytes};
