@@ -1,6 +1,7 @@
 #include "inference/profile.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "cache/sequence_cache.h"
 #include "core/error.h"
@@ -26,6 +27,25 @@ std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
   return tokens;
 }
 
+// Computes the positions before `depth`: memory that nobody has written is one page of zeros, which a processor's
+// cache holds, however long the text.
+void compute_before(Step& step, Model& model, Row row, const SequenceRecord& record,
+                    uint32_t depth) {
+  Device& device = model.device();
+  for (row.position = 0; row.position < depth;) {
+    const uint32_t n_rows = std::min(depth - row.position, device.chip().max_prompt_rows);
+    step.clear();
+    step.update_sequence(row.sequence, record);
+    step.add_prompt(row, n_rows, Step::Logits::none, false);
+    const Outcome outcome =
+        device.wait(step.submit(device, 1, false, false), std::chrono::hours(24));
+    if (!outcome.finished || outcome.status.code != kStatusOk)
+      throw DeviceError("the positions before the step could not be computed");
+    row.position += n_rows;
+  }
+  step.clear();
+}
+
 }  // namespace
 
 std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request) {
@@ -49,14 +69,15 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
                            " positions");
   const SequenceRecord record = greedy_record();
   Step step(model);
-  step.update_sequence(*slot, record);
   Row row{};
   row.sequence = *slot;
-  row.position = request.depth;
-  row.kv_length = row.position + 1;
   row.adapter = kNone;
   row.last_position = kNone;
   row.flags = kRowActive;
+  compute_before(step, model, row, record, request.depth);
+  step.update_sequence(*slot, record);
+  row.position = request.depth;
+  row.kv_length = row.position + 1;
   if (request.n_prompt > 0)
     step.add_prompt(row, n_rows, Step::Logits::last, false);
   else

@@ -19,8 +19,8 @@ struct ProfiledCommand {
   double seconds = 0;  // the median of the repetitions
 };
 
-// The commands of a step, in order. The model must have no scheduler, and nothing else may use it.
-// Throws ArgumentError where the step does not fit into the context.
+// The commands of a step, in order; what is before it is computed first. The model must have no scheduler, and
+// nothing else may use it. Throws ArgumentError where the step does not fit into the context.
 std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request);
 
 }  // namespace akunu

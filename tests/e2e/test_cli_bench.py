@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 import statistics
 import subprocess
 from collections.abc import Callable
+from dataclasses import astuple
 from typing import Any
 
 import numpy as np
@@ -18,7 +20,8 @@ from akunu import _core
 from akunu.cli.bench_plan import Test as Shape
 from akunu.cli.bench_plan import numbers, pairs, plan
 from akunu.cli.console import UsageError
-from akunu.cli.roofline import Limits, Work, WorkModel
+from akunu.cli.roofline import Limits
+from akunu.cli.work import Work, WorkModel
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -133,8 +136,40 @@ def test_roofline_says_what_was_measured_and_achieved(run_akunu: Run) -> None:
     # Generating reads the weights for every token, a prompt once for all.
     assert generated["read_gb_per_s"] > prompt["read_gb_per_s"]
     assert prompt["gop_per_s"] > generated["gop_per_s"]
-    table = bench(run_akunu, "-p", "16", "-n", "0", "-r", "1", "--roofline")
-    assert "limits measured here" in table.splitlines()[-1]
+    (last_of_prompt,), (first_of_text,) = prompt["kernels"], generated["kernels"]
+    assert {key: last_of_prompt[key] for key in ("n_prompt", "n_gen", "n_depth")} == {
+        "n_prompt": 64,
+        "n_gen": 0,
+        "n_depth": 0,
+    }
+    assert first_of_text["n_gen"] == 1
+    by_name = {kind["name"]: kind for kind in first_of_text["kinds"]}
+    assert by_name["logits"]["bandwidth_share"] > by_name["logits"]["compute_share"] > 0
+    assert "bandwidth_share" not in by_name["ffn norm"]
+
+
+def test_the_table_with_shares_has_one_for_the_kernels_of_each_step(run_akunu: Run) -> None:
+    table = bench(run_akunu, "-p", "600", "-n", "0", "-pg", "16,2", "-r", "1", "--roofline")
+    lines = table.splitlines()
+    assert "limits measured here" in lines[-1]
+    threads = re.search(r"(\d+) threads", lines[-1])
+    assert threads is not None
+    prompt_rows = next(d["max_prompt_rows"] for d in _core.devices() if d["backend"] == "cpu")
+    titles = [line for line in lines if line.endswith("each command alone")]
+    assert titles == [
+        f"{test}, {threads[0]}: {step}, each command alone"
+        for test, step in (
+            ("pp600", f"{prompt_rows} prompt rows after {600 - prompt_rows} positions"),
+            ("pp16+tg2", "16 prompt rows after 0 positions"),
+            ("pp16+tg2", "1 generated row after 16 positions"),
+        )
+    ]
+    for title in titles:
+        header, _, *rows = lines[lines.index(title) + 1 :]
+        columns = [cell.strip() for cell in header.split("|")[1:-1]]
+        assert columns == ["command", "count", "µs each", "GB/s", "of reads", "Gop/s", "of peak"]
+        logits = next(row for row in rows if row.startswith("| logits "))
+        assert all(cell.strip() for cell in logits.split("|")[1:-1])
 
 
 def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) -> None:
@@ -161,6 +196,19 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     assert prompt.prompt_byte_operations == prompt.byte_operations - 2 * int(np.prod(head.shape))
 
 
+@pytest.mark.parametrize("step", [Shape(0, 1, 30), Shape(20, 0, 7)], ids=["generated", "prompt"])
+def test_the_work_of_the_commands_is_that_of_their_step(ember: akunu.Model, step: Shape) -> None:
+    model = WorkModel.of(_core.GgufFile(ember.path).tensors, ember.config, "f16", 512)
+    names = {re.sub(r"^layer \d+ ", "", label) for label in ember._native.labels("single")}
+    together = sum((model.command_work(name, step) for name in names), Work())
+    vectors = Work(read_bytes=model.vector_bytes)
+    assert astuple(together + vectors) == pytest.approx(astuple(model.work(step)))
+    assert model.command_work("ffn norm", step) == Work()
+    assert model.command_work("gate, up, activation", step) == sum(
+        (model.command_work(name, step) for name in ("gate", "up")), Work()
+    )
+
+
 def test_attention_of_prompts_is_held_against_the_units_that_it_uses(ember: akunu.Model) -> None:
     tensors = _core.GgufFile(ember.path).tensors
     model = WorkModel.of(tensors, ember.config, "f16", 512)
@@ -168,7 +216,7 @@ def test_attention_of_prompts_is_held_against_the_units_that_it_uses(ember: akun
 
     def computing(work: Work, **others: float) -> float:
         limits = {f"{name}_operations_per_second": x for name, x in (rates | others).items()}
-        return work.seconds(Limits("level", 1, 1, read_bytes_per_second=1.0, **limits))[1]
+        return Limits("level", 1, 1, read_bytes_per_second=1.0, **limits).seconds(work)[1]
 
     prompt, token = model.work(Shape(100, 0, 0)), model.work(Shape(0, 1, 99))
     codes = prompt.byte_operations / 64

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
 import akunu
+from akunu import _core
+from akunu.cli.bench_plan import Test as Step
 from akunu.cli.profile import by_kind
+from akunu.cli.work import WorkModel
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -41,6 +45,53 @@ def test_the_table_adds_up(run_akunu: Run) -> None:
     )
 
 
+def test_shares_are_of_what_the_same_run_measured(run_akunu: Run, ember: akunu.Model) -> None:
+    done = run_akunu("profile", "-d", "40", "-r", "1", "--roofline", "--json")
+    assert done.returncode == 0, done.stderr
+    facts = json.loads(done.stdout)
+    work = WorkModel.of(_core.GgufFile(ember.path).tensors, ember.config, "f16", 1)
+    step = Step(0, 1, 40)
+    counted = 0
+    for kind in facts["kinds"]:
+        todo = work.command_work(kind["name"], step)
+        assert ("read_gb_per_s" in kind) == (todo.read_bytes > 0)
+        if todo.read_bytes > 0:
+            rate = todo.read_bytes / kind["seconds"] / 1e9
+            assert kind["read_gb_per_s"] == pytest.approx(rate)
+            assert kind["bandwidth_share"] == pytest.approx(rate / facts["limits"]["read_gb_per_s"])
+            counted += kind["count"]
+    # Of a layer: q, k and v, attention, its output, gate and up, down; and the logits.
+    assert counted == 5 * ember.config.n_layers + 1
+
+    table = run_akunu("profile", "-r", "1", "--roofline").stdout.splitlines()
+    assert table[0].split()[-6:] == ["GB/s", "of", "reads", "Gop/s", "of", "peak"]
+    assert table[-1].startswith("limits measured here")
+
+
+def test_what_is_before_a_step_has_been_computed(ember: akunu.Model) -> None:
+    """Pages that nobody has written are one page of zeros, in a processor's first cache."""
+    # One process for each: memory that was once used stays with it.
+    script = (
+        "import sys; from akunu import _core;"
+        "_core.profile(sys.argv[1], device='cpu', kv_type='f32', depth=int(sys.argv[2]));"
+        "print(next(x.split()[1] for x in open('/proc/self/status') if x.startswith('VmHWM')))"
+    )
+
+    def peak_kib(depth: int) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", script, str(ember.path), str(depth)],
+            check=True,
+            capture_output=True,
+            text=True,
+        )
+        return int(done.stdout)
+
+    config = ember.config
+    depth = config.context_length - 1
+    kv_kib = 2 * 4 * config.n_layers * config.n_kv_heads * config.head_dim * depth / 1024
+    assert peak_kib(depth) - peak_kib(0) > 0.9 * kv_kib
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -61,7 +112,7 @@ def test_what_makes_no_sense_is_one_line(run_akunu: Run, arguments: list[str], w
 
 def test_a_kind_is_a_label_without_its_layer() -> None:
     labels = ["embedding", "layer 0 q, k, v", "layer 0 down", "layer 1 q, k, v", "layer 1 down"]
-    kinds = by_kind([{"label": label, "seconds": 1.0} for label in labels])
+    kinds = by_kind([{"label": label, "seconds": 1.0} for label in labels], Step(0, 1, 0))
     assert Counter({kind.name: kind.count for kind in kinds}) == {
         "embedding": 1,
         "q, k, v": 2,

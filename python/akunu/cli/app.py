@@ -235,7 +235,8 @@ def bench(
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     roofline: Annotated[
-        bool, typer.Option("--roofline", help="Measure bandwidth and peak as well: the share.")
+        bool,
+        typer.Option("--roofline", help="Measure bandwidth and peak as well: shares, by kernel."),
     ] = False,
 ) -> int:
     """Measure how fast a model runs here."""
@@ -270,6 +271,9 @@ def profile(
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
+    roofline: Annotated[
+        bool, typer.Option("--roofline", help="Measure bandwidth and peak as well: the shares.")
+    ] = False,
     json: options.Json = False,
 ) -> int:
     """Show where the time of one step goes, each command timed alone."""
@@ -279,7 +283,13 @@ def profile(
         from akunu.cli.profile import show_profile
 
         return show_profile(
-            model, load, n_prompt=n_prompt, depth=n_depth, repetitions=repetitions, as_json=json
+            model,
+            load,
+            n_prompt=n_prompt,
+            depth=n_depth,
+            repetitions=repetitions,
+            roofline=roofline,
+            as_json=json,
         )
 
     return console.reported(run)

@@ -10,13 +10,15 @@ from typing import Any
 import akunu
 from akunu import _core
 from akunu.cli import bench_plan, console
-from akunu.cli.bench_output import FORMS, Output, Row, Subject, output_of
+from akunu.cli.bench_output import FORMS, Kernels, Output, Row, Subject, output_of
 from akunu.cli.bench_run import Bench
 from akunu.cli.loading import load_model, model_path
 from akunu.cli.model_file import format_totals, parameter_count, short_count, weight_bytes
 from akunu.cli.options import load_options
+from akunu.cli.profile import by_kind, profile_step
 from akunu.cli.progress import Progress
-from akunu.cli.roofline import Limits, WorkModel, measure_limits, share_of
+from akunu.cli.roofline import Limits, measure_limits, share_of
+from akunu.cli.work import WorkModel
 from akunu.errors import ArgumentError
 from akunu.model import Model
 
@@ -101,10 +103,17 @@ class BenchCommand:
             for test in tests:
                 with Progress(lambda: state):
                     result = bench.measure(test, self.repetitions, tell)
-                share = None
-                if limits is not None:
-                    share = share_of(work.work(test), limits, result.avg_ns / 1e9)
-                output.add(Row(subject, result, share, limits))
+                if limits is None:
+                    output.add(Row(subject, result))
+                    continue
+                share = share_of(work.work(test), limits, result.avg_ns / 1e9)
+                tell(f"{test.name}: kernel by kernel")
+                kernels = []
+                with Progress(lambda: state):
+                    for step in _steps(test, device["max_prompt_rows"]):
+                        commands = profile_step(path, options, step, self.repetitions)
+                        kernels.append(Kernels(step, by_kind(commands, step, work, limits)))
+                output.add(Row(subject, result, share, limits, kernels))
 
     def _subject(
         self, file: _core.GgufFile, model: Model, threads: int | None, device: dict[str, Any]
@@ -132,6 +141,18 @@ class BenchCommand:
             type_k=self.kv_type,
             type_v=self.kv_type,
         )
+
+
+def _steps(test: bench_plan.Test, prompt_rows: int) -> list[bench_plan.Test]:
+    """Return the last step of a test's prompt and the first of its text, by themselves."""
+    steps = []
+    begin = test.n_depth + test.n_prompt
+    if test.n_prompt:
+        rows = min(test.n_prompt, prompt_rows)
+        steps.append(bench_plan.Test(rows, 0, begin - rows))
+    if test.n_gen:
+        steps.append(bench_plan.Test(0, 1, begin))
+    return steps
 
 
 def _device_of(name: str) -> dict[str, Any]:

@@ -5,13 +5,16 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any, Protocol
 
 from akunu.cli import console
+from akunu.cli.bench_plan import Test
 from akunu.cli.bench_run import Result
-from akunu.cli.roofline import Limits, Share, limits_facts, limits_line
+from akunu.cli.profile import Kind
+from akunu.cli.roofline import SHARE_HEADER, Limits, Share, limits_facts, limits_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +37,36 @@ class Subject:
 
 
 @dataclass(frozen=True, slots=True)
+class Kernels:
+    """The commands of one step of a test, each timed alone."""
+
+    step: Test
+    kinds: list[Kind]
+
+    @property
+    def title(self) -> str:
+        """Say which step it is.
+
+        >>> Kernels(Test(0, 1, 64), []).title
+        '1 generated row after 64 positions'
+        """
+        rows = f"{self.step.n_prompt} prompt rows" if self.step.n_prompt else "1 generated row"
+        return f"{rows} after {self.step.n_depth} positions"
+
+    def facts(self) -> dict[str, Any]:
+        """Return what there is of them for JSON."""
+        return asdict(self.step) | {"kinds": [kind.facts() for kind in self.kinds]}
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the output."""
+    """One line of the output; with the limits come shares, of the test and of its kernels."""
 
     subject: Subject
     result: Result
     share: Share | None = None
     limits: Limits | None = None
+    kernels: Sequence[Kernels] = ()
 
     def facts(self) -> dict[str, Any]:
         """Return what all formats but Markdown show, in order, without the samples."""
@@ -98,6 +124,7 @@ class _Json:
         facts["samples_ns"] = list(row.result.samples_ns)
         facts["samples_ts"] = row.result.samples_ts
         if row.limits is not None:
+            facts["kernels"] = [kernels.facts() for kernels in row.kernels]
             facts["limits"] = limits_facts(row.limits)
         text = json.dumps(facts, indent=2, ensure_ascii=False).replace("\n", "\n  ")
         sys.stdout.write(f"{',' if self.rows else '['}\n  {text}")
@@ -142,20 +169,14 @@ class _Markdown:
             ("t/s", 20, True),
         ]
         if with_share:
-            self._columns += [
-                ("GB/s", 7, True),
-                ("of reads", 8, True),
-                ("Gop/s", 7, True),
-                ("of peak", 8, True),
-            ]
+            self._columns += [(name, 8, True) for name in SHARE_HEADER]
         self.rows = 0
         self._footers: list[str] = []
+        self._kernels: list[tuple[str, Kernels]] = []
 
     def add(self, row: Row) -> None:
         if not self.rows:
-            self._write([name for name, _, _ in self._columns])
-            rules = [f"{'-' * (w - 1)}:" if right else "-" * w for _, w, right in self._columns]
-            print(f"| {' | '.join(rules)} |")
+            self._begin()
             self._footers.append(f"build: {row.subject.build_commit}")
         subject, result = row.subject, row.result
         cells = [
@@ -170,22 +191,39 @@ class _Markdown:
             f"{result.avg_ts:.2f} {console.plus_minus()} {result.stddev_ts:.2f}",
         ]
         if row.share is not None and row.limits is not None:
-            cells += [
-                f"{row.share.read_gb_per_s:.1f}",
-                f"{row.share.bandwidth_share:.0%}",
-                f"{row.share.gop_per_s:.1f}",
-                f"{row.share.compute_share:.0%}",
-            ]
+            cells += row.share.cells()
             line = limits_line(row.limits)
             if line not in self._footers:
                 self._footers.append(line)
         self._write(cells)
+        test = f"{result.test.name}, {subject.n_threads} threads"
+        self._kernels += [(test, kernels) for kernels in row.kernels]
         self.rows += 1
 
     def finish(self) -> None:
+        for test, kernels in self._kernels:
+            print(f"\n{test}: {kernels.title}, each command alone")
+            self._write_kernels(kernels)
         print()
         for line in self._footers:
             print(line)
+
+    def _write_kernels(self, kernels: Kernels) -> None:
+        self._columns = [
+            ("command", 40, False),
+            ("count", 5, True),
+            ("µs each", 10, True),
+            *[(name, 8, True) for name in SHARE_HEADER],
+        ]
+        self._begin()
+        for kind in kernels.kinds:
+            each = f"{kind.seconds / kind.count * 1e6:.1f}"
+            self._write([kind.name, str(kind.count), each, *kind.share_cells()])
+
+    def _begin(self) -> None:
+        self._write([name for name, _, _ in self._columns])
+        rules = [f"{'-' * (w - 1)}:" if right else "-" * w for _, w, right in self._columns]
+        print(f"| {' | '.join(rules)} |")
 
     def _write(self, cells: list[str]) -> None:
         shown = [

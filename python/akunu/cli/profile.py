@@ -1,18 +1,30 @@
-"""`akunu profile`: where the time of a step goes, kernel by kernel."""
+"""`akunu profile`: where the time of one step goes, kernel by kernel."""
 
 from __future__ import annotations
 
 import json
 import re
 import sys
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from akunu import _core
+from akunu.cli.bench_plan import Test
 from akunu.cli.console import UsageError
-from akunu.cli.loading import model_path
+from akunu.cli.loading import load_model, model_path
 from akunu.cli.progress import Progress
+from akunu.cli.roofline import (
+    SHARE_HEADER,
+    Limits,
+    Share,
+    limits_facts,
+    limits_line,
+    measure_limits,
+    share_of,
+)
 from akunu.cli.tables import write_rows
+from akunu.cli.work import Work, WorkModel
 from akunu.options import LoadOptions
 
 
@@ -24,6 +36,17 @@ class Kind:
     count: int
     seconds: float
     """Of all of them together."""
+    share: Share | None = None
+    """Of what the machine can do; None where that was not measured, or little is to be done."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what there is of it for JSON."""
+        facts = asdict(self)
+        return facts | (facts.pop("share") or {})
+
+    def share_cells(self) -> list[str]:
+        """Return the cells under `SHARE_HEADER`."""
+        return self.share.cells() if self.share else [""] * len(SHARE_HEADER)
 
 
 def show_profile(
@@ -33,6 +56,7 @@ def show_profile(
     n_prompt: int,
     depth: int,
     repetitions: int,
+    roofline: bool,
     as_json: bool,
 ) -> int:
     """Write how long each kind of command of one step takes, the longest first."""
@@ -40,19 +64,20 @@ def show_profile(
         if value < least:
             raise UsageError(f"{option} must be {least} or more, got {value}")
     path = model_path(name)
+    step = Test(n_prompt, 0 if n_prompt else 1, depth)
+    limits: Limits | None = None
+    work: WorkModel | None = None
+    if roofline:
+        work = _work_model(name, options, step)
+        with Progress(lambda: "measuring bandwidth and peak"):
+            limits = measure_limits(options.device, options.threads)
     with Progress(lambda: f"profiling {path.name}"):
-        commands = _core.profile(
-            path,
-            device=options.device,
-            threads=options.threads or 0,
-            kv_type=options.kv_type,
-            n_prompt=n_prompt,
-            depth=depth,
-            repetitions=repetitions,
-        )
-    kinds = by_kind(commands)
+        commands = profile_step(path, options, step, repetitions)
+    kinds = by_kind(commands, step, work, limits)
     if as_json:
-        facts = {"commands": commands, "kinds": [asdict(kind) for kind in kinds]}
+        facts: dict[str, Any] = {"commands": commands, "kinds": [kind.facts() for kind in kinds]}
+        if limits is not None:
+            facts["limits"] = limits_facts(limits)
         json.dump(facts, sys.stdout, indent=2)
         print()
         return 0
@@ -64,23 +89,62 @@ def show_profile(
             f"{kind.seconds / kind.count * 1e6:.1f}",
             f"{kind.seconds * 1e3:.3f}",
             f"{kind.seconds / total:.1%}",
+            *(kind.share_cells() if roofline else ()),
         ]
         for kind in kinds
     ]
-    rows.append(["all", str(len(commands)), "", f"{total * 1e3:.3f}", "100.0%"])
-    write_rows("", ["command", "count", "µs each", "ms", "share"], rows)
+    header = ["command", "count", "µs each", "ms", "share", *(SHARE_HEADER if roofline else ())]
+    all_of_them = ["all", str(len(commands)), "", f"{total * 1e3:.3f}", "100.0%"]
+    rows.append(all_of_them + [""] * (len(header) - len(all_of_them)))
+    write_rows("", header, rows)
+    if limits is not None:
+        print()
+        print(limits_line(limits))
     return 0
 
 
-def by_kind(commands: list[dict[str, Any]]) -> list[Kind]:
+def profile_step(
+    path: Path, options: LoadOptions, step: Test, repetitions: int
+) -> list[dict[str, Any]]:
+    """Return the label and the seconds of each command of a step: prompt rows, or one generated."""
+    return _core.profile(
+        path,
+        device=options.device,
+        threads=options.threads or 0,
+        kv_type=options.kv_type,
+        n_prompt=step.n_prompt,
+        depth=step.n_depth,
+        repetitions=repetitions,
+    )
+
+
+def by_kind(
+    commands: list[dict[str, Any]],
+    step: Test,
+    work: WorkModel | None = None,
+    limits: Limits | None = None,
+) -> list[Kind]:
     """Return the commands, those that differ in their layer only taken together.
 
-    >>> by_kind([{"label": f"layer {i} down", "seconds": 0.5} for i in range(2)])
-    [Kind(name='down', count=2, seconds=1.0)]
+    >>> by_kind([{"label": f"layer {i} down", "seconds": 0.5} for i in range(2)], Test(0, 1, 0))
+    [Kind(name='down', count=2, seconds=1.0, share=None)]
     """
-    seconds: dict[str, list[float]] = {}
+    times: dict[str, list[float]] = {}
     for command in commands:
         name = re.sub(r"^layer \d+ ", "", command["label"])
-        seconds.setdefault(name, []).append(command["seconds"])
-    kinds = [Kind(name, len(times), sum(times)) for name, times in seconds.items()]
+        times.setdefault(name, []).append(command["seconds"])
+    kinds = []
+    for name, seconds in times.items():
+        share = None
+        if work is not None and limits is not None:
+            todo = work.command_work(name, step)
+            if todo != Work():
+                share = share_of(todo, limits, sum(seconds))
+        kinds.append(Kind(name, len(seconds), sum(seconds), share))
     return sorted(kinds, key=lambda kind: -kind.seconds)
+
+
+def _work_model(name: str, options: LoadOptions, step: Test) -> WorkModel:
+    tensors = _core.GgufFile(model_path(name)).tensors
+    with load_model(name, replace(options, context=16)) as model:  # for its shape only
+        return WorkModel.of(tensors, model.config, options.kv_type, max(1, step.n_prompt))

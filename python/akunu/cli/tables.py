@@ -29,11 +29,12 @@ def write_facts(title: str, facts: Sequence[tuple[str, str]]) -> None:
 
 
 def write_rows(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Write rows under a header; columns whose every value begins with a digit stand right."""
-    right = [
-        all(row[column][:1].isdigit() for row in rows) and bool(rows)
-        for column in range(len(header))
-    ]
+    """Write rows under a header; columns whose every value begins with a digit stand right.
+
+    Where there is no value, the cell is empty.
+    """
+    values = [[row[column] for row in rows if row[column]] for column in range(len(header))]
+    right = [bool(column) and all(cell[:1].isdigit() for cell in column) for column in values]
     if console.is_terminal(sys.stdout):
         from rich.text import Text
 

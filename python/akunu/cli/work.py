@@ -1,0 +1,188 @@
+"""What tests and kernels have to do at least: bytes that are read, numbers that are multiplied."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from dataclasses import astuple, dataclass
+
+from akunu import _core
+from akunu.cli.bench_plan import Test
+from akunu.model import ModelConfig
+
+# Weights in these formats are multiplied as floats, all others as int8.
+_FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
+_TILE_PRODUCTS = {"F16": 3, "BF16": 2}
+"""Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
+_KV_BYTES = {"f16": 2, "f32": 4}
+_EMBEDDING = "token_embd.weight"
+_HEAD = "output.weight"
+_COMMANDS = {
+    "attn_q": "q",
+    "attn_k": "k",
+    "attn_v": "v",
+    "attn_output": "attention output",
+    "ffn_gate": "gate",
+    "ffn_up": "up",
+    "ffn_down": "down",
+}
+"""Of a layer's matrices in a file, the label of the command that multiplies them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What has to be done at least."""
+
+    read_bytes: float = 0.0
+    float_operations: float = 0.0
+    byte_operations: float = 0.0
+    prompt_float_operations: float = 0.0
+    """Of the float operations, those that a matrix unit or int16 would take."""
+    prompt_byte_operations: float = 0.0
+    """Of the byte operations, likewise."""
+    prompt_tile_operations: float = 0.0
+    """How many it makes of those: several for one where numbers are sums of two in bf16."""
+
+    def __add__(self, other: Work) -> Work:
+        """Return both together."""
+        return Work(*(mine + its for mine, its in zip(astuple(self), astuple(other), strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class Matrices:
+    """Weights that the same rows are multiplied with."""
+
+    size: int
+    """Their bytes."""
+    float_numbers: int
+    byte_numbers: int
+    tile_floats: int
+    """Of the float numbers, those that a matrix unit or int16 takes from prompts."""
+    tile_products: int
+    """Products that it makes for a row, of all numbers that it takes."""
+
+    @classmethod
+    def of(cls, tensors: Iterable[_core.GgufTensor]) -> Matrices:
+        """Count what some tensors have."""
+        size = float_numbers = byte_numbers = tile_floats = tile_products = 0
+        for tensor in tensors:
+            numbers = math.prod(tensor.shape)
+            size += tensor.size
+            if tensor.type_name not in _FLOAT_FORMATS:
+                byte_numbers += numbers
+                tile_products += numbers
+                continue
+            float_numbers += numbers
+            if tensor.type_name in _TILE_PRODUCTS:
+                tile_floats += numbers
+                tile_products += numbers * _TILE_PRODUCTS[tensor.type_name]
+        return cls(size, float_numbers, byte_numbers, tile_floats, tile_products)
+
+    def work(self, *, prompt_rows: int, other_rows: int, readings: int) -> Work:
+        """Return what it takes to multiply so many rows, reading the weights so many times."""
+        rows = prompt_rows + other_rows
+        return Work(
+            read_bytes=self.size * readings,
+            float_operations=2 * self.float_numbers * rows,
+            byte_operations=2 * self.byte_numbers * rows,
+            prompt_float_operations=2 * self.tile_floats * prompt_rows,
+            prompt_byte_operations=2 * self.byte_numbers * prompt_rows,
+            prompt_tile_operations=2 * self.tile_products * prompt_rows,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class WorkModel:
+    """Counts the work of tests on one model, from its tensors and its shape."""
+
+    config: ModelConfig
+    kv_type: str
+    prompt_rows: int
+    """Rows of a prompt that share one reading of the weights."""
+    vector_bytes: int
+    """Norms, biases and their like."""
+    layers: Matrices
+    """The matrices of all layers."""
+    head: Matrices
+    commands: dict[str, Matrices]
+    """The same, by the label of the command that multiplies them; in layers, of all of them."""
+
+    @classmethod
+    def of(
+        cls, tensors: list[_core.GgufTensor], config: ModelConfig, kv_type: str, prompt_rows: int
+    ) -> WorkModel:
+        """Count what a step reads and multiplies; the embedding is looked up, not multiplied."""
+        by_name = {tensor.name: tensor for tensor in tensors}
+        head = Matrices.of([by_name.get(_HEAD, by_name[_EMBEDDING])])
+        inner = [tensor for name, tensor in by_name.items() if name not in (_EMBEDDING, _HEAD)]
+        matrices = [tensor for tensor in inner if len(tensor.shape) > 1]
+        by_command: dict[str, list[_core.GgufTensor]] = {}
+        for tensor in matrices:
+            found = re.fullmatch(r"blk\.\d+\.(\w+)\.weight", tensor.name)
+            if found and found[1] in _COMMANDS:
+                by_command.setdefault(_COMMANDS[found[1]], []).append(tensor)
+        return cls(
+            config=config,
+            kv_type=kv_type,
+            prompt_rows=prompt_rows,
+            vector_bytes=sum(tensor.size for tensor in inner if len(tensor.shape) == 1),
+            layers=Matrices.of(matrices),
+            head=head,
+            commands={label: Matrices.of(some) for label, some in by_command.items()},
+        )
+
+    def work(self, test: Test) -> Work:
+        """Return what a test reads and computes at least."""
+        steps = -(-test.n_prompt // self.prompt_rows) + test.n_gen
+        heads = (1 if test.n_prompt else 0) + test.n_gen  # a prompt needs logits of its last row
+        return (
+            Work(read_bytes=self.vector_bytes * steps)
+            + self.layers.work(prompt_rows=test.n_prompt, other_rows=test.n_gen, readings=steps)
+            + self.head.work(prompt_rows=0, other_rows=heads, readings=heads)
+            + self._attention(test)
+        )
+
+    def command_work(self, name: str, step: Test) -> Work:
+        """Return what the commands of one name have to do in a step, in all layers together.
+
+        A name is the labels of what was fused, "gate, up, activation"; of norms and the like
+        nothing is counted.
+        """
+        work = Work()
+        for label in name.split(", "):
+            if label == "attention":
+                work += self._attention(step)
+            elif label == "logits":
+                work += self.head.work(prompt_rows=0, other_rows=1, readings=1)
+            elif label in self.commands:
+                work += self.commands[label].work(
+                    prompt_rows=step.n_prompt, other_rows=step.n_gen, readings=1
+                )
+        return work
+
+    def _attention(self, test: Test) -> Work:
+        config = self.config
+        kv_row = 2 * config.n_layers * config.n_kv_heads * config.head_dim * _KV_BYTES[self.kv_type]
+        # Of each pair of positions, one product for its score and one for its value, in every head.
+        per_pair = 2 * 2 * config.n_layers * config.n_heads * config.head_dim
+        prompt_steps = -(-test.n_prompt // self.prompt_rows)
+        # Row i of the test looks at all positions before it and at itself.
+        last = test.n_depth + test.n_tokens
+        pairs = (last * (last + 1) - test.n_depth * (test.n_depth + 1)) / 2
+        # A prompt's step may read what is before it once; a generated row reads it all.
+        begin = test.n_depth + test.n_prompt
+        read_rows = sum(
+            min(test.n_depth + (step + 1) * self.prompt_rows, begin) for step in range(prompt_steps)
+        ) + sum(range(begin + 1, begin + test.n_gen + 1))
+        prompt_pairs = (begin * (begin + 1) - test.n_depth * (test.n_depth + 1)) / 2
+        if self.kv_type != "f16" or self.layers.tile_products == 0:
+            prompt_pairs = 0  # attention stays where it is
+        # Beside halves it takes sums of two numbers as well.
+        pair_products = 1 if self.layers.byte_numbers > 0 else _TILE_PRODUCTS["F16"]
+        return Work(
+            read_bytes=kv_row * read_rows,
+            float_operations=per_pair * pairs,
+            prompt_float_operations=per_pair * prompt_pairs,
+            prompt_tile_operations=per_pair * prompt_pairs * pair_products,
+        )
