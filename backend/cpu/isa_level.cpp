@@ -225,6 +225,9 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
       request.cache == Format::f16 && request.activation != ActivationKind::f32 &&
       level.prompts_with_halves == ActivationKind::q16_32)
     key.query = static_cast<int32_t>(ActivationKind::q16_32);
+  // Slices of whole heads are for prompts: of a generated row's weights they would be too few to be shared evenly.
+  if (request.operation == Operation::matmul_rope_kv_write && request.row_class != RowClass::many)
+    return std::nullopt;
   Kernel kernel = {};
   if (!level.find(key, kernel)) return std::nullopt;
   static const uint64_t largest = first_cache_panel();

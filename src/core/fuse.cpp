@@ -205,6 +205,39 @@ bool merge_rope_attention(std::span<const Node> sequence, Node& fused,
   return true;
 }
 
+// matmul_group of query, key and value, their rope_kv_write or norm_rope_kv_write -> matmul_rope_kv_write
+bool merge_matmul_rope_kv_write(std::span<const Node> sequence, Node& fused,
+                                std::vector<ValueId>& dropped) {
+  const Node& group = sequence[0];
+  const Node& write = sequence[1];
+  const auto params = group.get<MatmulGroupParams>();
+  const auto rope = write.get<RopeKvWriteParams>();
+  const uint32_t n_heads[kMaxGroup] = {rope.n_heads, rope.n_kv_heads, rope.n_kv_heads};
+  for (size_t i = 0; i < kMaxGroup; ++i) {
+    if (group.operands[kGroupOut + i] != write.operands[i] ||
+        params.n[i] != n_heads[i] * rope.head_dim)
+      return false;
+    fused.operands[kGroupWeight + i] = group.operands[kGroupWeight + i];
+    fused.operands[kGroupBias + i] = group.operands[kGroupBias + i];
+  }
+  fused.operands[0] = group.operands[0];
+  for (size_t i = 3; i < 8; ++i) fused.operands[5 + i] = write.operands[i];
+  fused.operands[7] = write.operands[0];
+  fused.set(MatmulRopeKvWriteParams{params.k,
+                                    rope.n_heads,
+                                    rope.n_kv_heads,
+                                    rope.head_dim,
+                                    rope.n_pairs,
+                                    rope.style,
+                                    rope.page_table_stride,
+                                    rope.page_table_base,
+                                    rope.epsilon,
+                                    {0, 0, 0}});
+  dropped.push_back(write.operands[1]);
+  dropped.push_back(write.operands[2]);
+  return true;
+}
+
 // Whether `value` is read at or after nodes[from], or in a later program, before it is written
 // anew.
 bool is_read(ValueId value, const std::vector<const std::vector<Node>*>& programs, size_t program,
@@ -263,6 +296,8 @@ std::span<const FusionRule> fusion_rules() {
       {norm_matmul_group, {norm_matmul_group, add_bias}, merge_bias},
       {norm_gated_matmul, {norm_matmul_group, gated_activation}, merge_norm_gated},
       {gated_matmul, {matmul_group, gated_activation}, merge_gated},
+      {matmul_rope_kv_write, {matmul_group, rope_kv_write}, merge_matmul_rope_kv_write},
+      {matmul_rope_kv_write, {matmul_group, norm_rope_kv_write}, merge_matmul_rope_kv_write},
       {rope_attention, {rope_kv_write, attention}, merge_rope_attention},
       {rope_attention, {norm_rope_kv_write, attention}, merge_rope_attention},
   };

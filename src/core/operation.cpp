@@ -93,6 +93,20 @@ constexpr Operands<4> kGatedMatmul{{{"input", activation, in},
                                     {"up", weight, in},
                                     {"out", activation, out}}};
 
+constexpr Operands<13> kMatmulRopeKvWrite{{{"input", activation, in},
+                                           {"weight_0", weight, in},
+                                           {"weight_1", weight, in},
+                                           {"weight_2", weight, in},
+                                           {"bias_0", vector, in, true},
+                                           {"bias_1", vector, in, true},
+                                           {"bias_2", vector, in, true},
+                                           {"query", rows, out},
+                                           {"angles", rows, in},
+                                           {"key_cache", cache, inout},
+                                           {"value_cache", cache, inout},
+                                           {"query_norm", vector, in, true},
+                                           {"key_norm", vector, in, true}}};
+
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"embed", kEmbed, sizeof(EmbedParams)},
     {"rope_angles", kRopeAngles, sizeof(RopeAnglesParams)},
@@ -116,6 +130,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"norm_gated_matmul", kNormGatedMatmul, sizeof(NormGatedMatmulParams)},
     {"rope_attention", kRopeAttention, sizeof(RopeAttentionParams)},
     {"gated_matmul", kGatedMatmul, sizeof(GatedMatmulParams)},
+    {"matmul_rope_kv_write", kMatmulRopeKvWrite, sizeof(MatmulRopeKvWriteParams)},
 }};
 
 constexpr bool sizes_are_multiples_of_16() {

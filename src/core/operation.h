@@ -33,8 +33,9 @@ enum class Operation : uint8_t {
   norm_gated_matmul,
   rope_attention,
   gated_matmul,
+  matmul_rope_kv_write,
 };
-constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::gated_matmul) + 1;
+constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::matmul_rope_kv_write) + 1;
 
 enum class Access : uint8_t { in, out, inout };
 

@@ -147,6 +147,43 @@ def norm_rope_kv_write(
     return rope_kv_write(target, case, rng, norm=True)
 
 
+def matmul_rope_kv_write(
+    target: Target, case: tuple, rng: np.random.Generator
+) -> tuple[Outputs, Outputs]:
+    formats, cache, style, (n_heads, n_kv_heads, head_dim, n_pairs), norm, with_bias, rows = case
+    k = 512
+    if len({target.kind_of(f, "many") for f in formats}) > 1:
+        formats = formats[:1] * 3  # otherwise they would not be a group
+    kind = target.kind_of(formats[0], "many")
+    step = make_step([Run(1, 250, rows - 1), Run(0, 3, 1)] if rows > 1 else [Run(0, 3, 1)])
+    step.rows["flags"][rows // 2] = 0  # writes no cache, fused or not
+    sizes = [head_dim * n for n in (n_heads, n_kv_heads, n_kv_heads)]
+    x = ref.make_activation(kind, rng.standard_normal((rows, k)))
+    weights = [ref.random_weight(f, n, k, rng) for f, n in zip(formats, sizes, strict=True)]
+    biases = [rng.standard_normal(n).astype(np.float32) if with_bias else None for n in sizes]
+    angles = rng.uniform(-1, 1, (rows, 2 * n_pairs)).astype(np.float32)
+    norms = list(rng.uniform(0.5, 1.5, (2, head_dim)).astype(np.float32)) if norm else []
+    fused, sequence = (
+        [poisoned((step.n_pages, n_kv_heads, 256, head_dim), DTYPE[cache]) for _ in range(2)]
+        for _ in range(2)
+    )
+    query = poisoned((rows, sizes[0]))
+    heads = (n_heads, n_kv_heads, head_dim, n_pairs, style, step.page_stride, step.page_base, 1e-6)
+    operands = [x.data, *weights, *biases, query, angles, *fused, *(norms or [None, None])]
+    params = pack_params("matmul_rope_kv_write", k, *heads)
+    on = On(target, 2, kind, cache=cache, row_class="many")
+    run("matmul_rope_kv_write", operands, params, step, on)
+
+    outs = [poisoned((rows, n)) for n in sizes]
+    params = pack_params("matmul_group", k, *sizes)
+    on = On(target, 1, kind, row_class="many")
+    run("matmul_group", [x.data, *weights, *biases, *outs], params, step, on)
+    name = "norm_rope_kv_write" if norm else "rope_kv_write"
+    params = pack_params(name, *heads)
+    run(name, [*outs, angles, *sequence, *norms], params, step, On(target, cache=cache))
+    return [query, *fused], [outs[0], *sequence]
+
+
 GROUPS = [
     (("f32",), (False,)),
     (("f16", "f32"), (True, False)),
@@ -164,6 +201,24 @@ GROUPS = [
 HEADS = [(1, 1, 2, 1), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 123, 50)]
 CACHES = [(cache, style, heads) for cache in DTYPE for style in (0, 1) for heads in HEADS]
 
+# One wider than any slice, odd ones, several to a slice; of each, formats and rows.
+WIDE_HEADS = [(2, 1, 272, 136), (7, 1, 40, 20), (4, 2, 64, 16), (3, 3, 30, 7)]
+PROJECTED = [
+    (formats, list(DTYPE)[i % 2], i // 2 % 2, heads, i % 3 > 0, i % 2 > 0, rows)
+    for heads in WIDE_HEADS
+    for i, (formats, rows) in enumerate(
+        [
+            (("q4_0", "q4_0", "q8_0"), 70),
+            (("q4_k", "q4_k", "q6_k"), 5),
+            (("f16", "f16", "f16"), 300),
+            (("bf16", "f16", "bf16"), 33),
+            (("f32", "f32", "f32"), 7),
+            (("q2_k", "q3_k", "q5_1"), 1),
+            (("q5_k", "q5_0", "q4_1"), 16),
+        ]
+    )
+]
+
 GATED = [(7, 3), (96, 1), (300, 70)]  # n, rows
 
 # Each fused operation, its generator of (fused, sequence) results, and the cases.
@@ -174,6 +229,7 @@ FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
         gated_matmul,
         [(f, i % 2, n, rows) for i, f in enumerate(ref.ALL_FORMATS) for n, rows in GATED],
     ),
+    "matmul_rope_kv_write": (matmul_rope_kv_write, PROJECTED),
     "rope_kv_write": (rope_kv_write, CACHES),
     "norm_rope_kv_write": (norm_rope_kv_write, CACHES),
 }
@@ -190,6 +246,8 @@ FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
 def test_a_fused_kernel_is_its_sequence_bit_for_bit(target, rng, name, case):
     if name == "gated_matmul" and target.device != "cpu":
         pytest.skip("a GPU folds the norm in as well: test_norm_gated_matmul.py")
+    if name == "matmul_rope_kv_write" and target.device != "cpu":
+        pytest.skip("a GPU fuses rope_kv_write with attention: test_rope_attention.py")
     results, expected = FUSED[name][0](target, case, rng)
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         assert_same_bits(result, wanted, f"{name}, result {index}")

@@ -198,7 +198,7 @@ bool is_left_to_others(Operation operation) {
 bool uses_tiles(Operation operation) {
   return operation == Operation::matmul || operation == Operation::matmul_add ||
          operation == Operation::matmul_group || operation == Operation::gated_matmul ||
-         operation == Operation::attention;
+         operation == Operation::matmul_rope_kv_write || operation == Operation::attention;
 }
 
 // The forced level's kernels are the ones that run: no two levels share one, but for the one with a matrix
@@ -212,6 +212,7 @@ void test_every_level_has_kernels_of_its_own() {
         create_cpu_device({.threads = 1, .isa = std::string(info.name)});
     for (uint32_t i = 0; i < kOperationCount; ++i) {
       KernelRequest request;
+      request.row_class = RowClass::many;  // which has all of them
       const bool has_tiles = info.prompts_with_blocks == ActivationKind::bf16;
       if (has_tiles) {
         if (!uses_tiles(static_cast<Operation>(i))) continue;

@@ -508,6 +508,36 @@ void caches() {
     }
 }
 
+void matmul_rope_kv_writes() {
+  const uint32_t k = 256, n_heads = 3, n_kv_heads = 1, n_pairs = 9;
+  const Format groups[][3] = {{Format::q4_0, Format::q8_0, Format::q4_0},
+                              {Format::q4_k, Format::q4_k, Format::q6_k},
+                              {Format::f16, Format::f16, Format::f16}};
+  for (const auto& formats : groups)
+    for (const uint32_t head_dim : {22u, 288u}) {  // several to a slice, and wider than one
+      const ActivationKind kind = kind_of(formats[0]);
+      Case c{"matmul_rope_kv_write, head_dim " + std::to_string(head_dim),
+             {Operation::matmul_rope_kv_write, number(kind)},
+             {},
+             {}};
+      c.key.cache = number(Format::f16);
+      c.operands.emplace(0, activation(kind, kStepRows, k));
+      for (const uint32_t i : {0u, 1u, 2u}) {
+        c.key.weights[i] = number(formats[i]);
+        c.operands.emplace(1 + i, weights(formats[i], head_dim * (i == 0 ? n_heads : 1), k));
+      }
+      c.operands.emplace(5, floats(head_dim));
+      c.operands.emplace(7, Bytes(uint64_t{4} * kStepRows * n_heads * head_dim));
+      c.operands.emplace(8, floats(kStepRows * 2 * n_pairs, -1.0f, 1.0f));
+      for (const uint32_t slot : {9u, 10u})
+        c.operands.emplace(slot, cache(Format::f16, n_kv_heads, head_dim));
+      for (const uint32_t slot : {11u, 12u}) c.operands.emplace(slot, floats(head_dim));
+      c.set_params(MatmulRopeKvWriteParams{
+          k, n_heads, n_kv_heads, head_dim, n_pairs, kRopeHalves, kPageTableStride, 0, 1e-6f, {}});
+      compare(c);
+    }
+}
+
 void attentions() {
   for (const Format format : {Format::f32, Format::f16})
     for (const ActivationKind kind : kKinds)
@@ -592,6 +622,7 @@ int main() {
   norms();
   ropes();
   caches();
+  matmul_rope_kv_writes();
   attentions();
   elementwise();
   sampling();

@@ -10,21 +10,12 @@
 // The fused kernels call what the unfused ones call, on the same numbers: equal bit for bit.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats.h"
-#include "cpu/kernels/norm.h"
-#include "cpu/kernels/rope.h"
+#include "cpu/kernels/heads.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
 namespace {
-
-template <class Isa, class Format>
-static void store_head(const float* head, uint32_t head_dim, std::byte* cache, uint64_t offset) {
-  for (uint32_t i = 0; i < head_dim; i += Isa::kLanes) {
-    const uint32_t n = head_dim - i < Isa::kLanes ? head_dim - i : Isa::kLanes;
-    Format::store(cache, offset + i, Isa::load(head + i, n), n);
-  }
-}
 
 template <class Isa, class Format>
 struct KvWrite {
@@ -57,15 +48,14 @@ struct RopeKvWrite {
     float* const rotated = reinterpret_cast<float*>(scratch);
     const Angles<1> angles = apart(operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs),
                                    params.n_pairs, rotated + head_dim);
-    const float* query_norm = operand<const float>(call, 6, 0, 0);
-    const float* key_norm = operand<const float>(call, 7, 0, 0);
+    const float* query_norm = kNorm ? operand<const float>(call, 6, 0, 0) : nullptr;
+    const float* key_norm = kNorm ? operand<const float>(call, 7, 0, 0) : nullptr;
 
     for (uint32_t h = 0; h < params.n_heads; ++h) {
       float* head = query + uint64_t{h} * head_dim;
       // Of the next row: other workers have just written it.
       ask_for_lines<kIntoFirstCache>(head + uint64_t{params.n_heads} * head_dim, head_bytes);
-      if constexpr (kNorm) rms_norm_floats<Isa>(head, query_norm, head_dim, params.epsilon, head);
-      rotate_head<Isa>(head, angles, params.n_pairs, params.style);
+      norm_and_rotate<Isa>(head, query_norm, params, angles, head);
     }
     if (!(row.flags & kRowActive)) return;
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
@@ -73,11 +63,7 @@ struct RopeKvWrite {
       const float* head = key + uint64_t{h} * head_dim;
       ask_for_lines<kIntoFirstCache>(head + stride, head_bytes);
       ask_for_lines<kIntoFirstCache>(value + uint64_t{h} * head_dim + stride, head_bytes);
-      if constexpr (kNorm)
-        rms_norm_floats<Isa>(head, key_norm, head_dim, params.epsilon, rotated);
-      else
-        __builtin_memcpy(rotated, head, head_bytes);
-      rotate_head<Isa>(rotated, angles, params.n_pairs, params.style);
+      norm_and_rotate<Isa>(head, key_norm, params, angles, rotated);
       store_head<Isa, Format>(rotated, head_dim, call.operands[4], offset);
       store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);
     }

@@ -1,7 +1,6 @@
-// matmul, matmul_add, matmul_group and gated_matmul on vectors; see matmul.h.
-#include "cpu/kernels/matmul.h"
-
+// matmul, matmul_add, matmul_group, matmul_rope_kv_write and gated_matmul on vectors; see matmul.h.
 #include "cpu/isa/isa.h"
+#include "cpu/kernels/find_matmul.h"
 #include "cpu/kernels/gated_matmul.h"
 #include "cpu/kernels/ways.h"
 

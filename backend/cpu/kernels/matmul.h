@@ -262,19 +262,4 @@ struct MatmulGroup {
   }
 };
 
-// matmul, matmul_add and matmul_group; false for other operations, and where `known` has no way.
-template <class Isa, uint32_t N>
-static inline bool find_matmul_in(const MatmulWays (&known)[N], const KernelKey& request,
-                                  Kernel& kernel) {
-  switch (request.operation) {
-    case Operation::matmul:
-    case Operation::matmul_add:
-      return Matmul<Isa>::find(known, request, kernel);
-    case Operation::matmul_group:
-      return MatmulGroup<Isa>::find(known, request, kernel);
-    default:
-      return false;
-  }
-}
-
 }  // namespace akunu::cpu

@@ -30,12 +30,14 @@ template <class Isa>
 static inline void rms_norm_floats(const float* input, const float* weight, uint32_t dim,
                                    float epsilon, float* out) {
   const auto factor = Isa::broadcast(inverse_rms<Isa>(input, dim, epsilon));
-  for (uint32_t i = 0; i < dim; i += Isa::kLanes) {
-    const uint32_t n = dim - i < Isa::kLanes ? dim - i : Isa::kLanes;
-    Isa::store(
-        out + i,
-        Isa::multiply(Isa::multiply(Isa::load(input + i, n), factor), Isa::load(weight + i, n)), n);
-  }
+  const auto normed = [&](typename Isa::Vector x, typename Isa::Vector by) {
+    return Isa::multiply(Isa::multiply(x, factor), by);
+  };
+  uint32_t i = 0;
+  for (; i + Isa::kLanes <= dim; i += Isa::kLanes)
+    Isa::store(out + i, normed(Isa::load(input + i), Isa::load(weight + i)));
+  if (const uint32_t n = dim - i; n > 0)
+    Isa::store(out + i, normed(Isa::load(input + i, n), Isa::load(weight + i, n)), n);
 }
 
 }  // namespace akunu::cpu

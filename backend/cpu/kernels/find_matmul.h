@@ -1,0 +1,29 @@
+// The matmuls whose code depends on nothing but the ways to multiply a weight.
+#pragma once
+
+#include "cpu/kernels/matmul.h"
+#include "cpu/kernels/matmul_heads.h"
+
+namespace akunu::cpu {
+
+// False for other operations, and where `known` has no way.
+template <class Isa, uint32_t N>
+static inline bool find_matmul_in(const MatmulWays (&known)[N], const KernelKey& request,
+                                  Kernel& kernel) {
+  switch (request.operation) {
+    case Operation::matmul:
+    case Operation::matmul_add:
+      return Matmul<Isa>::find(known, request, kernel);
+    case Operation::matmul_group:
+      return MatmulGroup<Isa>::find(known, request, kernel);
+    case Operation::matmul_rope_kv_write:
+      if (request.cache == F32<Isa>::kFormat)
+        return MatmulHeads<Isa, F32<Isa>>::find(known, request, kernel);
+      return request.cache == F16<Isa>::kFormat &&
+             MatmulHeads<Isa, F16<Isa>>::find(known, request, kernel);
+    default:
+      return false;
+  }
+}
+
+}  // namespace akunu::cpu

@@ -1,0 +1,144 @@
+// matmul_rope_kv_write: matmul_group of query, key and value, then rope_kv_write, or norm_rope_kv_write where norms
+// are bound. The results of a slice are still in the second cache when its heads are normed, rotated and stored:
+// float32 keys and values never go to memory, and queries go there once.
+//   0 input   1-3 weights of query, key, value   4-6 biases, where bound   7 query: rows [rows, n_heads * head_dim]
+//   8 angles: rows [rows, 2 n_pairs]   9 key_cache   10 value_cache   11 query_norm, 12 key_norm: vectors, or null
+//   25 MatmulRopeKvWriteParams
+//   slices: as matmul_group's, but of whole heads
+#pragma once
+
+#include "cpu/kernels/heads.h"
+#include "cpu/kernels/matmul.h"
+
+namespace akunu::cpu {
+
+// With caches in `Format`.
+template <class Isa, class Format>
+struct MatmulHeads {
+  using Params = MatmulRopeKvWriteParams;
+  static constexpr uint32_t kQuery = 0, kKey = 1, kValue = 2;
+
+  static uint64_t slices(const Call& call) {
+    uint64_t n = 0;
+    for (uint32_t i = 0; i < kMaxGroup; ++i)
+      n += count_slices(cut_of_member(call, i, call.n_rows), columns(params_of(call), i),
+                        call.n_rows);
+    return n;
+  }
+
+  // A head, a slice's results, and behind them what multiplying takes.
+  static uint64_t scratch_bytes(const Call& call) {
+    uint64_t most = 0;
+    for (uint32_t i = 0; i < kMaxGroup; ++i) {
+      const uint64_t bytes = results_bytes(cut_of_member(call, i, UINT32_MAX)) +
+                             way_of(call, i)->scratch_bytes(params_of(call).k);
+      if (bytes > most) most = bytes;
+    }
+    return most + head_bytes(params_of(call));
+  }
+
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const Params& params = params_of(call);
+    uint64_t first = 0;  // the member's first slice
+    for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
+      const MatmulCut cut = cut_of_member(call, i, call.n_rows);
+      const uint32_t n = columns(params, i);
+      const uint64_t count = count_slices(cut, n, call.n_rows);
+      if (begin < first + count)
+        way_of(call, i)->ask_for(member(call, i), slice_of(cut, call, n, begin - first));
+      for (; begin < end && begin < first + count; ++begin)
+        run_slice(call, i, cut, slice_of(cut, call, n, begin - first), scratch);
+      first += count;
+    }
+  }
+
+  // False where `known` has no way for a weight of the request.
+  template <uint32_t N>
+  static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
+    kernel = {slices, run, scratch_bytes};
+    for (uint32_t i = 0; i < kMaxGroup; ++i) {
+      kernel.members[i] = find_way(known, request, i);
+      if (kernel.members[i] == nullptr) return false;
+    }
+    return true;
+  }
+
+ private:
+  static const Params& params_of(const Call& call) {
+    return *static_cast<const Params*>(call.params);
+  }
+  static uint32_t columns(const Params& params, uint32_t i) {
+    return (i == kQuery ? params.n_heads : params.n_kv_heads) * params.head_dim;
+  }
+  // As many heads as a slice of the way has room for, or one.
+  static MatmulCut cut_of_member(const Call& call, uint32_t i, uint32_t n_rows) {
+    const MatmulCut cut = cut_of(*way_of(call, i), params_of(call).k, n_rows);
+    const uint32_t head_dim = params_of(call).head_dim, heads = cut.columns / head_dim;
+    return {(heads == 0 ? 1 : heads) * head_dim, cut.rows};
+  }
+  static MatmulMember member(const Call& call, uint32_t i) {
+    const Params& params = params_of(call);
+    const auto* const bias = reinterpret_cast<const float*>(call.operands[4 + i]);
+    return {call.operands[1 + i],          bias, nullptr, columns(params, i), params.k, 0,
+            call.kernel->first_cache_panel};
+  }
+
+  static uint64_t whole_lines(uint64_t floats) { return (sizeof(float) * floats + 63) / 64 * 64; }
+  static uint64_t results_bytes(const MatmulCut& cut) {
+    return whole_lines(uint64_t{cut.rows} * cut.columns);
+  }
+  static uint64_t head_bytes(const Params& params) { return whole_lines(params.head_dim); }
+
+  static void run_slice(const Call& call, uint32_t i, const MatmulCut& cut,
+                        const MatmulSlice& slice, std::byte* scratch) {
+    const MatmulWay& way = *way_of(call, i);
+    const Params& params = params_of(call);
+    auto* const head_room = reinterpret_cast<float*>(scratch);
+    auto* const results = reinterpret_cast<float*>(scratch + head_bytes(params));
+    std::byte* const rest = scratch + head_bytes(params) + results_bytes(cut);
+    MatmulMember to_scratch = member(call, i);
+    // So that the slice's first row and column fall on the first number of the results.
+    to_scratch.out = results - (slice.first_row * cut.columns + slice.begin);
+    to_scratch.stride = cut.columns;
+    const uint32_t step = way.columns(params.k, call.n_rows);  // a head may be wider
+    for (uint64_t j = slice.begin; j < slice.end; j += step)
+      way.run(to_scratch, call.operands[0],
+              {slice.first_row, slice.n_rows, j, slice.end - j < step ? slice.end : j + step},
+              rest);
+    for (uint32_t r = 0; r < slice.n_rows; ++r)
+      finish_row(call, i, slice.first_row + r, slice, results + uint64_t{r} * cut.columns,
+                 head_room);
+  }
+
+  // The heads of one row, which are at `heads`.
+  static void finish_row(const Call& call, uint32_t i, uint64_t r, const MatmulSlice& slice,
+                         const float* heads, float* room) {
+    const Params& params = params_of(call);
+    const Row& row = call.rows[r];
+    const uint32_t head_dim = params.head_dim;
+    const auto first = static_cast<uint32_t>(slice.begin / head_dim);
+    const auto end = static_cast<uint32_t>(slice.end / head_dim);
+    const auto vector = [&](uint32_t slot) {
+      return reinterpret_cast<const float*>(call.operands[slot]);
+    };
+    if (i != kQuery && !(row.flags & kRowActive)) return;
+    const Angles<2> angles = in_turn(vector(8) + r * 2 * params.n_pairs);
+    for (uint32_t h = first; h < end; ++h, heads += head_dim) {
+      if (i == kQuery) {
+        float* const query = reinterpret_cast<float*>(call.operands[7]) +
+                             (r * params.n_heads + h) * uint64_t{head_dim};
+        norm_and_rotate<Isa>(heads, vector(11), params, angles, query);
+        continue;
+      }
+      const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
+      const float* head = heads;
+      if (i == kKey) {
+        norm_and_rotate<Isa>(heads, vector(12), params, angles, room);
+        head = room;
+      }
+      store_head<Isa, Format>(head, head_dim, call.operands[i == kKey ? 9 : 10], offset);
+    }
+  }
+};
+
+}  // namespace akunu::cpu
