@@ -5,6 +5,12 @@ set -euo pipefail
 clone="$CI_WORK/clone"  # where README's test command has been run; later steps use what it built
 venv="$clone/.venv"
 
+# Tests are shared out to as many processes as there are processors, and results go to the file $1. (In a container
+# with a quota, nproc tells those of the machine.)
+workers=$(nproc)
+((workers <= 8)) || workers=8
+pytest_options() { echo "--numprocesses=$workers --dist=worksteal --junitxml=$1"; }
+
 # Counts the tests of a step: of JUnit files, or one for a step that is a single check.
 count() { python3 "$CI_ROOT/.ci/count.py" add "$CI_WORK/counts" "$@"; }
 
@@ -78,7 +84,7 @@ readme_tests() {
   local code=0
   in_empty_environment "$clone" "$command" \
     SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_AMX_EMULATOR=ON' \
-    PYTEST_ADDOPTS="--junitxml=$CI_WORK/readme_tests.xml" || code=$?
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/readme_tests.xml")" || code=$?
   count readme_tests "$CI_WORK/readme_tests.xml"
   return "$code"
 }
@@ -112,16 +118,16 @@ lint() {
 # Logits against Hugging Face transformers on PyTorch; files, speed and accuracy against llama.cpp.
 oracle() {
   ensure_venv
-  "$venv/bin/pip" install --quiet "$clone[test,oracle]"
+  "$venv/bin/pip" install --quiet 'akunu[oracle]'  # which is there: the extra only
   ensure_peer
   run_pytest oracle AKUNU_PEER_PYTHON="$AKUNU_PEER_PYTHON"
 }
 
 # An interpreter that has llama.cpp: AKUNU_PEER_PYTHON, or one made here. For the instructions that
-# every machine of today has: what it computes matters here, not how fast.
+# every machine of today has: what it computes matters here, not how fast. Without what reads pictures.
 ensure_peer() {
   [ -n "${AKUNU_PEER_PYTHON:-}" ] && return
-  local flags=-DGGML_NATIVE=OFF
+  local flags="-DGGML_NATIVE=OFF -DLLAVA_BUILD=OFF"
   if [ "$(uname -m)" = x86_64 ]; then
     flags+=" -DGGML_AVX2=ON -DGGML_FMA=ON -DGGML_F16C=ON -DGGML_BMI2=ON"
   fi
@@ -165,7 +171,7 @@ sanitizers() {
     local left_out=()
     [ "$sanitizer" = thread ] && left_out=(--exclude-regex fuzz_model)
     UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
-      "${run[@]}" ctest --test-dir "$build" "${left_out[@]}" --parallel 2 --output-on-failure --no-tests=error \
+      "${run[@]}" ctest --test-dir "$build" "${left_out[@]}" --parallel "$workers" --output-on-failure --no-tests=error \
       --output-junit "$build/results.xml" || code=$?
     count "sanitizers-$sanitizer" "$build/results.xml"
   done
@@ -180,21 +186,35 @@ fuzz() {
   local build="$CI_WORK/build-fuzz"
   CC=clang CXX=clang++ cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
     -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF >/dev/null
-  local target subject dictionary
+  local target subjects=() subject code=0
   for target in "$clone"/tests/fuzz/fuzz_*.cpp; do
     target=$(basename "$target" .cpp)
-    subject=${target#fuzz_}
+    subjects+=("${target#fuzz_}")
     cmake --build "$build" --target "$target"
-    dictionary=()
-    if [ -f "$clone/tests/fuzz/$subject.dict" ]; then
-      dictionary=("-dict=$clone/tests/fuzz/$subject.dict")
-    fi
-    mkdir -p "$CI_WORK/corpus/$subject" "$CI_WORK/found"
-    "$build/tests/fuzz/$target" -max_total_time=60 -timeout=10 -rss_limit_mb=2048 -print_final_stats=1 \
-      -artifact_prefix="$CI_WORK/found/" "${dictionary[@]}" \
-      "$CI_WORK/corpus/$subject" "$clone/tests/fuzz/corpus/$subject"
+  done
+  mkdir -p "$CI_WORK/found"
+  for subject in "${subjects[@]}"; do
+    run_fuzzer "$build" "$subject" >"$CI_WORK/fuzz-$subject.txt" 2>&1 &
+  done
+  for subject in "${subjects[@]}"; do
+    wait -n || code=$?
+  done
+  for subject in "${subjects[@]}"; do
+    tail -n 40 "$CI_WORK/fuzz-$subject.txt"
     count "fuzz-$subject"
   done
+  return "$code"
+}
+
+run_fuzzer() {
+  local build=$1 subject=$2 dictionary=()
+  if [ -f "$clone/tests/fuzz/$subject.dict" ]; then
+    dictionary=("-dict=$clone/tests/fuzz/$subject.dict")
+  fi
+  mkdir -p "$CI_WORK/corpus/$subject"
+  "$build/tests/fuzz/fuzz_$subject" -max_total_time=60 -timeout=10 -rss_limit_mb=2048 \
+    -print_final_stats=1 -artifact_prefix="$CI_WORK/found/" "${dictionary[@]}" \
+    "$CI_WORK/corpus/$subject" "$clone/tests/fuzz/corpus/$subject"
 }
 
 # The kernels' levels on 64-bit ARM, and the drivers, in an emulator of that processor.
@@ -214,13 +234,13 @@ arm() {
     -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF >/dev/null
   cmake --build "$build"
   # What asks nothing of the processor takes minutes here, and finds what it finds natively.
-  ctest --test-dir "$build" --exclude-regex 'fuzz|engine|sequence_cache' --output-on-failure --no-tests=error \
-    --output-junit "$build/results.xml" || code=$?
+  ctest --test-dir "$build" --exclude-regex 'fuzz|engine|sequence_cache' --parallel "$workers" \
+    --output-on-failure --no-tests=error --output-junit "$build/results.xml" || code=$?
   count arm "$build/results.xml"
   # Processors without the instructions must be told from those that have them.
   local driver="$build/tests/unit/unit_isa_levels" cpu levels
   for cpu in cortex-a53: cortex-a76:neon max:neon,i8mm; do
-    levels=$("${emulator[@]}" -cpu "${cpu%:*}" "$driver" | sed -n 's/^\(neon\|i8mm\): available$/\1/p' | paste -sd,)
+    levels=$("${emulator[@]}" -cpu "${cpu%:*}" "$driver" levels | sed -n 's/^\(neon\|i8mm\): available$/\1/p' | paste -sd,)
     echo "${cpu%:*}: ${levels:-neither}"
     [ "$levels" = "${cpu#*:}" ]
   done
@@ -240,7 +260,7 @@ pythons() {
     "$python" -m venv "$folder"
     "$folder/bin/pip" install --quiet "$clone[test]"
     in_empty_environment "$clone" "$folder/bin/pytest tests/e2e tests/unit" \
-      PYTEST_ADDOPTS="--junitxml=$folder/results.xml" || code=$?
+      PYTEST_ADDOPTS="$(pytest_options "$folder/results.xml")" || code=$?
     count "python-$version" "$folder/results.xml"
   done
   [ "$found" -gt 0 ] || echo "there is no other Python here"
@@ -274,7 +294,7 @@ run_pytest() {
   local marker=$1 code=0
   shift
   in_empty_environment "$clone" ".venv/bin/pytest -m $marker" \
-    PYTEST_ADDOPTS="--junitxml=$CI_WORK/$marker.xml" "$@" || code=$?
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/$marker.xml")" "$@" || code=$?
   count "$marker" "$CI_WORK/$marker.xml"
   return "$code"
 }

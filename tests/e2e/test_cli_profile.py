@@ -89,7 +89,8 @@ def test_what_is_before_a_step_has_been_computed(ember: akunu.Model) -> None:
     config = ember.config
     depth = config.context_length - 1
     kv_kib = 2 * 4 * config.n_layers * config.n_kv_heads * config.head_dim * depth / 1024
-    assert peak_kib(depth) - peak_kib(0) > 0.9 * kv_kib
+    # A layer's first position may bring a page of 2 MiB with it, and others' first ones.
+    assert peak_kib(depth) - peak_kib(0) > 0.5 * kv_kib
 
 
 @pytest.mark.parametrize(

@@ -610,10 +610,12 @@ void sampling() {
 
 }  // namespace
 
-int main() {
+// With an argument it says only which levels there are.
+int main(int n_arguments, char**) {
   for (const IsaLevel& level : isa_levels())
     std::printf("%s: %s\n", std::string(level.name).c_str(),
                 level.is_available() ? "available" : "not available here");
+  if (n_arguments > 1) return 0;
   embeddings();
   matmuls();
   coded_matmuls();
