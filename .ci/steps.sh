@@ -193,15 +193,16 @@ fuzz() {
     cmake --build "$build" --target "$target"
   done
   mkdir -p "$CI_WORK/found"
+  local fuzzers=()
   for subject in "${subjects[@]}"; do
     run_fuzzer "$build" "$subject" >"$CI_WORK/fuzz-$subject.txt" 2>&1 &
+    fuzzers+=($!)
   done
   for subject in "${subjects[@]}"; do
-    wait -n || code=$?
-  done
-  for subject in "${subjects[@]}"; do
+    if wait "${fuzzers[0]}"; then count "fuzz-$subject"; else code=1; fi
+    fuzzers=("${fuzzers[@]:1}")
+    echo "--- the end of what the fuzzer of $subject says"
     tail -n 40 "$CI_WORK/fuzz-$subject.txt"
-    count "fuzz-$subject"
   done
   return "$code"
 }
