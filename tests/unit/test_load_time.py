@@ -25,7 +25,9 @@ RESULT = {
 
 
 def test_the_page_has_the_table_of_the_results() -> None:
-    results = json.loads((ROOT / "benchmarks" / "intel-amx" / "load.json").read_text(encoding="utf-8"))
+    results = json.loads(
+        (ROOT / "benchmarks" / "intel-amx" / "load.json").read_text(encoding="utf-8")
+    )
     page = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
     assert page.split(BEGIN)[1].split(END)[0].strip() == "\n".join(rows(results))
 

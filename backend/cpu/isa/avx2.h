@@ -318,6 +318,23 @@ struct Avx2Columns {
   }
 
   // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
+  // Adds 16 to byte b of codes[j], which is less, where bit 4 j + b of the lane is set. (A product that spreads four bits
+  // takes twice as long.)
+  static void add_sixteen_where_set(Ints bits, Ints (&codes)[8]) {
+    const Ints four = integers(0x80402010u), sixteen = _mm256_set1_epi8(16);
+    const Ints upper[] = {shift_left<4>(bits), bits};  // the four in the upper half of their byte
+    for (uint32_t j = 0; j < 8; ++j) {
+      const Ints byte =
+          _mm256_shuffle_epi8(upper[j % 2], _mm256_broadcastsi128_si256(byte_of_lanes(j / 2)));
+      codes[j] = bit_or(codes[j], _mm256_min_epu8(bit_and(byte, four), sixteen));
+    }
+  }
+  // For a shuffle in 128 bits: byte `byte` of every lane, four times.
+  static __m128i byte_of_lanes(uint32_t byte) {
+    const int first = static_cast<int>(byte * 0x01010101u);
+    return _mm_add_epi32(_mm_set1_epi32(first),
+                         _mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
+  }
   static Ints broadcast_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));

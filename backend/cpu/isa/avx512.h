@@ -85,6 +85,16 @@ struct Avx512Columns {
     __builtin_memcpy(&four, p, sizeof(four));
     return _mm512_set1_epi32(four);
   }
+  // As Avx2Columns.
+  static void add_sixteen_where_set(Ints bits, Ints (&codes)[8]) {
+    const Ints four[] = {integers(0x08040201u), integers(0x80402010u)};
+    for (uint32_t j = 0; j < 8; ++j) {
+      const Ints byte = _mm512_shuffle_epi8(
+          bits, _mm512_broadcast_i32x4(Avx2Columns<Level>::byte_of_lanes(j / 2)));
+      codes[j] = _mm512_mask_add_epi8(codes[j], _mm512_test_epi8_mask(byte, four[j % 2]), codes[j],
+                                      _mm512_set1_epi8(16));
+    }
+  }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
   static uint16_t largest_magnitude(const uint16_t* halves) {
     return Avx2Columns<Level>::largest_magnitude(halves);

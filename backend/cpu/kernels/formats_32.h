@@ -79,7 +79,10 @@ struct FiveBits : Blocks {
 
   static void to_codes(const Ints* words, Ints (&out)[8]) {
     Blocks::nibbles(words + 1, out);
-    add_fifth_bits<0>(words[0], out);
+    if constexpr (requires { Columns::add_sixteen_where_set(words[0], out); })
+      Columns::add_sixteen_where_set(words[0], out);
+    else
+      add_fifth_bits<0>(words[0], out);
   }
 
  private:

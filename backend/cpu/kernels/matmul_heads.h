@@ -16,7 +16,10 @@ namespace akunu::cpu {
 template <class Isa, class Format>
 struct MatmulHeads {
   using Params = MatmulRopeKvWriteParams;
-  static constexpr uint32_t kQuery = 0, kKey = 1, kValue = 2;
+  static constexpr uint32_t kQuery = 0, kValue = 2;  // members; key between them
+  static constexpr uint32_t kWeight = 1, kBias = 4;  // slots of the first member
+  static constexpr uint32_t kQueryOut = 7, kAngles = 8, kKeyCache = 9, kValueCache = 10,
+                            kQueryNorm = 11, kKeyNorm = 12;
 
   static uint64_t slices(const Call& call) {
     uint64_t n = 0;
@@ -67,6 +70,9 @@ struct MatmulHeads {
   static const Params& params_of(const Call& call) {
     return *static_cast<const Params*>(call.params);
   }
+  static const float* vector(const Call& call, uint32_t slot) {
+    return reinterpret_cast<const float*>(call.operands[slot]);
+  }
   static uint32_t columns(const Params& params, uint32_t i) {
     return (i == kQuery ? params.n_heads : params.n_kv_heads) * params.head_dim;
   }
@@ -78,8 +84,12 @@ struct MatmulHeads {
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const Params& params = params_of(call);
-    const auto* const bias = reinterpret_cast<const float*>(call.operands[4 + i]);
-    return {call.operands[1 + i],          bias, nullptr, columns(params, i), params.k, 0,
+    return {call.operands[kWeight + i],
+            vector(call, kBias + i),
+            nullptr,
+            columns(params, i),
+            params.k,
+            0,
             call.kernel->first_cache_panel};
   }
 
@@ -114,29 +124,27 @@ struct MatmulHeads {
   static void finish_row(const Call& call, uint32_t i, uint64_t r, const MatmulSlice& slice,
                          const float* heads, float* room) {
     const Params& params = params_of(call);
-    const Row& row = call.rows[r];
     const uint32_t head_dim = params.head_dim;
     const auto first = static_cast<uint32_t>(slice.begin / head_dim);
     const auto end = static_cast<uint32_t>(slice.end / head_dim);
-    const auto vector = [&](uint32_t slot) {
-      return reinterpret_cast<const float*>(call.operands[slot]);
-    };
-    if (i != kQuery && !(row.flags & kRowActive)) return;
-    const Angles<2> angles = in_turn(vector(8) + r * 2 * params.n_pairs);
+    const Angles<2> angles = in_turn(vector(call, kAngles) + r * 2 * params.n_pairs);
+    if (i == kQuery) {
+      float* query = reinterpret_cast<float*>(call.operands[kQueryOut]) +
+                     (r * params.n_heads + first) * uint64_t{head_dim};
+      for (uint32_t h = first; h < end; ++h, heads += head_dim, query += head_dim)
+        norm_and_rotate<Isa>(heads, vector(call, kQueryNorm), params, angles, query);
+      return;
+    }
+    const Row& row = call.rows[r];
+    if (!(row.flags & kRowActive)) return;
     for (uint32_t h = first; h < end; ++h, heads += head_dim) {
-      if (i == kQuery) {
-        float* const query = reinterpret_cast<float*>(call.operands[7]) +
-                             (r * params.n_heads + h) * uint64_t{head_dim};
-        norm_and_rotate<Isa>(heads, vector(11), params, angles, query);
+      const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
+      if (i == kValue) {
+        store_head<Isa, Format>(heads, head_dim, call.operands[kValueCache], offset);
         continue;
       }
-      const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
-      const float* head = heads;
-      if (i == kKey) {
-        norm_and_rotate<Isa>(heads, vector(12), params, angles, room);
-        head = room;
-      }
-      store_head<Isa, Format>(head, head_dim, call.operands[i == kKey ? 9 : 10], offset);
+      norm_and_rotate<Isa>(heads, vector(call, kKeyNorm), params, angles, room);
+      store_head<Isa, Format>(room, head_dim, call.operands[kKeyCache], offset);
     }
   }
 };

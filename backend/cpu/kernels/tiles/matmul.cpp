@@ -1,7 +1,6 @@
 // matmul, matmul_add, matmul_group, matmul_rope_kv_write and gated_matmul of an input in bf16, on a matrix unit.
-#include "cpu/kernels/find_matmul.h"
-
 #include "cpu/isa/isa.h"
+#include "cpu/kernels/find_matmul.h"
 #include "cpu/kernels/tiles/gated_matmul.h"
 #include "cpu/kernels/tiles/table.h"
 
