@@ -30,10 +30,11 @@ std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
 // Computes the positions before `depth`: memory that nobody has written is one page of zeros, which a processor's
 // cache holds, however long the text.
 void compute_before(Step& step, Model& model, Row row, const SequenceRecord& record,
-                    uint32_t depth) {
+                    const ProfileRequest& request) {
   Device& device = model.device();
-  for (row.position = 0; row.position < depth;) {
-    const uint32_t n_rows = std::min(depth - row.position, device.chip().max_prompt_rows);
+  for (row.position = 0; row.position < request.depth;) {
+    if (request.check) request.check();
+    const uint32_t n_rows = std::min(request.depth - row.position, device.chip().max_prompt_rows);
     step.clear();
     step.update_sequence(row.sequence, record);
     step.add_prompt(row, n_rows, Step::Logits::none, false);
@@ -74,7 +75,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   row.adapter = kNone;
   row.last_position = kNone;
   row.flags = kRowActive;
-  compute_before(step, model, row, record, request.depth);
+  compute_before(step, model, row, record, request);
   step.update_sequence(*slot, record);
   row.position = request.depth;
   row.kv_length = row.position + 1;
@@ -86,6 +87,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   std::vector<ProfiledCommand> commands;
   std::vector<std::vector<double>> seconds;
   for (uint32_t repetition = 0; repetition < request.repetitions + 1; ++repetition) {
+    if (request.check) request.check();
     const std::vector<CommandTime> times = step.profile(model.device());
     if (repetition == 0) {  // warms caches up, and says which commands there are
       for (const CommandTime& time : times) commands.push_back({std::string(time.label), 0});

@@ -1,6 +1,7 @@
 // Where the time of a step goes: its commands one after the other, each timed alone.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@ struct ProfileRequest {
   uint32_t n_prompt = 0;  // rows of a prompt in one step; 0: one row that generates
   uint32_t depth = 0;     // positions before them
   uint32_t repetitions = 5;
+  std::function<void()> check;  // called between steps; what it throws ends the profile
 };
 
 struct ProfiledCommand {

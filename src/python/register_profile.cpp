@@ -27,7 +27,10 @@ py::list profile_model(const std::filesystem::path& path, const std::string& dev
                          std::min<uint64_t>(UINT32_MAX, uint64_t{depth} + std::max(1u, n_prompt))),
                      .kv_memory = std::nullopt,
                      .kv_format = kv_format(kv_type)});
-    commands = profile(*model, {n_prompt, depth, repetitions});
+    commands = profile(*model, {n_prompt, depth, repetitions, [] {
+                                  const py::gil_scoped_acquire gil;
+                                  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+                                }});
   }
   py::list list;
   for (const ProfiledCommand& command : commands)

@@ -123,6 +123,22 @@ def test_ctrl_c_during_a_load_exits_with_130(library: str) -> None:
     assert (process.returncode, errors) == (130, b"")
 
 
+@pytest.mark.skipif(not Path("/proc/self/maps").exists(), reason="needs Linux's /proc")
+def test_ctrl_c_during_a_profile_ends_it_between_two_steps() -> None:
+    process = subprocess.Popen(
+        [*COMMAND, "profile", "-r", "1000000"],  # minutes, without an interrupt
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+    )
+    wait_until_mapped(process, "ember-q8_0.gguf")
+    time.sleep(0.2)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors) == (130, b"")
+
+
 # As an extension module does it that is interrupted while it begins.
 IMPORTED = """
 import os, signal, time

@@ -108,12 +108,14 @@ class BenchCommand:
                     continue
                 share = share_of(work.work(test), limits, result.avg_ns / 1e9)
                 tell(f"{test.name}: kernel by kernel")
-                kernels = []
-                with Progress(lambda: state):
-                    for step in _steps(test, device["max_prompt_rows"]):
-                        commands = profile_step(path, options, step, self.repetitions)
-                        kernels.append(Kernels(step, by_kind(commands, step, work, limits)))
-                output.add(Row(subject, result, share, limits, kernels))
+                kernels: list[Kernels] = []
+                try:
+                    with Progress(lambda: state):
+                        for step in _steps(test, device["max_prompt_rows"]):
+                            commands = profile_step(path, options, step, self.repetitions)
+                            kernels.append(Kernels(step, by_kind(commands, step, work, limits)))
+                finally:  # an interrupt here takes nothing from the test
+                    output.add(Row(subject, result, share, limits, kernels))
 
     def _subject(
         self, file: _core.GgufFile, model: Model, threads: int | None, device: dict[str, Any]
