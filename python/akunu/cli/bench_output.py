@@ -50,7 +50,8 @@ class Kernels:
         >>> Kernels(Test(0, 1, 64), []).title
         '1 generated row after 64 positions'
         """
-        rows = f"{self.step.n_prompt} prompt rows" if self.step.n_prompt else "1 generated row"
+        n_rows = self.step.n_prompt
+        rows = f"{n_rows} prompt row{'s' if n_rows > 1 else ''}" if n_rows else "1 generated row"
         return f"{rows} after {self.step.n_depth} positions"
 
     def facts(self) -> dict[str, Any]:
