@@ -317,7 +317,6 @@ struct Avx2Columns {
     return _mm256_srai_epi32(v, kBits);
   }
 
-  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
   // Adds 16 to byte b of codes[j], which is less, where bit 4 j + b of the lane is set. (A product that spreads four bits
   // takes twice as long.)
   static void add_sixteen_where_set(Ints bits, Ints (&codes)[8]) {
@@ -335,6 +334,7 @@ struct Avx2Columns {
     return _mm_add_epi32(_mm_set1_epi32(first),
                          _mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
   }
+  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
   static Ints broadcast_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));
