@@ -221,18 +221,9 @@ bool merge_matmul_rope_kv_write(std::span<const Node> sequence, Node& fused,
     fused.operands[kGroupBias + i] = group.operands[kGroupBias + i];
   }
   fused.operands[0] = group.operands[0];
-  for (size_t i = 3; i < 8; ++i) fused.operands[5 + i] = write.operands[i];
-  fused.operands[7] = write.operands[0];
-  fused.set(MatmulRopeKvWriteParams{params.k,
-                                    rope.n_heads,
-                                    rope.n_kv_heads,
-                                    rope.head_dim,
-                                    rope.n_pairs,
-                                    rope.style,
-                                    rope.page_table_stride,
-                                    rope.page_table_base,
-                                    rope.epsilon,
-                                    {0, 0, 0}});
+  fused.operands[kGroupOut] = write.operands[0];  // and what follows key and value behind it
+  for (size_t i = 3; i < 8; ++i) fused.operands[kGroupOut + i - 2] = write.operands[i];
+  fused.set(MatmulRopeKvWriteParams{params.k, rope, {0, 0, 0}});
   dropped.push_back(write.operands[1]);
   dropped.push_back(write.operands[2]);
   return true;

@@ -107,14 +107,7 @@ struct RopeKvWriteParams {
 // Query, key and value of one input, then rope_kv_write, with the per-head norms where they are bound.
 struct MatmulRopeKvWriteParams {
   uint32_t k;
-  uint32_t n_heads;
-  uint32_t n_kv_heads;
-  uint32_t head_dim;
-  uint32_t n_pairs;
-  uint32_t style;
-  uint32_t page_table_stride;
-  uint32_t page_table_base;
-  float epsilon;  // of the per-head norms
+  RopeKvWriteParams heads;
   uint32_t padding[3];
 };
 

@@ -533,7 +533,9 @@ void matmul_rope_kv_writes() {
         c.operands.emplace(slot, cache(Format::f16, n_kv_heads, head_dim));
       for (const uint32_t slot : {11u, 12u}) c.operands.emplace(slot, floats(head_dim));
       c.set_params(MatmulRopeKvWriteParams{
-          k, n_heads, n_kv_heads, head_dim, n_pairs, kRopeHalves, kPageTableStride, 0, 1e-6f, {}});
+          k,
+          {n_heads, n_kv_heads, head_dim, n_pairs, kRopeHalves, kPageTableStride, 0, 1e-6f},
+          {}});
       compare(c);
     }
 }

@@ -202,16 +202,41 @@ struct Matmul {
   }
 };
 
+// How a member of a group is cut, and how many rows its weight has; 0: it is absent.
+struct MatmulPart {
+  MatmulCut cut;
+  uint32_t n;
+};
+// The slices of a group are those of its members, part_of(0) to part_of(kMaxGroup - 1), one after the other.
+static inline uint64_t count_group_slices(const Call& call, const auto& part_of) {
+  uint64_t n = 0;
+  for (uint32_t i = 0; i < kMaxGroup; ++i)
+    if (const MatmulPart part = part_of(i); part.n > 0)
+      n += count_slices(part.cut, part.n, call.n_rows);
+  return n;
+}
+// Calls run(i, member_of(i), cut, slice) for slices [begin, end), of which each member's first one is asked for.
+static inline void run_group_slices(const Call& call, uint64_t begin, uint64_t end,
+                                    const auto& part_of, const auto& member_of, const auto& run) {
+  uint64_t first = 0;  // the member's first slice
+  for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
+    const MatmulPart part = part_of(i);
+    if (part.n == 0) continue;
+    const uint64_t count = count_slices(part.cut, part.n, call.n_rows);
+    const MatmulMember member = member_of(i);
+    if (begin < first + count)
+      way_of(call, i)->ask_for(member, slice_of(part.cut, call, part.n, begin - first));
+    for (; begin < end && begin < first + count; ++begin)
+      run(i, member, part.cut, slice_of(part.cut, call, part.n, begin - first));
+    first += count;
+  }
+}
+
 // Members of any formats that read one activation kind.
 template <class Isa>
 struct MatmulGroup {
   static uint64_t slices(const Call& call) {
-    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < kMaxGroup; ++i)
-      if (const MatmulWay* way = way_of(call, i))
-        n += count_slices(cut_of(*way, params.k, call.n_rows), params.n[i], call.n_rows);
-    return n;
+    return count_group_slices(call, [&](uint32_t i) { return part_of(call, i); });
   }
 
   static uint64_t scratch_bytes(const Call& call) {
@@ -226,27 +251,12 @@ struct MatmulGroup {
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
-    uint64_t first = 0;  // the member's first slice
-    for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
-      const MatmulWay* way = way_of(call, i);
-      if (way == nullptr) continue;
-      const MatmulCut cut = cut_of(*way, params.k, call.n_rows);
-      const uint64_t count = count_slices(cut, params.n[i], call.n_rows);
-      const MatmulMember operands{call.operands[1 + i],
-                                  reinterpret_cast<const float*>(call.operands[4 + i]),
-                                  reinterpret_cast<float*>(call.operands[7 + i]),
-                                  params.n[i],
-                                  params.k,
-                                  params.n[i],
-                                  call.kernel->first_cache_panel};
-      if (begin < end && begin < first + count)
-        way->ask_for(operands, slice_of(cut, call, params.n[i], begin - first));
-      for (; begin < end && begin < first + count; ++begin)
-        way->run(operands, call.operands[0], slice_of(cut, call, params.n[i], begin - first),
-                 scratch);
-      first += count;
-    }
+    run_group_slices(
+        call, begin, end, [&](uint32_t i) { return part_of(call, i); },
+        [&](uint32_t i) { return member(call, i); },
+        [&](uint32_t i, const MatmulMember& member, const MatmulCut&, const MatmulSlice& slice) {
+          way_of(call, i)->run(member, call.operands[0], slice, scratch);
+        });
   }
 
   // False where `known` has no way for a weight of the request.
@@ -259,6 +269,24 @@ struct MatmulGroup {
       if (kernel.members[i] == nullptr) return false;
     }
     return kernel.members[0] != nullptr;
+  }
+
+ private:
+  static MatmulPart part_of(const Call& call, uint32_t i) {
+    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
+    const MatmulWay* const way = way_of(call, i);
+    if (way == nullptr) return {};
+    return {cut_of(*way, params.k, call.n_rows), params.n[i]};
+  }
+  static MatmulMember member(const Call& call, uint32_t i) {
+    const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
+    return {call.operands[1 + i],
+            reinterpret_cast<const float*>(call.operands[4 + i]),
+            reinterpret_cast<float*>(call.operands[7 + i]),
+            params.n[i],
+            params.k,
+            params.n[i],
+            call.kernel->first_cache_panel};
   }
 };
 

@@ -22,18 +22,14 @@ struct MatmulHeads {
                             kQueryNorm = 11, kKeyNorm = 12;
 
   static uint64_t slices(const Call& call) {
-    uint64_t n = 0;
-    for (uint32_t i = 0; i < kMaxGroup; ++i)
-      n += count_slices(cut_of_member(call, i, call.n_rows), columns(params_of(call), i),
-                        call.n_rows);
-    return n;
+    return count_group_slices(call, [&](uint32_t i) { return part_of(call, i, call.n_rows); });
   }
 
   // A head, a slice's results, and behind them what multiplying takes.
   static uint64_t scratch_bytes(const Call& call) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
-      const uint64_t bytes = results_bytes(cut_of_member(call, i, UINT32_MAX)) +
+      const uint64_t bytes = results_bytes(part_of(call, i, UINT32_MAX).cut) +
                              way_of(call, i)->scratch_bytes(params_of(call).k);
       if (bytes > most) most = bytes;
     }
@@ -41,18 +37,11 @@ struct MatmulHeads {
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const Params& params = params_of(call);
-    uint64_t first = 0;  // the member's first slice
-    for (uint32_t i = 0; i < kMaxGroup && begin < end; ++i) {
-      const MatmulCut cut = cut_of_member(call, i, call.n_rows);
-      const uint32_t n = columns(params, i);
-      const uint64_t count = count_slices(cut, n, call.n_rows);
-      if (begin < first + count)
-        way_of(call, i)->ask_for(member(call, i), slice_of(cut, call, n, begin - first));
-      for (; begin < end && begin < first + count; ++begin)
-        run_slice(call, i, cut, slice_of(cut, call, n, begin - first), scratch);
-      first += count;
-    }
+    run_group_slices(
+        call, begin, end, [&](uint32_t i) { return part_of(call, i, call.n_rows); },
+        [&](uint32_t i) { return member(call, i); },
+        [&](uint32_t i, const MatmulMember& member, const MatmulCut& cut,
+            const MatmulSlice& slice) { run_slice(call, i, member, cut, slice, scratch); });
   }
 
   // False where `known` has no way for a weight of the request.
@@ -74,13 +63,15 @@ struct MatmulHeads {
     return reinterpret_cast<const float*>(call.operands[slot]);
   }
   static uint32_t columns(const Params& params, uint32_t i) {
-    return (i == kQuery ? params.n_heads : params.n_kv_heads) * params.head_dim;
+    const RopeKvWriteParams& heads = params.heads;
+    return (i == kQuery ? heads.n_heads : heads.n_kv_heads) * heads.head_dim;
   }
   // As many heads as a slice of the way has room for, or one.
-  static MatmulCut cut_of_member(const Call& call, uint32_t i, uint32_t n_rows) {
-    const MatmulCut cut = cut_of(*way_of(call, i), params_of(call).k, n_rows);
-    const uint32_t head_dim = params_of(call).head_dim, heads = cut.columns / head_dim;
-    return {(heads == 0 ? 1 : heads) * head_dim, cut.rows};
+  static MatmulPart part_of(const Call& call, uint32_t i, uint32_t n_rows) {
+    const Params& params = params_of(call);
+    const MatmulCut cut = cut_of(*way_of(call, i), params.k, n_rows);
+    const uint32_t head_dim = params.heads.head_dim, n_heads = cut.columns / head_dim;
+    return {{(n_heads == 0 ? 1 : n_heads) * head_dim, cut.rows}, columns(params, i)};
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const Params& params = params_of(call);
@@ -97,16 +88,15 @@ struct MatmulHeads {
   static uint64_t results_bytes(const MatmulCut& cut) {
     return whole_lines(uint64_t{cut.rows} * cut.columns);
   }
-  static uint64_t head_bytes(const Params& params) { return whole_lines(params.head_dim); }
+  static uint64_t head_bytes(const Params& params) { return whole_lines(params.heads.head_dim); }
 
-  static void run_slice(const Call& call, uint32_t i, const MatmulCut& cut,
+  static void run_slice(const Call& call, uint32_t i, MatmulMember to_scratch, const MatmulCut& cut,
                         const MatmulSlice& slice, std::byte* scratch) {
     const MatmulWay& way = *way_of(call, i);
     const Params& params = params_of(call);
     auto* const head_room = reinterpret_cast<float*>(scratch);
     auto* const results = reinterpret_cast<float*>(scratch + head_bytes(params));
     std::byte* const rest = scratch + head_bytes(params) + results_bytes(cut);
-    MatmulMember to_scratch = member(call, i);
     // So that the slice's first row and column fall on the first number of the results.
     to_scratch.out = results - (slice.first_row * cut.columns + slice.begin);
     to_scratch.stride = cut.columns;
@@ -123,7 +113,7 @@ struct MatmulHeads {
   // The heads of one row, which are at `heads`.
   static void finish_row(const Call& call, uint32_t i, uint64_t r, const MatmulSlice& slice,
                          const float* heads, float* room) {
-    const Params& params = params_of(call);
+    const RopeKvWriteParams& params = params_of(call).heads;
     const uint32_t head_dim = params.head_dim;
     const auto first = static_cast<uint32_t>(slice.begin / head_dim);
     const auto end = static_cast<uint32_t>(slice.end / head_dim);
