@@ -83,7 +83,7 @@ readme_tests() {
   echo "\$ $command"
   local code=0
   in_empty_environment "$clone" "$command" \
-    SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_AMX_EMULATOR=ON' \
+    SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_EMULATED_LEVELS=ON' \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/readme_tests.xml")" || code=$?
   count readme_tests "$CI_WORK/readme_tests.xml"
   return "$code"
@@ -161,7 +161,7 @@ sanitizers() {
     local emulator=ON
     [ "$sanitizer" = thread ] && emulator=OFF
     cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
-      -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_AMX_EMULATOR="$emulator" \
+      -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_EMULATED_LEVELS="$emulator" \
       -DAKUNU_SANITIZE="$sanitizer" >/dev/null
     cmake --build "$build"
     # ThreadSanitizer knows fewer address layouts than newer kernels choose from.

@@ -23,6 +23,8 @@ namespace akunu::cpu {
 // The levels' types, each defined by its header in isa/.
 struct Generic;
 struct Avx2;
+struct AvxVnni;
+struct AvxVnniEmulated;
 struct Avx512;
 struct Amx;
 struct AmxEmulated;
@@ -61,6 +63,11 @@ bool has_avx2() {
   constexpr uint32_t kNeeded = kFma | kOsxsave | kAvx | kF16c;
   if ((features & kNeeded) != kNeeded || (cpuid(7).b & kAvx2) == 0) return false;
   return (saved_state() & kXmmAndYmm) == kXmmAndYmm;  // legal only after OSXSAVE was seen
+}
+
+bool has_avxvnni() {
+  constexpr uint32_t kAvxVnni = 1u << 4;
+  return has_avx2() && (cpuid(7, 1).a & kAvxVnni) != 0;
 }
 
 bool has_avx512() {
@@ -138,9 +145,15 @@ constexpr std::array kLevels{
 #if defined(__x86_64__)
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>,
              ActivationKind::q8_32, ActivationKind::q16_32},
+    IsaLevel{"avxvnni", "what avx2 needs, and AVX-VNNI", has_avxvnni, find_kernel<AvxVnni>,
+             probes<AvxVnni>, ActivationKind::q8_32, ActivationKind::q16_32},
+#if defined(AKUNU_EMULATED_LEVELS)
+    IsaLevel{"avxvnni-emulated", "what avx512 needs", has_avx512, find_kernel<AvxVnniEmulated>,
+             probes<AvxVnniEmulated>, ActivationKind::q8_32, ActivationKind::q16_32, true},
+#endif
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>, ActivationKind::q8_32, ActivationKind::q16_32},
-#if defined(AKUNU_AMX_EMULATOR)
+#if defined(AKUNU_EMULATED_LEVELS)
     IsaLevel{"amx-emulated", "what avx512 needs, and AVX512_BF16", has_avx512_bf16,
              find_kernel<AmxEmulated>, probes<AmxEmulated>, ActivationKind::bf16,
              ActivationKind::bf16_pair, true},

@@ -67,6 +67,7 @@ def test_other_words_are_no_tests(text: str) -> None:
     [
         ("avx2", "CPU : AVX2 = 1 | F16C = 1 | AVX512 = 1 | AVX512_VBMI = 1"),
         ("avx2", "CPU : AVX_VNNI = 1 | AVX2 = 1"),
+        ("avxvnni", "CPU : AVX_VNNI = 1 | AVX2 = 1 | AVX512 = 1"),
         ("avx512", "CPU : AVX512 = 1 | AMX_INT8 = 1"),
     ],
 )
@@ -79,6 +80,7 @@ def test_a_peer_may_not_have_more_instructions_than_the_level(level: str, peer: 
     ("system", "peer"),
     [
         ("instruction set level avx2: asked for", "CPU : AVX2 = 1 | AVX512 = 0"),
+        ("instruction set level avxvnni: the best", "CPU : AVX_VNNI = 1 | AVX2 = 1"),
         ("instruction set level avx512: the best", "CPU : AVX_VNNI = 1 | AVX512_VNNI = 1"),
         ("instruction set level amx: the best", "CPU : AMX_INT8 = 1"),
         ("Apple M4", "CPU : NEON = 1"),

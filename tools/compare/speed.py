@@ -72,7 +72,11 @@ def processor() -> str:
 
 
 # What llama.cpp must not have been built with beside a level that does without.
-BEYOND_LEVEL = {"avx2": ("AVX512", "AVX_VNNI", "AMX_INT8"), "avx512": ("AMX_INT8",)}
+BEYOND_LEVEL = {
+    "avx2": ("AVX512", "AVX_VNNI", "AMX_INT8"),
+    "avxvnni": ("AVX512", "AMX_INT8"),
+    "avx512": ("AMX_INT8",),
+}
 
 
 def check_instructions(akunu_system: str, peer_system: str) -> None:

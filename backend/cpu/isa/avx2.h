@@ -204,7 +204,7 @@ struct Avx2Words {
 
 // Where eight rows begin, out of four registers. The empty statement hides how the addresses of
 // successive groups hang together: a compiler that sees it keeps a register for each of 16 rows, more
-// than there are.
+// than there are. Not as a const object: GCC 12 keeps one whose constructor does anything in memory.
 template <class Level>
 struct RowAddresses {
   const std::byte *first, *fifth;
@@ -221,22 +221,15 @@ struct RowAddresses {
   }
 };
 
-// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+// The words of the quantised matmuls but for products of codes, which the levels above avx2 have
+// instructions of their own for: a lane is a column of the result, see kernels/panel.h.
 template <class Level>
-struct Avx2Columns {
+struct EightColumns {
   static constexpr uint32_t kCount = 8;
   using Floats = __m256;
   using Ints = __m256i;  // an int32 per column, or four codes, or two int16
 
-  // Input rows that share the codes in registers; the codes themselves fill half of the 16.
-  static constexpr uint32_t kTileRows = 4;
-  static constexpr uint32_t kInterleaved = 4;
-  static constexpr uint32_t kRowsSideBySide = 4;  // of a tile that meets two panels at once
-  static constexpr uint32_t kRowsOfPairs = 4;     // likewise, of int16
-  static constexpr bool kReadsEight = true;       // `transpose` also for 32 bytes of each column
-  static constexpr uint32_t kSignedOffset = 0;    // see signed_codes
-  static constexpr bool kSignedPairs = true;      // of many rows: dot_pairs
-  static constexpr bool kSumsInPairs = true;      // of many rows: dot_scaled
+  static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -249,6 +242,7 @@ struct Avx2Columns {
   // b where either is NaN.
   static Floats maximum(Floats a, Floats b) { return _mm256_max_ps(a, b); }
   static Floats to_float(Ints v) { return _mm256_cvtepi32_ps(v); }
+  static Ints to_integer(Floats v) { return _mm256_cvtps_epi32(v); }  // half to even
   // The same bits.
   static Floats as_floats(Ints v) { return _mm256_castsi256_ps(v); }
   static Ints as_integers(Floats v) { return _mm256_castps_si256(v); }
@@ -280,7 +274,7 @@ struct Avx2Columns {
     return _mm_insert_epi16(halves, bits, kColumn);
   }
   static __m128i eight_halves(const std::byte* first, uint64_t stride) {
-    const RowAddresses<Level> row(first, stride);
+    RowAddresses<Level> row(first, stride);
     __m128i halves = _mm_setzero_si128();
     halves = with_half<0>(halves, row);
     halves = with_half<1>(halves, row);
@@ -303,6 +297,7 @@ struct Avx2Columns {
     return _mm256_shuffle_epi8(v, _mm256_broadcastsi128_si256(_mm_setr_epi8(
                                       2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)));
   }
+  static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
   static Ints multiply_low(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -334,13 +329,12 @@ struct Avx2Columns {
     return _mm_add_epi32(_mm_set1_epi32(first),
                          _mm_set_epi32(0x0c0c0c0c, 0x08080808, 0x04040404, 0));
   }
-  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
+  // Four neighbouring bytes, or two int16, in every lane.
   static Ints broadcast_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));
     return _mm256_set1_epi32(four);
   }
-  static Ints multiply_pairs(Ints a, Ints b) { return _mm256_madd_epi16(a, b); }
   // Of two uint16 in every lane.
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm256_max_epu16(a, b); }
 
@@ -380,7 +374,7 @@ struct Avx2Columns {
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
   // ask(i, what has been read) after each 64 bytes.
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
-    const RowAddresses<Level> row(first, stride);
+    RowAddresses<Level> row(first, stride);
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
@@ -391,7 +385,7 @@ struct Avx2Columns {
     transpose_lanes(out);
   }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
-    const RowAddresses<Level> row(first, stride);
+    RowAddresses<Level> row(first, stride);
     Ints low[4], high[4];  // of the first four columns, and of the others
     for (uint32_t i = 0; i < 4; ++i) {
       low[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row(i)));
@@ -416,6 +410,24 @@ struct Avx2Columns {
     rows[2] = _mm256_unpacklo_epi64(high01, high23);
     rows[3] = _mm256_unpackhi_epi64(high01, high23);
   }
+};
+
+// Products of bytes in pairs, added up in int16 and then in int32.
+template <class Level>
+struct Avx2Columns : EightColumns<Level> {
+  using Base = EightColumns<Level>;
+  using Base::broadcast_four;
+  using typename Base::Floats;
+  using typename Base::Ints;
+
+  // Input rows that share the codes in registers; the codes themselves fill half of the 16.
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kInterleaved = 4;
+  static constexpr uint32_t kRowsSideBySide = 4;  // of a tile that meets two panels at once
+  static constexpr uint32_t kRowsOfPairs = 4;     // likewise, of int16
+  static constexpr uint32_t kSignedOffset = 0;    // see signed_codes
+  static constexpr bool kSignedPairs = true;      // of many rows: dot_pairs
+  static constexpr bool kSumsInPairs = true;      // of many rows: dot_scaled
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
@@ -449,7 +461,7 @@ struct Avx2Columns {
             _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(at(starts[i], p), at(scale, p))));
   }
   static Ints pairs_of(Floats whole) {
-    const Ints low = _mm256_and_si256(_mm256_cvtps_epi32(whole), _mm256_set1_epi32(0xffff));
+    const Ints low = _mm256_and_si256(Base::to_integer(whole), _mm256_set1_epi32(0xffff));
     return _mm256_or_si256(low, _mm256_slli_epi32(low, 16));
   }
   // Of 32 codes of a row, for both halves: what those sums begin with, -kOffset times the codes that come
@@ -497,7 +509,7 @@ struct Avx2Columns {
   }
   // sum + the products of pairs of int16, among those of several rows.
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    return in_turn<2>(_mm256_add_epi32(sum, multiply_pairs(a, b)));
+    return in_turn<2>(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
   }
 
  private:

@@ -33,6 +33,7 @@ struct Avx512Columns {
   static Floats negate(Floats a) { return _mm512_xor_ps(a, _mm512_set1_ps(-0.0f)); }
   static Floats maximum(Floats a, Floats b) { return _mm512_max_ps(a, b); }
   static Floats to_float(Ints v) { return _mm512_cvtepi32_ps(v); }
+  static Ints to_integer(Floats v) { return _mm512_cvtps_epi32(v); }
   static Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
   static Ints as_integers(Floats v) { return _mm512_castps_si512(v); }
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
@@ -48,8 +49,8 @@ struct Avx512Columns {
   }
   // Not by a gather: where processors are patched against leaks of its data, it is very slow.
   static Floats gather_halves(const std::byte* first, uint64_t stride) {
-    const __m128i low = Avx2Columns<Level>::eight_halves(first, stride);
-    const __m128i high = Avx2Columns<Level>::eight_halves(first + 8 * stride, stride);
+    const __m128i low = EightColumns<Level>::eight_halves(first, stride);
+    const __m128i high = EightColumns<Level>::eight_halves(first + 8 * stride, stride);
     return _mm512_cvtph_ps(_mm256_set_m128i(high, low));
   }
 
@@ -66,6 +67,7 @@ struct Avx512Columns {
     return _mm512_mask_blend_epi16(0xaaaaaaaa, low, high);
   }
   static Ints halves_swapped(Ints v) { return _mm512_rol_epi32(v, 16); }
+  static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
   static Ints multiply_low(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
   template <int kBits>
   static Ints shift_right(Ints v) {
@@ -85,19 +87,19 @@ struct Avx512Columns {
     __builtin_memcpy(&four, p, sizeof(four));
     return _mm512_set1_epi32(four);
   }
-  // As Avx2Columns.
+  // As EightColumns.
   static void add_sixteen_where_set(Ints bits, Ints (&codes)[8]) {
     const Ints four[] = {integers(0x08040201u), integers(0x80402010u)};
     for (uint32_t j = 0; j < 8; ++j) {
       const Ints byte = _mm512_shuffle_epi8(
-          bits, _mm512_broadcast_i32x4(Avx2Columns<Level>::byte_of_lanes(j / 2)));
+          bits, _mm512_broadcast_i32x4(EightColumns<Level>::byte_of_lanes(j / 2)));
       codes[j] = _mm512_mask_add_epi8(codes[j], _mm512_test_epi8_mask(byte, four[j % 2]), codes[j],
                                       _mm512_set1_epi8(16));
     }
   }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
   static uint16_t largest_magnitude(const uint16_t* halves) {
-    return Avx2Columns<Level>::largest_magnitude(halves);
+    return EightColumns<Level>::largest_magnitude(halves);
   }
 
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
@@ -107,14 +109,14 @@ struct Avx512Columns {
   static constexpr bool kAsksEitherCache = true;
   template <int kInto>
   static void ask(const std::byte* line, auto read) {
-    Avx2Columns<Level>::template ask<kInto>(line, read);
+    EightColumns<Level>::template ask<kInto>(line, read);
   }
   template <int kInto>
   static void ask_in_order(const std::byte* line, auto read) {
-    Avx2Columns<Level>::template ask_in_order<kInto>(line, read);
+    EightColumns<Level>::template ask_in_order<kInto>(line, read);
   }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
-    const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
+    RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
@@ -128,7 +130,7 @@ struct Avx512Columns {
     transpose_lanes(out);
   }
   static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
-    const RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
+    RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
     const auto load = [](const std::byte* p) {
       return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
     };
@@ -147,15 +149,11 @@ struct Avx512Columns {
     }
   }
 
-  // Two chains: an instruction takes five cycles, and a sum of whole numbers has no order.
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    Ints even = sums[0], odd = _mm512_setzero_si512();
-    for (uint32_t i = 0; i < kRegisters; i += 2) {
-      even = _mm512_dpbusd_epi32(even, codes[i], broadcast_four(x[0] + 4 * i));
-      odd = _mm512_dpbusd_epi32(odd, codes[i + 1], broadcast_four(x[0] + 4 * i + 4));
-    }
-    sums[0] = _mm512_add_epi32(even, odd);
+    dot_in_two_chains<Avx512Columns, kRegisters>(
+        sums[0], codes, x[0],
+        [](Ints sum, Ints some, Ints four) { return _mm512_dpbusd_epi32(sum, some, four); });
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
@@ -170,14 +168,6 @@ struct Avx512Columns {
   template <uint32_t kRegisters>
   static void dot_signed(auto& sums, const auto* codes, const auto& x) {
     dot<255, kRegisters>(sums, codes, x);
-  }
-  // (code - kOffset) * scale + kMore of each of four codes: as digits of one number they are multiplied at
-  // once, since every result is a digit too.
-  template <uint32_t kOffset, uint32_t kMore>
-  static Ints products_of_bytes(Ints codes, Floats scale) {
-    const Ints whole = _mm512_cvtps_epi32(scale);
-    const Ints more = _mm512_sub_epi32(integers(kMore), multiply_low(whole, integers(kOffset)));
-    return _mm512_add_epi32(multiply_low(codes, whole), multiply_low(more, integers(0x01010101u)));
   }
 
  private:
@@ -202,26 +192,22 @@ struct Avx512Columns {
 // Half as many columns, with this level's instructions: what a single row takes of a panel of super-blocks that the
 // first cache has no room for (kernels/panel.h).
 template <class Level>
-struct Avx512HalfColumns : Avx2Columns<Level> {
-  using typename Avx2Columns<Level>::Floats;
-  using typename Avx2Columns<Level>::Ints;
+struct Avx512HalfColumns : EightColumns<Level> {
+  using typename EightColumns<Level>::Floats;
+  using typename EightColumns<Level>::Ints;
   static constexpr uint32_t kInterleaved = 1;
+  static constexpr uint32_t kSignedOffset = 128;
 
   static Floats low_halves(Ints v) { return _mm256_cvtph_ps(_mm256_cvtepi32_epi16(v)); }
   static Ints and_or(Ints a, Ints mask, Ints b) {
     constexpr int kAndOr = 0xea;  // of the truth table's bits
     return _mm256_ternarylogic_epi32(a, mask, b, kAndOr);
   }
-  // As Avx512Columns.
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    const auto four = [&](uint32_t i) { return Avx2Columns<Level>::broadcast_four(x[0] + 4 * i); };
-    Ints even = sums[0], odd = _mm256_setzero_si256();
-    for (uint32_t i = 0; i < kRegisters; i += 2) {
-      even = _mm256_dpbusd_epi32(even, codes[i], four(i));
-      odd = _mm256_dpbusd_epi32(odd, codes[i + 1], four(i + 1));
-    }
-    sums[0] = _mm256_add_epi32(even, odd);
+    dot_in_two_chains<Avx512HalfColumns, kRegisters>(
+        sums[0], codes, x[0],
+        [](Ints sum, Ints some, Ints four) { return _mm256_dpbusd_epi32(sum, some, four); });
   }
 };
 template <class Level>

@@ -245,7 +245,6 @@ struct GenericColumns {
 
   static constexpr uint32_t kTileRows = 2;
   static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kRowsOfPairs = 4;
   static constexpr uint32_t kSignedOffset = 128;  // see signed_codes
 
   static Floats zero() { return Floats{}; }
@@ -310,14 +309,12 @@ struct GenericColumns {
     return v >> kBits;
   }
 
-  // Four neighbouring bytes, or two int16, in every lane; the sum of two products of int16.
+  // Four neighbouring bytes, or two int16, in every lane.
   static Ints broadcast_four(const int8_t* p) {
     int32_t four;
     __builtin_memcpy(&four, p, sizeof(four));
     return Ints{four, four, four, four};
   }
-  static Ints multiply_pairs(Ints a, Ints b) { return low16(a) * low16(b) + (a >> 16) * (b >> 16); }
-  static Ints add_pairs(Ints sum, Ints a, Ints b) { return sum + multiply_pairs(a, b); }
   // Of two uint16 in every lane.
   static Ints larger_of_pairs(Ints a, Ints b) {
     const auto of = [](Ints v) { return (Halfwords8)v; };

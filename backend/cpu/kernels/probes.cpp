@@ -94,20 +94,33 @@ uint64_t multiply_codes_in(uint64_t repeats, float* result) {
   for (uint32_t r = 0; r < kSums; ++r) {
     const typename Words::Floats floats[1] = {Words::to_float(sums[r])};
     const auto& rows = Words::rows(floats);
-    for (uint32_t i = 0; i < Words::kRows; ++i) {
-      float lanes[Columns::kCount];
-      Columns::store(lanes, rows[i]);
-      for (const float lane : lanes) *result += lane;
-    }
+    for (uint32_t i = 0; i < Words::kRows; ++i)
+      for (uint32_t p = 0; p < Words::kPanels; ++p) {
+        float lanes[Columns::kCount];
+        Columns::store(lanes, Words::of_panel(rows[i], p));
+        for (const float lane : lanes) *result += lane;
+      }
   }
-  return repeats * 2 * Words::kTileRows * Columns::kCount * kProbeDepth / kNumberBytes;
+  return repeats * 2 * Words::kTileRows * Words::kPanels * Columns::kCount * kProbeDepth /
+         kNumberBytes;
 }
 
-// With codes that stay in registers, so of one panel.
+// With codes that stay in registers, so of one panel; of two where that makes too few sums for an instruction
+// that takes its time.
+template <class Row>
+constexpr auto in_probe() {
+  using Columns = typename Row::Registers;
+  if constexpr (requires { Columns::kProbeRows; })
+    return SideBySide<Row, 2, Columns::kProbeRows>{};
+  else
+    return Row{};
+}
+
 template <class Isa>
 uint64_t multiply_bytes(uint64_t repeats, float* result) {
   if constexpr (ManyRows<Isa>::kPanels > 1)
-    return multiply_codes_in<Isa, RowOfMany<typename Isa::Columns>>(repeats, result);
+    return multiply_codes_in<Isa, decltype(in_probe<RowOfMany<typename Isa::Columns>>())>(repeats,
+                                                                                          result);
   else
     return multiply_codes_in<Isa, ManyRows<Isa>>(repeats, result);
 }
@@ -115,7 +128,7 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
 template <class Isa>
 constexpr auto multiply_pairs() {
   if constexpr (requires { Isa::Columns::kRowsOfPairs; })
-    return multiply_codes_in<Isa, PairsRow<typename Isa::Columns>, 2>;
+    return multiply_codes_in<Isa, decltype(in_probe<PairsRow<typename Isa::Columns>>()), 2>;
   else
     return nullptr;
 }

@@ -1,5 +1,4 @@
-// How vectors multiply weights of 16-bit floats as codes, where the level has words for pairs of int16:
-// those that gain by it, and `generic`, which is what they are compared with.
+// How vectors multiply weights of 16-bit floats as codes, where the level has words for pairs of int16.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_coded.h"

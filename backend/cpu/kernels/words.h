@@ -295,8 +295,8 @@ struct RowOfMany : OneRow<Columns> {
     } else if constexpr (kScalesAre<Format> == Scales::in_codes) {
       constexpr uint32_t kOfScale = 8 / Format::kDots;
       for (uint32_t j = 0; j < 8; ++j)
-        out.codes[j] = Columns::template products_of_bytes<Format::kOffset, kStartOffset<Format>>(
-            group.codes[j], group.scale[j / kOfScale]);
+        out.codes[j] = products_of_bytes<Format::kOffset, kStartOffset<Format>>(
+            group.codes[j], Columns::to_integer(group.scale[j / kOfScale]));
     } else {
       One::template arrange<Format>(group, panel, out);
     }
@@ -342,6 +342,16 @@ struct RowOfMany : OneRow<Columns> {
   }
 
  private:
+  // (code - kOffset) * scale + kMore of each of four codes: as digits of one number they are multiplied at
+  // once, since every result is a digit too.
+  template <uint32_t kOffset, uint32_t kMore>
+  static Ints products_of_bytes(Ints codes, Ints scale) {
+    const Ints more = Columns::add(Columns::integers(kMore),
+                                   Columns::multiply_low(scale, Columns::integers(0 - kOffset)));
+    return Columns::add(Columns::multiply_low(codes, scale),
+                        Columns::multiply_low(more, Columns::integers(0x01010101u)));
+  }
+
   template <uint32_t kOffset>
   static void prepare_pairs_of_starts(const InputGroup& first, uint32_t n_groups, std::byte* out,
                                       uint64_t stride) {

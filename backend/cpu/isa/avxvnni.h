@@ -1,0 +1,72 @@
+// The primitives of the level `avxvnni` (AVX2, FMA, F16C and AVX-VNNI): avx2's, with two instructions that
+// multiply and add four codes, or two int16, in every lane.
+#pragma once
+
+#include "cpu/isa/avx2.h"
+
+namespace akunu::cpu {
+
+template <class Level>
+struct VnniColumns : EightColumns<Level> {
+  using Base = EightColumns<Level>;
+  using typename Base::Ints;
+
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kInterleaved = 1;
+  static constexpr uint32_t kRowsSideBySide = 4;
+  static constexpr uint32_t kRowsOfPairs = 4;
+  static constexpr uint32_t kProbeRows = 6;  // beside two panels: two sums a cycle take five cycles
+  static constexpr uint32_t kSignedOffset = 128;
+  static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
+
+  template <uint32_t, uint32_t kRegisters>
+  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+    dot_in_two_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], add_products);
+  }
+  template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+    dot_in_turn<VnniColumns, kRegisters>(sums, codes, x, add_products);
+  }
+  // The instruction wants the codes unsigned: 128 more than they are.
+  static Ints signed_codes(Ints codes) {
+    return _mm256_xor_si256(codes, _mm256_set1_epi8(static_cast<char>(0x80)));
+  }
+  template <uint32_t kRegisters>
+  static void dot_signed(auto& sums, const auto* codes, const auto& x) {
+    dot<255, kRegisters>(sums, codes, x);
+  }
+
+  // In assembly: AVX-512 has both instructions too, in another encoding, which assemblers take unasked. It also
+  // keeps sums in the order of dot_in_turn.
+  static Ints add_pairs(Ints sum, Ints a, Ints b) {
+    if constexpr (Level::kVexEncoded)
+      asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    else
+      asm("vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
+
+ private:
+  static Ints add_products(Ints sum, Ints codes, Ints four) {
+    if constexpr (Level::kVexEncoded)
+      asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
+    else
+      asm("vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
+    return sum;
+  }
+};
+
+template <class Level>
+struct VnniWords : Avx2Words<Level> {
+  using Columns = VnniColumns<Level>;
+  using Wide = Level;
+  static constexpr uint32_t kTileRows = 4;  // as avx2
+  static constexpr uint32_t kFloatTileColumns = 3;
+  static constexpr uint32_t kSingleRowColumns = 4;
+};
+
+struct AvxVnni : VnniWords<AvxVnni> {
+  static constexpr bool kVexEncoded = true;
+};
+
+}  // namespace akunu::cpu
