@@ -151,7 +151,7 @@ struct Avx512Columns {
 
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_two_chains<Avx512Columns, kRegisters>(
+    dot_in_chains<Avx512Columns, kRegisters>(
         sums[0], codes, x[0],
         [](Ints sum, Ints some, Ints four) { return _mm512_dpbusd_epi32(sum, some, four); });
   }
@@ -197,6 +197,7 @@ struct Avx512HalfColumns : EightColumns<Level> {
   using typename EightColumns<Level>::Ints;
   static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 128;
+  static constexpr bool kWholeBytes = true;
 
   static Floats low_halves(Ints v) { return _mm256_cvtph_ps(_mm256_cvtepi32_epi16(v)); }
   static Ints and_or(Ints a, Ints mask, Ints b) {
@@ -205,7 +206,7 @@ struct Avx512HalfColumns : EightColumns<Level> {
   }
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_two_chains<Avx512HalfColumns, kRegisters>(
+    dot_in_chains<Avx512HalfColumns, kRegisters>(
         sums[0], codes, x[0],
         [](Ints sum, Ints some, Ints four) { return _mm256_dpbusd_epi32(sum, some, four); });
   }

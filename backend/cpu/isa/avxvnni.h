@@ -21,7 +21,7 @@ struct VnniColumns : EightColumns<Level> {
 
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_two_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], add_products);
+    dot_in_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], add_products);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {

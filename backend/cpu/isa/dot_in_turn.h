@@ -33,19 +33,19 @@ static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes,
     }
 }
 
-// The same for one row and one panel, in two chains: an instruction takes four cycles or five, and a sum of whole
-// numbers has no order.
+// The same for one row and one panel. Of eight registers in two chains: an instruction takes four cycles or five,
+// and a sum of whole numbers has no order. Where there are four, others take their turn meanwhile.
 template <class Columns, uint32_t kRegisters>
-static inline void dot_in_two_chains(typename Columns::Ints& sum,
-                                     const typename Columns::Ints* codes, const int8_t* x,
-                                     const auto& add) {
-  auto odd = Columns::integers(0);
+static inline void dot_in_chains(typename Columns::Ints& sum, const typename Columns::Ints* codes,
+                                 const int8_t* x, const auto& add) {
+  constexpr uint32_t kChains = kRegisters > 4 ? 2 : 1;
+  auto second = Columns::integers(0);
 #pragma GCC unroll 8
-  for (uint32_t j = 0; j < kRegisters; j += 2) {
-    sum = add(sum, codes[j], Columns::broadcast_four(x + 4 * j));
-    odd = add(odd, codes[j + 1], Columns::broadcast_four(x + 4 * j + 4));
+  for (uint32_t j = 0; j < kRegisters; ++j) {
+    auto& chain = j % kChains == 0 ? sum : second;
+    chain = add(chain, codes[j], Columns::broadcast_four(x + 4 * j));
   }
-  sum = Columns::add(sum, odd);
+  if constexpr (kChains == 2) sum = Columns::add(sum, second);
 }
 
 }  // namespace akunu::cpu

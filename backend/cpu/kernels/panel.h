@@ -37,6 +37,9 @@
 //                                   the first to need; others may share them
 //   codes<i>(block, raw, out)       the codes of the span's i-th group: register j has, of every
 //                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
+//   kTimes<i>, multiples<i>(block, raw, out)
+//                                   of super-blocks: likewise the codes times a power of two, where that costs less;
+//                                   they fit a byte
 //   scale<i>(block, group)          its scale (and minimum)
 //   minima<i>(block, out)           of a super-block's group; its factor is block.d
 //
@@ -93,7 +96,9 @@ struct PanelProduct {
   static_assert(sums_are_exact(), "a float has 24 bits");
 
   // Calls use(group, g, of_group) for every group of the panel, in order, and close(of_group, g) behind the last one
-  // of a super-block, which began with group g.
+  // of a super-block, which began with group g. With kMultiples codes may be multiples, and scales parts, of what
+  // they are: their products are the same, and exact.
+  template <bool kMultiples = false>
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
     constexpr uint32_t kSpans = Format::kGroups / Format::kSpan;
@@ -104,7 +109,7 @@ struct PanelProduct {
       if constexpr (Format::kSuperBlock) of_group.factor = block.d;
       const auto unpack_span = [&](uint32_t span) {
         typename Format::Raw raw;
-        unpack<0, Format::kSpan>(panel, block, raw, of_group, Place{first, span}, use);
+        unpack<0, Format::kSpan, kMultiples>(panel, block, raw, of_group, Place{first, span}, use);
       };
       if constexpr (kSpans == 1) {
         unpack_span(0);
@@ -123,7 +128,7 @@ struct PanelProduct {
       if (first < k / 32) {
         OfGroup none;
         typename Format::Raw raw;
-        unpack<0, 1>(panel, Format::open_one(panel, first), raw, none, Place{first, 0}, use);
+        unpack<0, 1, false>(panel, Format::open_one(panel, first), raw, none, Place{first, 0}, use);
       }
   }
 
@@ -278,22 +283,30 @@ struct PanelProduct {
   }
 
   // Groups from the span's kIndex-th on, as many as kCount.
-  template <uint32_t kIndex, uint32_t kCount>
+  template <uint32_t kIndex, uint32_t kCount, bool kMultiples>
   static inline void unpack(const auto& panel, const auto& block, typename Format::Raw& raw,
                             OfGroup& of_group, const Place& place, const auto& use) {
     Format::template load<kIndex>(to_load(panel), place.first, place.span, raw);
     Group group;
-    Format::template codes<kIndex>(block, raw, group.codes);
+    Format::template scale<kIndex>(block, group);
+    if constexpr (kMultiples) {
+      Format::template multiples<kIndex>(block, raw, group.codes);
+      constexpr auto kTimes = static_cast<float>(Format::template kTimes<kIndex>);
+      if constexpr (kTimes > 1)
+        for (auto& scale : group.scale)
+          scale = Columns::multiply(scale, Columns::broadcast(1.0f / kTimes));
+    } else {
+      Format::template codes<kIndex>(block, raw, group.codes);
+    }
     if constexpr (Format::kSigned)
       for (auto& codes : group.codes) codes = Columns::signed_codes(codes);
-    Format::template scale<kIndex>(block, group);
     if constexpr (Format::kSuperBlock && Format::kHasMinimum)
       Format::template minima<kIndex>(block, of_group.minima);
     ask<2 * kIndex>(panel, place, group.codes[0]);
     use(group, place.first + place.span * Format::kSpan + kIndex, of_group);
     ask<2 * kIndex + 1>(panel, place, group.codes[7]);
     if constexpr (kCount > 1)
-      unpack<kIndex + 1, kCount - 1>(panel, block, raw, of_group, place, use);
+      unpack<kIndex + 1, kCount - 1, kMultiples>(panel, block, raw, of_group, place, use);
   }
 };
 
@@ -482,7 +495,8 @@ template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
   multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
-        PanelProduct<Isa, Format>::for_each_group(panel, inputs.k, use, close);
+        constexpr bool kMultiples = Format::kSuperBlock && requires { Isa::Columns::kWholeBytes; };
+        PanelProduct<Isa, Format>::template for_each_group<kMultiples>(panel, inputs.k, use, close);
       },
       out);
 }
@@ -547,15 +561,19 @@ static inline void multiply_panels(const InputRows& inputs,
         {next, next + bytes, (bytes / kCacheLine / steps + 1) * kCacheLine});
     return;
   }
+  // Super-blocks of fewer than four bits a weight compute longer than they wait: they may take half as much again
+  // of the first cache, and halves cost them more than they bring (decision 11).
+  constexpr bool kComputes = Format::kSuperBlock && Format::row_bytes(256) < 128;
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
       const uint64_t bytes = Isa::Columns::kCount * panels[panel].stride;
       if constexpr (requires { Isa::Columns::kAsksEitherCache; })
-        if (bytes <= first_cache_panel)
+        if ((kComputes ? bytes - bytes / 3 : bytes) <= first_cache_panel)
           return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
                                                                         out_of_panel);
-      if constexpr (Format::kSuperBlock && rows.value == 1 && requires { typename Isa::Halves; })
+      if constexpr (Format::kSuperBlock && !kComputes && rows.value == 1 &&
+                    requires { typename Isa::Halves; })
         if (bytes / 2 <= first_cache_panel)
           return multiply_halves<Isa, Format>(inputs, panels[panel], out_of_panel);
       multiply_few<Isa, Format, rows.value, kIntoSecondCache>(inputs, panels[panel], out_of_panel);
