@@ -1,7 +1,6 @@
 #include "inference/profile.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "cache/sequence_cache.h"
 #include "core/error.h"
@@ -35,16 +34,12 @@ void compute_before(Step& step, Model& model, Row row, const SequenceRecord& rec
   for (row.position = 0; row.position < request.depth;) {
     if (request.check) request.check();
     const uint32_t n_rows = std::min(request.depth - row.position, device.chip().max_prompt_rows);
-    step.clear();
-    step.update_sequence(row.sequence, record);
+    if (row.position == 0) step.update_sequence(row.sequence, record);
     step.add_prompt(row, n_rows, Step::Logits::none, false);
-    const Outcome outcome =
-        device.wait(step.submit(device, 1, false, false), std::chrono::hours(24));
-    if (!outcome.finished || outcome.status.code != kStatusOk)
-      throw DeviceError("the positions before the step could not be computed");
+    await(model, step.submit(device, 1, false, false));
+    step.clear();
     row.position += n_rows;
   }
-  step.clear();
 }
 
 }  // namespace

@@ -12,26 +12,6 @@
 namespace akunu {
 namespace {
 
-constexpr auto kForever = std::chrono::hours(24);
-
-std::string describe(const Outcome& outcome) {
-  std::string what;
-  switch (outcome.status.code) {
-    case kStatusNotANumber:
-      what = "the logits are not numbers (NaN): the weights are damaged";
-      break;
-    case kStatusBadToken:
-      what = "token " + std::to_string(outcome.status.detail) + " is outside the vocabulary";
-      break;
-    case kStatusNoCandidate:
-      what = "every logit is -inf: there is no token to choose";
-      break;
-    default:
-      what = "status " + std::to_string(outcome.status.code);
-  }
-  return std::string(outcome.label) + ", row " + std::to_string(outcome.status.row) + ": " + what;
-}
-
 SequenceRecord make_record(const GenerateRequest& request) {
   const SamplingSettings& sampling = request.sampling;
   SequenceRecord record{};
@@ -218,7 +198,7 @@ bool Scheduler::is_disturbed() {
 void Scheduler::fail_everything(std::exception_ptr error) {
   if (ahead_) {
     try {
-      await(std::exchange(ahead_, std::nullopt)->ticket);
+      await(model_, std::exchange(ahead_, std::nullopt)->ticket);
     } catch (...) {  // of what is lost anyway
     }
   }
@@ -437,13 +417,6 @@ void Scheduler::compose() {
   }
 }
 
-void Scheduler::await(Ticket ticket) {
-  const Outcome outcome = model_.device().wait(ticket, kForever);
-  model_.check_files();  // first: numbers of a file that was cut explain everything else
-  if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
-  if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome));
-}
-
 void Scheduler::generate_step() {
   if (!ahead_) {
     grow();
@@ -485,7 +458,7 @@ bool Scheduler::can_go_ahead(const Chunk& chunk) const {
 }
 
 void Scheduler::finish(const Chunk& chunk) {
-  await(chunk.ticket);
+  await(model_, chunk.ticket);
   std::erase_if(active_, [&](Active& active) {
     Sequence& sequence = model_.sequences()[active.sequence];
     active.generation->set_prompt_tokens_done(sequence.n_done);
@@ -553,7 +526,7 @@ void Scheduler::logits_step() {
   } else {
     logits_step_.add_prompt(row, n_rows, wanted ? Step::Logits::all : Step::Logits::none, false);
   }
-  await(logits_step_.submit(model_.device(), 1, false, false));
+  await(model_, logits_step_.submit(model_.device(), 1, false, false));
   recompose_ = true;  // the device's rows are this step's now
   if (wanted)
     model_.device().read(model_.logits(), std::as_writable_bytes(task.logits(first, n_rows)));

@@ -102,7 +102,6 @@ class Scheduler {
   void logits_step();
   Row row_of(const Active& active, uint32_t position) const;
   bool take_token(Active& active);  // false: the generation is over
-  void await(Ticket ticket);
   void fail_everything(std::exception_ptr error);
   bool has_prompt_left(const Active& active) const;
   // Positions that a sequence comes to have at most: the last token is chosen but never run.

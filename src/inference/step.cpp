@@ -1,8 +1,35 @@
 #include "inference/step.h"
 
 #include <cassert>
+#include <chrono>
+#include <string>
+
+#include "core/error.h"
 
 namespace akunu {
+namespace {
+
+constexpr auto kForever = std::chrono::hours(24);
+
+std::string describe(const Outcome& outcome) {
+  std::string what;
+  switch (outcome.status.code) {
+    case kStatusNotANumber:
+      what = "the logits are not numbers (NaN): the weights are damaged";
+      break;
+    case kStatusBadToken:
+      what = "token " + std::to_string(outcome.status.detail) + " is outside the vocabulary";
+      break;
+    case kStatusNoCandidate:
+      what = "every logit is -inf: there is no token to choose";
+      break;
+    default:
+      what = "status " + std::to_string(outcome.status.code);
+  }
+  return std::string(outcome.label) + ", row " + std::to_string(outcome.status.row) + ": " + what;
+}
+
+}  // namespace
 
 Step::Step(const Model& model) : model_(model) {
   rows_.reserve(model.max_rows());
@@ -125,6 +152,13 @@ Replay Step::make_replay(Passes& passes, bool choose, bool go_on) const {
   replay.updates = updates_;
   replay.passes = std::span(passes).first(n_passes);
   return replay;
+}
+
+void await(Model& model, Ticket ticket) {
+  const Outcome outcome = model.device().wait(ticket, kForever);
+  model.check_files();  // first: numbers of a file that was cut explain everything else
+  if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
+  if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome));
 }
 
 }  // namespace akunu

@@ -53,4 +53,8 @@ class Step {
   uint32_t n_head_rows_ = 0;
 };
 
+// Until the device has done what was submitted. Throws DeviceError, which names command and row, where that failed,
+// and what Model::check_files throws.
+void await(Model& model, Ticket ticket);
+
 }  // namespace akunu

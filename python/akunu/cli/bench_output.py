@@ -157,10 +157,31 @@ class _Csv:
         pass
 
 
+class _Table:
+    """Writes a table line by line. Columns are a name, a width, and whether they stand right."""
+
+    def __init__(self, *columns: tuple[str, int, bool]) -> None:
+        self._columns = columns
+
+    def begin(self) -> None:
+        self.write([name for name, _, _ in self._columns])
+        rules = [f"{'-' * (w - 1)}:" if right else "-" * w for _, w, right in self._columns]
+        print(f"| {' | '.join(rules)} |")
+
+    def write(self, cells: list[str]) -> None:
+        shown = [
+            f"{cell:>{width}}" if right else f"{cell:<{width}}"
+            for cell, (_, width, right) in zip(cells, self._columns, strict=True)
+        ]
+        print(f"| {' | '.join(shown)} |", flush=True)
+
+
+_SHARE_COLUMNS = [(name, 8, True) for name in SHARE_HEADER]
+
+
 class _Markdown:
     def __init__(self, with_share: bool) -> None:
-        # Name, width, and whether it stands right.
-        self._columns = [
+        self._table = _Table(
             ("model", 30, False),
             ("size", 10, True),
             ("params", 10, True),
@@ -168,16 +189,15 @@ class _Markdown:
             ("threads", 7, True),
             ("test", 15, True),
             ("t/s", 20, True),
-        ]
-        if with_share:
-            self._columns += [(name, 8, True) for name in SHARE_HEADER]
+            *(_SHARE_COLUMNS if with_share else []),
+        )
         self.rows = 0
         self._footers: list[str] = []
         self._kernels: list[tuple[str, Kernels]] = []
 
     def add(self, row: Row) -> None:
         if not self.rows:
-            self._begin()
+            self._table.begin()
             self._footers.append(f"build: {row.subject.build_commit}")
         subject, result = row.subject, row.result
         cells = [
@@ -196,7 +216,7 @@ class _Markdown:
             line = limits_line(row.limits)
             if line not in self._footers:
                 self._footers.append(line)
-        self._write(cells)
+        self._table.write(cells)
         test = f"{result.test.name}, {subject.n_threads} threads"
         self._kernels += [(test, kernels) for kernels in row.kernels]
         self.rows += 1
@@ -209,29 +229,15 @@ class _Markdown:
         for line in self._footers:
             print(line)
 
-    def _write_kernels(self, kernels: Kernels) -> None:
-        self._columns = [
-            ("command", 40, False),
-            ("count", 5, True),
-            ("µs each", 10, True),
-            *[(name, 8, True) for name in SHARE_HEADER],
-        ]
-        self._begin()
+    @staticmethod
+    def _write_kernels(kernels: Kernels) -> None:
+        table = _Table(
+            ("command", 40, False), ("count", 5, True), ("µs each", 10, True), *_SHARE_COLUMNS
+        )
+        table.begin()
         for kind in kernels.kinds:
             each = f"{kind.seconds / kind.count * 1e6:.1f}"
-            self._write([kind.name, str(kind.count), each, *kind.share_cells()])
-
-    def _begin(self) -> None:
-        self._write([name for name, _, _ in self._columns])
-        rules = [f"{'-' * (w - 1)}:" if right else "-" * w for _, w, right in self._columns]
-        print(f"| {' | '.join(rules)} |")
-
-    def _write(self, cells: list[str]) -> None:
-        shown = [
-            f"{cell:>{width}}" if right else f"{cell:<{width}}"
-            for cell, (_, width, right) in zip(cells, self._columns, strict=True)
-        ]
-        print(f"| {' | '.join(shown)} |", flush=True)
+            table.write([kind.name, str(kind.count), each, *kind.share_cells()])
 
 
 def _size(count: int) -> str:
