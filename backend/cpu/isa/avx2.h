@@ -19,6 +19,10 @@ struct Avx2Words {
   using Vector = __m256;  // 8 floats
 
   static constexpr uint32_t kLanes = 8;
+  // Accumulators of a tile of floats, rows x columns. 16 registers: 12 sums, 3 weights, 1 input.
+  static constexpr uint32_t kTileRows = 4;
+  static constexpr uint32_t kFloatTileColumns = 3;
+  static constexpr uint32_t kSingleRowColumns = 4;  // four chains hide the latency of an FMA
 
   static Vector zero() { return _mm256_setzero_ps(); }
   static Vector broadcast(float x) { return _mm256_set1_ps(x); }
@@ -557,10 +561,6 @@ struct Avx2Columns : EightColumns<Level> {
 struct Avx2 : Avx2Words<Avx2> {
   using Columns = Avx2Columns<Avx2>;
   using Wide = Avx2;
-  // Accumulators of a tile of floats, rows x columns. 16 registers: 12 sums, 3 weights, 1 input.
-  static constexpr uint32_t kTileRows = 4;
-  static constexpr uint32_t kFloatTileColumns = 3;
-  static constexpr uint32_t kSingleRowColumns = 4;  // four chains hide the latency of an FMA
 };
 
 }  // namespace akunu::cpu

@@ -313,9 +313,7 @@ struct Avx512Words : Avx2Words<Level> {
   using Columns = Avx512Columns<Level>;
   using Wide = Avx512Floats<Level>;
   using Halves = Avx512Halves<Level>;
-  static constexpr uint32_t kTileRows = 4;  // 32 registers of 8 floats: 16 sums, 4 weights, 1 input
-  static constexpr uint32_t kFloatTileColumns = 4;
-  static constexpr uint32_t kSingleRowColumns = 4;
+  static constexpr uint32_t kFloatTileColumns = 4;  // 32 registers: 16 sums, 4 weights, 1 input
 };
 
 struct Avx512 : Avx512Words<Avx512> {};

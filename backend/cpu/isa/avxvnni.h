@@ -6,7 +6,8 @@
 
 namespace akunu::cpu {
 
-template <class Level>
+// Products: see VexProducts.
+template <class Level, class Products>
 struct VnniColumns : EightColumns<Level> {
   using Base = EightColumns<Level>;
   using typename Base::Ints;
@@ -21,11 +22,11 @@ struct VnniColumns : EightColumns<Level> {
 
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], add_products);
+    dot_in_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], Products::add_bytes);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
-    dot_in_turn<VnniColumns, kRegisters>(sums, codes, x, add_products);
+    dot_in_turn<VnniColumns, kRegisters>(sums, codes, x, Products::add_bytes);
   }
   // The instruction wants the codes unsigned: 128 more than they are.
   static Ints signed_codes(Ints codes) {
@@ -36,37 +37,30 @@ struct VnniColumns : EightColumns<Level> {
     dot<255, kRegisters>(sums, codes, x);
   }
 
-  // In assembly: AVX-512 has both instructions too, in another encoding, which assemblers take unasked. It also
-  // keeps sums in the order of dot_in_turn.
-  static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    if constexpr (Level::kVexEncoded)
-      asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
-    else
-      asm("vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
-    return sum;
-  }
-
- private:
-  static Ints add_products(Ints sum, Ints codes, Ints four) {
-    if constexpr (Level::kVexEncoded)
-      asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
-    else
-      asm("vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
-    return sum;
-  }
+  static Ints add_pairs(Ints sum, Ints a, Ints b) { return Products::add_pairs(sum, a, b); }
 };
 
-template <class Level>
+template <class Level, class Products>
 struct VnniWords : Avx2Words<Level> {
-  using Columns = VnniColumns<Level>;
+  using Columns = VnniColumns<Level, Products>;
   using Wide = Level;
-  static constexpr uint32_t kTileRows = 4;  // as avx2
-  static constexpr uint32_t kFloatTileColumns = 3;
-  static constexpr uint32_t kSingleRowColumns = 4;
 };
 
-struct AvxVnni : VnniWords<AvxVnni> {
-  static constexpr bool kVexEncoded = true;
+// sum + the products of four bytes, those of `codes` unsigned, or of two int16, in every lane. In assembly: AVX-512
+// has both instructions too, in another encoding, which assemblers take unasked. It also keeps sums in the order of
+// dot_in_turn.
+template <class Level>
+struct VexProducts {
+  static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
+    return sum;
+  }
+  static __m256i add_pairs(__m256i sum, __m256i a, __m256i b) {
+    asm("%{vex%} vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
 };
+
+struct AvxVnni : VnniWords<AvxVnni, VexProducts<AvxVnni>> {};
 
 }  // namespace akunu::cpu

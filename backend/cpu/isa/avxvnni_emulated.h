@@ -6,8 +6,18 @@
 
 namespace akunu::cpu {
 
-struct AvxVnniEmulated : VnniWords<AvxVnniEmulated> {
-  static constexpr bool kVexEncoded = false;
+template <class Level>
+struct EvexProducts {
+  static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {
+    asm("vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(codes), "x"(four));
+    return sum;
+  }
+  static __m256i add_pairs(__m256i sum, __m256i a, __m256i b) {
+    asm("vpdpwssd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(b));
+    return sum;
+  }
 };
+
+struct AvxVnniEmulated : VnniWords<AvxVnniEmulated, EvexProducts<AvxVnniEmulated>> {};
 
 }  // namespace akunu::cpu
