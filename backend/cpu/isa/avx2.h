@@ -357,6 +357,7 @@ struct EightColumns {
     return static_cast<uint16_t>(~_mm_cvtsi128_si32(least));
   }
 
+  static constexpr bool kLoadsFour = true;  // codes of a row at a time
   static constexpr bool kAsksEitherCache = true;
   // Has a line on its way to the first or the second cache, no sooner in the program than `read` is there: many
   // such requests at once would fill the queue that other loads need too.
@@ -437,7 +438,7 @@ struct Avx2Columns : EightColumns<Level> {
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
   // Registers: Ints, or several of them side by side (kernels/words.h).
   template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+  static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
     Registers ones;
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < sizeof(Registers) / sizeof(Ints); ++p)
@@ -485,7 +486,7 @@ struct Avx2Columns : EightColumns<Level> {
   // not fit an int16. 2 * 128 * 127 does.
   static Ints signed_codes(Ints codes) { return codes; }
   template <uint32_t kRegisters, uint32_t N>
-  static void dot_signed(Ints (&sums)[N], const Ints* codes, const int8_t* const (&x)[N]) {
+  static void dot_signed(Ints (&sums)[N], const Ints* codes, const auto (&x)[N]) {
 #pragma GCC unroll 8
     for (uint32_t j = 0; j < kRegisters; ++j) {
       const Ints magnitudes = _mm256_abs_epi8(codes[j]);
@@ -519,7 +520,7 @@ struct Avx2Columns : EightColumns<Level> {
  private:
   // sums[i] += those products, where two that are added meet `factors`.
   template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot_times(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N],
+  static void dot_times(Registers (&sums)[N], const Registers* codes, const auto (&x)[N],
                         const Registers& factors) {
     static_assert(kLargest <= 127);
     constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);

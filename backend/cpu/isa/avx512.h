@@ -2,7 +2,9 @@
 // columns in a register and multiply four codes at once; floats use the words of avx2.h.
 #pragma once
 
-#include "cpu/isa/avx2.h"
+#include <bit>
+
+#include "cpu/isa/avxvnni.h"
 
 namespace akunu::cpu {
 
@@ -22,6 +24,7 @@ struct Avx512Columns {
   static constexpr uint32_t kSignedOffset = 128;
   static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
+  static constexpr bool kLoadsFour = true;   // codes of a row at a time
 
   static Floats zero() { return _mm512_setzero_ps(); }
   static Floats broadcast(float x) { return _mm512_set1_ps(x); }
@@ -150,15 +153,17 @@ struct Avx512Columns {
   }
 
   template <uint32_t, uint32_t kRegisters>
-  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_chains<Avx512Columns, kRegisters>(
-        sums[0], codes, x[0],
-        [](Ints sum, Ints some, Ints four) { return _mm512_dpbusd_epi32(sum, some, four); });
+  static void dot(Ints (&sums)[1], const Ints* codes, const auto (&x)[1]) {
+    dot_in_chains<Avx512Columns, kRegisters>(sums[0], codes, x[0], add_products);
+  }
+  template <uint32_t kTimes, uint32_t kRegisters>
+  static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
+    dot_in_chains<Avx512Columns, kRegisters, std::countr_zero(kTimes)>(sum, codes, x, add_products);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+  static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
     dot_in_turn<Avx512Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints four) {
-      return in_turn(_mm512_dpbusd_epi32(sum, some, four));
+      return in_turn(add_products(sum, some, four));
     });
   }
   // The instruction wants the codes unsigned: 128 more than they are.
@@ -171,6 +176,9 @@ struct Avx512Columns {
   }
 
  private:
+  static Ints add_products(Ints sum, Ints some, Ints four) {
+    return _mm512_dpbusd_epi32(sum, some, four);
+  }
   // Among several rows: see dot_in_turn.
   static Ints in_turn(Ints sum) {
     asm("" : "+v"(sum));
@@ -189,26 +197,23 @@ struct Avx512Columns {
   }
 };
 
-// Half as many columns, with this level's instructions: what a single row takes of a panel of super-blocks that the
-// first cache has no room for (kernels/panel.h).
+// Half as many columns, with this level's instructions: what a single row takes of a panel that the first cache has no
+// room for (kernels/panel.h).
 template <class Level>
-struct Avx512HalfColumns : EightColumns<Level> {
+struct Avx512Products {
+  static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {
+    return _mm256_dpbusd_epi32(sum, codes, four);
+  }
+};
+template <class Level>
+struct Avx512HalfColumns : VnniColumns<Level, Avx512Products<Level>> {
   using typename EightColumns<Level>::Floats;
   using typename EightColumns<Level>::Ints;
-  static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kSignedOffset = 128;
-  static constexpr bool kWholeBytes = true;
 
   static Floats low_halves(Ints v) { return _mm256_cvtph_ps(_mm256_cvtepi32_epi16(v)); }
   static Ints and_or(Ints a, Ints mask, Ints b) {
     constexpr int kAndOr = 0xea;  // of the truth table's bits
     return _mm256_ternarylogic_epi32(a, mask, b, kAndOr);
-  }
-  template <uint32_t, uint32_t kRegisters>
-  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
-    dot_in_chains<Avx512HalfColumns, kRegisters>(
-        sums[0], codes, x[0],
-        [](Ints sum, Ints some, Ints four) { return _mm256_dpbusd_epi32(sum, some, four); });
   }
 };
 template <class Level>

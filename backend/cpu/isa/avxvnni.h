@@ -2,6 +2,8 @@
 // multiply and add four codes, or two int16, in every lane.
 #pragma once
 
+#include <bit>
+
 #include "cpu/isa/avx2.h"
 
 namespace akunu::cpu {
@@ -21,11 +23,16 @@ struct VnniColumns : EightColumns<Level> {
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
 
   template <uint32_t, uint32_t kRegisters>
-  static void dot(Ints (&sums)[1], const Ints* codes, const int8_t* const (&x)[1]) {
+  static void dot(Ints (&sums)[1], const Ints* codes, const auto (&x)[1]) {
     dot_in_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], Products::add_bytes);
   }
+  template <uint32_t kTimes, uint32_t kRegisters>
+  static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
+    dot_in_chains<VnniColumns, kRegisters, std::countr_zero(kTimes)>(sum, codes, x,
+                                                                     Products::add_bytes);
+  }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
-  static void dot(Registers (&sums)[N], const Registers* codes, const int8_t* const (&x)[N]) {
+  static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
     dot_in_turn<VnniColumns, kRegisters>(sums, codes, x, Products::add_bytes);
   }
   // The instruction wants the codes unsigned: 128 more than they are.

@@ -19,8 +19,8 @@ static inline auto& at(Registers& registers, [[maybe_unused]] uint32_t panel) {
 // must keep the compiler from summing up another way: it makes a tree of each row's sum, one row after the
 // other, for which there are too few registers.
 template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
-static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes,
-                               const int8_t* const (&x)[N], const auto& add) {
+static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes, const auto (&x)[N],
+                               const auto& add) {
   constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
 #pragma GCC unroll 16
   for (uint32_t j = 0; j < kRegisters; ++j)
@@ -33,18 +33,21 @@ static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes,
     }
 }
 
-// The same for one row and one panel. Of eight registers in two chains: an instruction takes four cycles or five,
+// The same for one row and one panel. The upper half of codes are 1 << kShift times as large, which whole numbers
+// can be divided by. Of eight registers in two chains: an instruction takes four cycles or five,
 // and a sum of whole numbers has no order. Where there are four, others take their turn meanwhile.
-template <class Columns, uint32_t kRegisters>
+template <class Columns, uint32_t kRegisters, int kShift = 0>
 static inline void dot_in_chains(typename Columns::Ints& sum, const typename Columns::Ints* codes,
-                                 const int8_t* x, const auto& add) {
+                                 const auto& x, const auto& add) {
   constexpr uint32_t kChains = kRegisters > 4 ? 2 : 1;
   auto second = Columns::integers(0);
 #pragma GCC unroll 8
   for (uint32_t j = 0; j < kRegisters; ++j) {
     auto& chain = j % kChains == 0 ? sum : second;
-    chain = add(chain, codes[j], Columns::broadcast_four(x + 4 * j));
+    const uint32_t i = kShift > 0 ? j / 2 + j % 2 * (kRegisters / 2) : j;
+    chain = add(chain, codes[i], Columns::broadcast_four(x + 4 * i));
   }
+  if constexpr (kShift > 0) second = Columns::template shift_right_signed<kShift>(second);
   if constexpr (kChains == 2) sum = Columns::add(sum, second);
 }
 

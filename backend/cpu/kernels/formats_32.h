@@ -45,6 +45,9 @@ struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 2;
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
+  static constexpr uint32_t kTurned = Base::template turned_by<16>();
+  template <uint32_t kRows>
+  static constexpr uint32_t kUpperTimes = Base::kWholeBytes && kRows == 1 ? 16 : 1;
 
   static float weight(const BlockQ4_0& block, uint32_t i) {
     const int32_t code = static_cast<int32_t>(code4(block.nibbles, i)) - 8;
@@ -52,6 +55,9 @@ struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   }
 
   static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
+  static void to_multiples(const Ints* words, Ints (&out)[8]) {
+    Base::nibbles_in_place(words, out);
+  }
 };
 
 // x = d * code + m: the product is exact, so one rounding.
@@ -61,6 +67,8 @@ struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 3;
   static constexpr uint32_t kLargestCode = 15;
+  template <uint32_t kRows>
+  static constexpr uint32_t kUpperTimes = Base::kWholeBytes && kRows == 1 ? 16 : 1;
 
   static float weight(const BlockQ4_1& block, uint32_t i) {
     const float code = static_cast<float>(code4(block.nibbles, i));
@@ -68,6 +76,9 @@ struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   }
 
   static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
+  static void to_multiples(const Ints* words, Ints (&out)[8]) {
+    Base::nibbles_in_place(words, out);
+  }
 };
 
 // What Q5_0 and Q5_1 share: a fifth bit for each of 32 weights, and nibbles.
@@ -125,9 +136,11 @@ struct Q5_1 : FiveBits<BlocksWithMinimum<Isa, Q5_1<Isa>, BlockQ5_1>> {
 // x = d * code, exact.
 template <class Isa>
 struct Q8_0 : PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0> {
-  using Ints = typename PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0>::Ints;
+  using Base = PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0>;
+  using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = 8;
   static constexpr bool kSigned = true;
+  static constexpr uint32_t kTurned = Base::template turned_by<32>();
 
   static float weight(const BlockQ8_0& block, uint32_t i) {
     return Isa::half_to_float(block.d) * static_cast<float>(block.codes[i]);

@@ -22,6 +22,19 @@ struct Blocks {
   static constexpr bool kHasMinimum = false;
   static constexpr bool kSuperBlock = false;
   static constexpr uint32_t kGroups = kWeights / 32, kSpan = kGroups;
+  static constexpr bool kWholeBytes = requires { Columns::kWholeBytes; };
+  // kTurned of a format, where a level loads four codes of a row at a time.
+  template <uint32_t kCodes>
+  static constexpr uint32_t turned_by() {
+    return requires { Columns::kLoadsFour; } ? kCodes : 0;
+  }
+  template <uint32_t>
+  static constexpr uint32_t kTimes = 1;
+  template <uint32_t>
+  static constexpr uint32_t kUpperTimes = 1;
+  static constexpr uint32_t kTurned = 0;
+  template <uint32_t, uint32_t, class>
+  static constexpr bool is_turned = false;
 
   static constexpr uint64_t row_bytes(uint32_t k) {
     return uint64_t{k / kWeights} * sizeof(Layout);
@@ -29,6 +42,10 @@ struct Blocks {
   static const Layout& block(const std::byte* row, uint64_t b) {
     static_assert(alignof(Layout) <= 2);
     return reinterpret_cast<const Layout*>(row)[b];
+  }
+  template <uint32_t kIndex, uint32_t>
+  static void few_codes(const auto& block, const auto& raw, auto& out) {
+    Trait::template codes<kIndex>(block, raw, out);
   }
   // Of formats that read all of a block when they open it.
   struct Raw {};
@@ -115,6 +132,13 @@ struct Blocks {
       out[4 + j] = fields<4, 4>(bytes[j]);
     }
   }
+  // The same, the high ones 16 times as large.
+  static void nibbles_in_place(const Ints* bytes, Ints (&out)[8]) {
+    for (uint32_t j = 0; j < 4; ++j) {
+      out[j] = Columns::bit_and(bytes[j], every_byte(0x0f));
+      out[4 + j] = Columns::bit_and(bytes[j], every_byte(0xf0));
+    }
+  }
   // `kBits` bits of each lane from bit kShift on as a number, and as one with a sign.
   template <int kShift, int kBits>
   static Ints number(Ints v) {
@@ -158,6 +182,13 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
   static void codes(const Block& block, const auto&, Ints (&out)[8]) {
     Trait::to_codes(block.words, out);
   }
+  template <uint32_t, uint32_t kRows>
+  static void few_codes(const Block& block, const auto&, Ints (&out)[8]) {
+    if constexpr (Trait::template kUpperTimes<kRows> > 1)
+      Trait::to_multiples(block.words, out);
+    else
+      Trait::to_codes(block.words, out);
+  }
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
     group.scale[0] = block.scale_and_minimum[0];
@@ -173,28 +204,28 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
   static constexpr uint32_t kGroups = 2, kSpan = 2;
-  static constexpr uint32_t kWords = sizeof(Layout) / 4;
+  static constexpr uint32_t kWords = sizeof(Layout) / 4;  // of codes
   static_assert(sizeof(Layout) % 4 == 2);
   // Many words are read when it is their block's turn: those of both would not fit the registers.
   static constexpr uint32_t kOpened = kWords < 8 ? 2 : 1;
 
   struct Block {
     typename Base::Floats scale[2];
-    Ints words[kOpened * kWords];
+    Ints read[kOpened * kWords + 1];
   };
   static Block open(const auto& panel, uint32_t group) {
-    Ints read[kOpened * kWords + 1];
-    Base::template load_words<kOpened * kWords + 1>(panel, group, 0, read);
     Block block;
-    Columns::both_halves(Columns::low_and_high(read[0], read[kWords]), block.scale);
-    for (uint32_t i = 0; i < kWords; ++i)
-      block.words[i] = Columns::halves_swapped(Columns::low_and_high(read[i + 1], read[i]));
-    for (uint32_t i = kWords; i < kOpened * kWords; ++i) block.words[i] = read[i + 1];
+    Base::template load_words<kOpened * kWords + 1>(panel, group, 0, block.read);
+    Columns::both_halves(Columns::low_and_high(block.read[0], block.read[kWords]), block.scale);
     return block;
   }
-  // Of the last block of a row with an odd number of them.
-  static Block open_one(const auto& panel, uint32_t group) {
-    Block block;
+  // The last block of a row with an odd number of them.
+  struct Alone {
+    typename Base::Floats scale[1];
+    Ints words[kWords];
+  };
+  static Alone open_one(const auto& panel, uint32_t group) {
+    Alone block;
     block.scale[0] = Base::load_halves(panel, group, 0);
     Base::template load_words<kWords>(panel, group, sizeof(uint16_t), block.words);
     return block;
@@ -208,15 +239,45 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
       Base::template load_words<kWords>(panel, group, 4 * (kWords + 1), raw.words);
   }
   template <uint32_t kIndex>
-  static void codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
-    if constexpr (kIndex < kOpened)
-      Trait::to_codes(block.words + kIndex * kWords, out);
+  static void codes(const auto& block, const Raw& raw, Ints (&out)[8]) {
+    Ints words[kWords];
+    words_of<kIndex, false>(block, raw, words);
+    Trait::to_codes(words, out);
+  }
+  template <uint32_t kIndex, uint32_t kRows, class From>
+  static constexpr bool is_turned =
+      Trait::kTurned > 0 && kRows == 1 && kIndex == 0 && std::is_same_v<From, Block>;
+  template <uint32_t kIndex, uint32_t kRows, class From>
+  static void few_codes(const From& block, const Raw& raw, Ints (&out)[8]) {
+    Ints words[kWords];
+    words_of<kIndex, is_turned<kIndex, kRows, From>>(block, raw, words);
+    if constexpr (Trait::template kUpperTimes<kRows> > 1)
+      Trait::to_multiples(words, out);
     else
-      Trait::to_codes(raw.words, out);
+      Trait::to_codes(words, out);
   }
   template <uint32_t kIndex>
-  static void scale(const Block& block, auto& group) {
+  static void scale(const auto& block, auto& group) {
     group.scale[0] = block.scale[kIndex];
+  }
+
+ private:
+  // The first block's last two bytes come before its others, or each of its words is put right.
+  template <uint32_t kIndex, bool kTurned>
+  static void words_of(const Block& block, const Raw& raw, Ints (&words)[kWords]) {
+    for (uint32_t i = 0; i < kWords; ++i)
+      if constexpr (kIndex >= kOpened)
+        words[i] = raw.words[i];
+      else if constexpr (kIndex == 1)
+        words[i] = block.read[kWords + 1 + i];
+      else if constexpr (kTurned)
+        words[i] = i > 0 ? block.read[i] : Columns::low_and_high(block.read[kWords], block.read[0]);
+      else
+        words[i] = Columns::halves_swapped(Columns::low_and_high(block.read[i + 1], block.read[i]));
+  }
+  template <uint32_t, bool>
+  static void words_of(const Alone& block, const Raw&, Ints (&words)[kWords]) {
+    for (uint32_t i = 0; i < kWords; ++i) words[i] = block.words[i];
   }
 };
 

@@ -85,14 +85,6 @@ struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   static constexpr bool kSuperBlock = true;
   static constexpr uint32_t kSpan = 4;
 
-  // Of formats that take their codes apart in one way only.
-  template <uint32_t>
-  static constexpr uint32_t kTimes = 1;
-  template <uint32_t kIndex>
-  static void multiples(const auto& block, const auto& raw, Ints (&out)[8]) {
-    Trait::template codes<kIndex>(block, raw, out);
-  }
-
  protected:
   // What belongs to the next span in registers of which each has a bit, or some, in every byte.
   template <int kBits>
@@ -186,9 +178,10 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<2 * kIndex, 2>(raw.low[j]);
   }
   template <uint32_t kIndex>
-  static constexpr uint32_t kTimes = 1u << 2 * kIndex;
-  template <uint32_t kIndex>
-  static void multiples(const Block&, const Raw& raw, Ints (&out)[8]) {
+  static constexpr uint32_t kTimes = Base::kWholeBytes ? 1u << 2 * kIndex : 1;
+  template <uint32_t kIndex, uint32_t>
+  static void few_codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
+    if constexpr (kTimes<kIndex> == 1) return codes<kIndex>(block, raw, out);
     for (uint32_t j = 0; j < 8; ++j)
       out[j] = Columns::bit_and(raw.low[j], Base::every_byte(3 * kTimes<kIndex>));
   }
@@ -339,9 +332,10 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
     for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<4 * kIndex, 4>(raw.nibbles[j]);
   }
   template <uint32_t kIndex>
-  static constexpr uint32_t kTimes = 1u << 4 * kIndex;
-  template <uint32_t kIndex>
-  static void multiples(const auto&, const Raw& raw, Ints (&out)[8]) {
+  static constexpr uint32_t kTimes = Base::kWholeBytes ? 1u << 4 * kIndex : 1;
+  template <uint32_t kIndex, uint32_t>
+  static void few_codes(const auto& block, const Raw& raw, Ints (&out)[8]) {
+    if constexpr (kTimes<kIndex> == 1) return codes<kIndex>(block, raw, out);
     for (uint32_t j = 0; j < 8; ++j)
       out[j] = Base::Columns::bit_and(raw.nibbles[j], Base::every_byte(15 * kTimes<kIndex>));
   }

@@ -115,11 +115,14 @@ struct MultiplyPanels {
   }
 
  private:
-  // Of many; less is prepared of a few.
+  // Of many; less is prepared of a few, or of one.
   static constexpr uint64_t rows_room(uint32_t k) {
     using Words = WordsFor<Isa, Format>;
-    static_assert(arranged_bytes<typename Words::One, Format>(few_rows<Words, Format>(), 256) <=
-                  arranged_bytes<Many, Format>(kRows, 256));
+    using One = typename Words::One;
+    constexpr uint64_t kMany = arranged_bytes<Many, Format>(kRows, 256);
+    static_assert(arranged_bytes<One, Format>(few_rows<Words, Format>(), 256) <= kMany);
+    static_assert(arranged_bytes<One, Format>(1, 256) + One::template turns_bytes<Format>(8) <=
+                  kMany);
     return arranged_bytes<Many, Format>(kRows, Input::whole(k));
   }
   static constexpr uint64_t panels_room(uint32_t k) {

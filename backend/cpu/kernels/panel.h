@@ -37,14 +37,18 @@
 //                                   the first to need; others may share them
 //   codes<i>(block, raw, out)       the codes of the span's i-th group: register j has, of every
 //                                   column, weights 4 j to 4 j + 3; of 16 bits, 2 j and 2 j + 1
-//   kTimes<i>, multiples<i>(block, raw, out)
-//                                   of super-blocks: likewise the codes times a power of two, where that costs less;
-//                                   they fit a byte
+//   few_codes<i, kRows>(block, raw, out)
+//                                   likewise for a few rows, as it costs less to have them. Times a power of two: those of
+//                                   super-blocks kTimes<i>, the upper half of others kUpperTimes<kRows>; they fit a
+//                                   byte. And turned, where is_turned<i, kRows, what `open` returns>: of every kTurned
+//                                   codes (0: never) the last two come first
 //   scale<i>(block, group)          its scale (and minimum)
 //   minima<i>(block, out)           of a super-block's group; its factor is block.d
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.
 #pragma once
+
+#include <type_traits>
 
 #include "cpu/kernels/formats.h"
 #include "cpu/kernels/words.h"
@@ -84,6 +88,9 @@ template <class Isa, class Format>
 struct PanelProduct {
   using Columns = typename Isa::Columns;
   using Group = UnpackedGroup<typename WordsFor<Isa, Format>::One, Format>;
+  struct TurnedGroup : Group {  // of turned codes
+    static constexpr bool kIsTurned = true;
+  };
   using OfGroup = SuperBlock<Columns, Format, 1>;  // what a group has of its super-block
   static constexpr bool sums_are_exact() {
     if constexpr (Format::kSuperBlock) {
@@ -96,9 +103,9 @@ struct PanelProduct {
   static_assert(sums_are_exact(), "a float has 24 bits");
 
   // Calls use(group, g, of_group) for every group of the panel, in order, and close(of_group, g) behind the last one
-  // of a super-block, which began with group g. With kMultiples codes may be multiples, and scales parts, of what
-  // they are: their products are the same, and exact.
-  template <bool kMultiples = false>
+  // of a super-block, which began with group g. For kFew rows, 0: many, codes are few_codes, and scales parts of what
+  // they are where codes are multiples: products are the same, and exact.
+  template <uint32_t kFew = 0>
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
     constexpr uint32_t kSpans = Format::kGroups / Format::kSpan;
@@ -109,7 +116,7 @@ struct PanelProduct {
       if constexpr (Format::kSuperBlock) of_group.factor = block.d;
       const auto unpack_span = [&](uint32_t span) {
         typename Format::Raw raw;
-        unpack<0, Format::kSpan, kMultiples>(panel, block, raw, of_group, Place{first, span}, use);
+        unpack<0, Format::kSpan, kFew>(panel, block, raw, of_group, Place{first, span}, use);
       };
       if constexpr (kSpans == 1) {
         unpack_span(0);
@@ -128,14 +135,14 @@ struct PanelProduct {
       if (first < k / 32) {
         OfGroup none;
         typename Format::Raw raw;
-        unpack<0, 1, false>(panel, Format::open_one(panel, first), raw, none, Place{first, 0}, use);
+        unpack<0, 1, kFew>(panel, Format::open_one(panel, first), raw, none, Place{first, 0}, use);
       }
   }
 
   // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
-  template <class Words, uint32_t R>
-  static inline void accumulate(const UnpackedGroup<Words, Format>& group, uint32_t g,
-                                const InputRows& inputs, typename Words::Floats (&sums)[R]) {
+  template <class Words, uint32_t R, bool kFew>
+  static inline void accumulate(const auto& group, uint32_t g, const InputRows& inputs,
+                                typename Words::Floats (&sums)[R]) {
     constexpr uint32_t N = Words::in_turn(R);
     InputRow row{inputs.first, inputs.prepared};
 #pragma GCC unroll 16
@@ -147,7 +154,7 @@ struct PanelProduct {
         next_row(inputs, first + i, row);
       }
       typename Words::Floats t[N];
-      scaled_dots<Words>(group, input, t);
+      scaled_dots<Words, kFew ? R : 0>(group, input, t);
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i) {
         if constexpr (Format::kHasMinimum && !Format::kSuperBlock)
@@ -181,8 +188,8 @@ struct PanelProduct {
   }
 
   // The dot products of a group with several rows, times its scales.
-  template <class Words, uint32_t N>
-  static inline void scaled_dots(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
+  template <class Words, uint32_t kFew, uint32_t N>
+  static inline void scaled_dots(const auto& group, const auto (&input)[N],
                                  typename Words::Floats (&t)[N]) {
     constexpr uint32_t kEighths = 8 / Format::kDots;
     constexpr Scales kScalesAre = Words::template kScalesAre<Format>;
@@ -193,16 +200,16 @@ struct PanelProduct {
       add_scaled<Words, 0>(group, input, dots);
       if constexpr (Format::kDots == 2) add_scaled<Words, 1>(group, input, dots);
     } else if constexpr (kScalesAre == Scales::in_codes) {
-      dot<Words, 0, 8>(group, input, dots);
+      dot<Words, 0, 8, 1>(group, input, dots);
     } else {
-      dot<Words, 0, kEighths>(group, input, dots);
+      dot<Words, 0, kEighths, Format::template kUpperTimes<kFew>>(group, input, dots);
     }
     if constexpr (kScalesAre == Scales::floats) {
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i)
         t[i] = Words::multiply(Words::to_float(dots[i]), group.scale[0]);
       if constexpr (Format::kDots == 2) {
-        dot<Words, kEighths, kEighths>(group, input, dots);
+        dot<Words, kEighths, kEighths, 1>(group, input, dots);
 #pragma GCC unroll 16
         for (uint32_t i = 0; i < N; ++i)
           t[i] = Words::multiply_add(Words::to_float(dots[i]), group.scale[1], t[i]);
@@ -213,19 +220,28 @@ struct PanelProduct {
     }
   }
 
-  // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes.
-  template <class Words, uint32_t kFirst, uint32_t kCount, uint32_t N>
-  static inline void dot(const UnpackedGroup<Words, Format>& group, const auto (&input)[N],
+  // Eighths [kFirst, kFirst + kCount) of a group, less the offset of their codes. Of these the upper half may be
+  // kUpperTimes as large.
+  template <class Words, uint32_t kFirst, uint32_t kCount, uint32_t kUpperTimes, uint32_t N>
+  static inline void dot(const auto& group, const auto (&input)[N],
                          typename Words::Ints (&dots)[N]) {
-    const int8_t* x[N];
+    const auto codes_of = [](const auto& row) {
+      if constexpr (requires { group.kIsTurned; })
+        return Words::template turned<Format>(row);
+      else
+        return row.codes + 4 * kFirst * Words::kRows;
+    };
+    decltype(codes_of(input[0])) x[N];
 #pragma GCC unroll 16
     for (uint32_t i = 0; i < N; ++i) {
       dots[i] = Words::template start<Format, kFirst, kCount>(input[i]);
-      x[i] = input[i].codes + 4 * kFirst * Words::kRows;
+      x[i] = codes_of(input[i]);
     }
     constexpr uint32_t kCodes = Words::template kCodes<Format>, kRegisters = kCodes * kCount / 8;
     const auto* const codes = group.codes + kCodes * kFirst / 8;
-    if constexpr (Format::kSigned)
+    if constexpr (kUpperTimes > 1)
+      Words::template dot_upper_times<kUpperTimes, kRegisters>(dots[0], codes, x[0]);
+    else if constexpr (Format::kSigned)
       Words::template dot_signed<kRegisters>(dots, codes, x);
     else if constexpr (Words::template kScalesAre<Format> == Scales::in_codes)
       Words::template dot<255, kRegisters>(dots, codes, x);
@@ -283,14 +299,16 @@ struct PanelProduct {
   }
 
   // Groups from the span's kIndex-th on, as many as kCount.
-  template <uint32_t kIndex, uint32_t kCount, bool kMultiples>
+  template <uint32_t kIndex, uint32_t kCount, uint32_t kFew>
   static inline void unpack(const auto& panel, const auto& block, typename Format::Raw& raw,
                             OfGroup& of_group, const Place& place, const auto& use) {
     Format::template load<kIndex>(to_load(panel), place.first, place.span, raw);
-    Group group;
+    using Block = std::remove_cvref_t<decltype(block)>;
+    constexpr bool kTurned = Format::template is_turned<kIndex, kFew, Block>;
+    std::conditional_t<kTurned, TurnedGroup, Group> group;
     Format::template scale<kIndex>(block, group);
-    if constexpr (kMultiples) {
-      Format::template multiples<kIndex>(block, raw, group.codes);
+    if constexpr (kFew > 0) {
+      Format::template few_codes<kIndex, kFew>(block, raw, group.codes);
       constexpr auto kTimes = static_cast<float>(Format::template kTimes<kIndex>);
       if constexpr (kTimes > 1)
         for (auto& scale : group.scale)
@@ -306,7 +324,7 @@ struct PanelProduct {
     use(group, place.first + place.span * Format::kSpan + kIndex, of_group);
     ask<2 * kIndex + 1>(panel, place, group.codes[7]);
     if constexpr (kCount > 1)
-      unpack<kIndex + 1, kCount - 1, kMultiples>(panel, block, raw, of_group, place, use);
+      unpack<kIndex + 1, kCount - 1, kFew>(panel, block, raw, of_group, place, use);
   }
 };
 
@@ -345,7 +363,7 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
                        inputs.prepared + first * inputs.prepared_stride,
                        inputs.prepared_stride};
   using Product = PanelProduct<Isa, Format>;
-  using Group = UnpackedGroup<Words, Format>;
+  constexpr bool kFew = kMinima == Minima::with_each_group;
   if constexpr (Format::kSuperBlock) {
     typename Words::Floats of_block[R];
     const auto begin = [&] {
@@ -354,8 +372,8 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
     };
     begin();
     for_each(
-        [&](const Group& group, uint32_t g, const auto& of_group) {
-          Product::template accumulate<Words, R>(group, g, rows, of_block);
+        [&](const auto& group, uint32_t g, const auto& of_group) {
+          Product::template accumulate<Words, R, kFew>(group, g, rows, of_block);
           if constexpr (Format::kHasMinimum && kMinima == Minima::with_each_group)
             Product::template add_minima<Words, R>(of_group.minima, g, rows, sums);
         },
@@ -370,9 +388,11 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
           begin();
         });
   } else {
-    for_each([&](const Group& group, uint32_t g,
-                 const auto&) { Product::template accumulate<Words, R>(group, g, rows, sums); },
-             [] {});
+    for_each(
+        [&](const auto& group, uint32_t g, const auto&) {
+          Product::template accumulate<Words, R, kFew>(group, g, rows, sums);
+        },
+        [] {});
   }
   const auto& rows_of_sums = Words::rows(sums);
 #pragma GCC unroll 16
@@ -495,8 +515,7 @@ template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
   multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
-        constexpr bool kMultiples = Format::kSuperBlock && requires { Isa::Columns::kWholeBytes; };
-        PanelProduct<Isa, Format>::template for_each_group<kMultiples>(panel, inputs.k, use, close);
+        PanelProduct<Isa, Format>::template for_each_group<kRows>(panel, inputs.k, use, close);
       },
       out);
 }
@@ -564,6 +583,7 @@ static inline void multiply_panels(const InputRows& inputs,
   // Super-blocks of fewer than four bits a weight compute longer than they wait: they may take half as much again
   // of the first cache, and halves cost them more than they bring (decision 11).
   constexpr bool kComputes = Format::kSuperBlock && Format::row_bytes(256) < 128;
+  constexpr bool kInHalves = !kComputes && std::is_same_v<typename Format::Input, QuantInput<Isa>>;
   for (uint32_t panel = 0; panel < n_panels; ++panel) {
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
@@ -572,8 +592,7 @@ static inline void multiply_panels(const InputRows& inputs,
         if ((kComputes ? bytes - bytes / 3 : bytes) <= first_cache_panel)
           return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
                                                                         out_of_panel);
-      if constexpr (Format::kSuperBlock && !kComputes && rows.value == 1 &&
-                    requires { typename Isa::Halves; })
+      if constexpr (kInHalves && rows.value == 1 && requires { typename Isa::Halves; })
         if (bytes / 2 <= first_cache_panel)
           return multiply_halves<Isa, Format>(inputs, panels[panel], out_of_panel);
       multiply_few<Isa, Format, rows.value, kIntoSecondCache>(inputs, panels[panel], out_of_panel);

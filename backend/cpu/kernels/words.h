@@ -61,6 +61,20 @@ struct InputGroup {
   const float* scale;
   const int16_t* half_sums;
   const std::byte* prepared;
+  const std::byte* turns = nullptr;
+};
+
+// Where a group has its codes, four at a time, for weights that begin in the middle of a word: of every kTurned, the last
+// two come first. Asked as a pointer would be.
+template <uint32_t kTurned>
+struct TurnedCodes {
+  const int8_t* codes;
+  const std::byte* first;  // four of each kTurned
+
+  const int8_t* operator+(uint32_t code) const {
+    if (code % kTurned != 0) return codes + code - 2;
+    return reinterpret_cast<const int8_t*>(first) + 4 * (code / kTurned);
+  }
 };
 
 // Scales of a super-block's groups are whole numbers, and the products with them exact in each of these:
@@ -167,6 +181,8 @@ struct OneRow : Columns {
   template <class Format>
   static constexpr uint32_t kSums = Format::kHasMinimum ? Format::kDots : 0;
   template <class Format>
+  static constexpr uint32_t kTurns = Format::kTurned == 0 ? 0 : 32 / Format::kTurned;
+  template <class Format>
   static constexpr uint64_t kGroupBytes = 4 * (kStarts<Format> + kSums<Format>);
   template <class Format>
   static void prepare(const InputGroup& first, uint32_t n_groups, std::byte* out) {
@@ -179,12 +195,36 @@ struct OneRow : Columns {
     return Format::kSuperBlock ? *scale * static_cast<float>(sum) : static_cast<float>(sum);
   }
 
+  // A group as the row has it, and with what is prepared of it.
+  static InputGroup of_row(const std::byte* row, uint32_t k, uint32_t g) {
+    return {reinterpret_cast<const int8_t*>(row) + uint64_t{32} * g,
+            reinterpret_cast<const float*>(row + k) + g,
+            reinterpret_cast<const int16_t*>(row + k + uint64_t{4} * (k / 32)) + 2 * g, nullptr};
+  }
   template <class Format>
   static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
-    return {reinterpret_cast<const int8_t*>(row.codes) + uint64_t{32} * g,
-            reinterpret_cast<const float*>(row.codes + k) + g,
-            reinterpret_cast<const int16_t*>(row.codes + k + uint64_t{4} * (k / 32)) + 2 * g,
-            row.prepared + g * kGroupBytes<Format>};
+    InputGroup group = of_row(row.codes, k, g);
+    group.prepared = row.prepared + g * kGroupBytes<Format>;
+    group.turns = row.prepared + k / 32 * kGroupBytes<Format> + 4 * kTurns<Format> * (g / 2);
+    return group;
+  }
+  // Of a single row, behind what is prepared of all groups: the first four codes of those that are turned.
+  template <class Format>
+  static constexpr uint64_t turns_bytes(uint32_t n_groups) {
+    return uint64_t{n_groups + 1} / 2 * 4 * kTurns<Format>;
+  }
+  template <class Format>
+  static void prepare_turns(const int8_t* codes, uint32_t n_groups, std::byte* out) {
+    out += n_groups * kGroupBytes<Format>;
+    for (uint32_t g = 0; g < n_groups; g += 2, codes += 64)
+      for (uint32_t i = 0; i < 32; i += Format::kTurned, out += 4) {
+        __builtin_memcpy(out, codes + i + Format::kTurned - 2, 2);
+        __builtin_memcpy(out + 2, codes + i, 2);
+      }
+  }
+  template <class Format>
+  static auto turned(const InputGroup& group) {
+    return TurnedCodes<Format::kTurned>{group.codes, group.turns};
   }
 
   template <class Format, uint32_t kFirst, uint32_t>
@@ -320,7 +360,7 @@ struct RowOfMany : OneRow<Columns> {
 
   template <class Format>
   static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
-    InputGroup group = One::template group<Format>(row, k, g);
+    InputGroup group = One::of_row(row.codes, k, g);
     group.prepared = row.prepared + g * kGroupBytes<Format>;
     if constexpr (kPairs<Format>) group.codes = reinterpret_cast<const int8_t*>(group.prepared);
     return group;
@@ -511,16 +551,20 @@ static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
   using One = typename WordsFor<Isa, Format>::One;
   const uint32_t n = rows.n, n_groups = rows.k / 32;
   const auto group_of = [&](uint32_t row, uint32_t g) {
-    return One::template group<Format>({rows.first + row * rows.stride, nullptr}, rows.k, g);
+    return One::of_row(rows.first + row * rows.stride, rows.k, g);
   };
   const auto prepare = [&]<class Row>() -> InputRows {
-    if constexpr (Row::template kGroupBytes<Format> == 0) return rows;
+    if constexpr (Row::template kGroupBytes<Format> == 0 && Format::kTurned == 0) return rows;
     const uint64_t stride = arranged_bytes<Row, Format>(1, rows.k);
     for (uint32_t row = 0; row < n; ++row)
       Row::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};
   };
-  if (n <= few_rows<WordsFor<Isa, Format>, Format>()) return prepare.template operator()<One>();
+  if (n <= few_rows<WordsFor<Isa, Format>, Format>()) {
+    if constexpr (Format::kTurned > 0)
+      if (n == 1) One::template prepare_turns<Format>(group_of(0, 0).codes, n_groups, room);
+    return prepare.template operator()<One>();
+  }
   if constexpr (Words::kRows == 1) {
     return prepare.template operator()<Words>();
   } else {
