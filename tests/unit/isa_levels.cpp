@@ -418,7 +418,7 @@ void matmul_groups() {
 void gated_matmuls() {
   for (const Format format : all_formats())
     for (const uint32_t rows : {1u, 19u}) {
-      const uint32_t k = odd_length(format), n = 96;
+      const uint32_t k = odd_length(format), n = 416;  // several slices, two of them run at once
       const ActivationKind kind = kind_of(format);
       Case c{"gated_matmul " + std::string(format_info(format).name) + " of " +
                  std::to_string(rows) + " rows",
