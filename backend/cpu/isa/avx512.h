@@ -197,14 +197,14 @@ struct Avx512Columns {
   }
 };
 
-// Half as many columns, with this level's instructions: what a single row takes of a panel that the first cache has no
-// room for (kernels/panel.h).
 template <class Level>
 struct Avx512Products {
   static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {
     return _mm256_dpbusd_epi32(sum, codes, four);
   }
 };
+// Half as many columns, with this level's instructions: what a single row takes of a panel that the first cache has no
+// room for (kernels/panel.h).
 template <class Level>
 struct Avx512HalfColumns : VnniColumns<Level, Avx512Products<Level>> {
   using typename EightColumns<Level>::Floats;

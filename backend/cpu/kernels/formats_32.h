@@ -47,7 +47,7 @@ struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
   static constexpr uint32_t kTurned = Base::template turned_by<16>();
   template <uint32_t kRows>
-  static constexpr uint32_t kUpperTimes = Base::kWholeBytes && kRows == 1 ? 16 : 1;
+  static constexpr uint32_t kUpperTimes = Base::template kUpperNibblesTimes<kRows>;
 
   static float weight(const BlockQ4_0& block, uint32_t i) {
     const int32_t code = static_cast<int32_t>(code4(block.nibbles, i)) - 8;
@@ -55,9 +55,6 @@ struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   }
 
   static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
-  static void to_multiples(const Ints* words, Ints (&out)[8]) {
-    Base::nibbles_in_place(words, out);
-  }
 };
 
 // x = d * code + m: the product is exact, so one rounding.
@@ -68,7 +65,7 @@ struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   static constexpr int32_t kFormat = 3;
   static constexpr uint32_t kLargestCode = 15;
   template <uint32_t kRows>
-  static constexpr uint32_t kUpperTimes = Base::kWholeBytes && kRows == 1 ? 16 : 1;
+  static constexpr uint32_t kUpperTimes = Base::template kUpperNibblesTimes<kRows>;
 
   static float weight(const BlockQ4_1& block, uint32_t i) {
     const float code = static_cast<float>(code4(block.nibbles, i));
@@ -76,9 +73,6 @@ struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   }
 
   static void to_codes(const Ints* words, Ints (&out)[8]) { Base::nibbles(words, out); }
-  static void to_multiples(const Ints* words, Ints (&out)[8]) {
-    Base::nibbles_in_place(words, out);
-  }
 };
 
 // What Q5_0 and Q5_1 share: a fifth bit for each of 32 weights, and nibbles.

@@ -132,12 +132,22 @@ struct Blocks {
       out[4 + j] = fields<4, 4>(bytes[j]);
     }
   }
-  // The same, the high ones 16 times as large.
+  // The same, the high ones where they lie, 16 times as large: for a row, which then has one sum to divide and not
+  // four registers to shift.
+  template <uint32_t kRows>
+  static constexpr uint32_t kUpperNibblesTimes = kWholeBytes && kRows == 1 ? 16 : 1;
   static void nibbles_in_place(const Ints* bytes, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 4; ++j) {
       out[j] = Columns::bit_and(bytes[j], every_byte(0x0f));
       out[4 + j] = Columns::bit_and(bytes[j], every_byte(0xf0));
     }
+  }
+  template <uint32_t kRows>
+  static void to_few_codes(const Ints* words, Ints (&out)[8]) {
+    if constexpr (Trait::template kUpperTimes<kRows> > 1)
+      nibbles_in_place(words, out);
+    else
+      Trait::to_codes(words, out);
   }
   // `kBits` bits of each lane from bit kShift on as a number, and as one with a sign.
   template <int kShift, int kBits>
@@ -184,10 +194,7 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
   }
   template <uint32_t, uint32_t kRows>
   static void few_codes(const Block& block, const auto&, Ints (&out)[8]) {
-    if constexpr (Trait::template kUpperTimes<kRows> > 1)
-      Trait::to_multiples(block.words, out);
-    else
-      Trait::to_codes(block.words, out);
+    Base::template to_few_codes<kRows>(block.words, out);
   }
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
@@ -251,10 +258,7 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   static void few_codes(const From& block, const Raw& raw, Ints (&out)[8]) {
     Ints words[kWords];
     words_of<kIndex, is_turned<kIndex, kRows, From>>(block, raw, words);
-    if constexpr (Trait::template kUpperTimes<kRows> > 1)
-      Trait::to_multiples(words, out);
-    else
-      Trait::to_codes(words, out);
+    Base::template to_few_codes<kRows>(words, out);
   }
   template <uint32_t kIndex>
   static void scale(const auto& block, auto& group) {
