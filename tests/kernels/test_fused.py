@@ -219,7 +219,8 @@ PROJECTED = [
     )
 ]
 
-GATED = [(7, 3), (96, 1), (300, 70), (1700, 1), (1700, 5)]  # n, rows; the last: several slices at once
+# n, rows; the last two: several slices at once.
+GATED = [(7, 3), (96, 1), (300, 70), (1700, 1), (1700, 5)]
 
 # Each fused operation, its generator of (fused, sequence) results, and the cases.
 FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
