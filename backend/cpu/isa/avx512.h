@@ -2,8 +2,6 @@
 // columns in a register and multiply four codes at once; floats use the words of avx2.h.
 #pragma once
 
-#include <bit>
-
 #include "cpu/isa/avxvnni.h"
 
 namespace akunu::cpu {
@@ -158,7 +156,7 @@ struct Avx512Columns {
   }
   template <uint32_t kTimes, uint32_t kRegisters>
   static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
-    dot_in_chains<Avx512Columns, kRegisters, std::countr_zero(kTimes)>(sum, codes, x, add_products);
+    dot_in_chains<Avx512Columns, kRegisters, kTimes>(sum, codes, x, add_products);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {

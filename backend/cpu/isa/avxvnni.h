@@ -2,8 +2,6 @@
 // multiply and add four codes, or two int16, in every lane.
 #pragma once
 
-#include <bit>
-
 #include "cpu/isa/avx2.h"
 
 namespace akunu::cpu {
@@ -28,8 +26,7 @@ struct VnniColumns : EightColumns<Level> {
   }
   template <uint32_t kTimes, uint32_t kRegisters>
   static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
-    dot_in_chains<VnniColumns, kRegisters, std::countr_zero(kTimes)>(sum, codes, x,
-                                                                     Products::add_bytes);
+    dot_in_chains<VnniColumns, kRegisters, kTimes>(sum, codes, x, Products::add_bytes);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {

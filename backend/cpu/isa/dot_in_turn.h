@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+#include <bit>
+
 namespace akunu::cpu {
 
 // What a register of one panel is, and one of several has.
@@ -33,13 +35,14 @@ static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes, con
     }
 }
 
-// The same for one row and one panel. The upper half of codes are 1 << kShift times as large, which whole numbers
-// can be divided by. Of eight registers in two chains: an instruction takes four cycles or five,
+// The same for one row and one panel. The upper half of codes are kUpperTimes as large, a power of two, by which
+// their sum is divided. Of eight registers in two chains: an instruction takes four cycles or five,
 // and a sum of whole numbers has no order. Where there are four, others take their turn meanwhile.
-template <class Columns, uint32_t kRegisters, int kShift = 0>
+template <class Columns, uint32_t kRegisters, uint32_t kUpperTimes = 1>
 static inline void dot_in_chains(typename Columns::Ints& sum, const typename Columns::Ints* codes,
                                  const auto& x, const auto& add) {
   constexpr uint32_t kChains = kRegisters > 4 ? 2 : 1;
+  constexpr int kShift = std::countr_zero(kUpperTimes);
   auto second = Columns::integers(0);
 #pragma GCC unroll 8
   for (uint32_t j = 0; j < kRegisters; ++j) {

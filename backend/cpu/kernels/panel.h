@@ -140,7 +140,7 @@ struct PanelProduct {
   }
 
   // sums[r] += the r-th of the input's rows . panel, for R rows in the words' sense.
-  template <class Words, uint32_t R, bool kFew>
+  template <class Words, uint32_t R, uint32_t kFew>
   static inline void accumulate(const auto& group, uint32_t g, const InputRows& inputs,
                                 typename Words::Floats (&sums)[R]) {
     constexpr uint32_t N = Words::in_turn(R);
@@ -154,7 +154,7 @@ struct PanelProduct {
         next_row(inputs, first + i, row);
       }
       typename Words::Floats t[N];
-      scaled_dots<Words, kFew ? R : 0>(group, input, t);
+      scaled_dots<Words, kFew>(group, input, t);
 #pragma GCC unroll 16
       for (uint32_t i = 0; i < N; ++i) {
         if constexpr (Format::kHasMinimum && !Format::kSuperBlock)
@@ -342,14 +342,14 @@ static constexpr uint64_t panel_room(uint32_t k) {
   return bytes;
 }
 
-// When minima of super-blocks are added. At the end they are 8 or 16 sums that wait for each other, longer than
-// a processor looks ahead: few rows have them added with each group. Those of a tile of many take turns at the
-// end, and have no registers for two sums of each row before.
-enum class Minima { with_each_group, at_the_end };
+// A few rows, which take few_codes, or a tile of many. Minima of super-blocks that are added at the end are 8 or 16 sums
+// that wait for each other, longer than a processor looks ahead: few rows have them added with each group. Those of a
+// tile of many take turns at the end, and have no registers for two sums of each row before.
+enum class Rows { few, many };
 
 // Rows [first, first + n) of the input in a tile of kRows, times the groups that for_each(use, close) calls
 // those with (PanelProduct::for_each_group); out(panel, row, sums) receives the panels' results.
-template <class Isa, class Format, class Words, uint32_t kRows, Minima kMinima>
+template <class Isa, class Format, class Words, uint32_t kRows, Rows kAre>
 static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
                                    const auto& for_each, const auto& out) {
   constexpr uint32_t R = kRows / Words::kRows;
@@ -363,7 +363,7 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
                        inputs.prepared + first * inputs.prepared_stride,
                        inputs.prepared_stride};
   using Product = PanelProduct<Isa, Format>;
-  constexpr bool kFew = kMinima == Minima::with_each_group;
+  constexpr uint32_t kFew = kAre == Rows::few ? kRows : 0;
   if constexpr (Format::kSuperBlock) {
     typename Words::Floats of_block[R];
     const auto begin = [&] {
@@ -374,11 +374,11 @@ static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint
     for_each(
         [&](const auto& group, uint32_t g, const auto& of_group) {
           Product::template accumulate<Words, R, kFew>(group, g, rows, of_block);
-          if constexpr (Format::kHasMinimum && kMinima == Minima::with_each_group)
+          if constexpr (Format::kHasMinimum && kAre == Rows::few)
             Product::template add_minima<Words, R>(of_group.minima, g, rows, sums);
         },
         [&](const auto& block, uint32_t g) {
-          if constexpr (Format::kHasMinimum && kMinima == Minima::at_the_end)
+          if constexpr (Format::kHasMinimum && kAre == Rows::many)
             for (uint32_t i = 0; i < Format::kGroups; ++i)
               Product::template add_minima<Words, R>(block.minima + Format::kDots * i, g + i, rows,
                                                      sums);
@@ -494,11 +494,10 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
   const uint32_t in_tiles = Tiles<Many>::whole(inputs.n) * kTile;
   uint32_t first = 0;
   for (; first < in_tiles; first += kTile)
-    multiply_groups<Isa, Format, Many, kTile, Minima::at_the_end>(inputs, first, kTile, from_groups,
-                                                                  out);
+    multiply_groups<Isa, Format, Many, kTile, Rows::many>(inputs, first, kTile, from_groups, out);
   for (; first < inputs.n; first += kRest) {
     const uint32_t left = inputs.n - first;
-    multiply_groups<Isa, Format, Many, kRest, Minima::at_the_end>(
+    multiply_groups<Isa, Format, Many, kRest, Rows::many>(
         inputs, first, left < kRest ? left : kRest, from_groups, out);
   }
 }
@@ -512,7 +511,7 @@ template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
 [[gnu::noinline]] static void multiply_few(const InputRows& inputs, const Panel& weight,
                                            const Out& out) {
   const AskingPanel<kInto, kRows <= 2> panel{weight};
-  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Minima::with_each_group>(
+  multiply_groups<Isa, Format, typename WordsFor<Isa, Format>::One, kRows, Rows::few>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
         PanelProduct<Isa, Format>::template for_each_group<kRows>(panel, inputs.k, use, close);
