@@ -56,7 +56,7 @@ uint64_t saved_state() {
 
 constexpr uint64_t kXmmAndYmm = 0x6;
 
-bool has_avx2() {
+[[maybe_unused]] bool has_avx2() {
   constexpr uint32_t kFma = 1u << 12, kOsxsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;
   constexpr uint32_t kAvx2 = 1u << 5;
   const uint32_t features = cpuid(1).c;
@@ -65,12 +65,12 @@ bool has_avx2() {
   return (saved_state() & kXmmAndYmm) == kXmmAndYmm;  // legal only after OSXSAVE was seen
 }
 
-bool has_avxvnni() {
+[[maybe_unused]] bool has_avxvnni() {
   constexpr uint32_t kAvxVnni = 1u << 4;
   return has_avx2() && (cpuid(7, 1).a & kAvxVnni) != 0;
 }
 
-bool has_avx512() {
+[[maybe_unused]] bool has_avx512() {
   constexpr uint32_t kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;
   constexpr uint32_t kVnni = 1u << 11;
   constexpr uint64_t kMasksAndZmm = 0xe0;
@@ -93,12 +93,12 @@ bool may_use_tiles() {
 #endif
 }
 
-bool has_avx512_bf16() {
+[[maybe_unused]] bool has_avx512_bf16() {
   constexpr uint32_t kAvx512Bf16 = 1u << 5;
   return has_avx512() && (cpuid(7, 1).a & kAvx512Bf16) != 0;
 }
 
-bool has_amx() {
+[[maybe_unused]] bool has_amx() {
   constexpr uint32_t kAmxBf16 = 1u << 22, kAmxTile = 1u << 24;
   constexpr uint64_t kTileState = 0x60000;
   constexpr uint32_t kNeeded = kAmxBf16 | kAmxTile;
@@ -114,7 +114,7 @@ bool has_feature(const char* name) {
 }
 #endif
 
-bool has_neon() {
+[[maybe_unused]] bool has_neon() {
 #if defined(__APPLE__)
   return has_feature("hw.optional.arm.FEAT_DotProd");
 #elif defined(__linux__)
@@ -127,7 +127,7 @@ bool has_neon() {
 #endif
 }
 
-bool has_i8mm() {
+[[maybe_unused]] bool has_i8mm() {
   if (!has_neon()) return false;
 #if defined(__APPLE__)
   return has_feature("hw.optional.arm.FEAT_I8MM");
@@ -140,29 +140,39 @@ bool has_i8mm() {
 }
 #endif
 
+// AKUNU_HAS_X: the build has that level (AKUNU_CPU_LEVELS).
 constexpr std::array kLevels{
     IsaLevel{"generic", "nothing special", always, find_kernel<Generic>, probes<Generic>},
-#if defined(__x86_64__)
+#if defined(AKUNU_HAS_Avx2)
     IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>,
              ActivationKind::q8_32, ActivationKind::q16_32},
+#endif
+#if defined(AKUNU_HAS_AvxVnni)
     IsaLevel{"avxvnni", "what avx2 needs, and AVX-VNNI", has_avxvnni, find_kernel<AvxVnni>,
              probes<AvxVnni>, ActivationKind::q8_32, ActivationKind::q16_32},
-#if defined(AKUNU_EMULATED_LEVELS)
+#endif
+#if defined(AKUNU_HAS_AvxVnniEmulated)
     IsaLevel{"avxvnni-emulated", "what avx512 needs", has_avx512, find_kernel<AvxVnniEmulated>,
              probes<AvxVnniEmulated>, ActivationKind::q8_32, ActivationKind::q16_32, true},
 #endif
+#if defined(AKUNU_HAS_Avx512)
     IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
              probes<Avx512>, ActivationKind::q8_32, ActivationKind::q16_32},
-#if defined(AKUNU_EMULATED_LEVELS)
+#endif
+#if defined(AKUNU_HAS_AmxEmulated)
     IsaLevel{"amx-emulated", "what avx512 needs, and AVX512_BF16", has_avx512_bf16,
              find_kernel<AmxEmulated>, probes<AmxEmulated>, ActivationKind::bf16,
              ActivationKind::bf16_pair, true},
 #endif
+#if defined(AKUNU_HAS_Amx)
     IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
              probes<Amx>, ActivationKind::bf16, ActivationKind::bf16_pair},
-#elif defined(__aarch64__)
+#endif
+#if defined(AKUNU_HAS_Neon)
     IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
              probes<Neon>},
+#endif
+#if defined(AKUNU_HAS_I8mm)
     IsaLevel{"i8mm", "what neon needs, and products of int8 matrices (ARMv8.6)", has_i8mm,
              find_kernel<I8mm>, probes<I8mm>},
 #endif

@@ -1,5 +1,5 @@
 // The level `amx-emulated`: `amx` on a processor that has AVX512_BF16 and no matrix unit. Tiles are
-// memory of a thread, their instructions vectors; slow, and for tests only (AKUNU_EMULATED_LEVELS).
+// memory of a thread, their instructions vectors; slow, and for tests only (AKUNU_CPU_LEVELS=all).
 #pragma once
 
 #include "cpu/isa/avx512_bf16.h"

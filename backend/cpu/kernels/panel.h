@@ -587,7 +587,7 @@ static inline void multiply_panels(const InputRows& inputs,
     const auto out_of_panel = [&](uint32_t, uint32_t row, auto sums) { out(panel, row, sums); };
     with_few_rows<kFew, 1, 2, 4, 6, 8>(inputs.n, [&](auto rows) {
       const uint64_t bytes = Isa::Columns::kCount * panels[panel].stride;
-      if constexpr (requires { Isa::Columns::kAsksEitherCache; })
+      if constexpr (rows.value <= 2 && requires { Isa::Columns::kAsksEitherCache; })
         if ((kComputes ? bytes - bytes / 3 : bytes) <= first_cache_panel)
           return multiply_few<Isa, Format, rows.value, kIntoFirstCache>(inputs, panels[panel],
                                                                         out_of_panel);
