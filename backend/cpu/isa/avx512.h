@@ -23,6 +23,7 @@ struct Avx512Columns {
   static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
   static constexpr bool kLoadsFour = true;   // codes of a row at a time
+  static constexpr bool kManyRegisters = true;
 
   static Floats zero() { return _mm512_setzero_ps(); }
   static Floats broadcast(float x) { return _mm512_set1_ps(x); }

@@ -77,23 +77,30 @@ struct Quant16Input {
   static constexpr uint32_t whole(uint32_t k) { return (k + 31) / 32 * 32; }
 };
 
-template <class Isa>
-struct F32 {
+// What weights that are numbers have in common: `Format` says how such a number is stored, as a `Stored`.
+template <class Isa, class Format, class Stored>
+struct FloatFormat {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = 0;
   using Input = FloatInput<Isa>;
   using Block = Vector;
 
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{4} * k; }
+  static uint64_t row_bytes(uint32_t k) { return sizeof(Stored) * uint64_t{k}; }
   static Block unpack(const std::byte* row, uint32_t b) {
-    return load(row, Input::kBlock * b, Input::kBlock);
+    return Format::load(row, Input::kBlock * b, Input::kBlock);
   }
   static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
-    return load(row, Input::kBlock * b, n);
+    return Format::load(row, Input::kBlock * b, n);
   }
   static Vector accumulate(Vector sum, const Block& weights, const Vector& input) {
     return Isa::multiply_add(weights, input, sum);
   }
+};
+
+template <class Isa>
+struct F32 : FloatFormat<Isa, F32<Isa>, float> {
+  using Vector = typename Isa::Vector;
+  static constexpr int32_t kFormat = 0;
+
   static float element(const std::byte* row, uint64_t i) {
     return load_unaligned<float>(row + 4 * i);
   }
@@ -107,22 +114,10 @@ struct F32 {
 };
 
 template <class Isa>
-struct F16 {
+struct F16 : FloatFormat<Isa, F16<Isa>, uint16_t> {
   using Vector = typename Isa::Vector;
   static constexpr int32_t kFormat = kHalfFormat;
-  using Input = FloatInput<Isa>;
-  using Block = Vector;
 
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{2} * k; }
-  static Block unpack(const std::byte* row, uint32_t b) {
-    return load(row, Input::kBlock * b, Input::kBlock);
-  }
-  static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
-    return load(row, Input::kBlock * b, n);
-  }
-  static Vector accumulate(Vector sum, const Block& weights, const Vector& input) {
-    return Isa::multiply_add(weights, input, sum);
-  }
   static float element(const std::byte* row, uint64_t i) {
     return Isa::half_to_float(load_unaligned<uint16_t>(row + 2 * i));
   }

@@ -6,22 +6,10 @@
 namespace akunu::cpu {
 
 template <class Isa>
-struct BF16 {
+struct BF16 : FloatFormat<Isa, BF16<Isa>, uint16_t> {
   using Vector = typename Isa::Vector;
   static constexpr int32_t kFormat = kBfloatFormat;
-  using Input = FloatInput<Isa>;
-  using Block = Vector;
 
-  static uint64_t row_bytes(uint32_t k) { return uint64_t{2} * k; }
-  static Block unpack(const std::byte* row, uint32_t b) {
-    return load(row, Input::kBlock * b, Input::kBlock);
-  }
-  static Block unpack_tail(const std::byte* row, uint32_t b, uint32_t n) {
-    return load(row, Input::kBlock * b, n);
-  }
-  static Vector accumulate(Vector sum, const Block& weights, const Vector& input) {
-    return Isa::multiply_add(weights, input, sum);
-  }
   static float element(const std::byte* row, uint64_t i) {
     const uint32_t bits = uint32_t{load_unaligned<uint16_t>(row + 2 * i)} << 16;
     float value;

@@ -31,6 +31,8 @@ struct Blocks {
   template <uint32_t>
   static constexpr uint32_t kTimes = 1;
   template <uint32_t>
+  static constexpr uint32_t kScaleTimes = 1;
+  template <uint32_t>
   static constexpr uint32_t kUpperTimes = 1;
   static constexpr uint32_t kTurned = 0;
   template <uint32_t, uint32_t, class>
@@ -46,6 +48,10 @@ struct Blocks {
   template <uint32_t kIndex, uint32_t>
   static void few_codes(const auto& block, const auto& raw, auto& out) {
     Trait::template codes<kIndex>(block, raw, out);
+  }
+  template <uint32_t kIndex>
+  static void few_scale(const auto& block, auto& group) {
+    Trait::template scale<kIndex>(block, group);
   }
   // Of formats that read all of a block when they open it.
   struct Raw {};

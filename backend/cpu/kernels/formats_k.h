@@ -113,6 +113,18 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     out[0] = Columns::to_float(Base::template number<kBit, kBits>(four));
     out[1] = Columns::to_float(Base::template number<kBit + 8, kBits>(four));
   }
+  // The same where they lie, times 2 ^ place_of<kIndex, kShift>: of two groups one instruction moves bits, not seven.
+  template <uint32_t kIndex, int kShift>
+  static constexpr int place_of = kIndex % 2 * 16 + kShift;
+  template <uint32_t kIndex, int kShift, int kBits>
+  static void both_in_place(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
+    constexpr int kBit = place_of<kIndex, kShift>;
+    static_assert(kBit + kBits < 32, "no sign");
+    const typename Base::Ints four = bytes[kIndex / 2];
+    const typename Base::Ints mask = Columns::integers(((1u << kBits) - 1) << kBit);
+    out[0] = Columns::to_float(Columns::bit_and(four, mask));
+    out[1] = Columns::to_float(Columns::bit_and(Columns::template shift_right<8>(four), mask));
+  }
   template <uint32_t kIndex, int kBits>
   static void both_signed_numbers(const typename Base::Ints (&bytes)[4],
                                   typename Base::Floats* out) {
@@ -140,9 +152,14 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
+  // Two groups share a register more by it; and where codes are no multiples, scales would meet a product more.
+  static constexpr bool kInPlace = requires { Columns::kManyRegisters; };
+  template <uint32_t kIndex>
+  static constexpr float kMinimumTimes = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
+
   struct Block {
     Ints scales[4];
-    typename Base::Floats d, minus_dmin;
+    typename Base::Floats d, minus_dmin[2];  // for minima of even and of odd groups
   };
   static Block open(const auto& panel, uint32_t group) {
     Block block;
@@ -150,8 +167,9 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template load_words<4>(panel, group, 0, block.scales);
     Base::template load_words<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
     block.d = Columns::low_halves(end[3]);
-    block.minus_dmin =
-        Columns::negate(Columns::low_halves(Columns::template shift_right<16>(end[3])));
+    const auto dmin = Columns::low_halves(Columns::template shift_right<16>(end[3]));
+    block.minus_dmin[0] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumTimes<0>));
+    block.minus_dmin[1] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumTimes<1>));
     return block;
   }
   template <uint32_t kIndex>
@@ -159,9 +177,21 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template both_numbers<kIndex, 0, 4>(block.scales, group.scale);
   }
   template <uint32_t kIndex>
+  static constexpr uint32_t kScaleTimes = kInPlace ? 1u << Base::template place_of<kIndex, 0> : 1;
+  template <uint32_t kIndex>
+  static void few_scale(const Block& block, auto& group) {
+    if constexpr (kInPlace)
+      Base::template both_in_place<kIndex, 0, 4>(block.scales, group.scale);
+    else
+      scale<kIndex>(block, group);
+  }
+  template <uint32_t kIndex>
   static void minima(const Block& block, typename Base::Floats (&both)[2]) {
-    Base::template both_numbers<kIndex, 4, 4>(block.scales, both);
-    for (auto& minimum : both) minimum = Columns::multiply(minimum, block.minus_dmin);
+    if constexpr (kInPlace)
+      Base::template both_in_place<kIndex, 4, 4>(block.scales, both);
+    else
+      Base::template both_numbers<kIndex, 4, 4>(block.scales, both);
+    for (auto& minimum : both) minimum = Columns::multiply(minimum, block.minus_dmin[kIndex % 2]);
   }
   static void next_span(Block& block) { Base::next_scales(block.scales); }
 
@@ -250,7 +280,8 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   }
 };
 
-// Scales and minima of Q4_K and Q5_K: their first 16 bytes are d, dmin and the twelve of `scales`.
+// Scales and minima of Q4_K and Q5_K: their first 16 bytes are d, dmin and the twelve of `scales`. With an index they stay in
+// memory, where a span finds its own: shifted in registers, from span to span, they cost four instructions a group.
 template <class Isa, class Trait, class Layout>
 struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -261,46 +292,60 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   static constexpr int32_t kLowestScale = 0, kHighestScale = 63;
 
   struct Block {
-    Ints scales[2], minima[2];  // four in each, byte by byte
-    typename Base::Floats d, minus_dmin;
+    Ints scales[4], minima[4];  // of each span, in the lower two bytes
+    uint32_t span = 0;
+    typename Base::Floats d, minus_dmin[2];  // for minima of even and of odd groups, where they lie
   };
   static Block open(const auto& panel, uint32_t group) {
+    Block block;
+    put_scales(panel, group, block);
+    return block;
+  }
+  static void put_scales(const auto& panel, uint32_t group, Block& block) {
     static_assert(offsetof(Layout, d) == 0 && offsetof(Layout, scales) == 4);
     Ints begin[4];
     Base::template load_words<4>(panel, group, 0, begin);
     const auto [halves, first, second, third] = begin;
-    Block block;
     block.d = Columns::low_halves(halves);
-    block.minus_dmin =
-        Columns::negate(Columns::low_halves(Columns::template shift_right<16>(halves)));
-    block.scales[0] = Base::template fields<0, 6>(first);
-    block.minima[0] = Base::template fields<0, 6>(second);
-    block.scales[1] = Base::template fields<0, 4, 6, 2>(third, first);
-    block.minima[1] = Base::template fields<4, 4, 6, 2>(third, second);
-    return block;
+    const auto dmin = Columns::low_halves(Columns::template shift_right<16>(halves));
+    block.minus_dmin[0] = Columns::negate(dmin);
+    block.minus_dmin[1] = Columns::multiply(dmin, Columns::broadcast(-1.0f / 256));
+    put_spans(Base::template fields<0, 6>(first), block.scales);
+    put_spans(Base::template fields<0, 6>(second), block.minima);
+    put_spans(Base::template fields<0, 4, 6, 2>(third, first), block.scales + 2);
+    put_spans(Base::template fields<4, 4, 6, 2>(third, second), block.minima + 2);
   }
   template <uint32_t kIndex>
   static void scale(const Block& block, auto& group) {
-    group.scale[0] = byte<kIndex>(block.scales);
+    const Ints two = block.scales[block.span];
+    group.scale[0] = Columns::to_float(Base::template number<8 * kIndex, 8>(two));
+  }
+  // Not where codes are no multiples: those meet a product more by it.
+  template <uint32_t kIndex>
+  static constexpr uint32_t kScaleTimes = Trait::template kTimes<kIndex> > 1 ? 1u << 8 * kIndex : 1;
+  template <uint32_t kIndex>
+  static void few_scale(const Block& block, auto& group) {
+    if constexpr (kScaleTimes<kIndex> > 1)
+      group.scale[0] = in_place<kIndex>(block.scales[block.span]);
+    else
+      scale<kIndex>(block, group);
   }
   template <uint32_t kIndex>
   static void minima(const Block& block, typename Base::Floats (&minimum)[1]) {
-    minimum[0] = Columns::multiply(byte<kIndex>(block.minima), block.minus_dmin);
+    minimum[0] =
+        Columns::multiply(in_place<kIndex>(block.minima[block.span]), block.minus_dmin[kIndex]);
   }
-  static void next_span(Block& block) {
-    next_two(block.scales);
-    next_two(block.minima);
-  }
+  static void next_span(Block& block) { ++block.span; }
 
  private:
-  static void next_two(Ints (&bytes)[2]) {
-    const Ints left = Columns::template shift_right<16>(bytes[0]);
-    bytes[0] = Columns::low_and_high(left, Columns::template shift_left<16>(bytes[1]));
-    bytes[1] = Columns::template shift_right<16>(bytes[1]);
+  static void put_spans(Ints bytes, Ints* out) {
+    out[0] = bytes;
+    out[1] = Columns::template shift_right<16>(bytes);
   }
+  // A byte where it lies, times 256 ^ kIndex.
   template <uint32_t kIndex>
-  static typename Base::Floats byte(const Ints (&bytes)[2]) {
-    return Columns::to_float(Base::template number<8 * kIndex, 8>(bytes[0]));
+  static typename Base::Floats in_place(Ints two) {
+    return Columns::to_float(Columns::bit_and(two, Columns::integers(255u << 8 * kIndex)));
   }
 };
 
@@ -361,7 +406,8 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
     Ints high[8];
   };
   static Block open(const auto& panel, uint32_t group) {
-    Block block{Base::open(panel, group), {}};
+    Block block;
+    Base::put_scales(panel, group, block);  // a copy would wait until stores are done
     Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
     return block;
   }

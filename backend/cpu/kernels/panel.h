@@ -43,6 +43,7 @@
 //                                   byte. And turned, where is_turned<i, kRows, what `open` returns>: of every kTurned
 //                                   codes (0: never) the last two come first
 //   scale<i>(block, group)          its scale (and minimum)
+//   few_scale<i>(block, group)      likewise for a few rows; of super-blocks times kScaleTimes<i>, a power of two
 //   minima<i>(block, out)           of a super-block's group; its factor is block.d
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.
@@ -306,14 +307,16 @@ struct PanelProduct {
     using Block = std::remove_cvref_t<decltype(block)>;
     constexpr bool kTurned = Format::template is_turned<kIndex, kFew, Block>;
     std::conditional_t<kTurned, TurnedGroup, Group> group;
-    Format::template scale<kIndex>(block, group);
     if constexpr (kFew > 0) {
+      Format::template few_scale<kIndex>(block, group);
       Format::template few_codes<kIndex, kFew>(block, raw, group.codes);
-      constexpr auto kTimes = static_cast<float>(Format::template kTimes<kIndex>);
+      constexpr float kTimes = static_cast<float>(Format::template kTimes<kIndex>) *
+                               static_cast<float>(Format::template kScaleTimes<kIndex>);
       if constexpr (kTimes > 1)
         for (auto& scale : group.scale)
           scale = Columns::multiply(scale, Columns::broadcast(1.0f / kTimes));
     } else {
+      Format::template scale<kIndex>(block, group);
       Format::template codes<kIndex>(block, raw, group.codes);
     }
     if constexpr (Format::kSigned)
