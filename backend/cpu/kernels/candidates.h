@@ -11,13 +11,15 @@ struct Candidate {
   uint32_t token;
 };
 
+template <class Isa>
 struct BestFirst {
   static bool above(Candidate a, Candidate b) {
     return a.z > b.z || (a.z == b.z && a.token < b.token);
   }
 };
+template <class Isa>
 struct WorstFirst {
-  static bool above(Candidate a, Candidate b) { return BestFirst::above(b, a); }
+  static bool above(Candidate a, Candidate b) { return BestFirst<Isa>::above(b, a); }
 };
 
 template <class Isa, class Order>

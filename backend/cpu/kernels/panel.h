@@ -442,13 +442,12 @@ struct GroupRange {
 struct Asked {
   const std::byte *next = nullptr, *end = nullptr;
   uint64_t bytes = 0;  // with each group, whole lines
-
-  void step() {
-    if (next >= end) return;
-    ask_for_lines<kIntoSecondCache>(next, bytes);
-    next += bytes;
-  }
 };
+static inline void ask_on(Asked& asked) {
+  if (asked.next >= asked.end) return;
+  ask_for_lines<kIntoSecondCache>(asked.next, asked.bytes);
+  asked.next += asked.bytes;
+}
 
 // Rows are multiplied in tiles, those that are left in tiles of kRest. A last tile is taken apart where that
 // leaves fewer places empty: 7 or 8 rows are two tiles of 4, 9 are one of 6 and one of 4.
@@ -483,14 +482,14 @@ static inline void multiply_unpacked(const InputRows& inputs, const ManyGroup<Is
         const auto& super_block = super_blocks[g / Format::kGroups];
         for (uint32_t i = 0; i < Format::kGroups; ++i) {
           use(groups[g + i], g + i, super_block);
-          asked.step();
+          ask_on(asked);
         }
         close(super_block, g);
       }
     else
       for (uint32_t g = range.begin; g < range.end; ++g) {
         use(groups[g], g, 0);
-        asked.step();
+        ask_on(asked);
       }
   };
   constexpr uint32_t kTile = Tiles<Many>::kRows, kRest = Tiles<Many>::kRest;

@@ -140,7 +140,7 @@ struct Filter {
   // The first k by rank. Tokens come in order, so that a later one must be strictly better.
   void take_top_k(uint32_t k) {
     for (n = 0; n < k; ++n) list[n] = {z_of(n), n};
-    make_heap<Isa, WorstFirst>(list, k);
+    make_heap<Isa, WorstFirst<Isa>>(list, k);
     // The logits order like z, but for rounding: equal z may come from logits that differ.
     float worst = logits[list[0].token];
     for_those_at_least<Isa>(
@@ -149,7 +149,7 @@ struct Filter {
           const float z = z_of(k + i);
           if (!(z > list[0].z)) return;
           list[0] = {z, k + i};
-          sift_down<Isa, WorstFirst>(list, k, 0);
+          sift_down<Isa, WorstFirst<Isa>>(list, k, 0);
           worst = logits[list[0].token];
         });
   }
@@ -178,7 +178,7 @@ struct Filter {
   // Keeps the shortest prefix by rank whose weight reaches top_p * total: it gathers at the list's
   // end while the heap of the others shrinks.
   void keep_top_p(double total) {
-    make_heap<Isa, BestFirst>(list, n);
+    make_heap<Isa, BestFirst<Isa>>(list, n);
     const double enough = static_cast<double>(record.top_p) * total;
     double sum = 0;
     uint32_t left = n;
@@ -186,7 +186,7 @@ struct Filter {
       const Candidate best = list[0];
       list[0] = list[--left];
       list[left] = best;
-      if (left > 0) sift_down<Isa, BestFirst>(list, left, 0);
+      if (left > 0) sift_down<Isa, BestFirst<Isa>>(list, left, 0);
       sum += static_cast<double>(weight(best.z));
       if (sum >= enough) break;
     }
@@ -218,7 +218,7 @@ struct Filter {
       Isa::store(z, Isa::add(Isa::load(z), gumbel<Isa>(words)));
       for (uint32_t i = 0; i < count; ++i) {
         const Candidate noisy = {z[i], list[first + i].token};
-        if (best.token == kNone || BestFirst::above(noisy, best)) best = noisy;
+        if (best.token == kNone || BestFirst<Isa>::above(noisy, best)) best = noisy;
       }
     }
     return best;
