@@ -150,6 +150,9 @@ slow() {
   run_pytest slow
 }
 
+# Levels of the CPU's kernels to build: these on x86-64, elsewhere those that there are.
+on_x86() { if [ "$(uname -m)" = x86_64 ]; then echo "$1"; else echo default; fi; }
+
 # The C++ drivers under the sanitizers.
 sanitizers() {
   ensure_clone
@@ -160,9 +163,8 @@ sanitizers() {
     # AddressSanitizer what tiles read. Kernels of a level and of its emulation are compiled once.
     local emulator=ON levels=generic,avx2,avx512,avxvnni-emulated,amx-emulated
     [ "$sanitizer" = thread ] && emulator=OFF levels=generic,avx2,avx512,amx
-    [ "$(uname -m)" = x86_64 ] || levels=default
     cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
-      -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$levels" \
+      -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$(on_x86 "$levels")" \
       -DAKUNU_SANITIZE="$sanitizer" >/dev/null
     cmake --build "$build"
     # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
@@ -186,10 +188,8 @@ fuzz() {
   count fuzz-coverage
   local build="$CI_WORK/build-fuzz"
   # Kernels are not what is fuzzed: those of one level will do.
-  local levels=avx2
-  [ "$(uname -m)" = x86_64 ] || levels=default
   CC=clang CXX=clang++ cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo \
-    -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF -DAKUNU_CPU_LEVELS="$levels" >/dev/null
+    -DAKUNU_TESTS=ON -DAKUNU_PYTHON=OFF -DAKUNU_CPU_LEVELS="$(on_x86 avx2)" >/dev/null
   local target subjects=() subject code=0
   for target in "$clone"/tests/fuzz/fuzz_*.cpp; do
     target=$(basename "$target" .cpp)

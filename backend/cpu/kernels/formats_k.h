@@ -105,17 +105,18 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     bytes[0] = bytes[2];
     bytes[1] = bytes[3];
   }
+  // Where those of a span's i-th group begin; the other half's are eight bits further.
+  template <uint32_t kIndex, int kShift>
+  static constexpr int place_of = kIndex % 2 * 16 + kShift;
   // Of both halves of a span's i-th group the bits from kShift on, without a sign or with one.
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_numbers(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
-    constexpr int kBit = kIndex % 2 * 16 + kShift;
+    constexpr int kBit = place_of<kIndex, kShift>;
     const typename Base::Ints four = bytes[kIndex / 2];
     out[0] = Columns::to_float(Base::template number<kBit, kBits>(four));
     out[1] = Columns::to_float(Base::template number<kBit + 8, kBits>(four));
   }
   // The same where they lie, times 2 ^ place_of<kIndex, kShift>: of two groups one instruction moves bits, not seven.
-  template <uint32_t kIndex, int kShift>
-  static constexpr int place_of = kIndex % 2 * 16 + kShift;
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_in_place(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
     constexpr int kBit = place_of<kIndex, kShift>;
@@ -128,7 +129,7 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
   template <uint32_t kIndex, int kBits>
   static void both_signed_numbers(const typename Base::Ints (&bytes)[4],
                                   typename Base::Floats* out) {
-    constexpr int kBit = kIndex % 2 * 16;
+    constexpr int kBit = place_of<kIndex, 0>;
     const typename Base::Ints four = bytes[kIndex / 2];
     out[0] = Columns::to_float(Base::template signed_number<kBit, kBits>(four));
     out[1] = Columns::to_float(Base::template signed_number<kBit + 8, kBits>(four));
