@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
 
 import numpy as np
@@ -29,6 +29,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
+from akunu.sampling_defaults import read_sampling_defaults
 from akunu.text_stream import TextStream
 from akunu.tokenizer import Tokenizer
 
@@ -122,13 +123,17 @@ class Model:
     every use raises AkunuError. After `os.fork()` a model works in the parent only.
     """
 
-    def __init__(self, native: _core.NativeModel, tokenizer: Tokenizer, path: Path) -> None:
+    def __init__(
+        self, native: _core.NativeModel, tokenizer: Tokenizer, path: Path, file: _core.GgufFile
+    ) -> None:
         """Use `akunu.load`."""
         self._native: _core.NativeModel | None = native
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
-        self._notes = tuple(native.notes)
+        sampling, notes = read_sampling_defaults(file)
+        self._sampling_defaults = MappingProxyType(sampling)
+        self._notes = (*native.notes, *notes)
         self._path = path
 
     @property
@@ -158,6 +163,15 @@ class Model:
         An example: "context reduced from 131072 to 40960 positions: ...".
         """
         return self._notes
+
+    @property
+    def sampling_defaults(self) -> Mapping[str, Any]:
+        """How the file's authors want the model sampled, by the names of SamplingOptions.
+
+        Read-only, and empty where the file does not say. `generate` and `chat` do not use it unless
+        you pass it on: `model.chat(messages, **model.sampling_defaults)`.
+        """
+        return self._sampling_defaults
 
     @property
     def memory(self) -> MemoryReport:
@@ -458,14 +472,15 @@ def load(
     # takes longer, if it is large) and stays open for Ctrl-C.
     loading = _begin_load(path, options)
     try:
-        tokenizer = Tokenizer.from_gguf(path)
+        file = _core.GgufFile(os.fspath(path))
+        tokenizer = Tokenizer._of_file(file)
     except (AkunuError, OSError):
         loading.result().close()  # or raises what is wrong with the model, which says more
         raise
     except BaseException:
         loading.abandon()
         raise
-    return Model(loading.result(), tokenizer, path)
+    return Model(loading.result(), tokenizer, path, file)
 
 
 def _begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:

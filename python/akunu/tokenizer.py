@@ -19,7 +19,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import SupportsIndex, cast
+from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from akunu._vocabulary import (
     read_vocabulary,
 )
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+
+if TYPE_CHECKING:
+    from akunu import _core
 
 # What the library's tables take for a token or a merge. It cannot be asked: 34 MiB were
 # measured for 151,936 tokens and 151,399 merges.
@@ -72,12 +75,15 @@ class Tokenizer:
         """
         from akunu import _core
 
-        name = os.fspath(path)
+        return cls._of_file(_core.GgufFile(os.fspath(path)))
+
+    @classmethod
+    def _of_file(cls, file: _core.GgufFile) -> Tokenizer:
+        """Read the tokenizer of an open file, whose path is in every error."""
         try:
-            return cls.from_metadata(_core.GgufFile(name))
+            return cls.from_metadata(file)
         except (ModelFormatError, UnsupportedModelError) as error:
-            message = str(error)
-            raise type(error)(message if name in message else f"{name}: {message}") from None
+            raise type(error)(f"{file.path}: {error}") from None
 
     @classmethod
     def from_metadata(cls, metadata: Metadata) -> Tokenizer:

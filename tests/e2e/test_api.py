@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from edited_model import edited
 from gguf import GGUFReader
 
 import akunu
@@ -73,6 +74,21 @@ def test_a_cut_file_is_a_format_error(tmp_path: Path, size: int) -> None:
 
 
 # --- what a model says about itself --------------------------------------------------------------
+
+
+def test_the_files_wishes_for_sampling_are_there_and_change_nothing_unasked(
+    ember: akunu.Model, tmp_path: Path
+) -> None:
+    wishes = {"general.sampling.temp": 0.75, "general.sampling.top_k": 40}
+    path = edited(EMBER, tmp_path / "m.gguf", {**wishes, "general.sampling.mirostat": 2})
+    with akunu.load(path) as model:
+        assert dict(model.sampling_defaults) == {"temperature": 0.75, "top_k": 40}
+        assert model.notes == ("general.sampling.mirostat is ignored: akunu has no such sampler",)
+        assert model.generate("Hello", max_tokens=5) == ember.generate("Hello", max_tokens=5)
+        model.generate("Hello", max_tokens=1, **model.sampling_defaults)
+        with pytest.raises(TypeError):
+            model.sampling_defaults["top_k"] = 1  # type: ignore[index]
+    assert dict(ember.sampling_defaults) == {"temperature": 0.0}
 
 
 def test_the_configuration_is_what_the_file_says(ember: akunu.Model) -> None:

@@ -1,0 +1,112 @@
+"""How a model's authors want it sampled: the keys `general.sampling.*` of its file.
+
+>>> chosen, notes = read_sampling_defaults(
+...     {"general.sampling.temp": 0.7, "general.sampling.top_k": 20, "general.sampling.mirostat": 2}
+... )
+>>> chosen
+{'temperature': 0.7, 'top_k': 20}
+>>> notes
+('general.sampling.mirostat is ignored: akunu has no such sampler',)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, Protocol
+
+import numpy as np
+
+from akunu.errors import ArgumentError
+from akunu.options import SamplingOptions
+
+_PREFIX: Final = "general.sampling."
+
+# Keys as llama.cpp writes and reads them, and the fields of SamplingOptions that they are.
+_OPTIONS: Final = {
+    "temp": "temperature",
+    "top_k": "top_k",
+    "top_p": "top_p",
+    "min_p": "min_p",
+    "penalty_repeat": "repetition_penalty",
+    "penalty_freq": "frequency_penalty",
+    "penalty_present": "presence_penalty",
+    "penalty_last_n": "penalty_window",
+}
+
+# Below this (for top_p: above it) an option is off for llama.cpp, whatever the value.
+_OFF_BELOW: Final = {"temp": 0, "top_k": 0, "min_p": 0}
+_WHOLE_TEXT: Final = 2**31 - 1  # the largest penalty_window; llama.cpp writes -1
+
+# Samplers that akunu does not have, and the values that switch them off.
+_FOREIGN: Final = {"xtc_probability": 0, "mirostat": 0}
+# Say something only about one of those.
+_DETAILS: Final = {"xtc_threshold", "mirostat_tau", "mirostat_eta"}
+
+
+class Metadata(Protocol):
+    """Keys and values of a GGUF file; a dict has the form, and `akunu._core.GgufFile`."""
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys."""
+
+    def __getitem__(self, key: str, /) -> object:
+        """Return the value of `key`."""
+
+
+def read_sampling_defaults(
+    metadata: Metadata,
+) -> tuple[dict[str, float | int], tuple[str, ...]]:
+    """Return the options that a file asks for, by the names of SamplingOptions, and notes.
+
+    A note is a line about a key that is ignored, because akunu has no such sampler or the value
+    makes no sense. Never raises: nothing of this is needed to run the model.
+    """
+    options: dict[str, float | int] = {}
+    notes: list[str] = []
+    for key in _keys(metadata):
+        name = key.removeprefix(_PREFIX)
+        value = metadata[key]
+        if name in _DETAILS or (name in _FOREIGN and value == _FOREIGN[name]):
+            continue
+        if name == "sequence":
+            notes.append(f"{key} is ignored: akunu's samplers have an order of their own")
+        elif name not in _OPTIONS:
+            notes.append(f"{key} is ignored: akunu has no such sampler")
+        else:
+            field = _OPTIONS[name]
+            chosen: dict[str, Any] = {field: _translated(name, value)}
+            try:
+                options[field] = getattr(SamplingOptions(**chosen), field)
+            except ArgumentError as error:
+                notes.append(f"{key} is ignored: {error}")
+    return options, tuple(notes)
+
+
+def _keys(metadata: Iterable[str]) -> list[str]:
+    return [key for key in metadata if key.startswith(_PREFIX)]
+
+
+def _translated(name: str, value: object) -> object:
+    """Return llama.cpp's value as akunu's: what is off there is off here."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return value
+    if name in _OFF_BELOW and value < _OFF_BELOW[name]:
+        return _OFF_BELOW[name]
+    if name == "penalty_last_n" and value == -1:
+        return _WHOLE_TEXT
+    if name == "top_p" and 1 < value < math.inf:
+        return 1
+    return _shortest(value) if isinstance(value, float) else value
+
+
+def _shortest(value: float) -> float:
+    """Return the shortest decimal that is the same float32, as the file's author wrote it.
+
+    >>> _shortest(0.949999988079071)
+    0.95
+    """
+    # Infinity where a float64 is beyond float32: refused like any other nonsense.
+    with np.errstate(over="ignore"):
+        single = np.float32(value)
+    return float(str(single)) if float(single) == value else value
