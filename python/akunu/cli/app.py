@@ -14,7 +14,9 @@ from akunu.cli.options import load_options, sampling_options
 _CHAT_HELP = """Talk to a model.
 
 With --prompt, or with text on standard input, it answers once: the reply goes to standard output,
-everything else to standard error. With both, the text on standard input follows the prompt."""
+everything else to standard error. With both, the text on standard input follows the prompt.
+
+Sampling options that you do not give are those that the model's file recommends, if it does."""
 
 _COMPLETE_HELP = """Let a model go on from a text.
 
@@ -96,11 +98,11 @@ def chat(
         typer.Option("--think/--no-think", help="Whether a model that can think first, does."),
     ] = True,
     max_tokens: options.MaxTokens = None,
-    temperature: options.Temperature = 0.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
+    temperature: options.Temperature = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
+    min_p: options.MinP = None,
+    repetition_penalty: options.RepetitionPenalty = None,
     seed: options.Seed = None,
     context: options.Context = None,
     threads: options.Threads = None,
@@ -111,7 +113,7 @@ def chat(
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        sampling = sampling_options(
+        given = options.given(
             max_tokens=max_tokens,
             temperature=temperature,
             top_k=top_k,
@@ -120,10 +122,16 @@ def chat(
             repetition_penalty=repetition_penalty,
             seed=seed,
         )
+        sampling_options(**given)  # refuses what makes no sense before anything is loaded
         from akunu.cli.chat import ChatCommand
 
         return ChatCommand(
-            model=model, prompt=prompt, system=system, thinks=think, load=load, sampling=sampling
+            model=model,
+            prompt=prompt,
+            system=system,
+            thinks=think,
+            load=load,
+            given=given,
         ).run()
 
     return console.reported(run)
@@ -137,11 +145,11 @@ def complete(
         list[str] | None, typer.Option(help="End before this text; may be repeated.")
     ] = None,
     max_tokens: options.MaxTokens = None,
-    temperature: options.Temperature = 0.0,
-    top_k: options.TopK = 0,
-    top_p: options.TopP = 1.0,
-    min_p: options.MinP = 0.0,
-    repetition_penalty: options.RepetitionPenalty = 1.0,
+    temperature: options.Temperature = None,
+    top_k: options.TopK = None,
+    top_p: options.TopP = None,
+    min_p: options.MinP = None,
+    repetition_penalty: options.RepetitionPenalty = None,
     seed: options.Seed = None,
     context: options.Context = None,
     threads: options.Threads = None,
@@ -153,7 +161,7 @@ def complete(
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        sampling = sampling_options(
+        given = options.given(
             max_tokens=max_tokens,
             temperature=temperature,
             top_k=top_k,
@@ -161,8 +169,8 @@ def complete(
             min_p=min_p,
             repetition_penalty=repetition_penalty,
             seed=seed,
-            stop=tuple(stop or ()),
         )
+        sampling = sampling_options(**given, stop=tuple(stop or ()))
         from akunu.cli.complete import complete_text
 
         return complete_text(model, prompt, file, load, sampling, as_json=json)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from akunu.cli import console
 from akunu.cli.chat_session import ChatSession
+from akunu.cli.file_sampling import chat_sampling, taken_from_file
 from akunu.cli.loading import load_model
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.text_input import as_unicode, standard_input
@@ -24,7 +27,8 @@ class ChatCommand:
     system: str | None
     thinks: bool
     load: LoadOptions
-    sampling: SamplingOptions
+    given: Mapping[str, Any]
+    """Sampling options that the command line gave; the rest may come from the model's file."""
 
     def run(self) -> int:
         """Answer once or hold a conversation; return the exit code."""
@@ -33,9 +37,13 @@ class ChatCommand:
         with load_model(self.model, self.load) as model:
             # A model that cannot chat, or takes no system message, says so before you type.
             conversation = self._conversation(model, system)
+            sampling = chat_sampling(model, self.given)
+            said = taken_from_file(model, self.given)
+            if said:
+                console.say(f"akunu: {said}")
             if question is None:
-                return ChatSession(model, conversation, self.sampling).hold()
-            return self._answer_once(model, conversation, question)
+                return ChatSession(model, conversation, sampling).hold()
+            return self._answer_once(model, conversation, question, sampling)
 
     def _conversation(self, model: Model, system: str | None) -> Conversation:
         variables = {} if self.thinks else {THINKING_SWITCH: False}
@@ -44,14 +52,16 @@ class ChatCommand:
             console.say("akunu: --no-think: this model's chat template has no such switch")
         return conversation
 
-    def _answer_once(self, model: Model, conversation: Conversation, question: str) -> int:
+    def _answer_once(
+        self, model: Model, conversation: Conversation, question: str, sampling: SamplingOptions
+    ) -> int:
         try:
-            completion = write_reply(model, conversation, question, self.sampling)
+            completion = write_reply(model, conversation, question, sampling)
         except Interrupted:
             if console.is_terminal(sys.stdout):
                 console.write("\n")
             raise KeyboardInterrupt from None
-        cut = why_cut(completion, model, self.sampling)
+        cut = why_cut(completion, model, sampling)
         if cut:
             console.say(f"akunu: {cut}")
         return 0

@@ -38,16 +38,29 @@ Model = Annotated[
     ),
 ]
 MaxTokens = Annotated[int | None, typer.Option(help="The most tokens to generate.")]
+# None: not given. `akunu chat` then takes what the model's file recommends.
+# None: not given. `akunu chat` then takes what the model's file recommends.
 Temperature = Annotated[
-    float, typer.Option(help="0 takes the most likely words; higher surprises more.")
+    float | None,
+    typer.Option(help="0 (the default) takes the most likely words; higher surprises more."),
 ]
-TopK = Annotated[int, typer.Option(help="Choose among this many likely tokens; 0: among all.")]
-TopP = Annotated[float, typer.Option(help="Choose among the fewest tokens that reach this sum.")]
+TopK = Annotated[
+    int | None,
+    typer.Option(help="Choose among this many likely tokens; 0 (the default): among all."),
+]
+TopP = Annotated[
+    float | None,
+    typer.Option(help="Choose among the fewest tokens that reach this sum; default: 1, all."),
+]
 MinP = Annotated[
-    float, typer.Option(help="Drop tokens less likely than this share of the likeliest.")
+    float | None,
+    typer.Option(
+        help="Drop tokens less likely than this share of the likeliest; default: 0, none."
+    ),
 ]
 RepetitionPenalty = Annotated[
-    float, typer.Option(help="Above 1: what was said lately is less likely.")
+    float | None,
+    typer.Option(help="Above 1 (the default): what was said lately is less likely."),
 ]
 Seed = Annotated[int | None, typer.Option(help="The same seed gives the same text.")]
 Context = Annotated[
@@ -65,6 +78,15 @@ def load_options(**options: Any) -> LoadOptions:
         return LoadOptions(**options)
     except ArgumentError as error:
         raise console.UsageError(str(error)) from None
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """Return the options that the command line gave: those that are not None.
+
+    >>> given(temperature=0.0, top_k=None)
+    {'temperature': 0.0}
+    """
+    return {name: value for name, value in options.items() if value is not None}
 
 
 def sampling_options(**options: Any) -> SamplingOptions:

@@ -1,0 +1,46 @@
+"""`akunu chat` samples as the model's file recommends, unless the command line says otherwise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_support import EMBER
+from edited_model import edited
+
+import akunu
+
+QUESTION = "Tell me something about the sea."
+
+
+@pytest.fixture(scope="module")
+def hot_ember(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Ember, with the recommendation to surprise."""
+    folder = tmp_path_factory.mktemp("hot")
+    return edited(EMBER, folder / "hot.gguf", {"general.sampling.temp": 30.0})
+
+
+def reply(temperature: float) -> str:
+    with akunu.load() as model:
+        question = [{"role": "user", "content": QUESTION}]
+        return str(model.chat(question, temperature=temperature, seed=5, max_tokens=12))
+
+
+def test_chat_does_what_the_file_says_and_says_so(run_akunu: Any, hot_ember: Path) -> None:
+    asked = ("--prompt", QUESTION, "--seed", "5", "--max-tokens", "12")
+    done = run_akunu("chat", str(hot_ember), *asked)
+    assert done.stdout.rstrip("\n") == reply(temperature=30.0).rstrip("\n")
+    assert "sampling as the model's file says: temperature 30\n" in done.stderr
+
+
+def test_what_the_command_line_gives_wins_over_the_file(run_akunu: Any, hot_ember: Path) -> None:
+    asked = ("--prompt", QUESTION, "--seed", "5", "--max-tokens", "12", "--temperature", "0")
+    done = run_akunu("chat", str(hot_ember), *asked)
+    assert done.stdout.rstrip("\n") == reply(temperature=0.0).rstrip("\n")
+    assert "sampling as" not in done.stderr
+
+
+def test_complete_stays_with_the_defaults(run_akunu: Any, hot_ember: Path, ember: Any) -> None:
+    done = run_akunu("complete", str(hot_ember), "--prompt", "The sea", "--max-tokens", "8")
+    assert done.stdout.rstrip("\n") == ember.generate("The sea", max_tokens=8).rstrip("\n")
