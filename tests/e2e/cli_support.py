@@ -14,6 +14,8 @@ import termios
 import time
 from pathlib import Path
 
+import pyte
+
 import akunu
 
 COMMAND = [sys.executable, "-m", "akunu"]
@@ -42,7 +44,9 @@ class Terminal:
         **environment: str,
     ) -> None:
         self._master, slave = pty.openpty()
-        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        self.screen = pyte.Screen(columns, 24)
+        self._emulator = pyte.ByteStream(self.screen)
+        self.resize(columns)
         self.shown = ""
         self._read_to = 0
         # Line editing writes escape sequences that depend on the terminal: a dumb one has none.
@@ -57,6 +61,30 @@ class Terminal:
 
     def type(self, text: str) -> None:
         os.write(self._master, text.encode())
+
+    def press(self, text: str) -> None:
+        """Type a line and Enter, as a keyboard says it."""
+        self.type(f"{text}\r")
+
+    def paste(self, text: str) -> None:
+        """Paste, as a terminal does that marks it."""
+        self.type("\x1b[200~" + text.replace("\n", "\r") + "\x1b[201~")
+
+    def resize(self, columns: int) -> None:
+        fcntl.ioctl(self._master, termios.TIOCSWINSZ, struct.pack("4H", 24, columns, 0, 0))
+        self.screen.resize(24, columns)
+
+    def lines(self) -> list[str]:
+        """The lines of the screen, without the empty ones at its end."""
+        return "\n".join(line.rstrip() for line in self.screen.display).rstrip("\n").split("\n")
+
+    def see(self, pattern: str, timeout: float = 60) -> list[str]:
+        """Wait until the screen's text, to its end, matches; return its lines."""
+        deadline = time.monotonic() + timeout
+        while not re.search(rf"(?:{pattern})\Z", "\n".join(self.lines())):
+            text = "\n".join(self.lines())
+            assert self._read(deadline - time.monotonic()), f"no {pattern!r} at the end of\n{text}"
+        return self.lines()
 
     def wait_for(self, pattern: str, timeout: float = 60) -> str:
         """Wait until what is new matches; return the match and what was before it."""
@@ -95,6 +123,7 @@ class Terminal:
             data = os.read(self._master, 65536)
         except OSError:  # what Linux says when the other side has closed
             return False
+        self._emulator.feed(data)
         self.shown += data.decode(errors="replace").replace("\r\n", "\n")
         return bool(data)
 

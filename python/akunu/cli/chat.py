@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from akunu.cli import console
 from akunu.cli.chat_session import ChatSession
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
+from akunu.cli.line_editor import has_screen
 from akunu.cli.loading import load_model
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.text_input import as_unicode, standard_input
@@ -34,7 +36,13 @@ class ChatCommand:
         """Answer once or hold a conversation; return the exit code."""
         system = None if self.system is None else as_unicode(self.system, "--system")
         question = _question(self.prompt)
-        with load_model(self.model, self.load) as model:
+        with ExitStack() as stack:
+            typed_before = b""
+            if question is None and has_screen():
+                from akunu.cli.quiet_terminal import QuietTerminal
+
+                typed_before = stack.enter_context(QuietTerminal()).typed_before
+            model = stack.enter_context(load_model(self.model, self.load))
             # A model that cannot chat, or takes no system message, says so before you type.
             conversation = self._conversation(model, system)
             sampling = chat_sampling(model, self.given)
@@ -42,7 +50,7 @@ class ChatCommand:
             if said:
                 console.say(f"akunu: {said}")
             if question is None:
-                return ChatSession(model, conversation, sampling).hold()
+                return ChatSession(model, conversation, sampling, typed_before).hold()
             return self._answer_once(model, conversation, question, sampling)
 
     def _conversation(self, model: Model, system: str | None) -> Conversation:

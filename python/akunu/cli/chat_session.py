@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import akunu
 from akunu.cli import console
 from akunu.cli.history import History, history_path
 from akunu.cli.interrupts import EXIT_INTERRUPTED
-from akunu.cli.line_editor import LineEditor
+from akunu.cli.line_editor import open_editor
 from akunu.cli.loading import title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.saved_conversation import read_conversation, save_conversation
@@ -52,14 +51,20 @@ _TYPING = (
 class ChatSession:
     """What a person at a terminal talks to."""
 
-    def __init__(self, model: Model, conversation: Conversation, sampling: SamplingOptions) -> None:
-        """Use `hold`."""
+    def __init__(
+        self,
+        model: Model,
+        conversation: Conversation,
+        sampling: SamplingOptions,
+        typed_before: bytes = b"",
+    ) -> None:
+        """Use `hold`; `typed_before`: see QuietTerminal."""
         self._model = model
         self._conversation = conversation
         self._sampling = sampling
         self._statistics = Statistics(model.context)
         self._history = History(history_path())
-        self._editor = LineEditor(self._history, [c.name for c in _COMMANDS])
+        self._editor = open_editor(self._history, _complete, typed_before)
         self._is_saved = True
         self._handlers: dict[str, Callable[[str], None]] = {
             "/help": self._help,
@@ -88,14 +93,13 @@ class ChatSession:
             if entry is None:
                 print(file=sys.stderr)
                 return 0
-            word, _, argument = entry.text.partition(" ")
-            if entry.is_block or not re.fullmatch(r"/\w+", word):
+            if not entry.command:
                 if entry.text.strip():
-                    self._ask(entry.text.strip())
-            elif word == "/exit":
+                    self._ask(entry.text)
+            elif entry.command == "/exit":
                 return 0
             else:
-                self._run_command(word, argument.strip())
+                self._run_command(entry.command, entry.argument)
 
     def _run_command(self, word: str, argument: str) -> None:
         handler = self._handlers.get(_ALIASES.get(word, word))
@@ -248,6 +252,10 @@ class ChatSession:
     def _stats(self, _: str) -> None:
         for line in self._statistics.lines(len(self._conversation.turns)):
             console.tell(line)
+
+
+def _complete(line: str) -> list[tuple[str, str]]:
+    return [(c.name, c.help) for c in _COMMANDS if line and c.name.startswith(line)]
 
 
 def _say(text: str) -> None:

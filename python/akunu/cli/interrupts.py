@@ -20,6 +20,9 @@ EXIT_INTERRUPTED = 130  # 128 + SIGINT
 
 _LOOK_AGAIN_SECONDS = 0.005
 
+before_exit: Callable[[], None] | None = None
+"""What to do before a second Ctrl-C ends the process: put the terminal back, for example."""
+
 
 class _Interrupts:
     """What SIGINT does while a command runs."""
@@ -31,6 +34,8 @@ class _Interrupts:
     def handle(self, number: int, frame: FrameType | None) -> None:
         """SIGINT: raise KeyboardInterrupt, now or as soon as nothing is being imported."""
         if self.is_over or self._waits:
+            if before_exit is not None:
+                before_exit()
             os._exit(EXIT_INTERRUPTED)
         if not _is_importing(frame):
             raise KeyboardInterrupt

@@ -1,0 +1,111 @@
+"""A terminal that keeps what is typed while nobody reads: unseen, unchanged, for the next entry."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import sys
+import termios
+from contextlib import suppress
+from types import FrameType, TracebackType
+from typing import Any, TextIO
+
+from akunu.cli import console, interrupts
+
+_PASTES_MARKED = "\x1b[?2004h"
+_PASTES_UNMARKED = "\x1b[?2004l"
+
+
+class QuietTerminal:
+    """A `with` block in which the terminal that is standard input shows nothing of what is typed.
+
+    Nor does it make lines of it, so that the keys are what an editor wants to read later; pastes
+    are marked as such. Ctrl-C and Ctrl-Z do what they always do, and Ctrl-C drops no keys. Every
+    way out leaves the terminal as it was, and Ctrl-Z lends it to the shell as it was.
+    """
+
+    def __init__(self) -> None:
+        """Nothing happens before the block begins."""
+        self.typed_before = b""
+        """What was typed before the block began, shown by the terminal and not read by anybody."""
+        self._screen: TextIO = sys.stdout if console.is_terminal(sys.stdout) else sys.stderr
+        self._keys = sys.stdin.fileno()
+        self._before: list[Any] = []
+        self._handlers: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> QuietTerminal:
+        """Make the terminal quiet."""
+        self._before = termios.tcgetattr(self._keys)
+        self._handlers = {signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._suspend)}
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                self._handlers[number] = signal.signal(number, self._end)
+        interrupts.before_exit = self._restore
+        self._quieten()
+        # Of this the terminal made lines: a newline is what it made of Enter.
+        self.typed_before = self._pending().replace(b"\n", b"\r")
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Leave the terminal as it was."""
+        interrupts.before_exit = None
+        for number, handler in self._handlers.items():
+            signal.signal(number, handler)
+        self._restore()
+
+    def _quieten(self) -> None:
+        quiet = termios.tcgetattr(self._keys)
+        quiet[0] &= ~(termios.ICRNL | termios.INLCR | termios.IGNCR)  # Enter stays Enter
+        quiet[3] &= ~(termios.ECHO | termios.ICANON)
+        quiet[3] |= termios.ISIG | termios.NOFLSH
+        quiet[6][termios.VMIN] = 1
+        quiet[6][termios.VTIME] = 0
+        termios.tcsetattr(self._keys, termios.TCSANOW, quiet)
+        self._mark(_PASTES_MARKED)
+
+    def _pending(self) -> bytes:
+        """Return what can be read without waiting."""
+        read = b""
+        while select.select([self._keys], [], [], 0)[0]:
+            data = os.read(self._keys, 65536)
+            if not data:
+                break
+            read += data
+        return read
+
+    def _restore(self) -> None:
+        with suppress(termios.error, OSError):  # the terminal may have gone
+            termios.tcsetattr(self._keys, termios.TCSANOW, self._before)
+        self._mark(_PASTES_UNMARKED)
+
+    def _mark(self, sequence: str) -> None:
+        with suppress(OSError, ValueError):
+            self._screen.write(sequence)
+            self._screen.flush()
+
+    def _suspend(self, number: int, frame: FrameType | None) -> None:
+        """SIGTSTP: stop, with the terminal as the shell wants it, and go on as before."""
+        now = termios.tcgetattr(self._keys)
+        self._restore()
+        signal.signal(signal.SIGTSTP, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTSTP)  # here the process stops, until SIGCONT
+        signal.signal(signal.SIGTSTP, self._suspend)
+        termios.tcsetattr(self._keys, termios.TCSANOW, now)
+        self._mark(_PASTES_MARKED)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:
+        """SIGTERM, SIGHUP: end, as without a handler, with the terminal as it was."""
+        self._restore()
+        signal.signal(number, signal.SIG_DFL)
+        os.kill(os.getpid(), number)
+
+
+def suspend() -> None:
+    """Stop all of the job, as Ctrl-Z does where it is no key."""
+    os.kill(0, signal.SIGTSTP)
