@@ -63,6 +63,10 @@ class ChatTemplate:
             ) from None
         self._marked: dict[tuple[int, int], _MarkedTemplate] = {}
 
+    def __reduce__(self) -> tuple[type[ChatTemplate], tuple[str, str, str]]:
+        """Copy and pickle what it was made of."""
+        return type(self), (self.source, self.bos_token, self.eos_token)
+
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate:
         """Return the template of a model's file, or ChatML where only its tokens are there.

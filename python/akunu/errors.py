@@ -11,6 +11,10 @@ class ArgumentError(AkunuError, ValueError):
     """An argument makes no sense; the message names it, its value and what is allowed."""
 
 
+class MisuseError(AkunuError, TypeError):
+    """A call that cannot work whatever the values: an unknown option, a copy of a model."""
+
+
 class ModelFormatError(AkunuError):
     """A file contradicts its own format; the message says what is wrong and where in the file."""
 

@@ -7,24 +7,27 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
 from akunu.completion import Completion
-from akunu.errors import AkunuError, ArgumentError
+from akunu.errors import AkunuError, ArgumentError, MisuseError
 from akunu.options import (
     LoadOptions,
     SamplingArguments,
     SamplingOptions,
+    explains_typos,
     integer,
     lists_sampling_options,
     sampling_options,
@@ -240,7 +243,7 @@ class Model:
         chosen = sampling_options(options, sampling)
         native = self._open()
         ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
-        tokens = self._checked_tokens(ids, "prompt")
+        tokens = self._checked_tokens(ids, "prompt", "a text (str) or token ids")
         if not tokens.size:
             if self._tokenizer.bos_id is None:
                 raise ArgumentError(
@@ -357,6 +360,13 @@ class Model:
         """Close the model."""
         self.close()
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: closing one of the two would close the other."""
+        raise MisuseError(
+            "a Model cannot be copied or pickled; several threads may use the same one, and "
+            "another process loads its own, akunu.load(model.path)"
+        )
+
     def __repr__(self) -> str:
         """Name the model and say whether it is open."""
         name = self._config.name or self._path.name
@@ -375,23 +385,27 @@ class Model:
 
         return ChatTemplate.of(self._tokenizer)
 
-    def _checked_tokens(self, tokens: Sequence[SupportsIndex], argument: str) -> NDArray[np.uint32]:
+    def _checked_tokens(
+        self,
+        tokens: Sequence[SupportsIndex],
+        argument: str,
+        wanted: str = "token ids, a flat sequence of int",
+    ) -> NDArray[np.uint32]:
         """Return ids as the engine takes them; ArgumentError names the first bad one."""
-        if isinstance(tokens, (str, bytes)):
+        if isinstance(tokens, str):
             raise ArgumentError(
-                f"{argument} is {type(tokens).__name__}; it must be token ids, "
-                "which model.tokenizer.encode(text) gives"
+                f"{argument} is str; it must be {wanted} (model.tokenizer.encode(text) gives them)"
             )
-        try:
-            ids = np.asarray(tokens)
-        except (ValueError, OverflowError):  # lists of different lengths
-            ids = np.empty(0, dtype=object)
-        if ids.ndim == 1 and not len(tokens):
+        if isinstance(tokens, (bytes, bytearray, memoryview)):
+            raise ArgumentError(
+                f"{argument} is {type(tokens).__name__}; it must be {wanted} "
+                "(bytes of a text become one with .decode())"
+            )
+        ids = _array_of(tokens)
+        if ids is None:
+            raise ArgumentError(f"{argument} is {_shorten(tokens)}; it must be {wanted}")
+        if not ids.size:
             return np.empty(0, dtype=np.uint32)
-        if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise ArgumentError(
-                f"{argument} must be a flat sequence of token ids (int), got {_shorten(tokens)}"
-            )
         vocab_size = self._config.vocab_size
         bad = np.flatnonzero((ids < 0) | (ids >= vocab_size))
         if bad.size:
@@ -433,6 +447,7 @@ class Model:
         return pieces.completion
 
 
+@explains_typos
 def load(
     path_or_name: str | os.PathLike[str] = "ember",
     /,
@@ -446,9 +461,9 @@ def load(
 ) -> Model:
     """Load a model from a GGUF file, or by the name of a model inside the package.
 
-    `path_or_name`: a file's path, or "ember", the small demonstration model (a file of that name is
-    "./ember"). The others are explained at `LoadOptions`. `Model.notes` says what was decided that
-    you might not expect.
+    `path_or_name`: a file's path ("~" is your home), or "ember", the small demonstration model (a
+    file of that name is "./ember"). The others are explained at `LoadOptions`. `Model.notes` says
+    what was decided that you might not expect.
 
     Raises ArgumentError (no such file or name, or an option that makes no sense), ModelFormatError
     (the file contradicts its format), UnsupportedModelError (it asks for something that akunu does
@@ -504,18 +519,47 @@ def _find(path_or_name: str | os.PathLike[str]) -> Path:
         raise ArgumentError(
             f"path_or_name must be a str or a path, got {type(path_or_name).__name__}"
         )
-    shown = os.fspath(path_or_name)
+    shown = os.fsdecode(path_or_name)
     names = ", ".join(PACKAGED_MODELS)
-    path = Path(path_or_name)
-    try:
-        exists = path.exists()
-    except (ValueError, OSError):  # a null character, a name too long
-        exists = False
-    if shown and exists:
+    path = Path(shown)
+    if not _exists(path) and shown.startswith("~"):
+        with suppress(RuntimeError):  # there is no such user
+            path = path.expanduser()
+    if shown and _exists(path):
         return path  # the engine says what a directory is
     raise ArgumentError(
         f"{_shorten(shown)} is neither a file nor the name of a model inside akunu ({names})"
     )
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something at a path; ArgumentError where nobody lets us look."""
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise ArgumentError(f"{path}: cannot be opened: {error.strerror}") from None
+    except (ValueError, OSError):  # a null character, a name too long
+        return False
+
+
+def _array_of(tokens: object) -> NDArray[Any] | None:
+    """Return a flat sequence of integers as an array, None where it is something else."""
+    listed = tokens if isinstance(tokens, Sequence) else None
+    if listed is None and not hasattr(tokens, "__array__"):
+        return None  # a set has no order, and a generator would be empty the next time
+    try:
+        array = np.asarray(tokens)
+    except (TypeError, ValueError, OverflowError):  # lists of different lengths
+        return None
+    if array.ndim == 1 and (array.dtype.kind in "iu" or not array.size):
+        return array
+    if listed is None or array.ndim != 1 or array.dtype.kind not in "fO":
+        return None
+    # Integers that NumPy has no common type for, or that are too large for any.
+    try:
+        return np.array([operator.index(token) for token in listed], dtype=object)
+    except TypeError:
+        return None
 
 
 def _shorten(value: object) -> str:

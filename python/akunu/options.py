@@ -15,18 +15,40 @@ import inspect
 import math
 import numbers
 import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, fields
+from functools import wraps
 from typing import Any, TypedDict, TypeVar, cast
 
-from akunu.errors import ArgumentError
+from akunu.errors import ArgumentError, MisuseError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Options = TypeVar("Options")
 
 KV_TYPES = ("f16", "f32")
 
 _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
+
+# What -1 means for other programs as well: no limit, a seed of chance, the whole text.
+_MINUS_ONE: Mapping[str, int | None] = {
+    "max_tokens": None,
+    "top_k": 0,
+    "penalty_window": 2**31 - 1,
+    "seed": None,
+}
+
+# What other programs call our options, where the names are not alike.
+_OTHER_NAMES = {
+    "temp": "temperature",
+    **dict.fromkeys(("max_length", "n_predict", "num_predict"), "max_tokens"),
+    **dict.fromkeys(("repeat_penalty", "penalty_repeat"), "repetition_penalty"),
+    **dict.fromkeys(("repeat_last_n", "penalty_last_n"), "penalty_window"),
+    **dict.fromkeys(("n_ctx", "num_ctx", "ctx_size", "max_model_len"), "context"),
+    **dict.fromkeys(("n_threads", "num_thread"), "threads"),
+    **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
+}
 
 # Beyond these, dividing float32 logits by the temperature says nothing but rounding errors.
 _LOWEST_TEMPERATURE = 1e-4
@@ -37,35 +59,77 @@ class SamplingArguments(TypedDict, total=False):
     """The keyword arguments that `SamplingOptions` takes, for type checkers."""
 
     max_tokens: int | None
-    temperature: float
-    top_k: int
-    top_p: float
-    min_p: float
-    repetition_penalty: float
-    frequency_penalty: float
-    presence_penalty: float
-    penalty_window: int
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    repetition_penalty: float | None
+    frequency_penalty: float | None
+    presence_penalty: float | None
+    penalty_window: int | None
     seed: int | None
-    stop: str | Sequence[str]
+    stop: str | Sequence[str] | Set[str] | None
 
 
+def explains_typos(function: Function) -> Function:
+    """Have a callable answer an option that it does not have with the one that was meant.
+
+    >>> @explains_typos
+    ... def play(*, speed: float = 1.0) -> None: ...
+    >>> play(sped=2)
+    Traceback (most recent call last):
+    ...
+    akunu.errors.MisuseError: play() has no option 'sped'; did you mean 'speed'?
+    """
+    signature = inspect.signature(function)
+    names = [p.name for p in signature.parameters.values() if p.kind is not p.POSITIONAL_ONLY]
+    called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
+
+    @wraps(function)
+    def checked(*arguments: Any, **options: Any) -> Any:
+        if not options.keys() <= set(names):
+            unknown = next(name for name in options if name not in names)
+            raise MisuseError(f"{called}() has no option {unknown!r}; {_advice(unknown, names)}")
+        return function(*arguments, **options)
+
+    return cast(Function, checked)
+
+
+def _advice(unknown: str, names: Sequence[str]) -> str:
+    from difflib import get_close_matches  # for who has a typo
+
+    meant = _OTHER_NAMES.get(unknown.lower())
+    if meant not in names:
+        meant = next(iter(get_close_matches(unknown.lower(), names, 1)), None)
+    if meant is not None:
+        return f"did you mean {meant!r}?"
+    return f"its options are {', '.join(name for name in names if name != 'self')}"
+
+
+def _explains_typos_of_init(options: type[Options]) -> type[Options]:
+    options.__init__ = explains_typos(options.__init__)  # type: ignore[method-assign]
+    return options
+
+
+@_explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
     """How the next token is chosen. The defaults always take the most likely one.
 
-    The order is: penalties, temperature, top_k, top_p, min_p. Raises ArgumentError for values that
-    make no sense, NaN and infinity among them.
+    The order is: penalties, temperature, top_k, top_p, min_p. For each option None is its default,
+    as if it was not given. Raises ArgumentError for values that make no sense, NaN and infinity
+    among them, and MisuseError for an option that does not exist.
 
     >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
     7
     """
 
     max_tokens: int | None = None
-    """The most tokens to generate; None: until the model stops or the context is full."""
+    """The most tokens to generate; None or -1: until the model stops or the context is full."""
     temperature: float = 0.0
     """0: the most likely token. Otherwise 0.0001 to 10000; higher is more surprising."""
     top_k: int = 0
-    """Choose among this many most likely tokens; 0: among all."""
+    """Choose among this many most likely tokens; 0 or -1: among all."""
     top_p: float = 1.0
     """Choose among the fewest tokens whose probabilities reach this sum; 1: among all."""
     min_p: float = 0.0
@@ -77,15 +141,24 @@ class SamplingOptions:
     presence_penalty: float = 0.0
     """Subtracted from a token's logit if it occurs in the window."""
     penalty_window: int = 64
-    """How many of the latest tokens, the prompt's included, the penalties look at."""
+    """How many of the latest tokens, the prompt's included, the penalties look at; -1: at all."""
     seed: int | None = None
-    """Same seed, same text. None: another one each time. Without temperature it has no effect."""
+    """Same seed, same text. None or -1: another one each time. Without temperature it has no
+    effect."""
     stop: tuple[str, ...] = ()
     """Texts that end the generation where they appear; they are not part of its text. A str alone
-    is one. They are looked for in what the model writes, not in the prompt."""
+    is one; a list or a set are several. They are looked for in what the model writes, not in the
+    prompt."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, and make plain numbers of NumPy's."""
+        for field in fields(self):
+            if getattr(self, field.name) is None:
+                self._store(field.name, field.default)
+        for name, neutral in _MINUS_ONE.items():
+            with suppress(TypeError):  # where it is no integer, it is refused below
+                if operator.index(getattr(self, name)) == -1:
+                    self._store(name, neutral)
         if self.max_tokens is not None:
             self._store("max_tokens", integer("max_tokens", self.max_tokens, 0, None, "or None"))
         temperature = number("temperature", self.temperature, 0.0, _HIGHEST_TEMPERATURE)
@@ -113,9 +186,13 @@ class SamplingOptions:
         object.__setattr__(self, name, value)
 
 
+@_explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
-    """How a model is loaded. Raises ArgumentError for values that make no sense.
+    """How a model is loaded.
+
+    For each option None is its default, as if it was not given. Raises ArgumentError for values
+    that make no sense and MisuseError for an option that does not exist.
 
     >>> LoadOptions(context=2048, threads=2).kv_type
     'f16'
@@ -138,6 +215,9 @@ class LoadOptions:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
+        for name in ("device", "kv_type", "prefix_cache"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
         if not isinstance(self.device, str) or not self.device:
             raise ArgumentError(f'device is {self.device!r}; it must be a name, "auto" or "cpu"')
         if self.kv_type not in KV_TYPES:
@@ -192,13 +272,13 @@ def number(
 def texts(name: str, value: object) -> tuple[str, ...]:
     """Return one str or several as a tuple; ArgumentError for empty ones and what is no text."""
     given = (value,) if isinstance(value, str) else value
-    if isinstance(given, (bytes, bytearray, Mapping)) or not isinstance(given, Sequence):
+    if isinstance(given, (bytes, bytearray, memoryview)) or not isinstance(given, (Sequence, Set)):
         raise _refusal(name, value, "a str or several, none of them empty", "")
     for text in given:
         # A lone surrogate is no text that a model could write.
         if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
             raise _refusal(name, value, "a str or several, none of them empty", "")
-    return tuple(given)
+    return tuple(sorted(given) if isinstance(given, Set) else given)
 
 
 def sampling_options(
@@ -206,7 +286,7 @@ def sampling_options(
 ) -> SamplingOptions:
     """Return the options that a call gave, as an object, as keyword arguments, or as both.
 
-    Raises ArgumentError where the two speak of the same field, TypeError for an unknown one.
+    Raises ArgumentError where the two speak of the same field.
     """
     if options is None:
         return SamplingOptions(**cast("dict[str, Any]", arguments))
@@ -226,7 +306,10 @@ def sampling_options(
 
 
 def lists_sampling_options(function: Function) -> Function:
-    """Have `help` show the fields of SamplingOptions instead of `**sampling`."""
+    """Have `help` show the fields of SamplingOptions instead of `**sampling`.
+
+    What is none of them is answered as `explains_typos` does.
+    """
     signature = inspect.signature(function)
     kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     listed = [
@@ -240,7 +323,7 @@ def lists_sampling_options(function: Function) -> Function:
     ]
     shown = signature.replace(parameters=[*kept, *listed])
     function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
-    return function
+    return explains_typos(function)
 
 
 def _refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentError:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, NoReturn, SupportsIndex, cast
 
 from akunu._stop_strings import StopFinder
 from akunu.completion import Completion, FinishReason
-from akunu.errors import AkunuError
+from akunu.errors import AkunuError, MisuseError
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -189,6 +189,13 @@ class TextStream(Iterator[str]):
     ) -> None:
         """Close it."""
         self.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled: a piece can be taken only once."""
+        raise MisuseError(
+            "a TextStream cannot be copied or pickled; take its pieces with str.join or a loop, "
+            "then its completion can be"
+        )
 
     def __del__(self) -> None:
         """Cancel what nobody can read any more."""

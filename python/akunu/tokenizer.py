@@ -1,17 +1,19 @@
 """Text to token ids and back, exactly as the model was trained, from a file's own vocabulary.
 
 >>> import akunu
->>> tokenizer = akunu.Tokenizer.from_gguf("model.gguf")           # doctest: +SKIP
->>> tokenizer.decode(tokenizer.encode("Hello", add_special=False))  # doctest: +SKIP
+>>> tokenizer = akunu.Tokenizer.from_gguf("ember")  # or a file's path
+>>> tokenizer.decode(tokenizer.encode("Hello", add_special=False))
 'Hello'
 
 Text that contains the name of a control token, such as `<|im_end|>`, is text unless
-`parse_special=True` asks otherwise. A tokenizer is immutable: threads may share it.
+`parse_special=True` asks otherwise. A tokenizer is immutable: threads may share it, and a copy is
+the tokenizer itself. It can be pickled.
 """
 
 from __future__ import annotations
 
 import codecs
+import marshal
 import operator
 import os
 import re
@@ -19,7 +21,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 
 import numpy as np
 
@@ -36,7 +38,7 @@ from akunu._vocabulary import (
     byte_of,
     read_vocabulary,
 )
-from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -61,21 +63,24 @@ class Tokenizer:
         self._vocabulary = vocabulary
         self._encode: Encode | None = None
         self._library_bytes = 0
+        self._packed_merges = b""  # once the library has its own copy
         self._types = vocabulary.types.astype(np.uint8).tobytes()
         self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
         # Where encoding puts a space in front of text, decoding takes it away again.
         self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
 
     @classmethod
-    def from_gguf(cls, path: str | os.PathLike[str]) -> Tokenizer:
+    def from_gguf(cls, path_or_name: str | os.PathLike[str]) -> Tokenizer:
         """Read the tokenizer of a GGUF file, with or without weights in it.
 
-        Raises ModelFormatError where the file contradicts itself, UnsupportedModelError for a
-        tokenizer that akunu does not have, OSError where the file cannot be read.
+        `path_or_name`: what `akunu.load` takes, "ember" for example. Raises ArgumentError where
+        there is no such file, or it cannot be opened; ModelFormatError where it contradicts itself,
+        and UnsupportedModelError for a tokenizer that akunu does not have.
         """
         from akunu import _core
+        from akunu.model import _find
 
-        return cls._of_file(_core.GgufFile(os.fspath(path)))
+        return cls._of_file(_core.GgufFile(os.fspath(_find(path_or_name))))
 
     @classmethod
     def _of_file(cls, file: _core.GgufFile) -> Tokenizer:
@@ -116,6 +121,7 @@ class Tokenizer:
             + vocabulary.types.nbytes
             + (0 if vocabulary.scores is None else vocabulary.scores.nbytes)
             + self._library_bytes
+            + len(self._packed_merges)
         )
 
     @property
@@ -173,25 +179,42 @@ class Tokenizer:
         """Name the kind and the size."""
         return f"<akunu.Tokenizer {self._vocabulary.model}, {self.vocab_size} tokens>"
 
+    def __copy__(self) -> Tokenizer:
+        """Return the tokenizer itself: it does not change."""
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tokenizer:
+        """Return the tokenizer itself: it does not change."""
+        return self
+
+    def __reduce__(self) -> tuple[type[Tokenizer], tuple[Vocabulary]]:
+        """Pickle what it was made of; what merges text is built anew for the first text."""
+        vocabulary = self._vocabulary
+        if self._packed_merges and not vocabulary.merges:
+            vocabulary = replace(vocabulary, merges=marshal.loads(self._packed_merges))
+        return type(self), (vocabulary,)
+
     def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Return the ids of `text`.
 
         `add_special` adds what the model expects around a prompt (BOS, rarely EOS; [CLS] and [SEP]
         for bert). `parse_special` makes control tokens out of their names in the text; leave it off
-        for text that you did not write. Raises ArgumentError for text with lone surrogates or, in
-        the rare vocabulary without all bytes, with characters that it cannot spell.
+        for text that you did not write. Where such a text begins with BOS, or ends with EOS, no
+        second one is added. Raises ArgumentError for text with lone surrogates or, in the rare
+        vocabulary without all bytes, with characters that it cannot spell.
         """
         pieces = self._split(_checked_text(text), parse_special)
         ids = self.encode_pieces(pieces)
-        if not add_special:
-            return ids
         vocabulary = self._vocabulary
-        if vocabulary.model == "bert":
-            return [cast(int, vocabulary.bos_id), *ids, cast(int, vocabulary.sep_id)]
-        if vocabulary.add_bos:
-            ids.insert(0, cast(int, vocabulary.bos_id))
-        if vocabulary.add_eos:
-            ids.append(cast(int, vocabulary.eos_id))
+        is_bert = vocabulary.model == "bert"
+        first = vocabulary.bos_id if add_special and vocabulary.add_bos else None
+        last = vocabulary.eos_id if add_special and vocabulary.add_eos else None
+        if is_bert and add_special:
+            first, last = vocabulary.bos_id, vocabulary.sep_id
+        if first is not None and pieces[:1] != [first]:
+            ids.insert(0, first)
+        if last is not None and pieces[-1:] != [last]:
+            ids.append(last)
         return ids
 
     def encode_pieces(self, pieces: Iterable[str | int]) -> list[int]:
@@ -199,6 +222,10 @@ class Tokenizer:
 
         Nothing is added, and no text becomes a control token.
         """
+        if isinstance(pieces, (str, bytes, bytearray)) or not isinstance(pieces, Iterable):
+            raise ArgumentError(
+                f"pieces must be a list of str and int, got {type(pieces).__name__}"
+            )
         ids: list[int] = []
         opens = True  # at the start and after a special token
         for piece in pieces:
@@ -223,12 +250,12 @@ class Tokenizer:
         WordPiece keeps neither case nor spacing. Raises ArgumentError for an id out of range.
         """
         stream = self.stream(skip_special=skip_special)
-        return "".join([stream.push(token) for token in ids]) + stream.finish()
+        return "".join([stream.push(token) for token in _checked_ids(ids)]) + stream.finish()
 
     def decode_bytes(self, ids: Sequence[SupportsIndex], skip_special: bool = False) -> bytes:
         """Return the bytes of the text of `ids`, also where they are not UTF-8."""
         stream = self.stream(skip_special=skip_special)
-        return b"".join([stream.push_bytes(token) for token in ids])
+        return b"".join([stream.push_bytes(token) for token in _checked_ids(ids)])
 
     def token_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that one token adds to a text (a control token: its name)."""
@@ -244,7 +271,7 @@ class Tokenizer:
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token that the vocabulary spells `text`, None if there is none."""
-        return self._vocabulary.ids.get(text)
+        return self._vocabulary.ids.get(_checked_text(text))
 
     def stream(
         self, *, skip_special: bool = False, prompt: Sequence[SupportsIndex] = ()
@@ -264,8 +291,10 @@ class Tokenizer:
         if encode is None:
             encode = self._encode = _text_models.build(vocabulary)
             self._library_bytes = _LIBRARY_BYTES * (len(vocabulary.ids) + len(vocabulary.merges))
-            # The library has its own copy of these by now, and they are most of the memory.
-            self._vocabulary = replace(vocabulary, merges=[], scores=None)
+            # The library has its own copy of the merges by now. A list of them would be most of the
+            # memory; who pickles the tokenizer needs them, in a fifth of it.
+            self._packed_merges = marshal.dumps(vocabulary.merges)
+            self._vocabulary = replace(vocabulary, merges=[])
         return encode(text, opens)
 
     def _checked_id(self, token: SupportsIndex) -> int:
@@ -394,6 +423,12 @@ class TokenStream:
         self._opens = False
         return spelled
 
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled."""
+        raise MisuseError(
+            "a TokenStream cannot be copied or pickled; start another with Tokenizer.stream()"
+        )
+
     @property
     def is_within_character(self) -> bool:
         """Whether the latest token ended inside a character, whose text is still to come."""
@@ -402,6 +437,12 @@ class TokenStream:
     def finish(self) -> str:
         """Return what is left: U+FFFD for an unfinished character, else ''."""
         return self._decoder.decode(b"", final=True)
+
+
+def _checked_ids(ids: Iterable[SupportsIndex]) -> Iterable[SupportsIndex]:
+    if isinstance(ids, (str, bytes, bytearray, memoryview)) or not isinstance(ids, Iterable):
+        raise ArgumentError(f"ids must be a sequence of token ids (int), got {type(ids).__name__}")
+    return ids
 
 
 def _checked_text(text: str) -> str:

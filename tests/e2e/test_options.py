@@ -18,7 +18,7 @@ NAN = math.nan
 INF = math.inf
 
 BAD_SAMPLING: list[tuple[str, Any]] = [
-    ("max_tokens", -1),
+    ("max_tokens", -2),
     ("max_tokens", 1.5),
     ("max_tokens", True),
     ("max_tokens", "8"),
@@ -30,9 +30,8 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("temperature", 1e9),
     ("temperature", 10**400),
     ("temperature", "hot"),
-    ("temperature", None),
     ("temperature", 1j),
-    ("top_k", -1),
+    ("top_k", -2),
     ("top_k", 2.0),
     ("top_k", 2**32),
     ("top_p", 0),
@@ -48,21 +47,25 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("frequency_penalty", 1e6),
     ("presence_penalty", INF),
     ("presence_penalty", False),
-    ("penalty_window", -1),
+    ("penalty_window", -2),
     ("penalty_window", 2**31),
-    ("seed", -1),
+    ("seed", -2),
     ("seed", 2**64),
     ("seed", 0.5),
     ("stop", ""),
     ("stop", ("a", "")),
     ("stop", 7),
-    ("stop", None),
     ("stop", b"x"),
+    ("stop", bytearray(b"x")),
+    ("stop", {"a", 1}),
+    ("stop", {"a": "b"}),
+    ("stop", np.array(["a"])),
+    ("top_k", np.array([-1, -1])),
+    ("max_tokens", b"8"),
 ]
 
 BAD_LOADING: list[tuple[str, Any]] = [
     ("device", ""),
-    ("device", None),
     ("context", 0),
     ("context", -1),
     ("context", 2**31),
@@ -71,12 +74,10 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("threads", True),
     ("threads", 10**6),
     ("kv_type", "q8_0"),
-    ("kv_type", None),
     ("kv_memory", 0),
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),
     ("prefix_cache", 1),
-    ("prefix_cache", None),
 ]
 
 
@@ -118,12 +119,64 @@ def test_numpy_numbers_become_plain_ones() -> None:
     assert (type(options.seed), options.seed) == (int, 7)
 
 
-def test_options_are_frozen_and_refuse_typos() -> None:
+def test_options_are_frozen() -> None:
     options = SamplingOptions()
     with pytest.raises(dataclasses.FrozenInstanceError):
         options.top_k = 3  # type: ignore[misc]
-    with pytest.raises(TypeError, match="temprature"):
-        SamplingOptions(temprature=1)  # type: ignore[call-arg]
+
+
+def test_minus_one_means_what_it_means_elsewhere() -> None:
+    minus_one = SamplingOptions(max_tokens=-1, top_k=-1, seed=-1, penalty_window=-1)
+    assert minus_one == SamplingOptions(
+        max_tokens=None, top_k=0, seed=None, penalty_window=2**31 - 1
+    )
+    assert SamplingOptions(top_k=np.int64(-1)).top_k == 0
+
+
+@pytest.mark.parametrize("options", [SamplingOptions, LoadOptions])
+def test_none_is_the_default_of_every_option(options: Any) -> None:
+    names = [field.name for field in dataclasses.fields(options)]
+    assert options(**dict.fromkeys(names)) == options()
+
+
+def test_stop_strings_come_alone_in_lists_and_in_sets() -> None:
+    assert SamplingOptions(stop="a").stop == ("a",)  # type: ignore[arg-type]
+    assert SamplingOptions(stop=["b", "a"]).stop == ("b", "a")  # type: ignore[arg-type]
+    assert SamplingOptions(stop={"b", "a"}).stop == ("a", "b")  # type: ignore[arg-type]
+    assert SamplingOptions(stop=frozenset()).stop == ()  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda: SamplingOptions(temprature=1),  # type: ignore[call-arg]
+            "SamplingOptions() has no option 'temprature'; did you mean 'temperature'?",
+        ),
+        (
+            lambda: LoadOptions(contxt=1),  # type: ignore[call-arg]
+            "LoadOptions() has no option 'contxt'; did you mean 'context'?",
+        ),
+        (
+            lambda: akunu.load(Threads=1),  # type: ignore[call-arg]
+            "load() has no option 'Threads'; did you mean 'threads'?",
+        ),
+        (
+            lambda: akunu.load(n_ctx=512),  # type: ignore[call-arg]
+            "load() has no option 'n_ctx'; did you mean 'context'?",
+        ),
+    ],
+)
+def test_a_typo_is_answered_with_what_was_meant(call: Any, message: str) -> None:
+    with pytest.raises(akunu.MisuseError) as caught:
+        call()
+    assert str(caught.value) == message
+    assert isinstance(caught.value, TypeError)
+
+
+def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
+    with pytest.raises(akunu.MisuseError, match="'banana'; its options are device, context, th"):
+        LoadOptions(banana=1)  # type: ignore[call-arg]
 
 
 NO_SAMPLING = {"stream", "tools"}  # keyword arguments of the methods that are no such option

@@ -110,6 +110,27 @@ def test_bos_and_eos_are_added_where_the_file_says_so() -> None:
         assert tokenizer.encode("h", add_special=False) == [h]
 
 
+def test_a_text_that_has_them_already_gets_no_second_bos_and_eos() -> None:
+    tokenizer = Tokenizer.from_metadata(
+        byte_level(
+            *("<|bos|>", "<|eos|>"),
+            bos_token_id=256,
+            eos_token_id=257,
+            add_bos_token=True,
+            add_eos_token=True,
+        )
+    )
+    a = tokenizer.encode("a", add_special=False)
+    for text in ("a", "<|bos|>a", "a<|eos|>", "<|bos|>a<|eos|>"):
+        assert tokenizer.encode(text, parse_special=True) == [256, *a, 257]
+    # One alone is added to, and so is what only looks like one.
+    assert tokenizer.encode("<|bos|>", parse_special=True) == [256, 257]
+    assert tokenizer.encode("a<|bos|>", parse_special=True) == [256, *a, 256, 257]
+    assert tokenizer.encode("<|bos|>a")[0] == 256
+    assert len(tokenizer.encode("<|bos|>a")) == 1 + len("<|bos|>a") + 1
+    assert tokenizer.encode("<|bos|>a", add_special=False, parse_special=True) == [256, *a]
+
+
 @pytest.mark.parametrize(
     ("pre", "add_bos"), [("llama-bpe", True), ("gpt-2", False), ("qwen2", False)]
 )
