@@ -40,7 +40,7 @@ class Terminal:
         *arguments: str,
         stdout: int | None = None,
         command: list[str] | None = None,
-        columns: int = 80,
+        columns: int = 200,
         **environment: str,
     ) -> None:
         self._master, slave = pty.openpty()

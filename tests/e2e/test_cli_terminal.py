@@ -54,7 +54,7 @@ def test_a_full_context_may_be_left_for_a_new_conversation(terminal: Any) -> Non
     akunu = terminal("chat", "--context", "96")
     fill_the_context(akunu)
     akunu.type("n\n")
-    assert "19" in akunu.wait_for(r"a new conversation\n.*\n> ")
+    assert "19" in akunu.wait_for(r"a new conversation\n(.*\n)+> ")
     akunu.type("/stats\n")
     assert re.search(r"conversation +1 turns?\b", akunu.wait_for(r"\n> "))
 

@@ -97,6 +97,15 @@ def chat(
         bool,
         typer.Option("--think/--no-think", help="Whether a model that can think first, does."),
     ] = True,
+    markdown: Annotated[
+        bool, typer.Option(help="Whether a terminal shows bold text, lists, tables and code.")
+    ] = True,
+    show_thinking: Annotated[
+        bool, typer.Option("--show-thinking", help="Keep thoughts on the screen, not a line only.")
+    ] = False,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", help="Say more about what a reply took.")
+    ] = False,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -124,6 +133,7 @@ def chat(
         )
         sampling_options(**given)  # refuses what makes no sense before anything is loaded
         from akunu.cli.chat import ChatCommand
+        from akunu.cli.reply_output import ReplyOptions
 
         return ChatCommand(
             model=model,
@@ -132,6 +142,7 @@ def chat(
             thinks=think,
             load=load,
             given=given,
+            reply=ReplyOptions(markdown=markdown, show_thinking=show_thinking, verbose=verbose),
         ).run()
 
     return console.reported(run)

@@ -14,6 +14,7 @@ from akunu.cli.file_sampling import chat_sampling, taken_from_file
 from akunu.cli.line_editor import has_screen
 from akunu.cli.loading import load_model
 from akunu.cli.reply import Interrupted, why_cut, write_reply
+from akunu.cli.reply_output import ReplyOptions
 from akunu.cli.text_input import as_unicode, standard_input
 from akunu.conversation import THINKING_SWITCH, Conversation
 from akunu.model import Model
@@ -31,6 +32,7 @@ class ChatCommand:
     load: LoadOptions
     given: Mapping[str, Any]
     """Sampling options that the command line gave; the rest may come from the model's file."""
+    reply: ReplyOptions
 
     def run(self) -> int:
         """Answer once or hold a conversation; return the exit code."""
@@ -50,7 +52,7 @@ class ChatCommand:
             if said:
                 console.say(f"akunu: {said}")
             if question is None:
-                return ChatSession(model, conversation, sampling, typed_before).hold()
+                return ChatSession(model, conversation, sampling, typed_before, self.reply).hold()
             return self._answer_once(model, conversation, question, sampling)
 
     def _conversation(self, model: Model, system: str | None) -> Conversation:
@@ -64,7 +66,7 @@ class ChatCommand:
         self, model: Model, conversation: Conversation, question: str, sampling: SamplingOptions
     ) -> int:
         try:
-            completion = write_reply(model, conversation, question, sampling)
+            completion = write_reply(model, conversation, question, sampling, self.reply)
         except Interrupted:
             if console.is_terminal(sys.stdout):
                 console.write("\n")

@@ -15,6 +15,7 @@ from akunu.cli.interrupts import EXIT_INTERRUPTED
 from akunu.cli.line_editor import open_editor
 from akunu.cli.loading import title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
+from akunu.cli.reply_output import ReplyOptions
 from akunu.cli.saved_conversation import read_conversation, save_conversation
 from akunu.cli.statistics import Statistics
 from akunu.conversation import Conversation
@@ -57,11 +58,13 @@ class ChatSession:
         conversation: Conversation,
         sampling: SamplingOptions,
         typed_before: bytes = b"",
+        reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
     ) -> None:
         """Use `hold`; `typed_before`: see QuietTerminal."""
         self._model = model
         self._conversation = conversation
         self._sampling = sampling
+        self._reply = reply
         self._statistics = Statistics(model.context)
         self._history = History(history_path())
         self._editor = open_editor(self._history, _complete, typed_before)
@@ -118,7 +121,9 @@ class ChatSession:
     def _ask(self, question: str) -> None:
         while True:
             try:
-                completion = write_reply(self._model, self._conversation, question, self._sampling)
+                completion = write_reply(
+                    self._model, self._conversation, question, self._sampling, self._reply
+                )
             except Interrupted as interrupted:
                 console.write("\n")
                 if interrupted.completion is None:

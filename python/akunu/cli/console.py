@@ -56,6 +56,24 @@ def styled(text: str, style: str, stream: TextIO | None) -> str:
     return f"\x1b[{style}m{text}\x1b[0m" if text and shows_styles(stream) else text
 
 
+def terminal_size(stream: TextIO | None) -> tuple[int, int]:
+    """Return how many columns and rows a terminal has; 80 and 24 where nobody knows."""
+    try:
+        size = os.get_terminal_size(stream.fileno()) if stream is not None else (0, 0)
+    except (OSError, ValueError):
+        size = (0, 0)
+    return size[0] or 80, size[1] or 24
+
+
+def can_show(text: str, stream: TextIO | None) -> bool:
+    """Whether a stream's encoding has these characters."""
+    try:
+        text.encode(getattr(stream, "encoding", None) or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 def prepare_streams() -> None:
     """Let no character fail to print: what the terminal cannot show is escaped."""
     for name in ("stdout", "stderr"):
@@ -74,31 +92,32 @@ def for_terminal(text: str) -> str:
 
 def plus_minus() -> str:
     """Return the sign between a value and its error, as stdout can show it."""
-    try:
-        "\N{PLUS-MINUS SIGN}".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "+-"
-    return "\N{PLUS-MINUS SIGN}"
+    sign = "\N{PLUS-MINUS SIGN}"
+    return sign if can_show(sign, sys.stdout) else "+-"
 
 
-def write(text: str, style: str | None = None) -> None:
+def write(text: str) -> None:
     """Write a part of the result to stdout at once; at a terminal it cannot steer it."""
-    if is_terminal(sys.stdout):
-        text = for_terminal(text)
-        if style is not None:
-            text = styled(text, style, sys.stdout)
+    put(for_terminal(text) if is_terminal(sys.stdout) else text)
+
+
+def put(text: str) -> None:
+    """Write to stdout at once, escape codes as they are."""
     sys.stdout.write(text)
     sys.stdout.flush()
 
 
-def say(text: str) -> None:
-    """Write a line about what is going on to stderr."""
-    _write_line(text, DIM)
+def say(text: str, *, indent: int = 0) -> None:
+    """Write a line about what is going on to stderr.
+
+    A terminal shows it broken at words; what does not fit goes on behind `indent` spaces.
+    """
+    _write_line(text, DIM, indent)
 
 
-def tell(text: str) -> None:
-    """Write a line that was asked for to stderr."""
-    _write_line(text, None)
+def tell(text: str, *, indent: int = 0) -> None:
+    """Write a line that was asked for to stderr, as `say` does."""
+    _write_line(text, None, indent)
 
 
 def complain(text: str) -> None:
@@ -107,9 +126,12 @@ def complain(text: str) -> None:
         _write_line(f"akunu: error: {' '.join(text.split())}", RED)
 
 
-def _write_line(text: str, style: str | None) -> None:
+def _write_line(text: str, style: str | None, indent: int = 0) -> None:
     if is_terminal(sys.stderr):
-        text = for_terminal(text)
+        from akunu.cli.rows import wrap_lines
+
+        width = terminal_size(sys.stderr)[0]
+        text = wrap_lines(for_terminal(text), width, indent=" " * indent)
         text = text if style is None else styled(text, style, sys.stderr)
     print(text, file=sys.stderr, flush=True)
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from types import TracebackType
 
 from akunu.cli import console
+from akunu.cli.rows import cell_count
 
 _PATIENCE_SECONDS = 0.5  # shorter waits need no word
 _SECONDS_BETWEEN = 0.2
@@ -30,7 +31,7 @@ class Progress:
         self._describe = describe
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
-        self._shown = 0  # characters on the line
+        self._shown = 0  # cells of the line
 
     def __enter__(self) -> Progress:
         """Start to wait."""
@@ -65,9 +66,10 @@ class Progress:
         try:
             while True:
                 text = f"akunu: {self._describe()}, {time.monotonic() - started:.0f} s"
-                text = console.for_terminal(text)[: max(1, _columns() - 1)]
-                self._print(f"\r{text}{' ' * (self._shown - len(text))}")
-                self._shown = len(text)
+                text = _cut(console.for_terminal(text), _columns() - 1)
+                shown = cell_count(text)
+                self._print(f"\r{text}{' ' * (self._shown - shown)}")
+                self._shown = shown
                 if self._over.wait(_SECONDS_BETWEEN):
                     return
         finally:
@@ -83,7 +85,11 @@ class Progress:
 
 
 def _columns() -> int:
-    try:
-        return os.get_terminal_size(sys.stderr.fileno()).columns or 80
-    except (OSError, ValueError):
-        return 80
+    return console.terminal_size(sys.stderr)[0]
+
+
+def _cut(text: str, width: int) -> str:
+    """Return as much of a text's beginning as has room on one row."""
+    while text and cell_count(text) > width:
+        text = text[:-1]
+    return text

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import asdict
 
 from akunu.cli import console
 from akunu.cli.progress import Progress
+from akunu.cli.reply_output import ReplyOptions, open_output
+from akunu.cli.reply_summary import count_of, reply_summary
 from akunu.cli.thinking import ThinkingSplitter
 from akunu.completion import Completion
 from akunu.conversation import Conversation
+from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.options import SamplingOptions
 from akunu.text_stream import TextStream
+
+_AS_USUAL = ReplyOptions()
 
 
 class Interrupted(Exception):  # noqa: N818 - it is no error
@@ -24,35 +30,56 @@ class Interrupted(Exception):  # noqa: N818 - it is no error
 
 
 def write_reply(
-    model: Model, conversation: Conversation, question: str, sampling: SamplingOptions
+    model: Model,
+    conversation: Conversation,
+    question: str,
+    sampling: SamplingOptions,
+    options: ReplyOptions = _AS_USUAL,
 ) -> Completion:
     """Answer the question, write the reply to stdout, and add both to the conversation.
 
-    An interrupted reply is added as far as it came, and raises Interrupted. A question without
-    any reply, as one that does not fit any more (ContextOverflowError), is not added.
+    `options` say how a terminal shows it; anywhere else goes the model's text as it is.
+
+    An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
+    of its last line. A question without any reply, as one that does not fit any more
+    (ContextOverflowError), is not added.
     """
     prompt = conversation.prompt(question)
     stream: TextStream = model.generate(prompt, stream=True, **asdict(sampling))
     splitter = ThinkingSplitter(thinking=conversation.opens_thinking(prompt))
+    output = open_output(options)
+
+    def write(parts: list[tuple[str, bool]]) -> None:
+        for text, is_thought in parts:
+            tokens, seconds = stream.completion_tokens, stream.completion_seconds
+            output.push(text, is_thought=is_thought, tokens=tokens, seconds=seconds)
+
     try:
         with stream:
             # Not before there is something to show: the progress is on the same line.
             with Progress(lambda: prefill_of(stream)):
                 piece = next(stream, "")
             while piece:
-                _write(splitter.push(piece))
+                write(splitter.push(piece))
                 piece = next(stream, "")
-            _write(splitter.finish())
+            write(splitter.finish())
+            output.finish()
     except KeyboardInterrupt:
         completion = stream.completion
         if not completion:
             raise Interrupted(None) from None
+        write(splitter.finish())
+        output.finish()
         conversation.add(question, completion, completion.token_ids)
         raise Interrupted(completion) from None
+    except AkunuError:
+        output.break_off()
+        raise
+    output.end_line()
     completion = stream.completion
-    if not completion.endswith("\n"):
-        console.write("\n")
     conversation.add(question, completion, completion.token_ids)
+    if console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr):
+        console.say(reply_summary(completion, model.context, verbose=options.verbose))
     return completion
 
 
@@ -62,15 +89,10 @@ def why_cut(completion: Completion, model: Model, sampling: SamplingOptions) -> 
         return None
     limit = sampling.max_tokens
     if limit is not None and completion.completion_tokens >= limit:
-        return f"the text was cut after {limit} tokens (--max-tokens)"
+        return f"the text was cut after {count_of(limit)} (--max-tokens)"
     return f"the text was cut: the context of {model.context} tokens is full"
 
 
 def prefill_of(stream: TextStream) -> str:
     """Return how far a prompt is computed."""
     return f"read {stream.prompt_tokens_done} of {stream.prompt_tokens} tokens"
-
-
-def _write(parts: list[tuple[str, bool]]) -> None:
-    for text, is_thought in parts:
-        console.write(text, console.DIM if is_thought else None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from akunu.cli.reply_summary import count_of, reason, tokens_used
 from akunu.completion import Completion
 
 
@@ -29,13 +30,13 @@ class Statistics:
         if last is None:
             return [f"no reply yet; the conversation has {_turns(turns)}"]
         prefilled = last.prompt_tokens - last.cached_tokens
-        used = last.prompt_tokens + last.completion_tokens
+        used = tokens_used(last, self._context)
         return [
-            f"last prompt   {last.prompt_tokens} tokens: {last.cached_tokens} reused, "
+            f"last prompt   {count_of(last.prompt_tokens)}: {last.cached_tokens} reused, "
             f"{prefilled} prefilled in {last.prompt_seconds:.2f} s"
             f"{_speed(last.prompt_tokens_per_second)}",
-            f"last reply    {last.completion_tokens} tokens in {last.completion_seconds:.2f} s"
-            f"{_speed(last.completion_tokens_per_second)}, ended by {_reason(last)}",
+            f"last reply    {count_of(last.completion_tokens)} in {last.completion_seconds:.2f} s"
+            f"{_speed(last.completion_tokens_per_second)}, ended by {reason(last)}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
             f"conversation  {_turns(turns)}",
             f"this chat     {self._reused} tokens reused, {self._prefilled} prefilled, "
@@ -49,11 +50,3 @@ def _turns(count: int) -> str:
 
 def _speed(tokens_per_second: float) -> str:
     return f" ({tokens_per_second:.1f} tokens/s)" if tokens_per_second > 0 else ""
-
-
-def _reason(completion: Completion) -> str:
-    return {
-        "stop": "the model",
-        "length": "the limit of tokens",
-        "cancelled": "Ctrl-C",
-    }[completion.finish_reason]

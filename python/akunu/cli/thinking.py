@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-_OPEN = "<think>"
-_CLOSE = "</think>"
+OPEN = "<think>"
+CLOSE = "</think>"
 
 
 class ThinkingSplitter:
@@ -33,21 +33,21 @@ class ThinkingSplitter:
         parts: list[tuple[str, bool]] = []
         if self._state == "start":
             begun = text.lstrip()
-            if begun.startswith(_OPEN):
+            if begun.startswith(OPEN):
                 self._state = "thinking"
-            elif _OPEN.startswith(begun):
+            elif OPEN.startswith(begun):
                 self._held = text
                 return []
             else:
                 self._state = "answer"
         if self._state == "thinking":
-            thoughts, tag, rest = text.partition(_CLOSE)
+            thoughts, tag, rest = text.partition(CLOSE)
             if tag:
                 self._state = "answer"
                 parts.append((thoughts + tag, True))
                 text = rest
             else:
-                kept = _overlap(text, _CLOSE)
+                kept = _overlap(text, CLOSE)
                 self._held = text[len(text) - kept :]
                 parts.append((text[: len(text) - kept], True))
                 text = ""

@@ -1,0 +1,70 @@
+"""Where a reply goes: as it is into a file or pipe, rendered to a terminal."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Protocol
+
+from akunu.cli import console
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplyOptions:
+    """How a person wants replies shown at a terminal."""
+
+    markdown: bool = True
+    """Whether Markdown is rendered."""
+    show_thinking: bool = False
+    """Whether thoughts stay, instead of being folded into a line."""
+    verbose: bool = False
+    """Whether more than a line says what a reply took."""
+
+
+class ReplyOutput(Protocol):
+    """Takes the parts of a reply as they come."""
+
+    def push(self, text: str, *, is_thought: bool, tokens: int, seconds: float) -> None:
+        """Take a part; `tokens` and `seconds` are those of the reply so far."""
+
+    def finish(self) -> None:
+        """Show what was held back; the cursor stays at the end."""
+
+    def end_line(self) -> None:
+        """Write a newline where the reply has not ended with one."""
+
+    def break_off(self) -> None:
+        """An error ends the reply: finish, so that its message begins on a new line."""
+
+
+class PlainOutput:
+    """Writes the model's text, and nothing else."""
+
+    def __init__(self) -> None:
+        """Write to stdout."""
+        self._last = ""
+
+    def push(self, text: str, *, is_thought: bool, tokens: int, seconds: float) -> None:
+        """Write a part."""
+        console.write(text)
+        self._last = text[-1:] or self._last
+
+    def finish(self) -> None:
+        """Nothing was held back."""
+
+    def end_line(self) -> None:
+        """End the last line."""
+        if self._last != "\n":
+            console.write("\n")
+
+    def break_off(self) -> None:
+        """The message goes elsewhere."""
+
+
+def open_output(options: ReplyOptions) -> ReplyOutput:
+    """Return what writes a reply to stdout."""
+    if not console.is_terminal(sys.stdout):
+        return PlainOutput()
+    from akunu.cli.terminal_output import TerminalOutput
+
+    return TerminalOutput(options)

@@ -1,0 +1,59 @@
+"""What a reply took, in a quiet line below it."""
+
+from __future__ import annotations
+
+from akunu.completion import Completion
+
+
+def reply_summary(completion: Completion, context: int, *, verbose: bool = False) -> str:
+    """Return tokens, speed and how much of the context is used; with `verbose`, in two lines.
+
+    >>> from akunu.completion import Completion
+    >>> reply = Completion("Hi", token_ids=[1, 2], finish_reason="stop", stop=None,
+    ...                    prompt_tokens=10, completion_tokens=2, cached_tokens=0,
+    ...                    prompt_seconds=0.1, completion_seconds=0.05)
+    >>> print(reply_summary(reply, 256))
+    2 tokens, 20.0 tok/s \N{MIDDLE DOT} context 12 of 256
+    """
+    used = f"context {tokens_used(completion, context)} of {context}"
+    parts = [
+        count_of(completion.completion_tokens) + _speed(completion.completion_tokens_per_second)
+    ]
+    if not verbose:
+        return " \N{MIDDLE DOT} ".join([*parts, used])
+    parts[0] += f" in {completion.completion_seconds:.2f} s"
+    prefilled = completion.prompt_tokens - completion.cached_tokens
+    prompt = (
+        f"prompt {count_of(completion.prompt_tokens)}: {completion.cached_tokens} reused, "
+        f"{prefilled} read in {completion.prompt_seconds:.2f} s"
+        f"{_speed(completion.prompt_tokens_per_second)}"
+    )
+    ended = f"ended by {reason(completion)}"
+    return f"{prompt}\nreply " + " \N{MIDDLE DOT} ".join([*parts, ended, used])
+
+
+def tokens_used(completion: Completion, context: int) -> int:
+    """Return how many positions of the context a conversation takes after this reply.
+
+    The last token of a reply that the limit ended has no position of its own: nothing was computed
+    after it.
+    """
+    return min(completion.prompt_tokens + completion.completion_tokens, context)
+
+
+def count_of(tokens: int) -> str:
+    """Return "1 token", "2 tokens"."""
+    return "1 token" if tokens == 1 else f"{tokens} tokens"
+
+
+def reason(completion: Completion) -> str:
+    """Return what ended a reply, for people."""
+    return {
+        "stop": "the model",
+        "length": "the limit of tokens",
+        "cancelled": "Ctrl-C",
+    }[completion.finish_reason]
+
+
+def _speed(tokens_per_second: float) -> str:
+    return f", {tokens_per_second:.1f} tok/s" if tokens_per_second > 0 else ""

@@ -1,0 +1,71 @@
+"""A reply at a terminal: its thoughts, then its answer."""
+
+from __future__ import annotations
+
+import sys
+
+from akunu.cli import console
+from akunu.cli.markdown_lines import ASCII, Symbols
+from akunu.cli.painter import Painter
+from akunu.cli.reply_output import ReplyOptions
+from akunu.cli.reply_renderer import Look, ReplyRenderer
+from akunu.cli.thinking_view import FoldedThoughts, MarkedThoughts, ShownThoughts, Thoughts
+
+
+class TerminalOutput:
+    """Renders a reply to stdout, which is a terminal."""
+
+    def __init__(self, options: ReplyOptions) -> None:
+        """Nothing is written before the first part comes."""
+        styles = console.shows_styles(sys.stdout)
+        unicode = Symbols()
+        shown = "".join((unicode.bullet, unicode.quote, unicode.rule, unicode.columns, "┼"))
+        symbols = unicode if console.can_show(shown, sys.stdout) else ASCII
+        # Without escape codes nothing on the screen can change, and bold looks like the rest.
+        look = Look(markdown=options.markdown and styles, styles=styles, symbols=symbols)
+        self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
+        self._answer = ReplyRenderer(self._painter, look, _size)
+        self._has_begun = False
+        self._thoughts: Thoughts
+        if not styles:
+            self._thoughts = MarkedThoughts(self._answer)
+        elif options.show_thinking:
+            self._thoughts = ShownThoughts(self._painter, _size)
+        else:
+            self._thoughts = FoldedThoughts(self._painter, _size)
+
+    def push(self, text: str, *, is_thought: bool, tokens: int, seconds: float) -> None:
+        """Show what is certain of this part and those before."""
+        text = _showable(text)
+        self._has_begun = True
+        if is_thought:
+            self._thoughts.push(text, tokens, seconds)
+        else:
+            self._thoughts.finish()
+            # A reply begins with its first word, also behind thoughts.
+            self._answer.push(text.lstrip("\n") if self._answer.is_empty else text)
+
+    def finish(self) -> None:
+        """Show what was held back; the cursor stays at the end."""
+        self._thoughts.finish(is_cut=True)
+        self._answer.finish()
+
+    def end_line(self) -> None:
+        """End the last row, which is never ended before something follows."""
+        console.put("\n")
+
+    def break_off(self) -> None:
+        """Let the error's message begin on a new line."""
+        self.finish()
+        if self._has_begun:
+            self.end_line()
+
+
+def _size() -> tuple[int, int]:
+    return console.terminal_size(sys.stdout)
+
+
+def _showable(text: str) -> str:
+    """Return a text with what the terminal's encoding lacks escaped."""
+    encoding = sys.stdout.encoding or "ascii"
+    return text.encode(encoding, "backslashreplace").decode(encoding)
