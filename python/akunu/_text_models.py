@@ -20,13 +20,13 @@ from typing import Final
 import numpy as np
 from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
 
+from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
     MERGES,
     SPACE,
-    TOKENS,
     UNKNOWN,
     USER_DEFINED,
     Vocabulary,

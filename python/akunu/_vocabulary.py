@@ -8,27 +8,18 @@ a `Vocabulary` or raises a `ModelFormatError` that names the key and, in arrays,
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu._metadata import TOKENS, Metadata, Reader, is_utf8
 from akunu._pretokenizers import BY_NAME, PreTokenizer
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
-
-class Metadata(Protocol):
-    """Keys and values of a GGUF file; a dict has the form, and `akunu._core.GgufFile`."""
-
-    def __contains__(self, key: object, /) -> bool:
-        """Whether the file has `key`."""
-
-    def __getitem__(self, key: str, /) -> object:
-        """Return the value of `key`."""
-
-
+UNDEFINED: Final = 0
 NORMAL: Final = 1
 UNKNOWN: Final = 2
 CONTROL: Final = 3
@@ -40,10 +31,13 @@ MODELS: Final = ("gpt2", "llama", "bert", "gemma4")
 
 SPACE: Final = "\u2581"  # how SentencePiece and WordPiece vocabularies spell a space
 
-TOKENS: Final = "tokenizer.ggml.tokens"
 TOKEN_TYPE: Final = "tokenizer.ggml.token_type"
 SCORES: Final = "tokenizer.ggml.scores"
 MERGES: Final = "tokenizer.ggml.merges"
+CHAT_TEMPLATE: Final = "tokenizer.chat_template"
+
+# A model that has these can be spoken to without a template of its own.
+CHATML_TOKENS: Final = ("<|im_start|>", "<|im_end|>")
 
 # Tokens after which a model has said what it had to say, best known first: where the file names
 # no end-of-turn token, the first one present is it.
@@ -82,7 +76,8 @@ class Vocabulary:
 
     model: str  # "gpt2", "llama", "bert" or "gemma4"
     pre: PreTokenizer
-    tokens: list[str]
+    tokens: list[str]  # "" where `raw` has the token
+    raw: dict[int, bytes]  # tokens that are not UTF-8: no text becomes one of them
     types: NDArray[np.int32]  # [n_tokens], one of NORMAL .. BYTE
     scores: NDArray[np.float32] | None  # [n_tokens], of "llama" only
     merges: list[str]  # "left right", best first; of "gpt2" and "gemma4" only
@@ -101,6 +96,8 @@ class Vocabulary:
     nfc: bool
     stop_ids: frozenset[int]
     chat_template: str | None
+    chat_template_fault: str  # why the file's template cannot be used, "" where nothing is wrong
+    notes: tuple[str, ...]  # what the file says and was ignored, a line each
 
 
 def byte_of(token: str) -> int | None:
@@ -113,89 +110,14 @@ def byte_of(token: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
-class _Reader:
-    """Typed access to the metadata; a value of another type is a ModelFormatError."""
-
-    def __init__(self, metadata: Metadata) -> None:
-        self._metadata = metadata
-
-    def _get(self, key: str) -> object:
-        # `in` and [] only: the parser's mapping raises KeyError and has no other promise.
-        return self._metadata[key] if key in self._metadata else None  # noqa: SIM401
-
-    def string(self, key: str) -> str | None:
-        value = self._get(key)
-        if value is None:
-            return None
-        if not isinstance(value, str):
-            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a string")
-        return value
-
-    def boolean(self, key: str) -> bool | None:
-        value = self._get(key)
-        if value is None:
-            return None
-        if not isinstance(value, (bool, np.bool_)):
-            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a bool")
-        return bool(value)
-
-    def token_id(self, key: str, n_tokens: int) -> int | None:
-        value = self._get(key)
-        if value is None:
-            return None
-        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
-            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a token id")
-        if not 0 <= value < n_tokens:
-            raise ModelFormatError(f"{key} is {value}, but {TOKENS} has ids 0 to {n_tokens - 1}")
-        return int(value)
-
-    def strings(self, key: str) -> list[str]:
-        value = self._get(key)
-        if value is None:
-            raise ModelFormatError(f"{key} is missing")
-        if isinstance(value, (str, bytes)) or not isinstance(value, (Sequence, np.ndarray)):
-            raise ModelFormatError(f"{key} is {type(value).__name__}, expected a list of strings")
-        strings = value if isinstance(value, list) else list(value)
-        try:  # one pass in C; the loop is for the message
-            "".join(strings).encode()
-        except (TypeError, UnicodeEncodeError):
-            for index, string in enumerate(strings):
-                if not isinstance(string, str):
-                    raise ModelFormatError(
-                        f"{key}[{index}] is {type(string).__name__}, expected a string"
-                    ) from None
-                try:
-                    string.encode()
-                except UnicodeEncodeError:
-                    raise ModelFormatError(f"{key}[{index}] is not valid UTF-8") from None
-        return strings
-
-    def numbers(self, key: str, n_tokens: int, kinds: str) -> NDArray[np.generic] | None:
-        value = self._get(key)
-        if value is None:
-            return None
-        if isinstance(value, str) or not isinstance(value, (Sequence, np.ndarray)):
-            raise ModelFormatError(f"{key} is {type(value).__name__}, expected an array of numbers")
-        try:
-            array = np.asarray(value)
-        except (ValueError, OverflowError):
-            raise ModelFormatError(f"{key} is not an array of numbers") from None
-        if array.ndim != 1 or (array.size and array.dtype.kind not in kinds):
-            raise ModelFormatError(
-                f"{key} holds {array.dtype} in {array.ndim} dimensions, expected numbers in one"
-            )
-        if array.size != n_tokens:
-            raise ModelFormatError(f"{key} has {array.size} entries, {TOKENS} has {n_tokens}")
-        return array
-
-
 def read_vocabulary(metadata: Metadata) -> Vocabulary:
     """Read and check the keys `tokenizer.*`.
 
-    Raises ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer
-    model or pre-tokenizer that akunu does not have.
+    What a model can do without is ignored where it is wrong, with a note. Raises ModelFormatError
+    for what contradicts itself, UnsupportedModelError for a tokenizer model or pre-tokenizer that
+    akunu does not have.
     """
-    reader = _Reader(metadata)
+    reader = Reader(metadata)
     model = reader.string("tokenizer.ggml.model")
     if model is None:
         raise ModelFormatError("tokenizer.ggml.model is missing: the file has no tokenizer")
@@ -204,16 +126,19 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
             f"tokenizer model {model!r} is not supported; known are {', '.join(MODELS)}"
         )
     pre = _pre_tokenizer(reader, model)
-    tokens = reader.strings(TOKENS)
+    tokens, raw = reader.strings(TOKENS)
     if not tokens:
         raise ModelFormatError(f"{TOKENS} is empty")
+    if raw:
+        reader.notes.append(f"{_some(raw, TOKENS)} not valid UTF-8: no text becomes one of them")
     ids = _ids_by_text(tokens)
     types = _types(reader, len(tokens))
     scores = _scores(reader, len(tokens)) if model == "llama" else None
-    merges = reader.strings(MERGES) if model in ("gpt2", "gemma4") else []
+    merges = _merges(reader) if model in ("gpt2", "gemma4") else []
 
-    def special(name: str, default: int | None = None) -> int | None:
-        value = reader.token_id(f"tokenizer.ggml.{name}_token_id", len(tokens))
+    def special(name: str, default: int | None = None, needed: bool = False) -> int | None:
+        key = f"tokenizer.ggml.{name}_token_id"
+        value = reader.token_id(key, len(tokens), needed=needed)
         if value is None and default is not None and default < len(tokens):
             return default
         return value
@@ -225,10 +150,13 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     if eot_id is None:
         eot_id = next((ids[text] for text in _END_OF_TURN if text in ids), None)
     stop_ids = _stop_ids(ids, types, (eos_id, eot_id, eom_id))
-    unk_id = special("unknown", 0 if spm else 100 if bert else None)
+    # Characters without a token become bytes, or unknown where not all bytes are there.
+    spells_all = model == "gpt2" or int(np.count_nonzero(types == BYTE)) == 256
+    unk_id = special("unknown", 0 if spm else 100 if bert else None, needed=not spells_all)
     if bert and bos_id is None:  # [CLS] opens a text
-        bos_id = special("cls", 101)
-    sep_id = special("seperator", 102) if bert else special("seperator")  # spelled so in files
+        bos_id = special("cls", 101, needed=True)
+    # Spelled so in files.
+    sep_id = special("seperator", 102, needed=True) if bert else special("seperator")
     if bert and (bos_id is None or sep_id is None or unk_id is None):
         raise ModelFormatError(
             "a bert vocabulary needs tokenizer.ggml.cls_token_id, seperator_token_id and "
@@ -236,7 +164,10 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         )
     marked = types.copy()
     _mark_control(marked, tokens, ids, stop_ids, (bos_id, eos_id) if not types.any() else ())
-    marked[marked == 0] = NORMAL
+    marked[marked == UNDEFINED] = NORMAL
+    if raw:
+        indices = np.fromiter(raw, np.int64)
+        marked[indices[np.isin(marked[indices], (NORMAL, USER_DEFINED, BYTE))]] = UNUSED
     if spm or model == "gemma4":
         # Spelled with U+2581, such a token is not to be found in text: it comes out of merging.
         for index in np.flatnonzero(marked == USER_DEFINED).tolist():
@@ -244,26 +175,31 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
                 marked[index] = NORMAL
         _check_bytes(marked, tokens)
 
-    add_bos = reader.boolean("tokenizer.ggml.add_bos_token")
+    add_bos = reader.flag("tokenizer.ggml.add_bos_token")
     if model == "gemma4":
         add_bos = True  # files say false by mistake; every user of them overrides it
     elif add_bos is None:
         add_bos = (spm or bert or (model == "gpt2" and pre.add_bos)) and bos_id is not None
-    add_eos = bool(reader.boolean("tokenizer.ggml.add_eos_token"))
-    for name, wanted, token in (("bos", add_bos, bos_id), ("eos", add_eos, eos_id)):
-        if wanted and token is None and not bert:
-            raise ModelFormatError(
-                f"tokenizer.ggml.add_{name}_token is true, "
-                f"but tokenizer.ggml.{name}_token_id is missing"
-            )
-    space_prefix = reader.boolean("tokenizer.ggml.add_space_prefix")
-    lowercase = reader.boolean("tokenizer.ggml.normalizer.lowercase")
+    add_eos = bool(reader.flag("tokenizer.ggml.add_eos_token"))
+    if add_bos and bos_id is None:
+        reader.notes.append(_nothing_to_add("bos"))
+        add_bos = False
+    if add_eos and eos_id is None:
+        reader.notes.append(_nothing_to_add("eos"))
+        add_eos = False
+    space_prefix = reader.flag("tokenizer.ggml.add_space_prefix")
+    lowercase = reader.flag("tokenizer.ggml.normalizer.lowercase")
     lowercase = True if lowercase is None else lowercase
-    strip_accents = reader.boolean("tokenizer.ggml.normalizer.strip_accents")
+    strip_accents = reader.flag("tokenizer.ggml.normalizer.strip_accents")
+    nfc = reader.flag("tokenizer.ggml.normalizer.nfc")
+    pad_id = special("padding")
+    chatml = all(text in ids and marked[ids[text]] == CONTROL for text in CHATML_TOKENS)
+    chat_template, fault = _chat_template(reader, chatml)
     return Vocabulary(
         model=model,
         pre=pre,
         tokens=tokens,
+        raw=raw,
         types=marked,
         scores=scores,
         merges=merges,
@@ -271,7 +207,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         bos_id=bos_id,
         eos_id=eos_id,
         eot_id=eot_id,
-        pad_id=special("padding"),
+        pad_id=pad_id,
         unk_id=unk_id,
         sep_id=sep_id,
         add_bos=add_bos,
@@ -279,13 +215,62 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         add_space_prefix=spm if space_prefix is None else space_prefix and not bert,
         lowercase=lowercase,
         strip_accents=lowercase if strip_accents is None else strip_accents,
-        nfc=bool(reader.boolean("tokenizer.ggml.normalizer.nfc")),
+        nfc=bool(nfc),
         stop_ids=stop_ids,
-        chat_template=reader.string("tokenizer.chat_template"),
+        chat_template=chat_template,
+        chat_template_fault=fault,
+        notes=tuple(reader.notes),
     )
 
 
-def _pre_tokenizer(reader: _Reader, model: str) -> PreTokenizer:
+def _some(indices: Iterable[int], key: str) -> str:
+    """Say which entries of an array it is about: the first, and how many there are."""
+    first, *others = sorted(indices)
+    if not others:
+        return f"{key}[{first}] is"
+    return f"{key}[{first}] and {len(others)} more are"
+
+
+def _nothing_to_add(name: str) -> str:
+    key = f"tokenizer.ggml.{name}_token_id"
+    return f"{key} is missing: no {name.upper()} is added to texts, although the model wants one"
+
+
+def _merges(reader: Reader) -> list[str]:
+    """Return the merges without those that no text can meet."""
+    merges, raw = reader.strings(MERGES)
+    if not raw:
+        return merges
+    reader.notes.append(f"{_some(raw, MERGES)} not valid UTF-8: ignored")
+    return [merge for index, merge in enumerate(merges) if index not in raw]
+
+
+def _chat_template(reader: Reader, chatml: bool) -> tuple[str | None, str]:
+    """Return the template, None where there is none or a blank one, and what is wrong with it.
+
+    Completing texts does without, so an unusable template is an error of who asks for a chat.
+    """
+    value = reader.value(CHAT_TEMPLATE)
+    fault = ""
+    if value is not None and not isinstance(value, str):
+        fault = f"{CHAT_TEMPLATE} is {type(value).__name__}, expected a string"
+    elif isinstance(value, str) and not is_utf8(value):
+        before = value[: next(i for i, c in enumerate(value) if "\ud800" <= c <= "\udfff")]
+        fault = f"{CHAT_TEMPLATE} is not valid UTF-8 at byte {len(before.encode())}"
+    if fault:
+        reader.notes.append(f"{fault}: the model cannot be used for conversations")
+        return None, fault
+    if isinstance(value, str) and value.strip():
+        return value, ""
+    if chatml:
+        lack = "missing" if value is None else "blank"
+        reader.notes.append(f"{CHAT_TEMPLATE} is {lack}: conversations are written as ChatML")
+    elif value is not None:
+        reader.notes.append(f"{CHAT_TEMPLATE} is blank: the model cannot be used for conversations")
+    return None, ""
+
+
+def _pre_tokenizer(reader: Reader, model: str) -> PreTokenizer:
     name = reader.string("tokenizer.ggml.pre")
     if model != "gpt2":  # the others have one way to cut text each
         return BY_NAME["default"]
@@ -316,19 +301,22 @@ def _ids_by_text(tokens: list[str]) -> dict[str, int]:
     return ids
 
 
-def _types(reader: _Reader, n_tokens: int) -> NDArray[np.int32]:
+def _types(reader: Reader, n_tokens: int) -> NDArray[np.int32]:
     """Return the types, or zeros where the file has none."""
     array = reader.numbers(TOKEN_TYPE, n_tokens, "iu")
     if array is None:
         return np.zeros(n_tokens, np.int32)
-    bad = np.flatnonzero((array < NORMAL) | (array > BYTE))  # type: ignore[operator]
+    bad = np.flatnonzero((array < UNDEFINED) | (array > BYTE))  # type: ignore[operator]
     if bad.size:
         index = int(bad[0])
         raise ModelFormatError(f"{TOKEN_TYPE}[{index}] is {array[index]}, expected 1 to 6")
+    undefined = np.flatnonzero(array == UNDEFINED).tolist()
+    if undefined:
+        reader.notes.append(f"{_some(undefined, TOKEN_TYPE)} 0 (undefined): taken as normal")
     return array.astype(np.int32)
 
 
-def _scores(reader: _Reader, n_tokens: int) -> NDArray[np.float32]:
+def _scores(reader: Reader, n_tokens: int) -> NDArray[np.float32]:
     array = reader.numbers(SCORES, n_tokens, "iuf")
     if array is None:
         raise ModelFormatError(f"{SCORES} is missing; a tokenizer of model 'llama' needs it")

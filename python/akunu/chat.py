@@ -19,6 +19,7 @@ from typing import Any, Final
 import jinja2
 
 from akunu import _template_engine as engine
+from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer, TokenMatcher
 
@@ -69,16 +70,24 @@ class ChatTemplate:
 
     @classmethod
     def of(cls, tokenizer: Tokenizer) -> ChatTemplate:
-        """Return the template of a model's file, or ChatML where only its tokens are there.
+        """Return the template of a model's file, or ChatML where it has none but ChatML's tokens.
 
-        Raises UnsupportedModelError for a model that was not made for conversations.
+        `Tokenizer.notes` says where it is ChatML. Raises ModelFormatError for a template that is
+        no text or not valid Jinja, and UnsupportedModelError for a model that was not made for
+        conversations.
         """
+        if tokenizer.chat_template_fault:
+            raise ModelFormatError(
+                f"{tokenizer.chat_template_fault}; the model can still complete texts"
+            )
         source = tokenizer.chat_template
         if source is None:
-            if tokenizer.token_id("<|im_start|>") is None:
+            missing = [name for name in CHATML_TOKENS if name not in tokenizer.control_tokens()]
+            if missing:
                 raise UnsupportedModelError(
-                    "this model has no chat template, so it is not made for conversations; "
-                    "use generate() with a prompt of your own"
+                    f"this model has no chat template (tokenizer.chat_template), and without the "
+                    f"special token {missing[0]} it does not know ChatML either, so it was not "
+                    "made for conversations; use generate() with a prompt of your own"
                 )
             source = CHATML
         bos = "" if tokenizer.bos_id is None else tokenizer.token_text(tokenizer.bos_id)
@@ -125,8 +134,7 @@ class _MarkedTemplate:
 
     def __init__(self, template: ChatTemplate, tokenizer: Tokenizer, first_mark: int) -> None:
         self.owner = tokenizer
-        tokens = {tokenizer.token_text(index): index for index in tokenizer.control_ids}
-        tokens.pop("", None)
+        tokens = tokenizer.control_tokens()
         self.tokens = tokens
         self.matcher = TokenMatcher(tokens) if tokens else None
         self.ids: dict[str, int] = {}  # mark -> control token

@@ -136,7 +136,7 @@ class Model:
         self._context = native.context
         sampling, notes = read_sampling_defaults(file)
         self._sampling_defaults = MappingProxyType(sampling)
-        self._notes = (*native.notes, *notes)
+        self._notes = (*native.notes, *tokenizer.notes, *notes)
         self._path = path
 
     @property

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
 import numpy as np
 
 from akunu import _text_models
+from akunu._metadata import Metadata
 from akunu._text_models import Encode
 from akunu._vocabulary import (
     BYTE,
@@ -33,7 +34,6 @@ from akunu._vocabulary import (
     SPACE,
     UNKNOWN,
     USER_DEFINED,
-    Metadata,
     Vocabulary,
     byte_of,
     read_vocabulary,
@@ -166,14 +166,34 @@ class Tokenizer:
 
     @property
     def chat_template(self) -> str | None:
-        """The Jinja source of the model's chat template, None where it has none."""
+        """The Jinja source of the model's chat template, None where it has none that is usable."""
         return self._vocabulary.chat_template
+
+    @property
+    def chat_template_fault(self) -> str:
+        """Why the file's chat template cannot be used, "" where nothing is wrong with it."""
+        return self._vocabulary.chat_template_fault
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the file says about its tokens and was ignored, a line each.
+
+        An example: "tokenizer.ggml.padding_token_id is -1, but tokenizer.ggml.tokens has ids 0 to
+        32000: ignored".
+        """
+        return self._vocabulary.notes
 
     @cached_property
     def control_ids(self) -> frozenset[int]:
         """The tokens that a user's text never becomes: turn markers, BOS, EOS and their like."""
         types = self._vocabulary.types
         return frozenset(np.flatnonzero((types == CONTROL) | (types == UNKNOWN)).tolist())
+
+    def control_tokens(self) -> dict[str, int]:
+        """Return the control tokens by name, without those whose name is no text."""
+        tokens = {self._vocabulary.tokens[index]: index for index in self.control_ids}
+        tokens.pop("", None)
+        return tokens
 
     def __repr__(self) -> str:
         """Name the kind and the size."""
@@ -266,8 +286,15 @@ class Tokenizer:
         return known
 
     def token_text(self, token: SupportsIndex) -> str:
-        """Return the token as the vocabulary spells it, for example `Ġhello` or `<0x0A>`."""
-        return self._vocabulary.tokens[self._checked_id(token)]
+        """Return the token as the vocabulary spells it, for example `Ġhello` or `<0x0A>`.
+
+        Bytes of it that are not UTF-8 are written `\\xff`.
+        """
+        index = self._checked_id(token)
+        raw = self._vocabulary.raw.get(index)
+        return (
+            self._vocabulary.tokens[index] if raw is None else raw.decode(errors="backslashreplace")
+        )
 
     def token_id(self, text: str) -> int | None:
         """Return the id of the token that the vocabulary spells `text`, None if there is none."""
@@ -315,6 +342,8 @@ class Tokenizer:
 
     def _spell(self, index: int) -> bytes:
         vocabulary = self._vocabulary
+        if index in vocabulary.raw:
+            return vocabulary.raw[index].replace(SPACE.encode(), b" ")
         token = vocabulary.tokens[index]
         kind = self._types[index]
         if kind in (UNKNOWN, CONTROL, USER_DEFINED):

@@ -114,6 +114,23 @@ def test_the_configuration_is_what_the_file_says(ember: akunu.Model) -> None:
         config.dim = 1  # type: ignore[misc]
 
 
+def test_what_a_model_can_do_without_does_not_stop_it(ember: akunu.Model, tmp_path: Path) -> None:
+    changes = {
+        "tokenizer.ggml.padding_token_id": 2**32 - 1,
+        "tokenizer.ggml.unknown_token_id": -1,
+        "tokenizer.chat_template": b"{{ '\xff' }}",
+    }
+    with akunu.load(edited(EMBER, tmp_path / "m.gguf", changes)) as model:
+        assert [note.split()[0] for note in model.notes] == [
+            "tokenizer.ggml.unknown_token_id",
+            "tokenizer.ggml.padding_token_id",
+            "tokenizer.chat_template",
+        ]
+        assert model.generate("Hello", max_tokens=5) == ember.generate("Hello", max_tokens=5)
+        with pytest.raises(akunu.ModelFormatError, match=r"^tokenizer\.chat_template is not valid"):
+            model.chat(HELLO)
+
+
 def test_memory_adds_up_and_prints(ember: akunu.Model) -> None:
     memory = ember.memory
     assert memory["total"] == sum(size for label, size in memory.items() if label != "total")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from akunu import _core
+from akunu._metadata import printable
 from akunu.cli.loading import model_path
 from akunu.cli.model_file import (
     format_totals,
@@ -60,7 +61,7 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
             "formats": format_totals(tensors),
             "tensors": [
                 {
-                    "name": tensor.name,
+                    "name": printable(tensor.name),
                     "format": tensor.type_name,
                     "shape": list(tensor.shape),
                     "bytes": tensor.size,
@@ -98,6 +99,7 @@ def _tokenizer_facts(path: Path) -> dict[str, Any]:
         "adds_bos": tokenizer.add_bos,
         "adds_eos": tokenizer.add_eos,
         "has_chat_template": tokenizer.chat_template is not None,
+        "notes": list(tokenizer.notes),
     }
 
 
@@ -106,7 +108,7 @@ def _run_facts(model: Model) -> dict[str, Any]:
     return {
         "config": asdict(model.config),
         "context": model.context,
-        "notes": list(model.notes),
+        "notes": [note for note in model.notes if note not in model.tokenizer.notes],
         "memory_bytes": dict(model.memory),
         "launches": {name: _launches(native.labels(name)) for name in ("single", "few", "many")},
     }
@@ -185,6 +187,7 @@ def _write_tokenizer(facts: dict[str, Any]) -> None:
             ("adds BOS", _yes(facts["adds_bos"])),
             ("adds EOS", _yes(facts["adds_eos"])),
             ("chat template", _yes(facts["has_chat_template"])),
+            *(("note", note) for note in facts["notes"]),
         ],
     )
 

@@ -9,13 +9,14 @@ from typing import Any, Final
 import numpy as np
 
 from akunu import _core
+from akunu._metadata import printable
 
 _SHOWN_ITEMS: Final = 5  # of an array
 
 
 def metadata_of(file: _core.GgufFile) -> dict[str, Any]:
-    """Return all keys and values; arrays abbreviated, NaN and infinity as text."""
-    return {key: _plain(file[key]) for key in file.keys()}  # noqa: SIM118 - it is no dict
+    """Return all keys and values; arrays abbreviated, NaN, infinity and odd bytes as text."""
+    return {printable(key): _plain(file[key]) for key in file.keys()}  # noqa: SIM118 - it is no dict
 
 
 def _plain(value: Any) -> Any:
@@ -23,8 +24,8 @@ def _plain(value: Any) -> Any:
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if isinstance(value, bytes):
-        return value.decode(errors="backslashreplace")
+    if isinstance(value, str):
+        return printable(value)
     if isinstance(value, (list, tuple, np.ndarray)):
         first = [_plain(item) for item in value[:_SHOWN_ITEMS]]
         return {"length": len(value), "first": first}

@@ -27,6 +27,8 @@ def show_tokens(
     """
     text = text_of(prompt, path, command="tokenize")
     tokenizer = Tokenizer.from_gguf(model_path(model_name))
+    for note in tokenizer.notes:
+        console.say(f"akunu: {note}")
     ids = tokenizer.encode(text, add_special=special, parse_special=parse_special)
     if as_json:
         tokens = [{"id": index, "piece": _piece(tokenizer, index)} for index in ids]
