@@ -16,6 +16,7 @@ from akunu.errors import (
     ArgumentError,
     ContextOverflowError,
     DeviceError,
+    DownloadError,
     MisuseError,
     ModelFormatError,
     OutOfMemoryError,
@@ -25,6 +26,7 @@ from akunu.errors import (
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from akunu.completion import Completion
+    from akunu.hub.find import pull
     from akunu.model import MemoryReport, Model, ModelConfig, load
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.text_stream import TextStream
@@ -38,6 +40,7 @@ __all__ = [
     "Completion",
     "ContextOverflowError",
     "DeviceError",
+    "DownloadError",
     "LoadOptions",
     "MemoryReport",
     "MisuseError",
@@ -51,6 +54,7 @@ __all__ = [
     "UnsupportedModelError",
     "__version__",
     "load",
+    "pull",
 ]
 
 _HOMES = {
@@ -63,6 +67,7 @@ _HOMES = {
     "TextStream": "akunu.text_stream",
     "Tokenizer": "akunu.tokenizer",
     "load": "akunu.model",
+    "pull": "akunu.hub.find",
 }
 
 

@@ -33,3 +33,7 @@ class OutOfMemoryError(AkunuError, MemoryError):
 
 class ContextOverflowError(AkunuError):
     """A prompt does not fit into the context; nothing was computed."""
+
+
+class DownloadError(AkunuError):
+    """A model could not be fetched; the message says why, and what to do. What came is kept."""

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from akunu.chat import ChatTemplate
+    from akunu.hub.watch import Watch
 
 _DATA = Path(__file__).parent / "data"
 
@@ -458,16 +459,20 @@ def load(
     kv_type: str = "f16",
     kv_memory: int | None = None,
     prefix_cache: bool = True,
+    local_only: bool = False,
 ) -> Model:
-    """Load a model from a GGUF file, or by the name of a model inside the package.
+    """Load a model from a GGUF file, or by its name; one of the hub is fetched if it is missing.
 
-    `path_or_name`: a file's path ("~" is your home), or "ember", the small demonstration model (a
-    file of that name is "./ember"). The others are explained at `LoadOptions`. `Model.notes` says
-    what was decided that you might not expect.
+    `path_or_name`: a file's path ("~" is your home); "ember", the small demonstration model (a file
+    of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an https
+    address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the network.
+    The others are explained at `LoadOptions`. `Model.notes` says what was decided that you might
+    not expect.
 
-    Raises ArgumentError (no such file or name, or an option that makes no sense), ModelFormatError
-    (the file contradicts its format), UnsupportedModelError (it asks for something that akunu does
-    not have), OutOfMemoryError (it does not fit; nothing was allocated) or DeviceError.
+    Raises ArgumentError (no such file or name, or an option that makes no sense), DownloadError (a
+    model could not be fetched), ModelFormatError (the file contradicts its format),
+    UnsupportedModelError (it asks for something that akunu does not have), OutOfMemoryError (it
+    does not fit; nothing was allocated) or DeviceError.
 
     >>> import akunu
     >>> with akunu.load("ember", context=512) as model:
@@ -482,7 +487,7 @@ def load(
         kv_memory=kv_memory,
         prefix_cache=prefix_cache,
     )
-    path = _find(path_or_name)
+    path = _find(path_or_name, options, local_only=local_only)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
     loading = _begin_load(path, options)
@@ -511,8 +516,14 @@ def _begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
     )
 
 
-def _find(path_or_name: str | os.PathLike[str]) -> Path:
-    """Return the file of a path or name; ArgumentError where there is none."""
+def _find(
+    path_or_name: str | os.PathLike[str],
+    options: LoadOptions | None = None,
+    watch: Watch | None = None,
+    *,
+    local_only: bool = False,
+) -> Path:
+    """Return the file of a path or name, fetched if need be; ArgumentError where there is none."""
     if isinstance(path_or_name, str) and path_or_name in PACKAGED_MODELS:
         return PACKAGED_MODELS[path_or_name]
     if not isinstance(path_or_name, (str, os.PathLike)):
@@ -520,16 +531,18 @@ def _find(path_or_name: str | os.PathLike[str]) -> Path:
             f"path_or_name must be a str or a path, got {type(path_or_name).__name__}"
         )
     shown = os.fsdecode(path_or_name)
-    names = ", ".join(PACKAGED_MODELS)
     path = Path(shown)
     if not _exists(path) and shown.startswith("~"):
         with suppress(RuntimeError):  # there is no such user
             path = path.expanduser()
     if shown and _exists(path):
         return path  # the engine says what a directory is
-    raise ArgumentError(
-        f"{_shorten(shown)} is neither a file nor the name of a model inside akunu ({names})"
-    )
+    if isinstance(path_or_name, str):
+        from akunu.hub.find import find  # what is a file needs none of it
+        from akunu.hub.watch import SILENT
+
+        return find(path_or_name, options or LoadOptions(), watch or SILENT, local_only=local_only)
+    raise ArgumentError(f"{_shorten(shown)} is not a file, and only a str can be a model's name")
 
 
 def _exists(path: Path) -> bool:

@@ -79,7 +79,7 @@ def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
     page = (CHECKOUT / "docs/command-line.md").read_text()
     for command in akunu_app().registered_commands:
         assert command.callback is not None
-        assert f"`{command.callback.__name__}`" in page
+        assert f"`{command.name or command.callback.__name__}`" in page
 
 
 def test_readme_has_the_two_commands_and_only_them() -> None:

@@ -50,6 +50,12 @@ def akunu_app() -> typer.Typer:
     app.command(help=_BENCH_HELP)(bench)
     app.command()(profile)
     app.command(help=_PERPLEXITY_HELP)(perplexity)
+    app.command()(pull)
+    app.command("list")(list_models)
+    app.command("ls", hidden=True)(list_models)
+    app.command("remove")(remove_models)
+    app.command("rm", hidden=True)(remove_models)
+    app.command()(plan)
     app.command()(devices)
     app.command()(doctor)
     return app
@@ -331,6 +337,70 @@ def perplexity(
         from akunu.cli.perplexity import show_perplexity
 
         return show_perplexity(model, file, load, chunks=chunks, as_json=json)
+
+    return console.reported(run)
+
+
+def pull(
+    model: Annotated[
+        str, typer.Argument(help="org/repo, org/repo:Q4_K_M, org/repo:file.gguf, or an address.")
+    ],
+) -> int:
+    """Fetch a model from the Hugging Face hub or an https address."""
+
+    def run() -> int:
+        from akunu.cli.pull import pull_model
+
+        return pull_model(model)
+
+    return console.reported(run)
+
+
+def list_models(json: options.Json = False) -> int:
+    """Show the models on this machine, those of Ollama and LM Studio too."""
+
+    def run() -> int:
+        from akunu.cli.models import list_models
+
+        return list_models(as_json=json)
+
+    return console.reported(run)
+
+
+def remove_models(
+    models: Annotated[
+        list[str], typer.Argument(help="Names as `akunu list` shows them; org/repo: all of it.")
+    ],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
+) -> int:
+    """Remove models from the caches of Hugging Face and akunu."""
+
+    def run() -> int:
+        from akunu.cli.models import remove_models
+
+        return remove_models(models, is_sure=yes)
+
+    return console.reported(run)
+
+
+def plan(
+    model: options.Model = "ember",
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    speed: Annotated[
+        bool, typer.Option("--speed/--no-speed", help="Whether memory's bandwidth is measured.")
+    ] = True,
+    json: options.Json = False,
+) -> int:
+    """Show what a model takes to run here, before it is downloaded or loaded."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        from akunu.cli.plan import show_plan
+
+        return show_plan(model, load, with_speed=speed, as_json=json)
 
     return console.reported(run)
 

@@ -12,6 +12,7 @@ from akunu import _core
 from akunu.cli import bench_plan, console
 from akunu.cli.bench_output import FORMS, Kernels, Output, Row, Subject, output_of
 from akunu.cli.bench_run import Bench
+from akunu.cli.devices import device_of
 from akunu.cli.loading import load_model, model_path
 from akunu.cli.model_file import format_totals, parameter_count, short_count, weight_bytes
 from akunu.cli.options import load_options
@@ -19,7 +20,6 @@ from akunu.cli.profile import by_kind, profile_step
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import Limits, measure_limits, share_of
 from akunu.cli.work import WorkModel
-from akunu.errors import ArgumentError
 from akunu.model import Model
 
 _N_PROMPT = 512
@@ -86,7 +86,7 @@ class BenchCommand:
             kv_type=self.kv_type,
         )
         with load_model(self.model, options) as model:
-            device = _device_of(self.device)
+            device = device_of(self.device)
             subject = self._subject(file, model, threads, device)
             limits: Limits | None = None
             if self.roofline:
@@ -155,12 +155,3 @@ def _steps(test: bench_plan.Test, prompt_rows: int) -> list[bench_plan.Test]:
     if test.n_gen:
         steps.append(bench_plan.Test(0, 1, begin))
     return steps
-
-
-def _device_of(name: str) -> dict[str, Any]:
-    """Return what is known of the device that a load with this name takes."""
-    devices = _core.devices()
-    for device in devices:
-        if name in ("auto", device["backend"]):
-            return device
-    raise ArgumentError(f"there is no device {name!r}")

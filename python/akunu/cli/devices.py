@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from akunu import _core
 from akunu.cli.tables import write_facts
+from akunu.errors import ArgumentError
 
 
 def show_devices() -> int:
@@ -20,3 +23,12 @@ def _shown(key: str, value: object) -> tuple[str, str]:
     if key.endswith("_bytes") and isinstance(value, int):
         return key.removesuffix("_bytes").replace("_", " "), f"{value / 2**30:.1f} GiB"
     return key.replace("_", " "), str(value)
+
+
+def device_of(name: str) -> dict[str, Any]:
+    """Return what is known of the device that a load with this name takes."""
+    devices = _core.devices()
+    for device in devices:
+        if name in ("auto", device["backend"]):
+            return device
+    raise ArgumentError(f"there is no device {name!r}")

@@ -33,7 +33,7 @@ def _complete_model(incomplete: str) -> list[str]:
 Model = Annotated[
     str,
     typer.Argument(
-        help="A GGUF file, or ember, the small model inside the package.",
+        help="A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember.",
         autocompletion=_complete_model,
     ),
 ]

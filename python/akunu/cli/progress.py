@@ -26,9 +26,10 @@ class Progress:
     ...     pass
     """
 
-    def __init__(self, describe: Callable[[], str]) -> None:
+    def __init__(self, describe: Callable[[], str], *, shows_seconds: bool = True) -> None:
         """`describe` returns the line's text; another thread calls it."""
         self._describe = describe
+        self._shows_seconds = shows_seconds
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._shown = 0  # cells of the line
@@ -65,7 +66,9 @@ class Progress:
             return
         try:
             while True:
-                text = f"akunu: {self._describe()}, {time.monotonic() - started:.0f} s"
+                text = f"akunu: {self._describe()}"
+                if self._shows_seconds:
+                    text += f", {time.monotonic() - started:.0f} s"
                 text = _cut(console.for_terminal(text), _columns() - 1)
                 shown = cell_count(text)
                 self._print(f"\r{text}{' ' * (self._shown - shown)}")

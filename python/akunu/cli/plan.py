@@ -1,0 +1,190 @@
+"""`akunu plan`: what a model takes to run here, before it is downloaded or loaded."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from akunu import _core
+from akunu.cli import console
+from akunu.cli.bench_plan import Test
+from akunu.cli.devices import device_of
+from akunu.cli.model_file import format_totals, parameter_count, short_count
+from akunu.cli.progress import Progress
+from akunu.cli.roofline import measure_limits
+from akunu.cli.tables import bytes_text, write_facts
+from akunu.cli.work import WorkModel
+from akunu.errors import AkunuError, ArgumentError
+from akunu.hub import address as addresses
+from akunu.hub import find, repository
+from akunu.hub.names import Address, RepoName
+from akunu.hub.trial import named, outline_of
+from akunu.model import Model, _find, load
+from akunu.options import LoadOptions
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A file to plan with: a model that is here, or the outline of one that is not."""
+
+    path: Path
+    shown: str
+    facts: dict[str, Any]
+    """Where it is and what was chosen, for JSON."""
+
+
+def show_plan(name: str, options: LoadOptions, *, with_speed: bool, as_json: bool) -> int:
+    """Write what a model would take to stdout; return 1 where it would not load, else 0."""
+    with _target(name) as target:
+        facts = _facts(target, options, with_speed)
+    if as_json:
+        json.dump(facts, sys.stdout, ensure_ascii=False, indent=2, allow_nan=False)
+        print()
+    else:
+        _write(facts)
+    if "error" in facts:
+        if not as_json:
+            console.complain(facts["error"])
+        return console.EXIT_ERROR
+    return 0
+
+
+@contextmanager
+def _target(name: str) -> Iterator[Target]:
+    """Yield the file of a model if it is here, else an outline from what its header says."""
+    with ExitStack() as stack:
+        try:
+            path = _find(name, local_only=True)
+            target = Target(path, name, {"name": name, "path": str(path), "download_bytes": 0})
+        except ArgumentError:
+            meant = find.meaning(name)
+            if not isinstance(meant, (RepoName, Address)):
+                raise
+            target = stack.enter_context(_remote_outline(name, meant))
+        yield target
+
+
+@contextmanager
+def _remote_outline(name: str, meant: RepoName | Address) -> Iterator[Target]:
+    with ExitStack() as stack:
+        with Progress(lambda: f"asking for the header of {name}"):
+            if isinstance(meant, Address):
+                parts = addresses.look_up(meant)
+                shown = parts[0].path.name
+                facts = {"name": name, "download_bytes": sum(part.size for part in parts)}
+                readers = addresses.readers(parts)
+            else:
+                remote = repository.look_up(meant)
+                model = remote.choice.candidate
+                shown = remote.shown
+                facts = {
+                    "name": shown,
+                    "file": model.name,
+                    "chosen": remote.choice.reason,
+                    "commit": remote.commit,
+                    "download_bytes": remote.missing_bytes(),
+                }
+                readers = remote.parts()
+            path = stack.enter_context(outline_of(readers, shown))
+        yield Target(path, shown, facts)
+
+
+def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, Any]:
+    facts = dict(target.facts)
+    facts["available_bytes"] = device_of(options.device)["available_bytes"]
+
+    def run() -> None:
+        file = _core.GgufFile(target.path)
+        facts["file_bytes"] = sum(Path(part).stat().st_size for part in file.parts)
+        facts["parts"] = len(file.parts)
+        facts["parameters"] = parameter_count(file.tensors)
+        facts["formats"] = format_totals(file.tensors)
+        with load(target.path, **asdict(options)) as model:
+            facts.update(_load_facts(model))
+            if with_speed:
+                facts["speed"] = _speed(file, model, options)
+
+    with Progress(lambda: f"planning {target.shown}"):
+        try:
+            named(run, target.path, target.shown)
+        except AkunuError as error:
+            facts["error"] = str(error)
+    return facts
+
+
+def _load_facts(model: Model) -> dict[str, Any]:
+    return {
+        "architecture": model.config.architecture,
+        "trained_context": model.config.context_length,
+        "context": model.context,
+        "memory_bytes": dict(model.memory),
+        "notes": list(model.notes),
+    }
+
+
+def _speed(file: _core.GgufFile, model: Model, options: LoadOptions) -> dict[str, float]:
+    """Return how fast text can come at most: each token reads all weights once."""
+    rows = device_of(options.device)["max_prompt_rows"]
+    work = WorkModel.of(file.tensors, model.config, options.kv_type, rows)
+    limits = measure_limits(options.device, options.threads)
+
+    def most(depth: int) -> float:
+        return 1 / max(limits.seconds(work.work(Test(0, 1, depth))))
+
+    return {
+        "read_gb_per_s": limits.read_bytes_per_second / 1e9,
+        "tokens_per_second_at_most": most(0),
+        "tokens_per_second_at_most_when_full": most(model.context - 1),
+    }
+
+
+def _write(facts: dict[str, Any]) -> None:
+    write_facts("model", list(_model_lines(facts)))
+    if "memory_bytes" not in facts:
+        return
+    memory = [(label, bytes_text(size)) for label, size in facts["memory_bytes"].items()]
+    memory.append(("available here", bytes_text(facts["available_bytes"])))
+    notes = [("note", note) for note in facts["notes"]]
+    write_facts(f"memory at a context of {facts['context']} tokens", memory + notes)
+    if "speed" in facts:
+        speed = facts["speed"]
+        write_facts(
+            "speed, at most",
+            [
+                ("memory reads", f"{speed['read_gb_per_s']:.1f} GB/s, measured"),
+                ("tokens per second", _rate(speed["tokens_per_second_at_most"])),
+                (
+                    "with a full context",
+                    _rate(speed["tokens_per_second_at_most_when_full"]),
+                ),
+            ],
+        )
+
+
+def _model_lines(facts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    def line(label: str, key: str, show: Callable[[Any], str] = str) -> Iterator[tuple[str, str]]:
+        if key in facts:
+            yield label, show(facts[key])
+
+    yield from line("name", "name")
+    yield from line("file", "path")
+    yield from line("file", "file")
+    yield from line("chosen", "chosen")
+    yield from line("size", "file_bytes", bytes_text)
+    to_come = facts["download_bytes"]
+    yield "to download", bytes_text(to_come) if to_come else "nothing: it is here"
+    yield from line("architecture", "architecture")
+    yield from line("parameters", "parameters", short_count)
+    if "formats" in facts:
+        yield "formats", ", ".join(each["format"] for each in facts["formats"])
+    yield from line("trained context", "trained_context")
+
+
+def _rate(tokens_per_second: float) -> str:
+    digits = 1 if tokens_per_second < 20 else 0
+    return f"{tokens_per_second:.{digits}f}"

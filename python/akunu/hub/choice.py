@@ -1,0 +1,184 @@
+"""Which file of a repository is meant, and which one akunu takes when none is named.
+
+The number format of a file is in its name; of several, Q4_K_M is the usual compromise between size
+and quality, and `PREFERENCE` says what follows. What the header says is looked at later.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from akunu.errors import ArgumentError
+
+PREFERENCE = (
+    *("Q4_K_M", "Q4_K_S", "Q4_K_L", "Q5_K_M", "Q5_K_S", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q6_K"),
+    *("Q8_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "BF16", "F16", "F32", "Q2_K", "Q2_K_S"),
+)
+"""What is taken when a name says no more than the repository, first the most wanted."""
+
+_LABEL = re.compile(
+    r"(?:^|[-_.])((?:UD-)?(?:IQ|TQ|Q)\d+(?:_[A-Z0-9]+)*|MXFP4(?:_MOE)?|NVFP4|BF16|FP?16|FP?32)"
+    r"(?=$|[-.])",
+    re.IGNORECASE,
+)
+_SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
+_BESIDE_MODELS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
+_LISTED = 12  # files in an error
+
+
+@dataclass(frozen=True, slots=True)
+class File:
+    """A file of a repository."""
+
+    name: str
+    """With its folders, as the hub writes it."""
+    size: int
+    sha256: str = ""
+    """Of its content; "" where the hub does not know it."""
+    git_id: str = ""
+    """Of its content as git counts it, for what is not in large-file storage."""
+
+    @property
+    def base(self) -> str:
+        """The name without folders."""
+        return self.name.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A model in a repository: one file, or all parts of one that is split."""
+
+    files: tuple[File, ...]
+    label: str
+    """The number format that its name tells, in capitals; "" where it tells none."""
+
+    @property
+    def name(self) -> str:
+        """The file that opens the model."""
+        return self.files[0].name
+
+    @property
+    def size(self) -> int:
+        """Bytes of all its parts."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def names(self) -> set[str]:
+        """What one may call it besides its format, in lower case."""
+        stem = split_stem(self.name) or self.name.removesuffix(".gguf")
+        found = {self.name, stem, f"{stem}.gguf", *(file.name for file in self.files)}
+        return {each.lower() for name in found for each in (name, name.rpartition("/")[2])}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What was chosen, and why."""
+
+    candidate: Candidate
+    reason: str
+
+
+def label_of(name: str) -> str:
+    """Return the number format that a file's name tells, "" if it tells none.
+
+    >>> label_of("Qwen3-0.6B-Q8_0.gguf"), label_of("model.q4_k_m.gguf"), label_of("model.gguf")
+    ('Q8_0', 'Q4_K_M', '')
+    """
+    base = name.rpartition("/")[2]
+    stem = split_stem(base) or re.sub(r"\.gguf$", "", base, flags=re.IGNORECASE)
+    found = _LABEL.findall(stem)
+    return found[-1].upper().replace("FP16", "F16").replace("FP32", "F32") if found else ""
+
+
+def split_stem(name: str) -> str:
+    """Return a part's name without its number, "" for a file that is no part.
+
+    >>> split_stem("big-Q8_0-00001-of-00003.gguf")
+    'big-Q8_0'
+    """
+    found = _SPLIT.fullmatch(name)
+    return found["stem"] if found else ""
+
+
+def part_names(name: str) -> list[str]:
+    """Return the names of all parts of the model that a file belongs to; its own if it is whole.
+
+    >>> part_names("m-00002-of-00002.gguf")
+    ['m-00001-of-00002.gguf', 'm-00002-of-00002.gguf']
+    """
+    found = _SPLIT.fullmatch(name)
+    if found is None:
+        return [name]
+    count = found["count"]
+    return [f"{found['stem']}-{n:05d}-of-{count}.gguf" for n in range(1, int(count) + 1)]
+
+
+def candidates(files: Iterable[File]) -> list[Candidate]:
+    """Return the models among some files, smallest first; a split one only if it is whole."""
+    by_name = {file.name: file for file in files if file.name.lower().endswith(".gguf")}
+    found = []
+    for name, file in by_name.items():
+        parts = part_names(name)
+        if _BESIDE_MODELS.search(file.base) or name != parts[0]:
+            continue  # what sees pictures, statistics for quantising; a later part
+        if all(part in by_name for part in parts):
+            found.append(Candidate(tuple(by_name[part] for part in parts), label_of(name)))
+    return sorted(found, key=lambda candidate: (candidate.size, candidate.name))
+
+
+def choose(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
+    """Return the model that is wanted, or without a wish the one that akunu prefers.
+
+    Raises ArgumentError, which lists what there is, where that is nothing or more than one.
+    """
+    if wanted:
+        return _choose_wanted(models, wanted, repo)
+    if len(models) == 1:
+        return Choice(models[0], "the only model there")
+    for label in PREFERENCE:
+        same = [model for model in models if model.label == label]
+        if len(same) == 1:
+            return Choice(same[0], f"of {len(models)} there, the one that akunu prefers")
+        if same:
+            raise ArgumentError(
+                f"{repo} has several models in {label}: name one of its files, as in "
+                f"{repo}:{same[0].files[0].base} ({listed(same)})"
+            )
+    raise ArgumentError(
+        f"{repo} has no model in a format that akunu would choose by itself; "
+        f"name one of {listed(models)}"
+    )
+
+
+def _choose_wanted(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:
+    plain = wanted.lower()
+    for matches in (
+        [model for model in models if plain in model.names],
+        [model for model in models if plain == model.label.lower()],
+        [model for model in models if plain == model.label.lower().removeprefix("ud-")],
+    ):
+        if len(matches) == 1:
+            return Choice(matches[0], "as named")
+        if matches:
+            raise ArgumentError(
+                f"{repo} has several models that {wanted!r} may mean; name one of its files: "
+                f"{listed(matches)}"
+            )
+    known = {model.label or model.files[0].base: model for model in models}
+    close = difflib.get_close_matches(wanted.upper(), list(known), n=1, cutoff=0.5)
+    hint = f"did you mean {repo}:{close[0]}? There is" if close else "there is"
+    raise ArgumentError(f"{repo} has no {wanted!r}; {hint} {listed(models)}")
+
+
+def listed(models: Sequence[Candidate]) -> str:
+    """Return models as an error lists them: by format where that says which."""
+    labels = [model.label for model in models]
+    shown = [
+        model.label if model.label and labels.count(model.label) == 1 else model.name
+        for model in models
+    ]
+    more = f" and {len(shown) - _LISTED} more" if len(shown) > _LISTED else ""
+    return ", ".join(shown[:_LISTED]) + more

@@ -1,0 +1,152 @@
+"""Where a model is that was asked for by name, and its download if it is nowhere here.
+
+A path that exists wins over every name; `akunu.load` looks at that first.
+"""
+
+from __future__ import annotations
+
+import difflib
+from pathlib import Path
+
+from akunu.errors import AkunuError, ArgumentError
+from akunu.hub import address as addresses
+from akunu.hub import names, neighbours, repository
+from akunu.hub.names import Address, OllamaName, RepoName
+from akunu.hub.watch import SILENT, Watch
+from akunu.options import LoadOptions
+
+_LONG_NAME = 60  # characters; what is longer is no name that somebody half remembers
+
+
+def find(name: str, options: LoadOptions, watch: Watch = SILENT, *, local_only: bool) -> Path:
+    """Return the file of a model by its name; fetch it, unless `local_only`, if it is not here.
+
+    Raises ArgumentError for a name that means nothing, or nothing that is here with `local_only`;
+    DownloadError; and before a download what loading the model would raise.
+    """
+    meant = meaning(name)
+    found = find_here(meant)
+    if found is not None:
+        return found
+    if meant is None or isinstance(meant, OllamaName):
+        raise ArgumentError(_why_nothing(name, meant))
+    if local_only:
+        raise ArgumentError(
+            f"{name} is not on this machine, and local_only forbids to fetch it; "
+            f"`akunu pull {name}` does"
+        )
+    return fetch(meant, options, watch, must_fit=True)
+
+
+def fetch(meant: RepoName | Address, options: LoadOptions, watch: Watch, *, must_fit: bool) -> Path:
+    """Bring a model here, in the newest state that there is, and return its file."""
+    if isinstance(meant, Address):
+        return addresses.pull(meant, watch, options, must_fit=must_fit)
+    remote = repository.look_up(meant)
+    return repository.pull(remote, watch, options, must_fit=must_fit)
+
+
+def pull(name: str) -> Path:
+    """Fetch a model from the Hugging Face hub or an https address, and return its file.
+
+    `name`: "org/repo", "org/repo:Q4_K_M", "org/repo:file.gguf", "org/repo@revision", or an address.
+    What is here already is not fetched again, but a repository is asked for its newest state. The
+    download goes on where an earlier one was interrupted.
+
+    Raises ArgumentError for a name that is none of these, DownloadError with what to do, and before
+    the download ModelFormatError or UnsupportedModelError for a model that akunu cannot load.
+
+    >>> pull("ember.gguf")
+    Traceback (most recent call last):
+    ...
+    akunu.errors.ArgumentError: 'ember.gguf' is nothing that can be fetched: a model on the ...
+    """
+    meant = fetchable(name)
+    return fetch(meant, LoadOptions(), SILENT, must_fit=False)
+
+
+def fetchable(name: str) -> RepoName | Address:
+    """Return what a name means that can be fetched; raises ArgumentError."""
+    meant = None if name.startswith("ollama:") else names.parse_address(name)
+    meant = meant or names.parse_repo(name)
+    if meant is None:
+        hint = ""
+        if name.startswith("ollama:") or (":" in name and "/" not in name):
+            hint = "; akunu uses what Ollama has here, but does not fetch from its library"
+        raise ArgumentError(
+            f"{name!r} is nothing that can be fetched: a model on the Hugging Face hub is written "
+            f"org/repo or org/repo:Q4_K_M, a file elsewhere by its https address{hint}"
+        )
+    return meant
+
+
+def meaning(name: str) -> RepoName | Address | OllamaName | None:
+    """Return what a name means by its form; None: it can only be a file, and there is none."""
+    if name.startswith("ollama:"):
+        return names.parse_ollama(name)
+    if found := names.parse_address(name):
+        return found
+    if names.looks_like_a_path(name):
+        return None
+    return names.parse_repo(name) or names.parse_ollama(name)
+
+
+def find_here(meant: RepoName | Address | OllamaName | None) -> Path | None:
+    """Return the file of a model that is on this machine, whoever put it there, or None."""
+    if meant is None:
+        return None
+    if isinstance(meant, Address):
+        return addresses.cached(meant)
+    if isinstance(meant, OllamaName):
+        return neighbours.find_in_ollama(meant)
+    return (
+        repository.cached(meant)
+        or neighbours.find_in_lm_studio(meant)
+        or _find_repo_in_ollama(meant)
+    )
+
+
+def _find_repo_in_ollama(name: RepoName) -> Path | None:
+    """Ollama has models of the hub, under hf.co, and names of its own with a slash."""
+    if name.revision != "main":
+        return None
+    tag = name.wanted or "latest"
+    for path in (f"hf.co/{name.repo}", f"registry.ollama.ai/{name.repo}"):
+        try:
+            found = neighbours.find_in_ollama(OllamaName(path, tag, is_explicit=False))
+        except AkunuError:  # other formats than this one: the hub will know
+            continue
+        if found is not None:
+            return found
+    return None
+
+
+def _why_nothing(name: str, meant: OllamaName | None) -> str:
+    """Return what was looked for, and perhaps what was meant."""
+    close = difflib.get_close_matches(name, _known_names(name), n=1, cutoff=0.7)
+    hint = f"; did you mean {close[0]}?" if close else ""
+    if meant is not None and meant.is_explicit:
+        places = ", ".join(str(folder) for folder in neighbours.ollama_folders())
+        return f"Ollama has no {meant} here (looked in {places}){hint}"
+    also = ", nor one that Ollama has here" if meant is not None else ""
+    fetched = "; from the Hugging Face hub it would be org/repo or org/repo:Q4_K_M"
+    fetched = "" if close or len(name) > _LONG_NAME else fetched
+    from akunu.model import _shorten
+
+    return (
+        f"{_shorten(name)} is neither a file nor the name of a model inside akunu (ember){also}"
+        f"{hint}{fetched}"
+    )
+
+
+def _known_names(name: str) -> list[str]:
+    """Return names that may have been mistyped: models that are here, and files beside it."""
+    from akunu.hub.shelf import models_here
+
+    known = ["ember", *(model.name for model in models_here())]
+    folder = name.rpartition("/")[0]
+    try:
+        files = [path.name for path in Path(folder or ".").iterdir() if path.suffix == ".gguf"]
+    except (OSError, ValueError):
+        files = []
+    return known + [f"{folder}/{file}" if folder else file for file in files]

@@ -1,0 +1,74 @@
+"""Whether a model would load, and what it would take: the engine says, of an outline or a file."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TypeVar
+
+from akunu.errors import AkunuError
+from akunu.hub.outline import Read, write_outline
+from akunu.options import LoadOptions
+
+Result = TypeVar("Result")
+
+
+@contextmanager
+def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[Path]:
+    """Yield a file that is like a model but for its weights; `parts`: name, size, how to read.
+
+    Raises what the fetch and the header raise.
+    """
+    with tempfile.TemporaryDirectory(prefix="akunu-") as folder:
+        paths = []
+        for name, size, read in parts:
+            path = Path(folder) / name.rpartition("/")[2]
+            write_outline(read, size, path, shown if len(parts) == 1 else name)
+            paths.append(path)
+        yield paths[0]
+
+
+def named(run: Callable[[], Result], path: Path, shown: str) -> Result:
+    """Return what `run` returns; an error's message says `shown` where it said the path."""
+    try:
+        return run()
+    except AkunuError as error:
+        message = str(error)
+        if str(path) != shown:  # an outline, which lies where nobody knows
+            message = message.replace(str(path), shown).replace(f"{path.parent}/", "")
+        raise type(error)(message) from None
+
+
+def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> None:
+    """Raise what loading the model would raise, under the name that the user knows."""
+    from akunu.model import load
+
+    named(lambda: load(path, **asdict(options)).close(), path, shown)
+
+
+def why_not_loadable(path: Path) -> str:
+    """Return why the engine does not load a file, "" if it does; memory is not looked at.
+
+    Quick, as neither the vocabulary nor a whole context is prepared.
+    """
+    from akunu import _core
+    from akunu.errors import OutOfMemoryError
+
+    try:
+        _core.NativeLoad(
+            str(path),
+            device="cpu",
+            context=1,
+            threads=1,
+            kv_type="f16",
+            kv_memory=None,
+            prefix_cache=False,
+        ).result().close()
+    except OutOfMemoryError:
+        return ""  # another day, or on a larger machine
+    except (AkunuError, OSError) as error:
+        return str(error).replace(f"{path}: ", "")
+    return ""
