@@ -1,43 +1,20 @@
 #include "cpu/cgroup.h"
 
 #include <algorithm>
-#include <charconv>
-#include <fstream>
-#include <sstream>
 #include <string_view>
 #include <vector>
+
+#include "core/system_file.h"
 
 namespace akunu::cpu {
 namespace {
 
-std::optional<std::string> read_file(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return std::nullopt;
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
-
-// The number at the start of `text`; none for "max", "-1" and other words.
-std::optional<uint64_t> number(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() ? std::optional(value) : std::nullopt;
-}
-
 std::optional<uint64_t> read_number(const std::string& path) {
-  const std::optional<std::string> text = read_file(path);
-  return text ? number(*text) : std::nullopt;
+  const std::optional<std::string> text = read_system_file(path);
+  return text ? leading_number(*text) : std::nullopt;
 }
 
-std::vector<std::string> split(const std::string& text, char separator) {
-  std::vector<std::string> parts;
-  std::istringstream stream(text);
-  for (std::string part; std::getline(stream, part, separator);) parts.push_back(part);
-  return parts;
-}
-
-bool contains(const std::vector<std::string>& parts, std::string_view wanted) {
+bool contains(const std::vector<std::string_view>& parts, std::string_view wanted) {
   return std::find(parts.begin(), parts.end(), wanted) != parts.end();
 }
 
@@ -49,15 +26,15 @@ struct Group {
 // /proc/self/cgroup: "4:memory:/docker/1" per version 1 controller, "0::/a/b" for version 2.
 std::optional<std::string> path_of(const std::string& root, int version,
                                    std::string_view controller) {
-  const std::optional<std::string> groups = read_file(root + "/proc/self/cgroup");
+  const std::optional<std::string> groups = read_system_file(root + "/proc/self/cgroup");
   if (!groups) return std::nullopt;
-  for (const std::string& line : split(*groups, '\n')) {
+  for (const std::string_view line : split(*groups, '\n')) {
     const size_t first = line.find(':');
-    const size_t second = line.find(':', first == std::string::npos ? first : first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = line.substr(first + 1, second - first - 1);
+    const size_t second = line.find(':', first == std::string_view::npos ? first : first + 1);
+    if (second == std::string_view::npos) continue;
+    const std::string_view controllers = line.substr(first + 1, second - first - 1);
     if (version == 2 ? controllers.empty() : contains(split(controllers, ','), controller))
-      return line.substr(second + 1);
+      return std::string(line.substr(second + 1));
   }
   return std::nullopt;
 }
@@ -65,24 +42,26 @@ std::optional<std::string> path_of(const std::string& root, int version,
 // /proc/self/mountinfo: "33 31 0:30 ROOT MOUNT_POINT options [tags] - TYPE source SUPER_OPTIONS".
 // In a container ROOT is often the group itself, which then is the top of what we can see.
 std::optional<Group> find_group(const std::string& root, int version, std::string_view controller) {
-  const std::optional<std::string> mounts = read_file(root + "/proc/self/mountinfo");
+  const std::optional<std::string> mounts = read_system_file(root + "/proc/self/mountinfo");
   const std::optional<std::string> path = path_of(root, version, controller);
   if (!mounts || !path) return std::nullopt;
-  for (const std::string& line : split(*mounts, '\n')) {
-    const std::vector<std::string> fields = split(line, ' ');
+  for (const std::string_view line : split(*mounts, '\n')) {
+    const std::vector<std::string_view> fields = split(line, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     if (fields.size() < 6 || fields.end() - dash < 4) continue;
     if (dash[1] != (version == 2 ? "cgroup2" : "cgroup")) continue;
     if (version == 1 && !contains(split(dash[3], ','), controller)) continue;
-    const std::string mount_root = fields[3] == "/" ? "" : fields[3];
+    const std::string_view mount_root = fields[3] == "/" ? "" : fields[3];
+    const std::string mount_point = root + std::string(fields[4]);
     std::string below = *path == "/" ? "" : *path;
-    if (below.starts_with(mount_root)) below = below.substr(mount_root.size());
+    if (below == mount_root || below.starts_with(std::string(mount_root) + "/"))
+      below = below.substr(mount_root.size());
     Group group{version, {}};
-    while (!below.empty()) {
-      group.folders.push_back(root + fields[4] + below);
+    while (below.starts_with('/')) {
+      group.folders.push_back(mount_point + below);
       below = below.substr(0, below.rfind('/'));
     }
-    group.folders.push_back(root + fields[4]);
+    group.folders.push_back(mount_point);
     return group;
   }
   return std::nullopt;
@@ -100,21 +79,21 @@ std::optional<double> quota_of(const std::string& folder, int version) {
     if (!quota || !period || *period == 0) return std::nullopt;
     return static_cast<double>(*quota) / static_cast<double>(*period);
   }
-  const std::optional<std::string> text = read_file(folder + "/cpu.max");  // "150000 100000"
+  const std::optional<std::string> text = read_system_file(folder + "/cpu.max");  // "150000 100000"
   if (!text) return std::nullopt;
-  const std::vector<std::string> words = split(*text, ' ');
+  const std::vector<std::string_view> words = split(*text, ' ');
   if (words.size() != 2) return std::nullopt;
-  const std::optional<uint64_t> quota = number(words[0]), period = number(words[1]);
+  const std::optional<uint64_t> quota = leading_number(words[0]), period = leading_number(words[1]);
   if (!quota || !period || *period == 0) return std::nullopt;
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
 uint64_t droppable_cache(const std::string& folder, int version) {
-  const std::optional<std::string> statistics = read_file(folder + "/memory.stat");
+  const std::optional<std::string> statistics = read_system_file(folder + "/memory.stat");
   const std::string key = version == 2 ? "inactive_file " : "total_inactive_file ";
   if (!statistics) return 0;
-  for (const std::string& line : split(*statistics, '\n'))
-    if (line.starts_with(key)) return number(std::string_view(line).substr(key.size())).value_or(0);
+  for (const std::string_view line : split(*statistics, '\n'))
+    if (line.starts_with(key)) return leading_number(line.substr(key.size())).value_or(0);
   return 0;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "cpu/memory.h"
+#include "cpu/thread_pool.h"
 
 namespace akunu::cpu {
 namespace {
@@ -28,7 +29,8 @@ ChipConfig describe_chip(const IsaChoice& isa, uint32_t workers) {
   chip.level = isa.level->name;
   chip.reason = isa.reason;
   chip.workers = workers;
-  chip.memory_bytes = total_memory();
+  chip.processors = usable_processors();
+  chip.memory_bytes = total_memory().value_or(0);
   // Each prompt step reads every weight once, so more rows mean less memory traffic per row, until
   // the rows themselves fall out of the last cache: 16 KiB per row is the float32 residual of a
   // model of 4096 dimensions. 64 rows already hide the weights behind arithmetic; 512 bound

@@ -12,6 +12,7 @@
 
 #include "core/device_checks.h"
 #include "core/error.h"
+#include "core/process_limits.h"
 #include "cpu/chip.h"
 #include "cpu/isa_level.h"
 #include "cpu/memory.h"
@@ -27,9 +28,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr uint32_t kMaxThreads = 256;
-
-// Smaller ones are not worth asking the system how much memory is left.
-constexpr uint64_t kAskSystemFrom = 1024 * 1024;
 
 constexpr std::string_view kMappedLabel = "weights";
 constexpr std::string_view kCopiedLabel = "weights (copied)";
@@ -81,7 +79,14 @@ class CpuDevice final : public Device {
     remove(buffer);
   }
 
-  uint64_t available_memory() const override { return cpu::available_memory(); }
+  MemoryLeft memory_left() const override {
+    MemoryLeft left{.memory = cpu::available_memory(), .address_space = address_space_left()};
+    if (left.address_space && !pool_) {  // threads that are to come take theirs
+      const uint64_t stacks = thread_stack_bytes() * chip_.workers;
+      *left.address_space -= std::min(*left.address_space, stacks);
+    }
+    return left;
+  }
 
   std::vector<MemoryUse> memory_use() const override { return ledger_.uses(); }
 
@@ -252,11 +257,14 @@ class CpuDevice final : public Device {
   }
 
   MemoryBlock take_memory(uint64_t bytes, std::string_view label) {
-    const bool fits = bytes < kAskSystemFrom || bytes <= cpu::available_memory();
-    MemoryBlock block = fits ? MemoryBlock(bytes) : MemoryBlock();
-    if (block.data() == nullptr)
-      throw OutOfMemoryError(std::string(label) + " needs " + std::to_string(bytes) + " bytes, " +
-                             std::to_string(cpu::available_memory()) + " are available");
+    const auto refuse = [&](const MemoryLeft& left) {
+      throw OutOfMemoryError(std::string(label) + " needs " + mebibytes(bytes) + "; " +
+                             describe_refusal(bytes, left));
+    };
+    if (bytes >= kAskSystemFrom)
+      if (const MemoryLeft left = memory_left(); !left.fits(bytes)) refuse(left);
+    MemoryBlock block(bytes);
+    if (block.data() == nullptr) refuse(memory_left());
     // Where it is not allowed, pages come from the node that touches them first.
     if (!nodes_.empty() && block.is_mapped()) interleave(block.data(), block.size(), nodes_);
     return block;

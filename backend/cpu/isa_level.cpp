@@ -3,7 +3,6 @@
 #include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #if defined(__x86_64__)
 #include <cpuid.h>
 #if defined(__linux__)
@@ -17,6 +16,7 @@
 #endif
 
 #include "core/error.h"
+#include "core/system_file.h"
 
 namespace akunu::cpu {
 
@@ -272,11 +272,11 @@ std::string cpu_name() {
   }
   return "x86-64";
 #else
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);)
+  const std::string text = read_system_file("/proc/cpuinfo").value_or("");
+  for (const std::string_view line : split(text, '\n'))
     if (const size_t colon = line.find(": ");
-        line.starts_with("model name") && colon != std::string::npos)
-      return line.substr(colon + 2);
+        line.starts_with("model name") && colon != std::string_view::npos)
+      return std::string(line.substr(colon + 2));
   return "64-bit CPU";
 #endif
 }

@@ -6,11 +6,11 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <limits>
-#include <optional>
+#include <string_view>
 #include <utility>
 
+#include "core/system_file.h"
 #include "cpu/cgroup.h"
 
 namespace akunu::cpu {
@@ -26,15 +26,19 @@ constexpr uint64_t kMapFrom = 256 * 1024;
 // nothing is rounded up.
 constexpr uint64_t kHugePage = 2 * 1024 * 1024;
 
-std::byte* map_memory(uint64_t bytes) {
-  const uint64_t room = bytes >= kHugePage ? bytes + kHugePage : bytes;
+std::byte* map_pages(uint64_t bytes) {
   void* const mapped =
-      mmap(nullptr, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) return nullptr;
-  auto* const first = static_cast<std::byte*>(mapped);
-  if (room == bytes) return first;
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return mapped == MAP_FAILED ? nullptr : static_cast<std::byte*>(mapped);
+}
+
+std::byte* map_memory(uint64_t bytes) {
+  if (bytes < kHugePage) return map_pages(bytes);
+  const uint64_t room = bytes + kHugePage;
+  std::byte* const first = map_pages(room);
+  if (first == nullptr) return map_pages(bytes);  // there may just be room for what is needed
   const uint64_t page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-  const uint64_t before = -reinterpret_cast<uintptr_t>(mapped) % kHugePage;
+  const uint64_t before = -reinterpret_cast<uintptr_t>(first) % kHugePage;
   const uint64_t used = (bytes + page - 1) / page * page;
   if (before > 0) munmap(first, before);
   if (room > before + used) munmap(first + before + used, room - before - used);
@@ -44,35 +48,43 @@ std::byte* map_memory(uint64_t bytes) {
   return first + before;
 }
 
-std::optional<uint64_t> meminfo(const std::string& root, const std::string& name) {
-  std::ifstream file(root + "/proc/meminfo");
-  for (std::string key, unit; file >> key;) {
-    uint64_t kibibytes = 0;
-    if (!(file >> kibibytes)) return std::nullopt;
-    std::getline(file, unit);
-    if (key == name + ":") return kibibytes * 1024;
+// A line of /proc/meminfo: "MemTotal:       1000 kB". 0 is nonsense, and means that nothing is known.
+std::optional<uint64_t> meminfo(const std::string& root, std::string_view name) {
+  const std::string text = read_system_file(root + "/proc/meminfo").value_or("");
+  for (const std::string_view line : split(text, '\n')) {
+    const size_t colon = line.find(':');
+    if (colon == std::string_view::npos || line.substr(0, colon) != name) continue;
+    const std::optional<uint64_t> kibibytes = leading_number(line.substr(colon + 1));
+    constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max() / 1024;
+    if (!kibibytes || *kibibytes == 0 || *kibibytes > kMost) return std::nullopt;
+    return *kibibytes * 1024;
   }
   return std::nullopt;
 }
 
 // What systems without /proc/meminfo tell.
-uint64_t physical_memory() {
+std::optional<uint64_t> physical_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
-  return pages > 0 && page > 0 ? static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) : 0;
+  if (pages <= 0 || page <= 0) return std::nullopt;
+  return static_cast<uint64_t>(pages) * static_cast<uint64_t>(page);
+}
+
+std::optional<uint64_t> smaller(const std::optional<uint64_t>& a,
+                                const std::optional<uint64_t>& b) {
+  if (!a || !b) return a ? a : b;
+  return std::min(*a, *b);
 }
 
 }  // namespace
 
-uint64_t available_memory(const std::string& root) {
+std::optional<uint64_t> available_memory(const std::string& root) {
   const std::optional<uint64_t> available = meminfo(root, "MemAvailable");
-  return std::min(available ? *available : physical_memory(),
-                  group_memory_left(root).value_or(std::numeric_limits<uint64_t>::max()));
+  return smaller(available ? available : physical_memory(), group_memory_left(root));
 }
 
-uint64_t total_memory(const std::string& root) {
+std::optional<uint64_t> total_memory(const std::string& root) {
   const std::optional<uint64_t> total = meminfo(root, "MemTotal");
-  return std::min(total ? *total : physical_memory(),
-                  group_memory_limit(root).value_or(std::numeric_limits<uint64_t>::max()));
+  return smaller(total ? total : physical_memory(), group_memory_limit(root));
 }
 
 MemoryBlock::MemoryBlock(uint64_t bytes) {

@@ -4,16 +4,17 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace akunu::cpu {
 
 // Bytes that may still be taken: what the kernel could give without swapping, or less where the
-// container allows less.
-uint64_t available_memory(const std::string& root = "");
+// container allows less. Nothing where the system does not tell.
+std::optional<uint64_t> available_memory(const std::string& root = "");
 
-// Bytes of the machine, or of the container's limit.
-uint64_t total_memory(const std::string& root = "");
+// Bytes of the machine, or of the container's limit. Nothing where the system does not tell.
+std::optional<uint64_t> total_memory(const std::string& root = "");
 
 // Zeroed memory, aligned to 64 bytes or more; pages of a big block cost nothing until they are
 // touched. Null when the system refuses.

@@ -3,10 +3,11 @@
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
-#include <fstream>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
+#include "core/system_file.h"
 #include "cpu/memory.h"
 
 #if defined(__linux__)
@@ -54,10 +55,8 @@ std::vector<MemoryNode> memory_nodes(const std::vector<uint32_t>& allowed,
     const char* const end = name.data() + name.size();
     const auto parsed = std::from_chars(name.data() + kPrefix.size(), end, node.number);
     if (parsed.ec != std::errc() || parsed.ptr != end) continue;
-    std::string text;
-    std::ifstream file(entry.path() / "cpulist");
-    std::getline(file, text);
-    node.processors = listed(text, allowed);
+    const std::optional<std::string> text = read_system_file(entry.path() / "cpulist");
+    if (text) node.processors = listed(*text, allowed);
     if (!node.processors.empty()) nodes.push_back(std::move(node));
   }
   std::sort(nodes.begin(), nodes.end(),

@@ -68,7 +68,7 @@ double shortest(ThreadPool& pool, uint32_t n_pieces, Job& job) {
 uint64_t buffer_size() {
   // Twice the last cache: what the first half leaves there does not help the next pass.
   const uint64_t wanted = std::clamp(2 * last_cache_bytes(), kUsualBuffer, kLargestBuffer);
-  const uint64_t allowed = available_memory() / 4;
+  const uint64_t allowed = available_memory().value_or(4 * wanted) / 4;
   if (allowed < kLeastBuffer)
     throw OutOfMemoryError("measuring the bandwidth needs " +
                            std::to_string(4 * kLeastBuffer / kMiB) + " MiB of memory, " +

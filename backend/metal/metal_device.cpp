@@ -124,7 +124,9 @@ class MetalDevice final : public Device {
     state_->memory.release(buffer);
   }
 
-  uint64_t available_memory() const override { return forked() ? 0 : state_->memory.available(); }
+  MemoryLeft memory_left() const override {
+    return {.memory = forked() ? 0 : state_->memory.available(), .address_space = std::nullopt};
+  }
   std::vector<MemoryUse> memory_use() const override { return state_->memory.uses(); }
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {

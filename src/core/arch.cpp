@@ -91,6 +91,11 @@ ArchDescriptor describe(const ModelConfig& config) {
   if (config.n_heads % config.n_kv_heads != 0)
     throw ModelFormatError(std::to_string(config.n_heads) + " heads cannot share " +
                            std::to_string(config.n_kv_heads) + " key/value heads evenly");
+  constexpr uint64_t kMostNumbers = 1u << 31;  // their products have 32 bits in the kernels
+  if (uint64_t{config.n_heads} * config.head_dim >= kMostNumbers)
+    throw ModelFormatError(std::to_string(config.n_heads) + " heads of " +
+                           std::to_string(config.head_dim) +
+                           " numbers are beyond what any model has");
   if (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim)
     throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
                            "; it must be even and at most the head dimension, " +

@@ -26,6 +26,7 @@ struct ModelConfig {
   float rope_theta = 0;
   float rope_linear_factor = 1;  // positions are divided by it
   float norm_epsilon = 0;
+  std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
 enum class Mixer : uint8_t { attention };

@@ -19,6 +19,7 @@
 #include "core/chip.h"
 #include "core/format.h"
 #include "core/kernel_params.h"
+#include "core/memory_left.h"
 #include "core/operation.h"
 #include "core/rows.h"
 
@@ -169,8 +170,8 @@ class Device {
   // Zeroed memory. Throws OutOfMemoryError.
   virtual Buffer allocate(uint64_t bytes, std::string_view label) = 0;
   virtual void release(const Buffer& buffer) = 0;
-  // Bytes that may still be allocated, as far as the system tells.
-  virtual uint64_t available_memory() const = 0;
+  // What may still be allocated, as far as the system tells. Any thread may ask.
+  virtual MemoryLeft memory_left() const = 0;
   // Totals per label, mapped weights included.
   virtual std::vector<MemoryUse> memory_use() const = 0;
 

@@ -81,7 +81,13 @@ class Builder {
     return bound(name, weight.binding, weight.format);
   }
   ValueId vector(const std::string& name, uint64_t n) {
-    return bound(name, tensor(name, 1, n).binding);
+    const Weight& numbers = tensor(name, 1, n);
+    // One with a single dimension always is; a matrix of one row is what the file says.
+    if (numbers.format != Format::f32)
+      throw UnsupportedModelError("tensor " + name + " is a matrix of one row in " +
+                                  std::string(format_info(numbers.format).name) +
+                                  "; akunu has F32 there, or a vector");
+    return bound(name, numbers.binding);
   }
 
   ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
@@ -242,6 +248,9 @@ class Builder {
     for (const char* part : {"gate", "up"})
       matmul(label + part, normed.at(kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim)),
              name + part + ".weight", layer.ffn_dim, arch_.dim, rows(part, layer.ffn_dim));
+    for (const char* part : {"gate", "up"})
+      bias_if_present(label + part + " bias", rows(part, layer.ffn_dim), name + part + ".bias",
+                      layer.ffn_dim);
 
     const ValueId hidden = activation(
         "hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include "core/error.h"
 #include "core/fuse.h"
@@ -13,12 +14,9 @@
 namespace akunu {
 namespace {
 
-constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
+constexpr std::string_view kRopeFactors = "rope_factors.weight";
 
-std::string mebibytes(uint64_t bytes) {
-  const uint64_t tenths = (bytes * 10 + (1u << 19)) >> 20;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " MiB";
-}
+constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
 // What `run` finds wrong with a model, said of its file.
 template <class Run>
@@ -55,7 +53,19 @@ struct FusedForwards {
   }
 };
 
-// Bindings are empty: good for sizes only.
+// A tensor that no operation reads would be left out of what is computed: its model is refused.
+void refuse_unused_tensors(const Weights& weights, const FusedForwards& fused) {
+  std::set<std::string_view> used{kRopeFactors};  // upload_frequencies has read it
+  for (size_t id = 0; id < fused.values.size(); ++id)
+    if (fused.used[id]) used.insert(fused.values[id].name);
+  for (const auto& [name, weight] : weights.tensors())
+    if (!used.contains(name))
+      throw UnsupportedModelError("tensor " + weights.name_in_file(name) +
+                                  " has no place in what akunu computes for this architecture; "
+                                  "without it, the model would be another one");
+}
+
+// Bindings are empty: good for sizes and names only.
 ForwardMemory memory_without_buffers(const ArchDescriptor& arch, Format kv_format) {
   ForwardMemory memory;
   memory.layers.resize(arch.layers.size());
@@ -78,7 +88,7 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
   try {
     blaming(path, [&] {
       model->describe_layers();
-      model->plan_context(options);
+      model->plan(options);
       model->allocate(options);
       model->compile();
     });
@@ -112,6 +122,8 @@ void Model::read(const std::string& path) {
 
 void Model::describe_layers() {
   arch_ = describe(config_);
+  notes_ = config_.notes;
+  note_threads();
   // The tensors of layers beyond the last would be ignored silently: refuse them.
   constexpr std::string_view kLayers = "layers.";
   for (const auto& [name, weight] : weights_->tensors()) {
@@ -125,12 +137,26 @@ void Model::describe_layers() {
   layer_frequencies_ = upload_frequencies();
 }
 
+// Threads that wait for a processor hold up the others at the end of every command.
+void Model::note_threads() {
+  const ChipConfig& chip = device_->chip();
+  if (chip.processors == 0 || chip.workers <= chip.processors) return;
+  notes_.push_back("threads is " + std::to_string(chip.workers) + ", and this process may use " +
+                   std::to_string(chip.processors) +
+                   (chip.processors == 1 ? " processor" : " processors") +
+                   ": threads that have to wait for one slow all of them down; ask for " +
+                   std::to_string(chip.processors) + ", or leave it out");
+}
+
 // inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
 // factors are Llama 3.1's, computed by whoever made the file).
 std::vector<Binding> Model::upload_frequencies() {
   std::vector<float> factors;
-  if (const auto found = weights_->tensors().find("rope_factors.weight");
+  if (const auto found = weights_->tensors().find(kRopeFactors);
       found != weights_->tensors().end()) {
+    if (found->second.format != Format::f32 || found->second.rows != 1)
+      throw UnsupportedModelError("tensor " + weights_->name_in_file(kRopeFactors) +
+                                  " is a matrix; akunu has a vector there");
     factors.resize(found->second.k);
     device_->read(found->second.binding, std::as_writable_bytes(std::span(factors)));
   }
@@ -163,66 +189,25 @@ std::vector<Binding> Model::upload_frequencies() {
   return bindings;
 }
 
-uint64_t Model::bytes_besides_cache(uint32_t context, Format kv_format) const {
-  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, kv_format), *device_);
-  return Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
-         SequenceStore::bytes(kMaxSequences, context, 1) +
-         uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) + sizeof(Status);
-}
-
-// Decides context_ and n_pages_ from what was asked for and what there is, before taking any of it.
-void Model::plan_context(const LoadOptions& options) {
+// Decides context_ and n_pages_, and refuses what cannot be computed, before taking any memory.
+void Model::plan(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
-  const uint32_t wanted = options.context.value_or(arch_.context_length);
-  if (wanted > arch_.context_length)
-    notes_.push_back("a context of " + std::to_string(wanted) + " positions is longer than the " +
-                     std::to_string(arch_.context_length) + " that the model was trained on");
+  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
+                            memory_without_buffers(arch_, options.kv_format), *device_);
+  refuse_unused_tensors(*weights_, fused);
 
-  uint64_t mapped = 0;  // the file's pages want to stay in memory as well
+  ContextNeeds needs{.trained_context = arch_.context_length,
+                     .page = KvCache::page_bytes(arch_, options.kv_format)};
+  needs.fixed = Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
+                uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) +
+                sizeof(Status);
   for (const MemoryUse& use : device_->memory_use())
-    if (use.mapped) mapped += use.bytes;
-  const uint64_t available = device_->available_memory();
-  const uint64_t page = KvCache::page_bytes(arch_, options.kv_format);
-  const uint64_t fixed = bytes_besides_cache(wanted, options.kv_format) + mapped;
-  const uint64_t for_cache = available > fixed ? available - fixed : 0;
-  const uint64_t budget = options.kv_memory.value_or(for_cache);
-
-  const auto describe_need = [&](uint32_t context) {
-    return "a context of " + std::to_string(context) + " positions needs " +
-           mebibytes(pages_for(context) * page) + " of cache, besides " + mebibytes(fixed) +
-           " for weights and scratch; " + mebibytes(available) + " of memory are available";
-  };
-  if (options.kv_memory && *options.kv_memory > for_cache)
-    throw OutOfMemoryError("kv_memory is " + mebibytes(*options.kv_memory) + "; " +
-                           mebibytes(for_cache) + " are available for the cache");
-  const uint64_t fitting_pages = std::min<uint64_t>(budget / page, pages_for(wanted));
-  if (fitting_pages == 0)
-    throw OutOfMemoryError(
-        "no memory for a cache: one page of " + std::to_string(kPagePositions) +
-        " positions needs " + mebibytes(page) + ", besides " + mebibytes(fixed) +
-        " for weights and scratch; " + mebibytes(available) + " are available" +
-        (options.kv_memory ? ", kv_memory allows " + mebibytes(*options.kv_memory) : ""));
-  if (fitting_pages < pages_for(wanted)) {
-    if (options.context)
-      throw OutOfMemoryError(
-          describe_need(wanted) +
-          (options.kv_memory ? ", and kv_memory allows " + mebibytes(*options.kv_memory) : "") +
-          "; ask for a shorter context");
-    context_ = static_cast<uint32_t>(fitting_pages) * kPagePositions;
-    notes_.push_back(
-        "context reduced from " + std::to_string(wanted) + " to " + std::to_string(context_) +
-        " positions: " + (options.kv_memory ? "kv_memory allows no more" : describe_need(wanted)));
-  } else {
-    context_ = wanted;
-  }
-  // The pool holds one full context, or all that kv_memory pays for (several shorter
-  // conversations).
-  n_pages_ = pages_for(context_);
-  if (options.kv_memory)
-    n_pages_ = static_cast<uint32_t>(
-        std::clamp<uint64_t>(budget / page, n_pages_, uint64_t{n_pages_} * kMaxSequences));
+    if (use.mapped) needs.mapped += use.bytes;
+  ContextPlan plan = plan_context(options, needs, device_->memory_left());
+  context_ = plan.context;
+  n_pages_ = plan.n_pages;
+  notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
 }
 
 void Model::allocate(const LoadOptions& options) {
@@ -237,11 +222,9 @@ void Model::allocate(const LoadOptions& options) {
 
 void Model::compile() {
   const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
-  const uint64_t page_tables = uint64_t{n_groups} * pages_for(context_) * sizeof(uint32_t);
   device_->set_limits({.max_rows = max_rows(),
                        .max_updates = max_updates(),
-                       .max_update_bytes = SequenceStore::bytes(1, context_, n_groups) +
-                                           kMaxSequences * page_tables,
+                       .max_update_bytes = max_update_bytes(context_, n_groups),
                        .max_passes = 8});
 
   ForwardMemory memory;

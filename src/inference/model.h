@@ -14,17 +14,10 @@
 #include "cache/sequences.h"
 #include "core/arch.h"
 #include "core/device.h"
+#include "inference/context_plan.h"
 #include "weight/weights.h"
 
 namespace akunu {
-
-struct LoadOptions {
-  std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
-  std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
-  Format kv_format = Format::f16;     // f16 or f32
-};
-
-constexpr uint32_t kMaxSequences = 8;  // conversations that can be under way at a time
 
 // The programs of one row class.
 struct ClassPrograms {
@@ -87,12 +80,12 @@ class Model {
 
   void read(const std::string& path);
   void describe_layers();
-  void plan_context(const LoadOptions& options);
+  void note_threads();
+  void plan(const LoadOptions& options);
   void allocate(const LoadOptions& options);
   void compile();
 
   std::vector<Binding> upload_frequencies();
-  uint64_t bytes_besides_cache(uint32_t context, Format kv_format) const;
 
   std::shared_ptr<Device> device_;
   std::optional<GgufFile> file_;  // until it is loaded

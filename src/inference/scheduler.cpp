@@ -145,9 +145,19 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   if (!begins_chunk)
     throw ArgumentError("logits from token " + std::to_string(request.first) +
                         " on, with which no chunk begins");
+  refuse_unless_fits(request.tokens.size() - request.first);
   auto task = std::make_shared<LogitsTask>(std::move(request), model_.arch().vocab_size);
   enqueue(logits_queue_, task);
   return task;
+}
+
+void Scheduler::refuse_unless_fits(size_t n_rows) const {
+  const uint64_t bytes = n_rows * sizeof(float) * uint64_t{model_.arch().vocab_size};
+  if (bytes < kAskSystemFrom) return;
+  if (const MemoryLeft left = model_.device().memory_left(); !left.fits(bytes))
+    throw OutOfMemoryError("the logits of " + std::to_string(n_rows) + " tokens need " +
+                           mebibytes(bytes) + "; " + describe_refusal(bytes, left) +
+                           "; ask for those of fewer tokens");
 }
 
 void Scheduler::cut(const std::shared_ptr<Generation>& generation, uint32_t n_tokens) {

@@ -79,6 +79,7 @@ class Scheduler {
   };
 
   void check(const std::vector<uint32_t>& tokens) const;
+  void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
   template <class Kind>
   void enqueue(std::deque<std::shared_ptr<Kind>>& queue, const std::shared_ptr<Kind>& task);

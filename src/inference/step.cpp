@@ -11,11 +11,15 @@ namespace {
 
 constexpr auto kForever = std::chrono::hours(24);
 
-std::string describe(const Outcome& outcome) {
+std::string describe(const Outcome& outcome, Format cache) {
   std::string what;
   switch (outcome.status.code) {
     case kStatusNotANumber:
-      what = "the logits are not numbers (NaN): the weights are damaged";
+      what = "the logits are not numbers (NaN): ";
+      what += cache == Format::f16
+                  ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
+                    "weights; load the model with kv_type=\"f32\" to know which"
+                  : "the weights are damaged";
       break;
     case kStatusBadToken:
       what = "token " + std::to_string(outcome.status.detail) + " is outside the vocabulary";
@@ -158,7 +162,8 @@ void await(Model& model, Ticket ticket) {
   const Outcome outcome = model.device().wait(ticket, kForever);
   model.check_files();  // first: numbers of a file that was cut explain everything else
   if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
-  if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome));
+  if (outcome.status.code != kStatusOk)
+    throw DeviceError(describe(outcome, model.cache().groups()[0].format));
 }
 
 }  // namespace akunu

@@ -1,8 +1,13 @@
 #include <pybind11/pybind11.h>
 
 #include <cstring>
+#include <new>
+#include <optional>
+#include <string>
 
 #include "core/error.h"
+#include "core/memory_left.h"
+#include "core/process_limits.h"
 #include "register.h"
 
 namespace akunu::python {
@@ -16,6 +21,14 @@ void raise(const char* class_name, const std::exception& error) {
   const auto message = pybind11::reinterpret_steal<pybind11::object>(
       PyUnicode_DecodeUTF8(error.what(), length, "backslashreplace"));
   if (message) PyErr_SetObject(type.ptr(), message.ptr());
+}
+
+// Of what is too small to be counted before it is taken.
+std::string refused_memory() {
+  std::string what = "the system refused memory";
+  if (const std::optional<uint64_t> left = address_space_left())
+    what += "; the process may take " + mebibytes(*left) + " more (ulimit -v)";
+  return what;
 }
 
 }  // namespace
@@ -38,6 +51,8 @@ void register_errors(pybind11::module_&) {
       raise("ArgumentError", error);
     } catch (const Error& error) {
       raise("AkunuError", error);
+    } catch (const std::bad_alloc&) {
+      raise("OutOfMemoryError", OutOfMemoryError(refused_memory()));
     }
   });
 }

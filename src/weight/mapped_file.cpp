@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "core/error.h"
+#include "core/memory_left.h"
+#include "core/process_limits.h"
 #include "weight/foreign.h"
 #include "weight/printable.h"
 
@@ -30,6 +32,13 @@ std::string_view kind_of(mode_t mode) {
   if (S_ISFIFO(mode)) return "is a pipe";
   if (S_ISSOCK(mode)) return "is a socket";
   return "is a device";
+}
+
+[[noreturn]] void refuse_mapping(const std::string& shown, uint64_t size, int error) {
+  const std::string what = shown + ": " + mebibytes(size) + " cannot be mapped: ";
+  if (error != ENOMEM) throw Error(what + reason(error));
+  const MemoryLeft left{.memory = std::nullopt, .address_space = address_space_left()};
+  throw OutOfMemoryError(what + (left.fits(size) ? reason(error) : describe_refusal(size, left)));
 }
 
 }  // namespace
@@ -58,8 +67,7 @@ std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
 
   const auto size = static_cast<size_t>(status.st_size);
   void* address = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
-  if (address == MAP_FAILED)
-    throw Error(shown + ": " + std::to_string(size) + " bytes cannot be mapped: " + reason(errno));
+  if (address == MAP_FAILED) refuse_mapping(shown, size, errno);
   Mapping mapping({static_cast<const std::byte*>(address), size});
 #if defined(MADV_HUGEPAGE)
   // Where the file system keeps large pieces in its cache, what is not there yet is then read in those,

@@ -53,6 +53,7 @@ Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
     if (!name) throw UnsupportedModelError(who + " is not one that akunu knows what to do with");
     if (tensors_.contains(*name))
       throw ModelFormatError(who + " is " + *name + ", which the file has under another name too");
+    names_in_file_[*name] = printable(tensor.name);
     const WeightSource source = weight_source(file, tensor);
     if (!needs_conversion(tensor)) {
       imported_.push_back(device_->import_weight(source));

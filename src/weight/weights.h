@@ -2,9 +2,11 @@
 // draft models and a reload can share them.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/device.h"
@@ -24,6 +26,10 @@ class Weights {
   Weights& operator=(const Weights&) = delete;
 
   const TensorMap& tensors() const { return tensors_; }
+  // What the file calls a tensor of the map, printable.
+  const std::string& name_in_file(std::string_view canonical) const {
+    return names_in_file_.find(canonical)->second;
+  }
   // Of all tensors, as they lie on the device.
   uint64_t bytes() const;
 
@@ -38,6 +44,7 @@ class Weights {
   std::vector<OwnedBuffer> vectors_;                    // converted to float32
   std::vector<Weight> imported_;
   TensorMap tensors_;
+  std::map<std::string, std::string, std::less<>> names_in_file_;  // of tensors_
 };
 
 }  // namespace akunu

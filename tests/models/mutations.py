@@ -116,6 +116,12 @@ MUTATIONS: dict[str, Mutation] = {
     "output-bias-dropped": Mutation(
         applies=lambda spec: spec.output_bias, change=_filled("o_proj.bias", 0.0)
     ),
+    **{
+        f"{part}-bias-dropped": Mutation(
+            applies=lambda spec: spec.ffn_bias, change=_filled(f"{part}_proj.bias", 0.0)
+        )
+        for part in ("gate", "up", "down")
+    },
     "q-norm-weight-ignored": Mutation(
         applies=lambda spec: spec.qk_norm, change=_filled("q_norm.weight", 1.0)
     ),

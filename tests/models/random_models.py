@@ -55,6 +55,7 @@ class ModelSpec:
     tied: bool = False
     qkv_bias: bool = False
     output_bias: bool = False
+    ffn_bias: bool = False  # of gate, up and down
     qk_norm: bool = False
 
     @property
@@ -98,10 +99,10 @@ KINDS: dict[str, ModelSpec] = {
             factor=8.0, low_freq_factor=1.0, high_freq_factor=4.0, original_context=128
         ),
     ),
-    # Linear scaling, biases on all four projections of attention, heads wider than dim / n_heads.
+    # Linear scaling, biases on all seven projections, heads wider than dim / n_heads.
     "llama-linear": ModelSpec(
         architecture="llama", dim=95, n_heads=5, n_kv_heads=1, head_dim=22, ffn_dim=133,
-        rope_linear_factor=4.0, qkv_bias=True, output_bias=True,
+        rope_linear_factor=4.0, qkv_bias=True, output_bias=True, ffn_bias=True,
     ),
     # Biases on q, k and v; groups of 7; output tied.
     "qwen2": ModelSpec(
@@ -172,9 +173,14 @@ def _shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
             shapes[attention + "q_norm.weight"] = (spec.head_dim,)
             shapes[attention + "k_norm.weight"] = (spec.head_dim,)
         shapes[prefix + "post_attention_layernorm.weight"] = (spec.dim,)
-        shapes[prefix + "mlp.gate_proj.weight"] = (spec.ffn_dim, spec.dim)
-        shapes[prefix + "mlp.up_proj.weight"] = (spec.ffn_dim, spec.dim)
-        shapes[prefix + "mlp.down_proj.weight"] = (spec.dim, spec.ffn_dim)
+        for part, n, k in (
+            ("gate", spec.ffn_dim, spec.dim),
+            ("up", spec.ffn_dim, spec.dim),
+            ("down", spec.dim, spec.ffn_dim),
+        ):
+            shapes[f"{prefix}mlp.{part}_proj.weight"] = (n, k)
+            if spec.ffn_bias:
+                shapes[f"{prefix}mlp.{part}_proj.bias"] = (n,)
     shapes["model.norm.weight"] = (spec.dim,)
     if not spec.tied:
         shapes["lm_head.weight"] = (spec.vocab_size, spec.dim)

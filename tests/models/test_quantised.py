@@ -97,6 +97,21 @@ def test_block_formats_err_by_the_noise_of_int8_activations(
 
 
 @pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
+def test_biases_of_the_feed_forward_network_count_beside_quantised_weights(
+    cpu: str, tmp_path: Path, weight_format: str
+) -> None:
+    """Gate and up are one matmul there, and their activation another kernel than without biases."""
+    path = tmp_path / "model.gguf"
+    case = build("llama-32", path, seed=SEED, weight_format=weight_format, ffn_bias=True)
+    tokens = random_tokens(case.spec, 60, seed=SEED)
+    exact, noise = expected_error(path, tuple(tokens))
+    with opened(path) as model:
+        for roles in ("prompt", "generated"):
+            error = relative_rms(chunked(model, tokens, [15] * 4, roles), exact)
+            assert error <= NOISE_FACTOR * noise
+
+
+@pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
 @pytest.mark.parametrize("kind", ALIGNED_KINDS)
 def test_prompts_on_a_matrix_unit_err_by_the_noise_of_bf16(
     model_case: Cases, matrix_unit: None, kind: str, weight_format: str

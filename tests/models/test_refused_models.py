@@ -11,6 +11,8 @@ import gguf
 import gguf_file
 import numpy as np
 import pytest
+from engine import BOUND_F32_CACHE, relative_error
+from numpy_forward import NumpyModel
 from random_models import ModelSpec, Weights, build
 
 import akunu
@@ -42,7 +44,7 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
         (lambda w: w.add_uint32("llama.expert_count", 8), "llama.expert_count is 8"),
         (lambda w: w.add_uint32("llama.attention.sliding_window", 64), "sliding_window is 64"),
         (lambda w: w.add_bool("llama.attention.causal", False), "llama.attention.causal is false"),
-        (lambda w: w.add_float32("llama.logit_scale", 0.5), "llama.logit_scale is 0.5"),
+        (lambda w: w.add_bool("llama.swin_norm", True), "llama.swin_norm is true"),
         (lambda w: w.add_string("general.type", "adapter"), "general.type is 'adapter'"),
         (
             lambda w: w.add_tensor("blk.0.ffn_gate_inp.weight", np.zeros((2, 32), np.float32)),
@@ -77,6 +79,122 @@ def test_what_akunu_does_not_have_is_named(
     assert str(path) in str(caught.value)
 
 
+# What a key says where it changes nothing (as llama.cpp reads it), and a value that changes the
+# model. The head of this model has 32 numbers.
+NEUTRAL: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
+    ("logit_scale", (0.0, 1.0), (0.5,)),
+    ("residual_scale", (0.0, 1.0), (0.25,)),
+    ("embedding_scale", (0.0, 1.0), (12.0,)),
+    ("attention.output_scale", (0.0, 1.0), (0.5,)),
+    ("attention.value_scale", (0.0, 1.0), (0.5,)),
+    ("attention.scale", (0.0, 32**-0.5), (1.0, 0.015625)),
+    ("attn_logit_softcapping", (0.0,), (1.0, 50.0)),
+    ("final_logit_softcapping", (0.0,), (1.0, 30.0)),
+    ("attention.clamp_kqv", (0.0,), (1.0, 8.0)),
+    ("attention.max_alibi_bias", (0.0,), (1.0, 8.0)),
+    ("attention.temperature_scale", (0.0,), (0.1, 1.0)),
+    ("attention.temperature_length", (0.0,), (1.0, 8192.0)),
+    ("rope.scaling.attn_factor", (1.0,), (0.0, 1.1902381)),
+    ("rope.scaling.yarn_attn_factor", (1.0,), (0.0, 1.25)),
+    ("rope.scaling.yarn_ext_factor", (0.0, -1.0), (1.0,)),
+]
+
+
+@pytest.mark.parametrize("key", [key for key, _, _ in NEUTRAL])
+def test_a_number_that_changes_the_model_is_refused_and_a_neutral_one_is_not(
+    tmp_path: Path, key: str
+) -> None:
+    (neutral, effective), *others = [(a, b) for name, a, b in NEUTRAL if name == key]
+    assert not others
+    for number in (*neutral, *effective):
+        path = tmp_path / f"{number}.gguf"
+        with pytest.MonkeyPatch.context() as patch:
+            built_with(patch, path, lambda w, n=number: w.add_float32(f"llama.{key}", n))
+        if number in neutral:
+            load(path).close()
+            continue
+        said = re.escape(f"{path}: llama.{key} is {number:.8g}; it is not supported for llama")
+        with pytest.raises(akunu.UnsupportedModelError, match=said):
+            load(path)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("token_embd.bias", "output_norm.bias", "output.bias", "rope_freqs.bias"),
+        *("blk.1.attn_norm.bias", "blk.1.ffn_norm.bias"),
+        *("blk.1.attn_q_norm.bias", "blk.1.attn_k_norm.bias"),
+    ],
+)
+def test_a_tensor_that_nothing_would_read_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    path = tmp_path / "model.gguf"
+    built_with(monkeypatch, path, lambda w: w.add_tensor(name, np.zeros(96, np.float32)))
+    with pytest.raises(akunu.UnsupportedModelError, match=f"{path}: tensor {name} has no place in"):
+        load(path)
+
+
+def test_a_vector_may_not_come_as_a_matrix_of_other_numbers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its numbers would be read as float32, beyond its end."""
+    name = "blk.0.attn_q.bias"
+    path = tmp_path / "model.gguf"
+    built_with(monkeypatch, path, lambda w: w.add_tensor(name, np.zeros((1, 96), np.float16)))
+    said = r"layers\.0\.attention\.q\.bias is a matrix of one row in f16"
+    with pytest.raises(akunu.UnsupportedModelError, match=said):
+        load(path)
+
+
+# What a file may say of the linear scaling of its positions, and the factor that it means. None of
+# it is what our own writer says.
+ROPE_SCALINGS: dict[str, tuple[Write, float]] = {
+    "a factor without a type": (lambda w: w.add_float32("llama.rope.scaling.factor", 4.0), 4.0),
+    "the old key": (lambda w: w.add_float32("llama.rope.scale_linear", 4.0), 4.0),
+    "a type and the old key": (
+        lambda w: (
+            w.add_string("llama.rope.scaling.type", "linear"),
+            w.add_float32("llama.rope.scale_linear", 4.0),
+        ),
+        4.0,
+    ),
+    "both keys": (
+        lambda w: (
+            w.add_float32("llama.rope.scaling.factor", 4.0),
+            w.add_float32("llama.rope.scale_linear", 2.0),
+        ),
+        4.0,
+    ),
+    "a factor of 0": (lambda w: w.add_float32("llama.rope.scaling.factor", 0.0), 1.0),
+    "an old factor of 0": (lambda w: w.add_float32("llama.rope.scale_linear", 0.0), 1.0),
+    "a type without a factor": (
+        lambda w: w.add_string("llama.rope.scaling.type", "linear"),
+        1.0,
+    ),
+    "a factor and the type none": (
+        lambda w: (
+            w.add_string("llama.rope.scaling.type", "none"),
+            w.add_float32("llama.rope.scaling.factor", 4.0),
+        ),
+        1.0,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ROPE_SCALINGS)
+def test_positions_are_scaled_as_the_file_says_in_its_own_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    write, factor = ROPE_SCALINGS[name]
+    plain = build("llama-32", tmp_path / "plain.gguf", seed=1, rope_linear_factor=factor)
+    path = built_with(monkeypatch, tmp_path / "model.gguf", write)
+    tokens = [5, 250, 17, 99, 3, 120, 44, 7]
+    expected = NumpyModel(plain.path).logits(tokens)
+    with load(path) as model:
+        assert relative_error(model.logits(tokens), expected) <= BOUND_F32_CACHE
+
+
 DOWN = "model.layers.0.mlp.down_proj.weight"
 
 
@@ -99,12 +217,30 @@ def test_a_tensor_of_another_shape_is_named_with_both_shapes(tmp_path: Path) -> 
         load(case.path)
 
 
+def test_keys_beyond_the_range_of_half_precision_name_the_cache_that_holds_them(
+    tmp_path: Path,
+) -> None:
+    def enlarge(spec: ModelSpec, weights: Weights) -> Weights:
+        name = "model.layers.1.self_attn.k_proj.weight"
+        return {**weights, name: weights[name] * np.float32(1e6)}
+
+    path = build("llama-32", tmp_path / "model.gguf", seed=1, change=enlarge).path
+    with (
+        akunu.load(path, device="cpu", context=256, threads=1) as model,
+        pytest.raises(akunu.DeviceError, match=r'beyond 65504.*f16 cache.*kv_type="f32"'),
+    ):
+        model.generate([1, 2, 3], max_tokens=4)
+    with load(path) as model:  # as the message says
+        expected = NumpyModel(path).logits([1, 2, 3])
+        assert relative_error(model.logits([1, 2, 3]), expected) <= BOUND_F32_CACHE
+
+
 def test_nan_is_reported_and_never_chosen(tmp_path: Path) -> None:
     def damage(spec: ModelSpec, weights: Weights) -> Weights:
         return {**weights, "model.norm.weight": np.full(spec.dim, np.nan, np.float32)}
 
     with load(build("llama-32", tmp_path / "model.gguf", seed=1, change=damage).path) as model:
         for _ in range(2):  # an error ends the text, not the model
-            with pytest.raises(akunu.DeviceError, match=r"^sample, row \d+: .*NaN"):
+            with pytest.raises(akunu.DeviceError, match=r"^sample, row \d+: .*NaN.*the weights"):
                 model.generate([1, 2, 3], max_tokens=4)
         assert np.isnan(model.logits([1, 2, 3])).all()

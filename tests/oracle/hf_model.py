@@ -58,8 +58,13 @@ def load(spec: ModelSpec, weights: Weights) -> Any:
         pad_token_id=None,
         attn_implementation="eager",
         dtype=torch.float32,
-        # llama has one switch for the biases of all four projections; qwen2 always has three.
-        **({"attention_bias": spec.output_bias} if spec.architecture == "llama" else {}),
+        # llama has a switch for the biases of all four projections of attention, and one for those
+        # of the feed-forward network; qwen2 always has three.
+        **(
+            {"attention_bias": spec.output_bias, "mlp_bias": spec.ffn_bias}
+            if spec.architecture == "llama"
+            else {}
+        ),
     )
     model = model_class(config).eval()
     state = {name: torch.from_numpy(data) for name, data in weights.items()}

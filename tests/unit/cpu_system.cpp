@@ -1,5 +1,6 @@
 // What the CPU device learns from the system: container limits, memory, instruction set levels; and
 // the memory it gives out.
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "core/error.h"
+#include "core/system_file.h"
 #include "cpu/cgroup.h"
 #include "cpu/cpu_device.h"
 #include "cpu/isa_level.h"
@@ -88,6 +90,45 @@ void test_without_groups() {
   check(cpu::total_memory(system.root()) == 1000 * 1024, "MemTotal is what there is");
 }
 
+void test_nothing_is_known_where_the_system_says_nonsense() {
+  FakeSystem system;
+  const std::optional<uint64_t> physical = cpu::total_memory(system.root());
+  check(physical.value_or(0) > 0, "without /proc/meminfo, the machine's memory");
+  system.add("proc/meminfo", "MemTotal: 0 kB\nMemAvailable: 0 kB\n");
+  check(cpu::total_memory(system.root()) == physical, "no machine has 0 bytes");
+  check(cpu::available_memory(system.root()) == physical, "and 0 are not available either");
+  system.add("proc/meminfo",
+             "MemTotal: 99999999999999999999 kB\nMemAvailable: 18446744073709551615 kB\n");
+  check(cpu::total_memory(system.root()) == physical &&
+            cpu::available_memory(system.root()) == physical,
+        "numbers that 64 bits cannot hold are no numbers");
+}
+
+void test_files_of_the_system_are_text() {
+  FakeSystem system;
+  system.add("file", std::string(10'000, 'a') + "\n");
+  const std::optional<std::string> text = read_system_file(system.root() + "/file");
+  check(text && text->size() == 10'001 && text->back() == '\n', "all of a file");
+  check(!read_system_file(system.root() + "/none") && !read_system_file(system.root()),
+        "nothing of what is not there, and of a folder");
+  check(read_system_file("/dev/null") == "", "no bytes are no error");
+  check(split("a,b,", ',') == std::vector<std::string_view>({"a", "b", ""}), "three parts");
+  check(split("", ',') == std::vector<std::string_view>({""}), "one, of nothing");
+  check(leading_number("  1000 kB") == 1000u && leading_number("7") == 7u, "the number in front");
+  check(!leading_number("max") && !leading_number("-1") && !leading_number("") &&
+            !leading_number("18446744073709551616"),
+        "other words are no number");
+}
+
+void test_a_group_beside_the_mount_is_not_below_it() {
+  FakeSystem system;
+  system.add("proc/self/cgroup", "0::/docker/12\n");
+  system.add("proc/self/mountinfo",
+             "29 23 0:26 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n");
+  system.add("sys/fs/cgroup/memory.max", "400000\n");
+  check(cpu::group_memory_limit(system.root()) == 400'000, "the mount's own limit is found");
+}
+
 void test_version_2() {
   FakeSystem system;
   system.add("proc/meminfo", kMeminfo);
@@ -156,7 +197,7 @@ void test_workers_keep_to_the_quota() {
 
 void test_this_machine() {
   check(cpu::usable_processors() >= 1, "there is a processor");
-  check(cpu::available_memory() > 0 && cpu::available_memory() <= cpu::total_memory(),
+  check(cpu::available_memory().value_or(0) > 0 && cpu::available_memory() <= cpu::total_memory(),
         "there is memory");
   check(!cpu::cpu_name().empty(), "the CPU has a name");
 }
@@ -255,9 +296,25 @@ void test_memory() {
   }
   const std::string message =
       message_of<OutOfMemoryError>([&] { device->allocate(uint64_t{1} << 50, "the cache"); });
-  check(contains(message, "the cache needs 1125899906842624 bytes, ") &&
-            contains(message, "are available"),
+  check(contains(message, "the cache needs 1073741824.0 MiB; ") &&
+            contains(message, "MiB are available"),
         message);
+  const MemoryLeft left = device->memory_left();
+  check(left.memory && !left.address_space, "without a limit of the process");
+  rlimit before{};
+  const std::string size = read_system_file("/proc/self/statm").value_or("");
+  if (getrlimit(RLIMIT_AS, &before) == 0 && leading_number(size)) {
+    const rlimit tight{
+        *leading_number(size) * static_cast<uint64_t>(sysconf(_SC_PAGESIZE)) + 4 * 1024 * 1024,
+        before.rlim_max};
+    setrlimit(RLIMIT_AS, &tight);
+    const std::string refused =
+        message_of<OutOfMemoryError>([&] { device->allocate(9437184, "scratch"); });
+    setrlimit(RLIMIT_AS, &before);
+    check(contains(refused, "scratch needs 9.0 MiB; the process may take ") &&
+              contains(refused, " MiB more (ulimit -v)"),
+          refused);
+  }
   check(!message_of<OutOfMemoryError>([&] { device->allocate(UINT64_MAX, "all"); }).empty(),
         "2^64 - 1 bytes are too many");
   check(device->memory_use().empty(), "what was refused is not counted");
@@ -306,6 +363,9 @@ int main() {
   test_workers_are_dealt_to_nodes_in_proportion();
   test_memory_that_is_placed_is_memory();
   test_without_groups();
+  test_nothing_is_known_where_the_system_says_nonsense();
+  test_files_of_the_system_are_text();
+  test_a_group_beside_the_mount_is_not_below_it();
   test_version_2();
   test_version_1();
   test_damaged_system_files();

@@ -29,7 +29,7 @@ class DeviceVariant : public Device {
     return device_->allocate(bytes, label);
   }
   void release(const Buffer& buffer) override { device_->release(buffer); }
-  uint64_t available_memory() const override { return device_->available_memory(); }
+  MemoryLeft memory_left() const override { return device_->memory_left(); }
   std::vector<MemoryUse> memory_use() const override { return device_->memory_use(); }
   void write(const Binding& to, std::span<const std::byte> bytes) override {
     device_->write(to, bytes);

@@ -29,7 +29,7 @@ void test_memory() {
   check(std::all_of(first.contents, first.contents + first.size,
                     [](std::byte byte) { return byte == std::byte{}; }),
         "memory is zero");
-  check(device->available_memory() == 500'000, "what is allocated is not available");
+  check(device->memory_left().memory == 500'000, "what is allocated is not available");
   const std::string full =
       message_of<OutOfMemoryError>([&] { device->allocate(500'001, "second"); });
   check(contains(full, "second needs 500001 bytes, 500000 are available of the 1000000"), full);

@@ -160,7 +160,8 @@ BAD_NUMBERS: dict[str, tuple[Change, type[AkunuError], str]] = {
         ("rope.freq_base", "negative", F32, f32(-1.0), FORMAT, "rotary base is -1"),
         ("rope.freq_base", "NaN", F32, f32(math.nan), FORMAT, "rope.freq_base is NaN"),
         ("rope.freq_base", "infinite", F32, f32(math.inf), FORMAT, "freq_base is infinite"),
-        ("rope.scale_linear", "0", F32, f32(0.0), FORMAT, "rotary scaling factor is 0"),
+        ("rope.scale_linear", "negative", F32, f32(-2.0), FORMAT, "rotary scaling factor is -2"),
+        ("rope.scaling.factor", "of text", STRING, string("4"), FORMAT, "is STRING, wanted"),
         ("attention.layer_norm_rms_epsilon", "NaN", F32, f32(math.nan), FORMAT, "epsilon is NaN"),
         ("attention.layer_norm_rms_epsilon", "0", F32, f32(0.0), FORMAT, "epsilon is 0"),
         ("attention.layer_norm_rms_epsilon", "negative", F32, f32(-1.0), FORMAT, "epsilon is -1"),
@@ -182,6 +183,15 @@ BAD_NUMBERS: dict[str, tuple[Change, type[AkunuError], str]] = {
 
 BAD_MODELS: dict[str, tuple[Change, type[AkunuError], str]] = {
     **BAD_NUMBERS,
+    "attention.head_count 2^16 of 2^16": (
+        lambda values, tensors: (
+            sets("llama.attention.head_count", U32, u32(2**16))(values, tensors),
+            sets("llama.attention.head_count_kv", U32, u32(2**16))(values, tensors),
+            sets("llama.attention.key_length", U32, u32(2**16))(values, tensors),
+        ),
+        FORMAT,
+        "65536 heads of 65536 numbers are beyond",
+    ),
     "no architecture": (lacks("general.architecture"), FORMAT, "general.architecture is missing"),
     "architecture that is a number": (
         sets("general.architecture", U32, u32(1)),
@@ -323,6 +333,55 @@ def test_what_is_wrong_with_a_model_is_named(name: str, tmp_path: Path) -> None:
     assert text.startswith(str(path))
     assert text.isprintable()
     assert len(text) < len(str(path)) + 300
+
+
+# What a file may say of itself and nothing computes with: it must not stop a load.
+@pytest.mark.parametrize(
+    ("change", "note"),
+    [
+        (sets("general.name", STRING, struct.pack("<Q", 3) + b"a\xffb"), ""),
+        (sets("general.name", U32, u32(7)), "general.name is ignored: it is no text"),
+        (sets("llama.context_length", U32, u32(2**31 - 1)), "context reduced from 2147483647 to "),
+        (
+            sets("llama.context_length", U64, struct.pack("<Q", 2**63)),
+            "llama.context_length is 9223372036854775808, which is out of any sensible range; it "
+            "is taken as 2147483647",
+        ),
+    ],
+    ids=["name-of-bytes", "name-of-a-number", "context-of-2-billion", "context-beyond-32-bits"],
+)
+def test_what_nothing_computes_with_is_noted_and_stops_no_load(
+    change: Change, note: str, tmp_path: Path
+) -> None:
+    values, tensors = sound_values(), sound_tensors()
+    change(values, tensors)
+    path = tmp_path / "model.gguf"
+    path.write_bytes(model_of(values, tensors))
+    options = LoadOptions(device="cpu", context=None, threads=1, kv_type="f32")
+    model = _begin_load(path, options).result()
+    assert any(said.startswith(note) for said in model.notes) if note else not model.notes
+    assert model.config["name"].isprintable()
+    assert model.context > 32
+    assert np.isfinite(model.logits(np.array([1, 2, 3], np.uint32))).all()
+
+
+def test_a_name_that_is_not_utf_8_is_shown_as_what_its_bytes_are(tmp_path: Path) -> None:
+    values = sound_values()
+    values["general.name"] = (STRING, struct.pack("<Q", 4) + b"a\xffb\x1b")
+    path = tmp_path / "model.gguf"
+    path.write_bytes(model_of(values, sound_tensors()))
+    assert load(path).config["name"] == r"a\xffb\x1b"
+
+
+def test_of_a_context_that_is_too_long_as_much_is_kept_as_fits(tmp_path: Path) -> None:
+    """All of the tokens' log that a context of 10^8 would have is not taken from what is left."""
+    values = sound_values()
+    values["llama.context_length"] = (U32, u32(10**8))
+    path = tmp_path / "model.gguf"
+    path.write_bytes(model_of(values, sound_tensors()))
+    page = 256 * KV_HEADS * HEAD_DIM * 2 * 4  # bytes: one layer's keys and values in float32
+    options = LoadOptions(device="cpu", threads=1, kv_type="f32", kv_memory=10 * page)
+    assert _begin_load(path, options).result().context == 10 * 256
 
 
 def section_ends() -> Iterator[tuple[str, int]]:

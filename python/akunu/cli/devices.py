@@ -20,8 +20,9 @@ def show_devices() -> int:
 
 def _shown(key: str, value: object) -> tuple[str, str]:
     """Return a fact's name and value as a person reads them."""
-    if key.endswith("_bytes") and isinstance(value, int):
-        return key.removesuffix("_bytes").replace("_", " "), f"{value / 2**30:.1f} GiB"
+    if key.endswith("_bytes"):
+        shown = f"{value / 2**30:.1f} GiB" if isinstance(value, int) else "unknown"
+        return key.removesuffix("_bytes").replace("_", " "), shown
     return key.replace("_", " "), str(value)
 
 

@@ -1,0 +1,45 @@
+// How many positions a text may have, and how many pages the cache gets: decided from what was asked for and what
+// memory there is, before any of it is taken.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/format.h"
+#include "core/memory_left.h"
+
+namespace akunu {
+
+struct LoadOptions {
+  std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
+  std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
+  Format kv_format = Format::f16;     // f16 or f32
+};
+
+constexpr uint32_t kMaxSequences = 8;  // conversations that can be under way at a time
+
+// What a model needs, in bytes.
+struct ContextNeeds {
+  uint32_t trained_context = 0;  // positions
+  uint64_t page = 0;             // a page of the cache, all layers together
+  uint64_t fixed = 0;            // scratch and what else does not grow with the context
+  uint64_t mapped = 0;           // of the file: its pages want to stay in memory as well
+  uint32_t n_groups = 1;         // of the cache
+};
+
+struct ContextPlan {
+  uint32_t context = 0;  // positions
+  uint32_t n_pages = 0;
+  std::vector<std::string> notes;  // a line each, on what the caller might not expect
+};
+
+// Throws OutOfMemoryError where not even a page fits, or not what `options` ask for.
+ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
+                         const MemoryLeft& left);
+
+// The most bytes that change before one submission: all that a device knows of a sequence, and new pages of the others.
+uint64_t max_update_bytes(uint32_t context, uint32_t n_groups);
+
+}  // namespace akunu

@@ -1,0 +1,111 @@
+// How long a context is, and how many pages the cache has: decided from numbers alone, without taking any memory.
+#include "inference/context_plan.h"
+
+#include "core/error.h"
+#include "unit/check.h"
+
+namespace akunu::test {
+namespace {
+
+constexpr uint64_t kMiB = 1024 * 1024, kGiB = 1024 * kMiB;
+constexpr uint32_t kPage = 256;  // positions
+
+// A page of the cache takes 1 MiB. What else comes with a page's positions (the tokens of 8 texts, and what devices queue of
+// them) takes 16,704 bytes: 1.6 % as much.
+ContextNeeds needs_of(uint32_t trained_context) {
+  return {
+      .trained_context = trained_context, .page = kMiB, .fixed = 10 * kMiB, .mapped = 90 * kMiB};
+}
+
+MemoryLeft memory(uint64_t bytes) { return {.memory = bytes, .address_space = std::nullopt}; }
+
+void test_what_fits_is_taken_whole() {
+  const ContextPlan plan = plan_context({}, needs_of(1000), memory(kGiB));
+  check(plan.context == 1000 && plan.n_pages == 4 && plan.notes.empty(), "a whole context");
+}
+
+void test_what_does_not_fit_is_reduced_to_what_does() {
+  // 3 GiB less 100 MiB: 2,972 MiB, by 1.0159 MiB a page.
+  for (const uint32_t trained : {100'000'000u, 2'147'483'647u}) {
+    const ContextPlan plan = plan_context({}, needs_of(trained), memory(3 * kGiB));
+    check(plan.context == 2925 * kPage && plan.n_pages == 2925,
+          "as many pages as fit: " + std::to_string(plan.n_pages));
+    check(plan.notes.size() == 1 &&
+              contains(plan.notes[0], "context reduced from " + std::to_string(trained) +
+                                          " to 748800 positions: a context of"),
+          plan.notes.empty() ? "no note" : plan.notes[0]);
+    check(contains(plan.notes[0], "3072.0 MiB of memory are available"), plan.notes[0]);
+  }
+}
+
+void test_unknown_memory_bounds_nothing() {
+  const ContextPlan plan = plan_context({}, needs_of(1'000'000), {});
+  check(plan.context == 1'000'000 && plan.notes.empty(), "the whole context");
+}
+
+void test_a_limit_of_the_process_counts_without_the_file() {
+  // The file is mapped: its 90 MiB are gone from the address space already. An eighth is left to others.
+  const MemoryLeft left{.memory = 3 * kGiB, .address_space = 80 * kMiB};
+  const ContextPlan plan = plan_context({}, needs_of(100'000), left);
+  check(plan.n_pages == 59, "70 MiB less 10, by 1.0159: " + std::to_string(plan.n_pages));
+  check(plan.notes.size() == 1 &&
+            contains(plan.notes[0], "the process may take 80.0 MiB more (ulimit -v)"),
+        plan.notes.empty() ? "no note" : plan.notes[0]);
+  const ContextPlan asked =
+      plan_context({.context = 60 * kPage, .kv_memory = std::nullopt}, needs_of(100'000), left);
+  check(asked.context == 60 * kPage, "what is asked for may take the last eighth");
+}
+
+void test_what_is_asked_for_is_refused_and_not_reduced() {
+  const std::string long_context = message_of<OutOfMemoryError>([] {
+    plan_context({.context = 300 * kPage, .kv_memory = std::nullopt}, needs_of(100'000),
+                 memory(200 * kMiB));
+  });
+  check(contains(long_context,
+                 "a context of 76800 positions needs 300.0 MiB of cache, besides 104.8 MiB for "
+                 "weights and scratch; "
+                 "200.0 MiB of memory are available; ask for a shorter context"),
+        long_context);
+  const std::string large_cache = message_of<OutOfMemoryError>(
+      [] { plan_context({.context = kPage, .kv_memory = kGiB}, needs_of(100'000), memory(kGiB)); });
+  check(contains(large_cache, "kv_memory is 1024.0 MiB; 924.0 MiB are available for the cache"),
+        large_cache);
+  const std::string nothing =
+      message_of<OutOfMemoryError>([] { plan_context({}, needs_of(1000), memory(100 * kMiB)); });
+  check(contains(nothing, "no memory for a cache: one page of 256 positions needs 1.0 MiB"),
+        nothing);
+}
+
+void test_kv_memory_pays_for_several_texts() {
+  const ContextPlan several =
+      plan_context({.context = kPage, .kv_memory = 5 * kMiB}, needs_of(1000), memory(kGiB));
+  check(several.context == kPage && several.n_pages == 5, "five pages, of one text each");
+  const ContextPlan most =
+      plan_context({.context = kPage, .kv_memory = 50 * kMiB}, needs_of(1000), memory(kGiB));
+  check(most.n_pages == kMaxSequences, "never more than all texts can use");
+  const ContextPlan part =
+      plan_context({.context = {}, .kv_memory = 3 * kMiB}, needs_of(1000), memory(kGiB));
+  check(part.context == 3 * kPage && contains(part.notes.at(0), "kv_memory allows no more"),
+        "or a part of a context");
+}
+
+void test_mebibytes_of_any_number() {
+  check(mebibytes(0) == "0.0 MiB" && mebibytes(9437184) == "9.0 MiB", "whole ones");
+  check(mebibytes(kMiB - 1) == "1.0 MiB" && mebibytes(kMiB / 20) == "0.0 MiB", "rounded tenths");
+  check(mebibytes(UINT64_MAX) == "17592186044416.0 MiB", mebibytes(UINT64_MAX));
+}
+
+}  // namespace
+}  // namespace akunu::test
+
+int main() {
+  using namespace akunu::test;
+  test_what_fits_is_taken_whole();
+  test_what_does_not_fit_is_reduced_to_what_does();
+  test_unknown_memory_bounds_nothing();
+  test_a_limit_of_the_process_counts_without_the_file();
+  test_what_is_asked_for_is_refused_and_not_reduced();
+  test_kv_memory_pays_for_several_texts();
+  test_mebibytes_of_any_number();
+  return summary();
+}
