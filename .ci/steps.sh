@@ -144,6 +144,41 @@ metal() {
   count metal-host
 }
 
+# The package with a libstdc++ of its own inside, as wheels often have it, in a process that has another one: that of
+# PyTorch, which is imported first. What the engine must know of the machine, it knows there too.
+static_libstdcxx() {
+  [ "$(uname -s)" = Linux ] || { echo "this is not Linux"; return; }
+  ensure_clone
+  local folder="$CI_WORK/static-libstdcxx" module
+  python3 -m venv "$folder"
+  "$folder/bin/pip" install --quiet torch==2.13.0
+  in_empty_environment "$clone" "$folder/bin/pip install --quiet '$clone'" \
+    LDFLAGS="-static-libstdc++ -static-libgcc" SKBUILD_BUILD_DIR="$CI_WORK/build-static-libstdcxx" \
+    SKBUILD_CMAKE_DEFINE="AKUNU_CPU_LEVELS=$(on_x86 generic,avx2)"
+  module=$(find "$folder"/lib/python*/site-packages/akunu -name '_core*.so')
+  if readelf --dynamic "$module" | grep NEEDED | grep libstdc++; then
+    echo "$module asks for a libstdc++ of the system" >&2
+    exit 1
+  fi
+  local exported
+  exported=$(nm --dynamic --defined-only "$module" | awk '{print $3}')
+  [ "$exported" = PyInit__core ] || { echo "it also shows $exported" >&2; exit 1; }
+  in_empty_environment "$CI_WORK" "$folder/bin/python" <<'EOF'
+import torch
+
+import akunu
+from akunu import _core
+
+(cpu,) = (device for device in _core.devices() if device["backend"] == "cpu")
+assert cpu["memory_bytes"] > cpu["available_bytes"] > 0, cpu
+with akunu.load() as model:
+    reply = model.chat([{"role": "user", "content": "What is 12 + 7?"}], max_tokens=40)
+print(torch.__version__, "and akunu:", reply)
+assert "19" in reply
+EOF
+  count static-libstdcxx
+}
+
 # What takes more than a minute.
 slow() {
   ensure_venv
