@@ -31,8 +31,9 @@ struct Roofline {
 // A level of kernels that a device may have.
 struct Level {
   std::string_view name;
-  std::string_view needs;  // "AVX2, FMA and F16C"
-  bool is_available = false;
+  std::string_view needs;     // "AVX2, FMA and F16C"
+  bool is_available = false;  // to this processor and its operating system
+  bool is_built = true;       // false where this build was made without it
 };
 
 // `name` is one of backend_names(), or "auto" for the first of them that works here.
@@ -43,7 +44,7 @@ std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions
 // where there is no room for the buffer.
 Roofline measure_roofline(std::string_view name, const DeviceOptions& options = {});
 
-// The levels of kernels that this build has for a device, the best last. Throws ArgumentError for an
+// The levels of kernels that there are for a device, the best last. Throws ArgumentError for an
 // unknown name.
 std::vector<Level> levels_of(std::string_view name);
 

@@ -6,8 +6,9 @@ from akunu import _core
 
 
 def available_levels() -> list[str]:
-    """The levels of the CPU that are available, the worst first."""
-    return [str(level["name"]) for level in _core.levels("cpu") if level["is_available"]]
+    """The levels of the CPU that this build has and this machine can run, the worst first."""
+    levels = _core.levels("cpu")
+    return [str(level["name"]) for level in levels if level["is_built"] and level["is_available"]]
 
 
 def is_one_arithmetic(weight_format: str, level: str = "", kv_type: str = "f32") -> bool:

@@ -140,48 +140,45 @@ bool has_feature(const char* name) {
 }
 #endif
 
-// AKUNU_HAS_X: the build has that level (AKUNU_CPU_LEVELS).
+// A level whose kernels are part of this build or, where AKUNU_CPU_LEVELS left it out, are not.
+template <class Isa, bool kIsBuilt>
+constexpr IsaLevel level(IsaLevel level) {
+  if constexpr (kIsBuilt) {
+    level.find = find_kernel<Isa>;
+    level.probes = probes<Isa>;
+  }
+  return level;
+}
+
+// AKUNU_HAS_X: 1 where this build has the level X.
 constexpr std::array kLevels{
-    IsaLevel{"generic", "nothing special", always, find_kernel<Generic>, probes<Generic>},
-#if defined(AKUNU_HAS_Avx2)
-    IsaLevel{"avx2", "AVX2, FMA and F16C", has_avx2, find_kernel<Avx2>, probes<Avx2>,
-             ActivationKind::q8_32, ActivationKind::q16_32},
-#endif
-#if defined(AKUNU_HAS_AvxVnni)
-    IsaLevel{"avxvnni", "what avx2 needs, and AVX-VNNI", has_avxvnni, find_kernel<AvxVnni>,
-             probes<AvxVnni>, ActivationKind::q8_32, ActivationKind::q16_32},
-#endif
-#if defined(AKUNU_HAS_AvxVnniEmulated)
-    IsaLevel{"avxvnni-emulated", "what avx512 needs", has_avx512, find_kernel<AvxVnniEmulated>,
-             probes<AvxVnniEmulated>, ActivationKind::q8_32, ActivationKind::q16_32, true},
-#endif
-#if defined(AKUNU_HAS_Avx512)
-    IsaLevel{"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512, find_kernel<Avx512>,
-             probes<Avx512>, ActivationKind::q8_32, ActivationKind::q16_32},
-#endif
-#if defined(AKUNU_HAS_AmxEmulated)
-    IsaLevel{"amx-emulated", "what avx512 needs, and AVX512_BF16", has_avx512_bf16,
-             find_kernel<AmxEmulated>, probes<AmxEmulated>, ActivationKind::bf16,
-             ActivationKind::bf16_pair, true},
-#endif
-#if defined(AKUNU_HAS_Amx)
-    IsaLevel{"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx, find_kernel<Amx>,
-             probes<Amx>, ActivationKind::bf16, ActivationKind::bf16_pair},
-#endif
-#if defined(AKUNU_HAS_Neon)
-    IsaLevel{"neon", "ARMv8.2 with dot products of int8", has_neon, find_kernel<Neon>,
-             probes<Neon>},
-#endif
-#if defined(AKUNU_HAS_I8mm)
-    IsaLevel{"i8mm", "what neon needs, and products of int8 matrices (ARMv8.6)", has_i8mm,
-             find_kernel<I8mm>, probes<I8mm>},
+    level<Generic, true>({"generic", "nothing special", always}),
+#if defined(__x86_64__)
+    level<Avx2, AKUNU_HAS_Avx2>(
+        {"avx2", "AVX2, FMA and F16C", has_avx2, ActivationKind::q8_32, ActivationKind::q16_32}),
+    level<AvxVnni, AKUNU_HAS_AvxVnni>({"avxvnni", "what avx2 needs, and AVX-VNNI", has_avxvnni,
+                                       ActivationKind::q8_32, ActivationKind::q16_32}),
+    level<AvxVnniEmulated, AKUNU_HAS_AvxVnniEmulated>({"avxvnni-emulated", "what avx512 needs",
+                                                       has_avx512, ActivationKind::q8_32,
+                                                       ActivationKind::q16_32, true}),
+    level<Avx512, AKUNU_HAS_Avx512>({"avx512", "AVX-512 F, BW, DQ, VL and VNNI", has_avx512,
+                                     ActivationKind::q8_32, ActivationKind::q16_32}),
+    level<AmxEmulated, AKUNU_HAS_AmxEmulated>({"amx-emulated", "what avx512 needs, and AVX512_BF16",
+                                               has_avx512_bf16, ActivationKind::bf16,
+                                               ActivationKind::bf16_pair, true}),
+    level<Amx, AKUNU_HAS_Amx>({"amx", "what avx512 needs, AVX512_BF16 and AMX for bf16", has_amx,
+                               ActivationKind::bf16, ActivationKind::bf16_pair}),
+#elif defined(__aarch64__)
+    level<Neon, AKUNU_HAS_Neon>({"neon", "ARMv8.2 with dot products of int8", has_neon}),
+    level<I8mm, AKUNU_HAS_I8mm>(
+        {"i8mm", "what neon needs, and products of int8 matrices (ARMv8.6)", has_i8mm}),
 #endif
 };
 
 std::string names(bool only_available) {
   std::string text;
   for (const IsaLevel& info : kLevels) {
-    if (only_available && !info.is_available()) continue;
+    if (!info.is_built() || (only_available && !info.is_available())) continue;
     text += (text.empty() ? "" : ", ") + std::string(info.name);
   }
   return text;
@@ -221,12 +218,17 @@ IsaChoice choose_isa_level(std::string_view forced) {
   if (forced.empty()) {
     const IsaLevel* best = &kLevels.front();
     for (const IsaLevel& info : kLevels)
-      if (info.is_available() && !info.is_emulated) best = &info;
+      if (info.can_run() && !info.is_emulated) best = &info;
     return {best, "the best of this build that CPU and operating system allow; it needs " +
                       std::string(best->needs)};
   }
   for (const IsaLevel& info : kLevels) {
     if (info.name != forced) continue;
+    if (!info.is_built())
+      throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
+                          ") is not in this build, which has " + names(false) +
+                          "; one with all of them: pip install --config-settings " +
+                          "cmake.define.AKUNU_CPU_LEVELS=all .");
     if (info.is_available()) return {&info, "asked for by " + source};
     throw ArgumentError("instruction set level \"" + std::string(forced) + "\" (from " + source +
                         ") needs " + std::string(info.needs) +

@@ -18,8 +18,6 @@ struct IsaLevel {
   std::string_view name;
   std::string_view needs;  // "AVX2, FMA and F16C"
   bool (*is_available)();  // asks CPU and operating system
-  bool (*find)(const KernelKey& key, Kernel& kernel);
-  Probes (*probes)();
   // What the inputs of prompts are rounded to, beside weights in blocks and those of 16 bits each. A
   // matrix unit would have to scale whole numbers every 32 products, which takes it longer than
   // multiplying them: bf16, which is nearer to what the file says than those. For halves it would not
@@ -28,9 +26,15 @@ struct IsaLevel {
   ActivationKind prompts_with_blocks = ActivationKind::q8_32;
   ActivationKind prompts_with_halves = ActivationKind::f32;
   bool is_emulated = false;  // for tests: only used by who asks for it
+  // Null where the build has no kernels of this level (AKUNU_CPU_LEVELS).
+  bool (*find)(const KernelKey& key, Kernel& kernel) = nullptr;
+  Probes (*probes)() = nullptr;
+
+  bool is_built() const { return find != nullptr; }
+  bool can_run() const { return is_built() && is_available(); }
 };
 
-// Every level of this build, the best last.
+// Every level of this architecture, also those that this build leaves out; the best last.
 std::span<const IsaLevel> isa_levels();
 
 struct IsaChoice {

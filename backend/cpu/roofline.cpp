@@ -134,7 +134,8 @@ Roofline measure_roofline(const DeviceOptions& options) {
 std::vector<Level> levels() {
   std::vector<Level> levels;
   for (const IsaLevel& level : isa_levels())
-    levels.push_back({level.name, level.needs, level.is_available()});
+    if (level.is_built() || !level.is_emulated)
+      levels.push_back({level.name, level.needs, level.is_available(), level.is_built()});
   return levels;
 }
 

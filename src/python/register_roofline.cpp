@@ -30,7 +30,8 @@ py::list list_levels(const std::string& device) {
   py::list list;
   for (const Level& level : levels_of(device))
     list.append(py::dict(py::arg("name") = level.name, py::arg("needs") = level.needs,
-                         py::arg("is_available") = level.is_available));
+                         py::arg("is_available") = level.is_available,
+                         py::arg("is_built") = level.is_built));
   return list;
 }
 

@@ -22,6 +22,7 @@ from akunu.cli.bench_plan import numbers, pairs, plan
 from akunu.cli.console import UsageError
 from akunu.cli.roofline import Limits
 from akunu.cli.work import Work, WorkModel
+from arithmetic import available_levels
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -227,11 +228,8 @@ def test_attention_of_prompts_is_held_against_the_units_that_it_uses(ember: akun
     assert computing(in_floats, pair=32) == computing(in_floats)
 
 
-@pytest.mark.parametrize("level", [level["name"] for level in _core.levels()])
+@pytest.mark.parametrize("level", available_levels())
 def test_limits_are_measured_at_every_level(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    available = {entry["name"]: entry["is_available"] for entry in _core.levels()}
-    if not available.get(level):
-        pytest.skip(f"level {level} is not available here")
     monkeypatch.setenv("AKUNU_CPU_ISA", level)
     limits: dict[str, Any] = _core.measure_roofline("cpu", 1)
     assert (limits["level"], limits["workers"]) == (level, 1)

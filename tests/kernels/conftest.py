@@ -1,4 +1,4 @@
-"""Fixtures of the kernel tests: every device and level of this build, where the machine has it."""
+"""Fixtures of the kernel tests: every device and level that this build and this machine have."""
 
 from __future__ import annotations
 
@@ -19,16 +19,21 @@ def why_missing(target: Target) -> str | None:
     return None
 
 
-TARGETS = [
+_BUILT = [
     Target(device, str(level["name"]))
     for device in _core.backends()
     for level in _core.levels(device)
     # Emulated kernels are looked at as they run; without that they are what the models' tests run.
-    if (device, level["name"]) != ("metal-emulated", "plain")
+    if level["is_built"] and (device, level["name"]) != ("metal-emulated", "plain")
 ]
-REASONS = {target: why_missing(target) for target in TARGETS}
-# A level that is missing can't be asked what it wants; its tests are skipped with this one kind.
-KINDS = {t: t.kinds if reason is None else ["unknown"] for t, reason in REASONS.items()}
+_REASONS = {target: why_missing(target) for target in _BUILT}
+TARGETS = [target for target, reason in _REASONS.items() if reason is None]
+
+
+def pytest_report_header() -> list[str]:
+    """Say which devices and levels are tested, and which of this build this machine lacks."""
+    missing = [f"{target}: {reason}" for target, reason in _REASONS.items() if reason is not None]
+    return [f"kernels of: {', '.join(map(str, TARGETS))}", *missing]
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -36,31 +41,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
     `@pytest.mark.kind(NAME)`: only targets with that kind. `gpu_target`: those that are no CPU.
     """
-
-    def parameter(target: Target, *more: str) -> object:
-        reason = REASONS[target]
-        marks = [] if reason is None else [pytest.mark.skip(reason=reason)]
-        return pytest.param(target, *more, marks=marks, id="-".join([str(target), *more]))
-
     names = metafunc.fixturenames
     if "gpu_target" in names:
-        found = [parameter(target) for target in TARGETS if target.device != "cpu"]
+        found = [pytest.param(t, id=str(t)) for t in TARGETS if t.device != "cpu"]
         why = "this build has no GPU, nor an emulated one (AKUNU_METAL_EMULATOR)"
         nothing = [pytest.param(None, marks=pytest.mark.skip(reason=why), id="none")]
         metafunc.parametrize("gpu_target", found or nothing)
     if "target" not in names:
         return
     wanted = metafunc.definition.get_closest_marker("kind")
-    targets = [
-        target
-        for target in TARGETS
-        if wanted is None or REASONS[target] is not None or wanted.args[0] in KINDS[target]
-    ]
+    targets = [t for t in TARGETS if wanted is None or wanted.args[0] in t.kinds]
     if "kind" in names:
-        pairs = [parameter(target, kind) for target in targets for kind in KINDS[target]]
-        metafunc.parametrize(("target", "kind"), pairs)
+        pairs = [(t, kind) for t in targets for kind in t.kinds]
+        ids = [f"{t}-{kind}" for t, kind in pairs]
+        metafunc.parametrize(("target", "kind"), pairs, ids=ids)
     else:
-        metafunc.parametrize("target", [parameter(target) for target in targets])
+        metafunc.parametrize("target", targets, ids=str)
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ struct Advance {
   }
 };
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kAdvanceEntries[] = {
     {{Operation::advance}, {Advance<ThisIsa>::slices, Advance<ThisIsa>::run, nullptr}},
 };
 
@@ -44,7 +44,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::advance() {
-  return list_of(kEntries);
+  return list_of(kAdvanceEntries);
 }
 
 }  // namespace akunu::cpu

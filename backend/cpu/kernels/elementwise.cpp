@@ -42,7 +42,7 @@ using AddRows = RowsKernel<ThisIsa, AddParams, Add<ThisIsa>>;
 using AddBiasRows = RowsKernel<ThisIsa, BiasParams, AddBias<ThisIsa>>;
 using GatherRows = RowsKernel<ThisIsa, GatherParams, GatherHead<ThisIsa>>;
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kElementwiseEntries[] = {
     {{Operation::add}, {AddRows::slices, AddRows::run, nullptr}},
     {{Operation::add_bias}, {AddBiasRows::slices, AddBiasRows::run, nullptr}},
     {{Operation::gather_head}, {GatherRows::slices, GatherRows::run, nullptr}},
@@ -52,7 +52,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::elementwise() {
-  return list_of(kEntries);
+  return list_of(kElementwiseEntries);
 }
 
 }  // namespace akunu::cpu

@@ -31,23 +31,24 @@ struct Embed {
 };
 
 template <template <class> class Format>
-constexpr KernelEntry entry() {
+constexpr KernelEntry embed_entry() {
   using Rows = RowsKernel<ThisIsa, EmbedParams, Embed<ThisIsa, Format<ThisIsa>>>;
   return {{Operation::embed, kAny, {Format<ThisIsa>::kFormat, kAbsent, kAbsent}},
           {Rows::slices, Rows::run, nullptr}};
 }
 
-constexpr KernelEntry kEntries[] = {
-    entry<F32>(),  entry<F16>(),  entry<BF16>(), entry<Q4_0>(), entry<Q4_1>(),
-    entry<Q5_0>(), entry<Q5_1>(), entry<Q8_0>(), entry<Q2_K>(), entry<Q3_K>(),
-    entry<Q4_K>(), entry<Q5_K>(), entry<Q6_K>(),
+constexpr KernelEntry kEmbedEntries[] = {
+    embed_entry<F32>(),  embed_entry<F16>(),  embed_entry<BF16>(), embed_entry<Q4_0>(),
+    embed_entry<Q4_1>(), embed_entry<Q5_0>(), embed_entry<Q5_1>(), embed_entry<Q8_0>(),
+    embed_entry<Q2_K>(), embed_entry<Q3_K>(), embed_entry<Q4_K>(), embed_entry<Q5_K>(),
+    embed_entry<Q6_K>(),
 };
 
 }  // namespace
 
 template <>
 KernelList Families<ThisIsa>::embed() {
-  return list_of(kEntries);
+  return list_of(kEmbedEntries);
 }
 
 }  // namespace akunu::cpu

@@ -43,21 +43,22 @@ struct GatedActivation {
 };
 
 template <template <class> class Activation>
-constexpr KernelEntry entry() {
+constexpr KernelEntry gated_activation_entry() {
   using Gated = GatedActivation<ThisIsa, Activation<ThisIsa>>;
   return {{Operation::gated_activation, Activation<ThisIsa>::kKind},
           {Gated::slices, Gated::run, nullptr}};
 }
 
-constexpr KernelEntry kEntries[] = {entry<F32Activation>(), entry<Bf16Activation>(),
-                                    entry<Bf16PairActivation>(), entry<Q8Activation>(),
-                                    entry<Q16Activation>()};
+constexpr KernelEntry kGatedActivationEntries[] = {
+    gated_activation_entry<F32Activation>(), gated_activation_entry<Bf16Activation>(),
+    gated_activation_entry<Bf16PairActivation>(), gated_activation_entry<Q8Activation>(),
+    gated_activation_entry<Q16Activation>()};
 
 }  // namespace
 
 template <>
 KernelList Families<ThisIsa>::gated_activation() {
-  return list_of(kEntries);
+  return list_of(kGatedActivationEntries);
 }
 
 }  // namespace akunu::cpu

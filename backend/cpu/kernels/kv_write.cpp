@@ -92,7 +92,7 @@ constexpr KernelEntry fused() {
           {Rows::slices, Rows::run, Write::scratch_bytes}};
 }
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kKvWriteEntries[] = {
     kv_write<F32>(),     kv_write<F16>(),    fused<F32, false>(),
     fused<F16, false>(), fused<F32, true>(), fused<F16, true>(),
 };
@@ -101,7 +101,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::kv_write() {
-  return list_of(kEntries);
+  return list_of(kKvWriteEntries);
 }
 
 }  // namespace akunu::cpu

@@ -50,7 +50,7 @@ constexpr KernelEntry rms_norm() {
 
 using HeadNormRows = RowsKernel<ThisIsa, HeadNormParams, HeadNorm<ThisIsa>>;
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kNormEntries[] = {
     rms_norm<F32Activation>(),
     rms_norm<Bf16Activation>(),
     rms_norm<Bf16PairActivation>(),
@@ -63,7 +63,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::norm() {
-  return list_of(kEntries);
+  return list_of(kNormEntries);
 }
 
 }  // namespace akunu::cpu

@@ -44,7 +44,7 @@ struct Rope {
 using AnglesRows = RowsKernel<ThisIsa, RopeAnglesParams, RopeAngles<ThisIsa>>;
 using RopeRows = RowsKernel<ThisIsa, RopeParams, Rope<ThisIsa>>;
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kRopeEntries[] = {
     {{Operation::rope_angles}, {AnglesRows::slices, AnglesRows::run, nullptr}},
     {{Operation::rope}, {RopeRows::slices, RopeRows::run, nullptr}},
 };
@@ -53,7 +53,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::rope() {
-  return list_of(kEntries);
+  return list_of(kRopeEntries);
 }
 
 }  // namespace akunu::cpu

@@ -303,7 +303,7 @@ struct Sample {
 
 using Rows = RowsKernel<ThisIsa, SampleParams, Sample<ThisIsa>>;
 
-constexpr KernelEntry kEntries[] = {
+constexpr KernelEntry kSampleEntries[] = {
     {{Operation::sample}, {Rows::slices, Rows::run, Sample<ThisIsa>::scratch_bytes}},
 };
 
@@ -311,7 +311,7 @@ constexpr KernelEntry kEntries[] = {
 
 template <>
 KernelList Families<ThisIsa>::sample() {
-  return list_of(kEntries);
+  return list_of(kSampleEntries);
 }
 
 }  // namespace akunu::cpu

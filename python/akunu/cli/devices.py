@@ -8,14 +8,27 @@ from akunu import _core
 from akunu.cli.tables import write_facts
 from akunu.errors import ArgumentError
 
+_ALL_LEVELS = "pip install --config-settings cmake.define.AKUNU_CPU_LEVELS=all ."
+
 
 def show_devices() -> int:
     """Write one table per device to stdout; return the exit code."""
     for number, device in enumerate(_core.devices()):
         if number > 0:
             print()
-        write_facts("", [_shown(key, value) for key, value in device.items()])
+        facts = [_shown(key, value) for key, value in device.items()]
+        missing = missing_levels() if device["backend"] == "cpu" else ""
+        write_facts("", [*facts, *([("missing levels", missing)] if missing else [])])
     return 0
+
+
+def missing_levels() -> str:
+    """Return which levels of CPU kernels this machine could run but this build lacks, or ""."""
+    levels = _core.levels("cpu")
+    missing = [str(x["name"]) for x in levels if x["is_available"] and not x["is_built"]]
+    if not missing:
+        return ""
+    return f"{', '.join(missing)}: this build lacks them, a wheel or `{_ALL_LEVELS}` has them"
 
 
 def _shown(key: str, value: object) -> tuple[str, str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 import akunu
 from akunu import _core
 from akunu.cli import console
-from akunu.cli.devices import show_devices
+from akunu.cli.devices import missing_levels, show_devices
 from akunu.cli.history import history_path
 from akunu.cli.tables import write_facts
 from akunu.errors import AkunuError
@@ -69,8 +69,11 @@ def _levels() -> list[tuple[str, str]]:
     facts = []
     for level in _core.levels("cpu"):
         found = "available" if level["is_available"] else "not available here"
+        if not level["is_built"]:
+            found = f"not in this build, {found}"
         facts.append((level["name"], f"{found}; needs {level['needs']}"))
-    return facts
+    missing = missing_levels()
+    return [*facts, *([("missing levels", missing)] if missing else [])]
 
 
 def _surroundings() -> list[tuple[str, str]]:
