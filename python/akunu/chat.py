@@ -51,8 +51,12 @@ class ChatTemplate:
     def __init__(self, source: str, bos_token: str = "", eos_token: str = "") -> None:
         """Compile `source`; the other two are the texts that templates know by these names.
 
-        Raises ModelFormatError for a template that is not valid Jinja.
+        Raises ModelFormatError for a template that is not valid Jinja, ArgumentError for what is no
+        str.
         """
+        for name, text in (("source", source), ("bos_token", bos_token), ("eos_token", eos_token)):
+            if not isinstance(text, str):
+                raise ArgumentError(f"{name} must be a str, got {type(text).__name__}")
         self.source = source
         self.bos_token = bos_token
         self.eos_token = eos_token
@@ -76,6 +80,8 @@ class ChatTemplate:
         no text or not valid Jinja, and UnsupportedModelError for a model that was not made for
         conversations.
         """
+        if not isinstance(tokenizer, Tokenizer):
+            raise ArgumentError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
         if tokenizer.chat_template_fault:
             raise ModelFormatError(
                 f"{tokenizer.chat_template_fault}; the model can still complete texts"
@@ -300,6 +306,10 @@ def chat_pieces(
 
     `now`: what the template's clock says; None: the time. Raises ArgumentError as `encode_chat`.
     """
+    if not isinstance(template, ChatTemplate):
+        raise ArgumentError(f"template must be a ChatTemplate, got {type(template).__name__}")
+    if not isinstance(tokenizer, Tokenizer):
+        raise ArgumentError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
     given = _given(messages, tools, add_generation_prompt, variables or {})
     now = now or datetime.now()
     plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
@@ -438,6 +448,9 @@ def _plain(value: Any, where: str) -> Any:
         return float(value)
     try:
         if isinstance(value, Mapping):
+            for key in value:
+                if isinstance(key, (list, tuple, Mapping)):
+                    raise ArgumentError(f"a key of {where} must be a str, got {type(key).__name__}")
             return {
                 _plain(key, f"a key of {where}"): _plain(item, f"{where}[{key!r}]")
                 for key, item in value.items()

@@ -61,6 +61,8 @@ class Conversation:
         """
         self._tokenizer = tokenizer
         self._template = ChatTemplate.of(tokenizer)
+        if variables is not None and not isinstance(variables, Mapping):
+            raise ArgumentError(f"variables must be a dict, got {type(variables).__name__}")
         self._variables = dict(variables or {})
         # A prompt that tells the time would have no prefix in common with the one before.
         self._now = datetime.now()
@@ -84,6 +86,7 @@ class Conversation:
     @system.setter
     def system(self, text: str | None) -> None:
         if text is not None:
+            _check_text("system", text)
             messages = [{"role": "system", "content": text}, {"role": "user", "content": "-"}]
             try:
                 shown = self._render(messages)
@@ -114,6 +117,7 @@ class Conversation:
 
         Raises ArgumentError where the template refuses the messages.
         """
+        _check_text("question", question)
         messages = [*self.messages, {"role": "user", "content": question}]
         plain = self._render(messages)
         for kept in self._candidates():
@@ -132,6 +136,8 @@ class Conversation:
 
         Ids that do not spell `reply` (one that was cut at a stop string) are not kept.
         """
+        _check_text("question", question)
+        _check_text("reply", reply)
         ids = tuple(token_ids)
         if ids and ids[-1] in self._tokenizer.stop_ids:
             ids = ids[:-1]
@@ -253,6 +259,11 @@ class Conversation:
         # Text that opens a prompt may get a space in front, text that goes on does not.
         opening = self._tokenizer.encode_pieces(["a"])
         return self._tokenizer.encode_pieces(["a", text])[len(opening) :]
+
+
+def _check_text(name: str, text: object) -> None:
+    if not isinstance(text, str):
+        raise ArgumentError(f"{name} must be a str, got {type(text).__name__}")
 
 
 def _merged(pieces: Iterable[str | int]) -> list[str | int]:

@@ -28,6 +28,7 @@ from akunu.options import (
     SamplingArguments,
     SamplingOptions,
     explains_typos,
+    flag,
     integer,
     lists_sampling_options,
     sampling_options,
@@ -242,6 +243,7 @@ class Model:
         ''
         """
         chosen = sampling_options(options, sampling)
+        flag("stream", stream)
         native = self._open()
         ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         tokens = self._checked_tokens(ids, "prompt", "a text (str) or token ids")
@@ -313,6 +315,7 @@ class Model:
         ''
         """
         chosen = sampling_options(options, sampling)
+        flag("stream", stream)
         native = self._open()
         from akunu.chat import encode_chat  # Jinja is for who has conversations
 

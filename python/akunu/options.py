@@ -218,10 +218,10 @@ class LoadOptions:
         for name in ("device", "kv_type", "prefix_cache"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
-        if not isinstance(self.device, str) or not self.device:
-            raise ArgumentError(f'device is {self.device!r}; it must be a name, "auto" or "cpu"')
-        if self.kv_type not in KV_TYPES:
-            raise ArgumentError(f"kv_type is {self.kv_type!r}; it must be one of {KV_TYPES}")
+        if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
+            raise _refusal("device", self.device, 'a name, for example "auto" or "cpu"', "")
+        if not isinstance(self.kv_type, str) or self.kv_type not in KV_TYPES:
+            raise _refusal("kv_type", self.kv_type, f"one of {KV_TYPES}", "")
         for name, highest in (
             ("context", 2**31 - 1),
             ("threads", 4096),
@@ -230,8 +230,7 @@ class LoadOptions:
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
-        if not isinstance(self.prefix_cache, bool):
-            raise _refusal("prefix_cache", self.prefix_cache, "True or False", "")
+        flag("prefix_cache", self.prefix_cache)
 
 
 def integer(
@@ -267,6 +266,12 @@ def number(
     if not lowest <= result <= highest or (above and result == lowest):  # NaN is in no range
         raise _refusal(name, value, allowed, "")
     return result
+
+
+def flag(name: str, value: object) -> None:
+    """Raise ArgumentError for what is no bool, NumPy's included."""
+    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
+        raise _refusal(name, value, "True or False", "")
 
 
 def texts(name: str, value: object) -> tuple[str, ...]:

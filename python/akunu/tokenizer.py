@@ -18,10 +18,12 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, cast
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 import numpy as np
 
@@ -39,9 +41,12 @@ from akunu._vocabulary import (
     read_vocabulary,
 )
 from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
+from akunu.options import flag
 
 if TYPE_CHECKING:
     from akunu import _core
+
+Item = TypeVar("Item")
 
 # What the library's tables take for a token or a merge. It cannot be asked: 34 MiB were
 # measured for 151,936 tokens and 151,399 merges.
@@ -97,6 +102,13 @@ class Tokenizer:
         `metadata` needs `key in metadata` and `metadata[key]` only; arrays of numbers may be NumPy
         arrays. Raises ModelFormatError or UnsupportedModelError like `from_gguf`.
         """
+        kind = type(metadata)
+        if isinstance(metadata, (str, bytes, bytearray, Sequence)) or not (
+            hasattr(kind, "__contains__") and hasattr(kind, "__getitem__")
+        ):
+            raise ArgumentError(
+                f"metadata must be a mapping of keys to values, got {kind.__name__}"
+            )
         return cls(read_vocabulary(metadata))
 
     @property
@@ -223,6 +235,8 @@ class Tokenizer:
         second one is added. Raises ArgumentError for text with lone surrogates or, in the rare
         vocabulary without all bytes, with characters that it cannot spell.
         """
+        flag("add_special", add_special)
+        flag("parse_special", parse_special)
         pieces = self._split(_checked_text(text), parse_special)
         ids = self.encode_pieces(pieces)
         vocabulary = self._vocabulary
@@ -242,10 +256,7 @@ class Tokenizer:
 
         Nothing is added, and no text becomes a control token.
         """
-        if isinstance(pieces, (str, bytes, bytearray)) or not isinstance(pieces, Iterable):
-            raise ArgumentError(
-                f"pieces must be a list of str and int, got {type(pieces).__name__}"
-            )
+        pieces = _items("pieces", pieces, "a sequence of str and int")
         ids: list[int] = []
         opens = True  # at the start and after a special token
         for piece in pieces:
@@ -270,12 +281,12 @@ class Tokenizer:
         WordPiece keeps neither case nor spacing. Raises ArgumentError for an id out of range.
         """
         stream = self.stream(skip_special=skip_special)
-        return "".join([stream.push(token) for token in _checked_ids(ids)]) + stream.finish()
+        return "".join([stream.push(token) for token in _ids(ids)]) + stream.finish()
 
     def decode_bytes(self, ids: Sequence[SupportsIndex], skip_special: bool = False) -> bytes:
         """Return the bytes of the text of `ids`, also where they are not UTF-8."""
         stream = self.stream(skip_special=skip_special)
-        return b"".join([stream.push_bytes(token) for token in _checked_ids(ids)])
+        return b"".join([stream.push_bytes(token) for token in _ids(ids)])
 
     def token_bytes(self, token: SupportsIndex) -> bytes:
         """Return the bytes that one token adds to a text (a control token: its name)."""
@@ -430,8 +441,8 @@ class TokenStream:
         self._skip_special = skip_special
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._opens = True
-        if len(prompt):
-            self._opens = tokenizer._is_special(tokenizer._checked_id(prompt[-1]))
+        for token in deque(_items("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
+            self._opens = tokenizer._is_special(tokenizer._checked_id(token))
 
     def push(self, token: SupportsIndex) -> str:
         """Return the text that is complete now that `token` has arrived, often ''."""
@@ -468,10 +479,16 @@ class TokenStream:
         return self._decoder.decode(b"", final=True)
 
 
-def _checked_ids(ids: Iterable[SupportsIndex]) -> Iterable[SupportsIndex]:
-    if isinstance(ids, (str, bytes, bytearray, memoryview)) or not isinstance(ids, Iterable):
-        raise ArgumentError(f"ids must be a sequence of token ids (int), got {type(ids).__name__}")
-    return ids
+def _ids(ids: Iterable[SupportsIndex]) -> Iterable[SupportsIndex]:
+    return _items("ids", ids, "a sequence of token ids (int)")
+
+
+def _items(name: str, given: Iterable[Item], wanted: str) -> Iterable[Item]:
+    """Return what has an order and is no text; ArgumentError for anything else."""
+    if not isinstance(given, (str, bytes, bytearray, memoryview, Set, Mapping)):
+        with suppress(TypeError):
+            return iter(given)
+    raise ArgumentError(f"{name} must be {wanted}, got {type(given).__name__}")
 
 
 def _checked_text(text: str) -> str:

@@ -18,6 +18,8 @@ import pytest
 
 import akunu
 from akunu import AkunuError, ArgumentError, MisuseError, Tokenizer
+from akunu.chat import ChatTemplate, encode_chat
+from akunu.conversation import Conversation
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
@@ -141,6 +143,62 @@ def test_a_misspelt_option_is_answered_by_the_method_that_was_called(ember: akun
         ember.chat([{"role": "user", "content": "a"}], tool=[])  # type: ignore[call-overload]
     with pytest.raises(MisuseError, match=r"'max_new_tokens'; did you mean 'max_tokens'"):
         ember.generate("a", max_new_tokens=1)  # type: ignore[call-overload]
+
+
+# --- everything else -----------------------------------------------------------------------------
+
+JUNK: list[Any] = [
+    *(b"x", bytearray(b"x"), math.nan, 2**70, "\ud800", 1j, object(), object, len),
+    *({"a", 1}, {1: 2}, {"a": "b"}, [None], [[1]], [b"a"], [{}], ["a", None]),
+    *(np.array([0.5]), np.array([["a"]]), np.datetime64("2020-01-01")),
+    [{"role": "user", "content": ["a"]}],
+    [{"role": b"user", "content": "a"}],
+    [{"role": "user", "content": "a", "x": {(1,): 2}}],
+    [{"role": "user", "content": "a", "x": object()}],
+    [{"role": "user", "content": "a", "tool_calls": {}}],
+]
+USER = [{"role": "user", "content": "Hi"}]
+CALLS: dict[str, Callable[[akunu.Model, Any], Any]] = {
+    "options": lambda model, junk: model.generate("a", junk),
+    "stream": lambda model, junk: model.generate("a", stream=junk),
+    "messages": lambda model, junk: model.chat(junk),
+    "tools": lambda model, junk: model.chat(USER, tools=[junk]),
+    "last": lambda model, junk: model.logits([1], last=junk),
+    "text": lambda model, junk: model.tokenizer.encode(junk),
+    "add_special": lambda model, junk: model.tokenizer.encode("a", junk),
+    "pieces": lambda model, junk: model.tokenizer.encode_pieces(junk),
+    "ids": lambda model, junk: model.tokenizer.decode(junk),
+    "ids of bytes": lambda model, junk: model.tokenizer.decode_bytes(junk),
+    "token": lambda model, junk: model.tokenizer.token_text(junk),
+    "token by text": lambda model, junk: model.tokenizer.token_id(junk),
+    "prompt of a stream": lambda model, junk: model.tokenizer.stream(prompt=junk),
+    "token of a stream": lambda model, junk: model.tokenizer.stream().push(junk),
+    "metadata": lambda model, junk: Tokenizer.from_metadata(junk),
+    "template": lambda model, junk: encode_chat(model.tokenizer, junk, USER),
+    "source of a template": lambda model, junk: ChatTemplate(junk).render(USER),
+    "tokenizer of a conversation": lambda model, junk: Conversation(junk),
+    "system": lambda model, junk: Conversation(model.tokenizer, system=junk),
+    "question": lambda model, junk: Conversation(model.tokenizer).prompt(junk),
+    "device": lambda model, junk: akunu.load(device=junk),
+    "kv_type": lambda model, junk: akunu.load(kv_type=junk),
+    "prefix_cache": lambda model, junk: akunu.load(prefix_cache=junk),
+}
+# A template may look at what tools are, a str is a template, and there are no more rows than tokens.
+MAY_TAKE = {"tools": dict, "source of a template": str, "last": int}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_junk_is_refused_in_one_line(ember: akunu.Model, name: str) -> None:
+    for junk in JUNK:
+        try:
+            CALLS[name](ember, junk)
+        except AkunuError as error:
+            message = str(error)
+            assert message
+            assert "\n" not in message
+            assert len(message) < 300
+        else:
+            assert isinstance(junk, MAY_TAKE.get(name, ())), junk
 
 
 # --- copies --------------------------------------------------------------------------------------
