@@ -183,7 +183,7 @@ CALLS: dict[str, Callable[[akunu.Model, Any], Any]] = {
     "kv_type": lambda model, junk: akunu.load(kv_type=junk),
     "prefix_cache": lambda model, junk: akunu.load(prefix_cache=junk),
 }
-# A template may look at what tools are, a str is a template, and there are no more rows than tokens.
+# A template may look at what tools are, a str is a template, and of two tokens all may be the last.
 MAY_TAKE = {"tools": dict, "source of a template": str, "last": int}
 
 
