@@ -28,6 +28,8 @@ Options = TypeVar("Options")
 
 KV_TYPES = ("f16", "f32")
 
+MAX_THREADS = 4096
+
 _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
 
@@ -224,7 +226,7 @@ class LoadOptions:
             raise _refusal("kv_type", self.kv_type, f"one of {KV_TYPES}", "")
         for name, highest in (
             ("context", 2**31 - 1),
-            ("threads", 4096),
+            ("threads", MAX_THREADS),
             ("kv_memory", _MAX_UINT64),
         ):
             value = getattr(self, name)

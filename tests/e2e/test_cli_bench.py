@@ -74,6 +74,24 @@ def bench(run_akunu: Run, *arguments: str) -> str:
     return done.stdout
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["-p", "100000"], "pp100000 takes 100000 positions; the model has 1024"),
+        (["-p", "0", "-n", "512", "-d", "600"], "tg512 @ d600 takes 1112 positions; the model has 1024"),
+        (["-t", "5000"], "--threads is 5000; it must be 1 to 4096"),
+    ],
+    ids=lambda value: "" if isinstance(value, str) else " ".join(value),
+)
+def test_what_the_model_cannot_take_is_said_before_anything_is_measured(
+    run_akunu: Run, arguments: list[str], said: str
+) -> None:
+    done = run_akunu("bench", *arguments)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+
+
 def test_json_has_llama_benchs_keys(run_akunu: Run) -> None:
     arguments = ["-p", "8,16", "-n", "4", "-d", "0,32", "-pg", "8,4", "-r", "3", "-t", "1,2"]
     rows = json.loads(bench(run_akunu, *arguments, "-o", "json"))

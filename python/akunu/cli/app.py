@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from akunu.cli import console, options
-from akunu.cli.options import load_options, sampling_options
+from akunu.cli.options import load_options, sampling_options, unescaped_all
 
 _CHAT_HELP = """Talk to a model.
 
@@ -112,6 +112,7 @@ def chat(
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say more about what a reply took.")
     ] = False,
+    loop_guard: options.LoopGuard = True,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -148,7 +149,12 @@ def chat(
             thinks=think,
             load=load,
             given=given,
-            reply=ReplyOptions(markdown=markdown, show_thinking=show_thinking, verbose=verbose),
+            reply=ReplyOptions(
+                markdown=markdown,
+                show_thinking=show_thinking,
+                verbose=verbose,
+                loop_guard=loop_guard,
+            ),
         ).run()
 
     return console.reported(run)
@@ -159,8 +165,13 @@ def complete(
     prompt: PromptText = None,
     file: TextFile = None,
     stop: Annotated[
-        list[str] | None, typer.Option(help="End before this text; may be repeated.")
+        list[str] | None,
+        typer.Option(help="End before this text; \\n, \\t, \\\\ are escapes; may be repeated."),
     ] = None,
+    parse_special: Annotated[
+        bool, typer.Option("--parse-special", help="Make control tokens of their names.")
+    ] = False,
+    loop_guard: options.LoopGuard = True,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -187,10 +198,19 @@ def complete(
             repetition_penalty=repetition_penalty,
             seed=seed,
         )
-        sampling = sampling_options(**given, stop=tuple(stop or ()))
+        sampling = sampling_options(**given, stop=unescaped_all("--stop", stop or ()))
         from akunu.cli.complete import complete_text
 
-        return complete_text(model, prompt, file, load, sampling, as_json=json)
+        return complete_text(
+            model,
+            prompt,
+            file,
+            load,
+            sampling,
+            parse_special=parse_special,
+            loop_guard=loop_guard,
+            as_json=json,
+        )
 
     return console.reported(run)
 

@@ -21,6 +21,7 @@ from akunu.cli.progress import Progress
 from akunu.cli.roofline import Limits, measure_limits, share_of
 from akunu.cli.work import WorkModel
 from akunu.model import Model
+from akunu.options import MAX_THREADS
 
 _N_PROMPT = 512
 _N_GEN = 128
@@ -64,7 +65,10 @@ class BenchCommand:
         )
         threads: list[int | None] = [None]
         if self.threads is not None:
-            threads = [*bench_plan.numbers("--threads", self.threads, 1, lowest=1)]
+            threads = [
+                *bench_plan.numbers("--threads", self.threads, 1, lowest=1, highest=MAX_THREADS)
+            ]
+        self._check_positions(tests)
         output = output_of(self.output, with_share=self.roofline)
         try:
             for count in threads:
@@ -75,6 +79,17 @@ class BenchCommand:
             raise
         output.finish()
         return 0
+
+    def _check_positions(self, tests: list[bench_plan.Test]) -> None:
+        """Refuse tests that are longer than the model can take, before anything is measured."""
+        file = _core.GgufFile(model_path(self.model))
+        positions = file.get(f"{file.get('general.architecture')}.context_length")
+        for test in tests:
+            tokens = test.n_depth + test.n_tokens
+            if isinstance(positions, int) and tokens > positions:
+                raise console.UsageError(
+                    f"{test.name} takes {tokens} positions; the model has {positions}"
+                )
 
     def _run_tests(self, tests: list[bench_plan.Test], threads: int | None, output: Output) -> None:
         path = model_path(self.model)

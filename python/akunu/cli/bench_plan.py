@@ -40,7 +40,12 @@ class Test:
 
 
 def numbers(
-    option: str, given: Sequence[str] | None, default: int, *, lowest: int = 0
+    option: str,
+    given: Sequence[str] | None,
+    default: int,
+    *,
+    lowest: int = 0,
+    highest: int = _HIGHEST,
 ) -> list[int]:
     """Return the numbers of lists (`1,2`) and ranges (`1-4`, `1-8*2`, `0-64+16`), or the default.
 
@@ -54,8 +59,8 @@ def numbers(
         if len(found) > _MOST_VALUES:
             raise UsageError(f"{option} has more than {_MOST_VALUES} values")
     for number in found:
-        if not lowest <= number <= _HIGHEST:
-            raise UsageError(f"{option} is {number}; it must be {lowest} to {_HIGHEST}")
+        if not lowest <= number <= highest:
+            raise UsageError(f"{option} is {number}; it must be {lowest} to {highest}")
     return found
 
 

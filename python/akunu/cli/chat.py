@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from akunu.cli import console
@@ -65,8 +65,9 @@ class ChatCommand:
     def _answer_once(
         self, model: Model, conversation: Conversation, question: str, sampling: SamplingOptions
     ) -> int:
+        options = replace(self.reply, stops_loops=True)
         try:
-            completion = write_reply(model, conversation, question, sampling, self.reply)
+            completion = write_reply(model, conversation, question, sampling, options)
         except Interrupted:
             if console.is_terminal(sys.stdout):
                 console.write("\n")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from akunu.cli import console
 from akunu.cli.loading import load_model
+from akunu.cli.loop_guard import STOPPED, LoopGuard
 from akunu.cli.progress import Progress
 from akunu.cli.reply import prefill_of, why_cut
 from akunu.cli.text_input import text_of
@@ -24,27 +25,42 @@ def complete_text(
     load: LoadOptions,
     sampling: SamplingOptions,
     *,
+    parse_special: bool = False,
+    loop_guard: bool = True,
     as_json: bool,
 ) -> int:
-    """Write what follows the text to stdout as it comes, or all of it as JSON at the end."""
+    """Write what follows the text to stdout as it comes, or all of it as JSON at the end.
+
+    `parse_special`: names of control tokens in the text are such tokens. `loop_guard`: a text that
+    goes round in circles is stopped.
+    """
     text = text_of(prompt, path, command="complete")
     with load_model(model_name, load) as model:
-        stream: TextStream = model.generate(text, stream=True, **asdict(sampling))
+        given: str | list[int] = text
+        if parse_special:
+            given = model.tokenizer.encode(text, parse_special=True)
+        stream: TextStream = model.generate(given, stream=True, **asdict(sampling))
+        guard = LoopGuard()
+        goes_round = False
         with stream:
             with Progress(lambda: prefill_of(stream)):
                 piece = next(stream, "")
             while piece:
                 if not as_json:
                     console.write(piece)
+                if loop_guard and guard.push(piece):
+                    goes_round = True
+                    break
                 piece = next(stream, "")
         completion = stream.completion
         if as_json:
             json.dump(_facts(completion), sys.stdout, ensure_ascii=False, indent=2)
             print()
-            return 0
-        if not completion.endswith("\n"):
+        elif not completion.endswith("\n"):
             console.write("\n")
-        cut = why_cut(completion, model, sampling)
+        if goes_round:
+            console.say(f"akunu: {STOPPED}")
+        cut = None if as_json else why_cut(completion, model, sampling)
         if cut:
             console.say(f"akunu: {cut}")
     return 0

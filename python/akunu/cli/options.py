@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import typer
@@ -29,6 +31,8 @@ def _complete_model(incomplete: str) -> list[str]:
             found.append(f"{folder}{slash}{entry.name}")
     return found
 
+
+_ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\\": "\\"}
 
 Model = Annotated[
     str,
@@ -69,6 +73,9 @@ Context = Annotated[
 Threads = Annotated[int | None, typer.Option(help="Threads of the CPU; default: one per core.")]
 Device = Annotated[str, typer.Option(help="A name that `akunu devices` shows.")]
 KvType = Annotated[str, typer.Option(help="Number format of the cache: f16 or f32.")]
+LoopGuard = Annotated[
+    bool, typer.Option(help="Whether a text that only repeats itself is stopped, with a note.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 
@@ -95,3 +102,26 @@ def sampling_options(**options: Any) -> SamplingOptions:
         return SamplingOptions(**options)
     except ArgumentError as error:
         raise console.UsageError(str(error)) from None
+
+
+def unescaped_all(option: str, values: Sequence[str]) -> tuple[str, ...]:
+    r"""Return texts with \n, \r, \t and \\ read as what they stand for.
+
+    A shell's quotes leave them as they are typed. Raises UsageError, naming the option, for a
+    backslash before anything else.
+
+    >>> unescaped_all("--stop", [r"a\nb", r"\\n"])
+    ('a\nb', '\\n')
+    """
+    return tuple(_unescaped(option, value) for value in values)
+
+
+def _unescaped(option: str, value: str) -> str:
+    def meaning(match: re.Match[str]) -> str:
+        if match[0] not in _ESCAPES:
+            raise console.UsageError(
+                f"{option} is {value!r}: {match[0] or value} is none of \\n, \\r, \\t and \\\\"
+            )
+        return _ESCAPES[match[0]]
+
+    return re.sub(r"\\.?", meaning, value, flags=re.DOTALL)

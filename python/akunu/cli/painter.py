@@ -78,6 +78,12 @@ class Painter:
         """Leave an empty line before what comes next; not before anything was shown."""
         self._newlines += 1
 
+    def end_row(self) -> None:
+        """Begin a new row behind what `leave_row` has settled."""
+        if self.column:
+            self.column = 0
+            self._newlines += 1
+
     def leave_row(self, width: int) -> None:
         """Settle all rows where the cursor is, on a terminal that has another width now."""
         column = self.column if len(self._shown) == 1 else 0

@@ -6,6 +6,7 @@ import sys
 from dataclasses import asdict
 
 from akunu.cli import console
+from akunu.cli.loop_guard import HINT, STOPPED, LoopGuard
 from akunu.cli.progress import Progress
 from akunu.cli.reply_output import ReplyOptions, open_output
 from akunu.cli.reply_summary import count_of, reply_summary
@@ -48,6 +49,8 @@ def write_reply(
     stream: TextStream = model.generate(prompt, stream=True, **asdict(sampling))
     splitter = ThinkingSplitter(thinking=conversation.opens_thinking(prompt))
     output = open_output(options)
+    guard = LoopGuard()
+    goes_round = False
 
     def write(parts: list[tuple[str, bool]]) -> None:
         for text, is_thought in parts:
@@ -61,6 +64,11 @@ def write_reply(
                 piece = next(stream, "")
             while piece:
                 write(splitter.push(piece))
+                if options.loop_guard and not goes_round and guard.push(piece):
+                    goes_round = True
+                    if options.stops_loops:
+                        break
+                    output.hint(HINT)
                 piece = next(stream, "")
             write(splitter.finish())
             output.finish()
@@ -80,6 +88,8 @@ def write_reply(
     conversation.add(question, completion, completion.token_ids)
     if console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr):
         console.say(reply_summary(completion, model.context, verbose=options.verbose))
+    if goes_round and options.stops_loops:
+        console.say(f"akunu: {STOPPED}")
     return completion
 
 

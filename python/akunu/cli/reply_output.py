@@ -19,6 +19,10 @@ class ReplyOptions:
     """Whether thoughts stay, instead of being folded into a line."""
     verbose: bool = False
     """Whether more than a line says what a reply took."""
+    loop_guard: bool = True
+    """Whether a reply that goes round in circles is noticed: then a hint is shown."""
+    stops_loops: bool = False
+    """Whether it is stopped as well: where nobody can press Ctrl-C."""
 
 
 class ReplyOutput(Protocol):
@@ -32,6 +36,9 @@ class ReplyOutput(Protocol):
 
     def end_line(self) -> None:
         """Write a newline where the reply has not ended with one."""
+
+    def hint(self, text: str) -> None:
+        """Say something while the reply goes on."""
 
     def break_off(self) -> None:
         """An error ends the reply: finish, so that its message begins on a new line."""
@@ -56,6 +63,10 @@ class PlainOutput:
         """End the last line."""
         if self._last != "\n":
             console.write("\n")
+
+    def hint(self, text: str) -> None:
+        """Write it to stderr."""
+        console.say(f"akunu: {text}")
 
     def break_off(self) -> None:
         """The message goes elsewhere."""

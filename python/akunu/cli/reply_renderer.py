@@ -44,6 +44,16 @@ class Look:
     """Of text that is not Markdown."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """How a line is shown: of which source, read as what, in which rows."""
+
+    source: str
+    line: Line
+    rows: list[Row]
+    inline: Inline = Inline([], [])  # noqa: RUF009 - it is frozen
+
+
 class ReplyRenderer:
     """Takes a reply in pieces and shows it.
 
@@ -65,6 +75,7 @@ class ReplyRenderer:
         self._height = size()[1]
         self._line = ""  # the one that is not whole yet
         self._rest_of: Line | None = None  # what _line is the rest of, once its start is settled
+        self._open = ""  # the markup that is open where that rest begins
         self._fence: Fence | None = None
         self._colours = CodeColours("")
         self._code_shown = 0  # characters of the line of code that are settled
@@ -97,6 +108,16 @@ class ReplyRenderer:
             self._end_line()
         self._end_table()
 
+    def insert(self, note: str, style: str) -> None:
+        """Show a note on rows of its own; the reply goes on below it."""
+        self._look_at_size()
+        painter = self._painter
+        if painter.shown:
+            self._leave_line(painter.width)
+            painter.end_row()
+        painter.show(wrap(chars_of(note, style), painter.width))
+        painter.settle()
+
     # A line comes to its end.
 
     def _end_line(self) -> None:
@@ -113,18 +134,18 @@ class ReplyRenderer:
             return
         self._end_table()
         if fence:
-            self._open(fence, line)
+            self._open_fence(fence, line)
             return
-        self._show(self._text(line, whole=True)[0])
+        self._show(self._text(line, whole=True).rows)
         self._painter.settle()
-        self._rest_of = None
+        self._rest_of, self._open = None, ""
 
     def _leave_blank(self) -> None:
         if not self._is_empty and (self._painter.newlines < 2 or not self._look.markdown):
             self._painter.skip_line()
         self._may_be_code = not self._is_in_list
 
-    def _open(self, fence: Fence, line: str) -> None:
+    def _open_fence(self, fence: Fence, line: str) -> None:
         self._fence = fence
         self._colours = CodeColours(fence.info.split()[0] if fence.info else "")
         if not self._look.markdown:
@@ -188,10 +209,11 @@ class ReplyRenderer:
             if may_become_delimiter(line):
                 return
             self._end_table()
-        rows, inline = self._text(line, whole=False)
-        self._show_unfinished(rows)
-        if len(rows) > self._most_rows and not self._table:
-            self._settle_all_but_last(rows, inline)
+        text = self._text(line, whole=False)
+        self._show_unfinished(text.rows)
+        if len(text.rows) > self._most_rows and not self._table:
+            self._painter.settle(len(text.rows) - 1)
+            self._continue(text, text.rows[-2].source_end)
 
     def _show_code_line(self, line: str, fence: Fence) -> None:
         if not self._code_shown and (fence.may_close(line) or fence.is_left_by(line)):
@@ -202,18 +224,11 @@ class ReplyRenderer:
             self._painter.leave_row(self._painter.width)
             self._code_shown += len(row.text)
 
-    def _settle_all_but_last(self, rows: list[Row], inline: Inline) -> None:
-        line = self._read(self._line)
-        settled = rows[-2].source_end
-        self._painter.settle(len(rows) - 1)
-        self._continue(line, inline, settled)
-
-    def _continue(self, line: Line, inline: Inline, settled: int) -> None:
+    def _continue(self, text: _Shown, settled: int) -> None:
         """Go on with the rest of a line behind what is settled, its markup opened anew."""
-        rest = self._line[line.start + settled :]
-        rest = rest.lstrip() if rest.strip() else rest
-        self._line = inline.open_at(settled) + rest
-        self._rest_of = line
+        self._open = text.inline.open_at(settled)
+        self._line = text.source[text.line.start + settled :]
+        self._rest_of = text.line
 
     # What is shown.
 
@@ -237,7 +252,7 @@ class ReplyRenderer:
     def _table_rows(self) -> list[Row]:
         if self._table:
             return self._table.rows(self._painter.width)
-        return self._text(self._header, whole=True)[0] if self._header else []
+        return self._text(self._header, whole=True).rows if self._header else []
 
     def _code_row(self, code: str) -> Row:
         if not self._look.markdown:
@@ -257,9 +272,12 @@ class ReplyRenderer:
             return Line(start=0, end=len(text))
         return read_line(text, self._look.symbols, may_be_code=self._may_be_code)
 
-    def _text(self, text: str, *, whole: bool) -> tuple[list[Row], Inline]:
-        """Return the rows of a line of text, and what its markup is."""
-        width = self._painter.width
+    def _text(self, text: str, *, whole: bool) -> _Shown:
+        """Return how a line of text is shown."""
+        width, column = self._painter.width, self._painter.column
+        if self._rest_of:
+            bare = text.lstrip()
+            text = (text[: len(text) - len(bare)] if column else "") + self._open + bare
         line = self._read(text)
         end = line.end if whole else min(line.end, ready_to_show(text, width))
         if whole:
@@ -267,21 +285,19 @@ class ReplyRenderer:
         shown = text[line.start : end]
         if line.is_rule:
             rule = self._look.symbols.rule * min(width - len(line.first), 40)
-            return ([Row((*line.first, Span(rule, _FAINT)))] if whole else []), Inline([], [])
+            return _Shown(text, line, [Row((*line.first, Span(rule, _FAINT)))] if whole else [])
         if line.is_verbatim:
             row = Row((Span(shown),) if shown else (), flows=True, source_end=len(shown))
-            return [row], Inline([], [])
+            return _Shown(text, line, [row])
         if self._look.markdown:
             inline = parse_inline(shown, whole=whole, style=line.style)
         else:
             inline = Inline(chars_of(shown, self._look.style), [])
-        first, column = line.first, self._painter.column
-        if self._rest_of and not column:
-            first = line.rest
+        first = line.rest if self._rest_of and not column else line.first
         rows = wrap(inline.chars, width, first=first, rest=line.rest, column=column)
         if not rows and whole and line.first:
             rows = [Row(line.first)]
-        return rows, inline
+        return _Shown(text, line, rows, inline)
 
     def _note_context(self, text: str, line: Line) -> None:
         """Remember what the meaning of the next line depends on."""
@@ -294,23 +310,25 @@ class ReplyRenderer:
 
     def _look_at_size(self) -> None:
         width, self._height = self._size()
-        painter = self._painter
-        if width == painter.width:
+        if width == self._painter.width:
             return
-        if not painter.shown:
-            painter.width = width
-        elif self._fence:
+        if self._painter.shown:
+            self._leave_line(width)
+        self._painter.width = width
+
+    def _leave_line(self, width: int) -> None:
+        """Settle all that is shown, so that what comes goes on from there."""
+        painter = self._painter
+        if self._fence:
             self._code_shown += len(painter.shown[-1].text)
             painter.leave_row(width)
         elif self._table or self._header:
             # What was shown stays, and what may still change is shown once more below it.
             painter.settle()
-            painter.width = width
             if self._table:
                 self._table.forget(width)
         else:
-            line = self._read(self._line)
+            text = self._text(self._line, whole=False)
             settled = painter.shown[-1].source_end
-            inline = self._text(self._line, whole=False)[1]
             painter.leave_row(width)
-            self._continue(line, inline, settled)
+            self._continue(text, settled)

@@ -51,7 +51,7 @@ def reason(completion: Completion) -> str:
     return {
         "stop": "the model",
         "length": "the limit of tokens",
-        "cancelled": "Ctrl-C",
+        "cancelled": "Ctrl-C or the loop guard",
     }[completion.finish_reason]
 
 

@@ -26,6 +26,7 @@ class TerminalOutput:
         self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
         self._answer = ReplyRenderer(self._painter, look, _size)
         self._has_begun = False
+        self._is_thinking = False
         self._thoughts: Thoughts
         if not styles:
             self._thoughts = MarkedThoughts(self._answer)
@@ -38,6 +39,7 @@ class TerminalOutput:
         """Show what is certain of this part and those before."""
         text = _showable(text)
         self._has_begun = True
+        self._is_thinking = is_thought
         if is_thought:
             self._thoughts.push(text, tokens, seconds)
         else:
@@ -53,6 +55,13 @@ class TerminalOutput:
     def end_line(self) -> None:
         """End the last row, which is never ended before something follows."""
         console.put("\n")
+
+    def hint(self, text: str) -> None:
+        """Put it between the rows of the reply."""
+        if self._is_thinking:
+            self._thoughts.hint(f"akunu: {text}")
+        else:
+            self._answer.insert(f"akunu: {text}", console.DIM)
 
     def break_off(self) -> None:
         """Let the error's message begin on a new line."""

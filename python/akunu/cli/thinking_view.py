@@ -22,6 +22,9 @@ class Thoughts(Protocol):
     def push(self, text: str, tokens: int, seconds: float) -> None:
         """Take a part; `tokens` and `seconds` are those of the reply so far."""
 
+    def hint(self, text: str) -> None:
+        """Say something about them while they go on."""
+
     def finish(self, *, is_cut: bool = False) -> None:
         """No more thoughts come; `is_cut`: nor does anything else. More than once is fine."""
 
@@ -41,6 +44,10 @@ class MarkedThoughts:
         self._has_begun = True
         self._renderer.push(text)
 
+    def hint(self, text: str) -> None:
+        """Say it between them."""
+        self._renderer.insert(text, _FAINT)
+
     def finish(self, *, is_cut: bool = False) -> None:
         """Nothing is left to show."""
 
@@ -58,6 +65,10 @@ class ShownThoughts:
         """Show it."""
         text = self._summary.take(text, tokens, seconds)
         self._renderer.push(text.lstrip("\n") if self._renderer.is_empty else text)
+
+    def hint(self, text: str) -> None:
+        """Say it between them."""
+        self._renderer.insert(text, _FAINT)
 
     def finish(self, *, is_cut: bool = False) -> None:
         """Add the line about them."""
@@ -77,6 +88,7 @@ class FoldedThoughts:
         self._summary = _Summary()
         self._before: list[Row] = []  # rows of the lines before the last
         self._line = ""
+        self._hint = ""
 
     def push(self, text: str, tokens: int, seconds: float) -> None:
         """Show it in place of what was thought before."""
@@ -94,9 +106,14 @@ class FoldedThoughts:
         if len(rows) > _ROWS:
             self._line = self._line[rows[-_ROWS - 1].source_end :].lstrip()
         if self._summary.has_text:
-            head = Row((Span(f"thinking, {seconds:.1f} s", _FAINT),))
+            head = [Row((Span(f"thinking, {seconds:.1f} s", _FAINT),))]
+            head += wrap(chars_of(self._hint, _FAINT), width)
             latest = [*self._before, *rows][-_ROWS:]
-            self._painter.show([head, *latest] if self._size()[1] > _ROWS + 2 else [head])
+            self._painter.show((head + latest)[: max(1, self._size()[1] - 2)])
+
+    def hint(self, text: str) -> None:
+        """Say it above them, until they are folded."""
+        self._hint = text
 
     def finish(self, *, is_cut: bool = False) -> None:
         """Leave the line about them in their place."""

@@ -1,0 +1,41 @@
+"""Options of `akunu complete` that change what is read and where it ends."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from akunu.cli.options import unescaped_all
+
+CHATML = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
+
+
+def test_names_of_control_tokens_are_tokens_where_that_is_asked_for(run_akunu: Any) -> None:
+    done = run_akunu("complete", "--parse-special", "--prompt", CHATML)
+    assert done.stdout == "12 + 7 = 19\n"
+
+
+def test_a_stop_text_may_be_escaped(run_akunu: Any, ember: Any) -> None:
+    prompt = "Spell the word apple."
+    whole = ember.generate(prompt, max_tokens=60, temperature=3, seed=4)
+    done = run_akunu(
+        *("complete", "--prompt", prompt, "--max-tokens", "60", "--temperature", "3"),
+        *("--seed", "4", "--stop", r"\n", "--no-loop-guard"),
+    )
+    assert done.stdout == whole.partition("\n")[0] + "\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [(r"\n", "\n"), (r"\t", "\t"), (r"\\n", r"\n"), (r"a\\\nb", "a\\\nb"), ("plain", "plain")],
+)
+def test_escapes_mean_what_they_mean_elsewhere(typed: str, meant: str) -> None:
+    assert unescaped_all("--stop", [typed]) == (meant,)
+
+
+@pytest.mark.parametrize("typed", [r"\d", "\\", "a\\"])
+def test_a_backslash_before_anything_else_is_refused(run_akunu: Any, typed: str) -> None:
+    done = run_akunu("complete", "--prompt", "x", "--stop", typed)
+    assert done.returncode == 2
+    assert r"is none of \n, \r, \t and \\" in done.stderr
