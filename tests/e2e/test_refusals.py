@@ -100,7 +100,7 @@ NO_PROMPT: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("wrong", NO_PROMPT, ids=lambda value: repr(value)[:30])
+@pytest.mark.parametrize("wrong", NO_PROMPT, ids=lambda value: type(value).__name__)
 def test_what_is_no_prompt_is_refused(ember: akunu.Model, wrong: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         ember.generate(wrong, max_tokens=1)
