@@ -1,7 +1,8 @@
-"""Everything here compares with Hugging Face transformers on PyTorch: `pytest -m oracle`.
+"""Everything here compares with Hugging Face transformers or llama.cpp: `pytest -m oracle`.
 
 PyTorch is imported when the first test runs, not when tests are collected, so that everyday runs
-need neither it nor the seconds that it takes. Without it, `-m oracle` fails instead of skipping.
+need neither it nor the seconds that it takes. llama.cpp comes from the wheel xllamacpp and runs in
+processes of its own. Without the extra `oracle`, `-m oracle` fails instead of skipping.
 """
 
 from __future__ import annotations
@@ -71,7 +72,13 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
 
 @pytest.fixture(scope="session")
 def peer() -> str:
-    """An interpreter that has llama-cpp-python."""
+    """An interpreter that has llama.cpp: this one, by the wheel xllamacpp."""
+    return sys.executable
+
+
+@pytest.fixture(scope="session")
+def built_peer() -> str:
+    """An interpreter with llama-cpp-python, whose llama.cpp has a quantiser and was built here."""
     python = os.environ.get("AKUNU_PEER_PYTHON")
     if not python:
         pytest.skip("no AKUNU_PEER_PYTHON: see docs/benchmarks.md")

@@ -1,4 +1,4 @@
-"""tools/compare with the real peer: AKUNU_PEER_PYTHON, as in test_synthetic_peer.py."""
+"""tools/compare with a real llama.cpp; what it measures here says nothing about speed."""
 
 from __future__ import annotations
 

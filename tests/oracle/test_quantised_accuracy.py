@@ -3,8 +3,6 @@
 Both round what goes into a matmul with quantised weights to int8, so both are some way off; the
 divergence from the reference may be up to 1.1 times llama.cpp's. The reference is the forward pass
 in double on the weights as the package `gguf` dequantises them.
-
-Needs AKUNU_PEER_PYTHON, an interpreter that has llama-cpp-python (docs/benchmarks.md).
 """
 
 from __future__ import annotations
@@ -23,7 +21,7 @@ import akunu
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tools.compare.accuracy import EMBER, Result, compare, engine_logits, judge, reference_logits
-from tools.compare.quantise import dequantise, quantise
+from tools.compare.quantise import quantise_by_rows
 from tools.compare.texts import read_text
 from tools.make_synthetic import Shape, write
 
@@ -49,15 +47,6 @@ SHAPES = {
         ffn_dim=512, vocab_size=700, qk_norm=True,
     ),
 }  # fmt: skip
-
-
-@pytest.fixture(scope="session")
-def ember_f32(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("ember") / "ember-f32.gguf"
-    dequantise(EMBER, path)
-    return path
-
-
 def assert_as_near(results: Sequence[Result]) -> None:
     for result in results:
         print(result)  # pytest shows it where a test fails
@@ -73,10 +62,10 @@ def assert_as_near(results: Sequence[Result]) -> None:
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
-    recipe: str, peer: str, ember_f32: Path, tmp_path: Path
+    recipe: str, peer: str, tmp_path: Path
 ) -> None:
     path = tmp_path / f"ember-{recipe}.gguf"
-    quantise(ember_f32, path, recipe, peer=peer)
+    quantise_by_rows(EMBER, path, recipe)
     tokenizer = akunu.Tokenizer.from_gguf(path)
     text = read_text(tokenizer, "dialogues", length=512, n_chunks=8)
     results = compare(path, text, peer=peer, name=recipe, kv_types=("f16", "f32"))

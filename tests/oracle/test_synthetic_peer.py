@@ -1,12 +1,12 @@
 """llama.cpp loads synthetic models, and chooses the same number formats for their tensors.
 
-Needs AKUNU_PEER_PYTHON, an interpreter that has llama-cpp-python (docs/benchmarks.md).
+Which formats llama.cpp chooses only its quantiser can tell, which the wheel xllamacpp lacks: those
+tests are `slow`, and need AKUNU_PEER_PYTHON, an interpreter with llama-cpp-python
+(docs/benchmarks.md).
 """
 
 from __future__ import annotations
 
-import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import Any
 import gguf
 import numpy as np
 import pytest
+from peer import TEXT, asked
 
 import akunu
 
@@ -52,13 +53,6 @@ DEPTHS = {
 }
 
 
-def run_peer(python: str, model: Path) -> str:
-    script = Path(__file__).with_name("peer.py")
-    done = subprocess.run([python, script, model], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr[-4000:]
-    return done.stdout
-
-
 def relative_difference(ours: Any, theirs: Any) -> float:
     return float(np.abs(ours - theirs).max() / np.abs(theirs).max())
 
@@ -67,11 +61,11 @@ def relative_difference(ours: Any, theirs: Any) -> float:
 def test_llama_cpp_sees_the_same_tokens_and_logits(kind: str, peer: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPES[kind], "F32")
-    theirs = json.loads(run_peer(peer, path))
+    theirs = asked(peer, path)
     with akunu.load(path, context=64) as model:
         text = theirs["text"].strip()
         assert model.tokenizer.decode(theirs["tokens"]).strip() == text
-        encoded = model.tokenizer.encode("The sea is 12 miles away, não?\n", add_special=False)
+        encoded = model.tokenizer.encode(TEXT, add_special=False)
         assert encoded == theirs["tokens"]
         logits = model.logits(theirs["tokens"])
     # Both keep keys and values in F16, which test_logits.py allows this much.
@@ -82,7 +76,7 @@ def test_llama_cpp_sees_the_same_tokens_and_logits(kind: str, peer: str, tmp_pat
 def test_llama_cpp_computes_with_every_format(recipe: str, peer: str, tmp_path: Path) -> None:
     path = tmp_path / "model.gguf"
     write(path, SHAPE, recipe)
-    logits = np.array(json.loads(run_peer(peer, path))["logits"])
+    logits = np.array(asked(peer, path)["logits"])
     assert np.isfinite(logits).all()
     assert 1 < logits.std() < 4
 
@@ -96,20 +90,21 @@ def test_llama_cpp_takes_the_vocabularies_of_presets(
     )
     path = tmp_path / "model.gguf"
     write(path, shape, "Q8_0")
-    theirs = json.loads(run_peer(peer, path))
+    theirs = asked(peer, path)
     with akunu.load(path, context=64) as model:
-        encoded = model.tokenizer.encode("The sea is 12 miles away, não?\n", add_special=False)
+        encoded = model.tokenizer.encode(TEXT, add_special=False)
     assert encoded == theirs["tokens"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("recipe", QUANTISED)
 def test_llama_cpp_chooses_the_same_formats(
-    recipe: str, depth: str, peer: str, tmp_path: Path
+    recipe: str, depth: str, built_peer: str, tmp_path: Path
 ) -> None:
     source, target, own = (tmp_path / name for name in ("f16.gguf", "theirs.gguf", "own.gguf"))
     write(source, DEPTHS[depth], "F16")
-    quantise(source, target, recipe, peer=peer)
+    quantise(source, target, recipe, peer=built_peer)
     write(own, DEPTHS[depth], recipe)
     formats = [
         {tensor.name: tensor.tensor_type.name for tensor in gguf.GGUFReader(path).tensors}

@@ -11,7 +11,7 @@ import sys
 import time
 from typing import Any
 
-from llama_cpp_api import api, load_model
+from llama_cpp_api import PEER, api, load_model
 from protocol import serve
 
 BATCH = 512
@@ -61,7 +61,7 @@ def main(path: str, context: int, threads: int) -> None:
     serve(
         {
             "engine": "llama.cpp",
-            "version": f"llama-cpp-python {api.__version__}",
+            "version": PEER,
             "system": system.strip(" |\n"),
             "vocab_size": vocab_size,
         },
