@@ -116,15 +116,44 @@ lint() {
   count lint
 }
 
-# Logits against Hugging Face transformers on PyTorch; files, speed and accuracy against llama.cpp.
+# Logits against Hugging Face transformers on PyTorch, and against llama.cpp as the wheel xllamacpp has it.
 oracle() {
   ensure_venv
   "$venv/bin/pip" install --quiet 'akunu[oracle]'  # which is there: the extra only
-  ensure_peer
-  run_pytest oracle AKUNU_PEER_PYTHON="$AKUNU_PEER_PYTHON"
+  fetch_real_models
+  run_pytest oracle 'oracle and not slow' "${real_models[@]}"
 }
 
-# An interpreter that has llama.cpp: AKUNU_PEER_PYTHON, or one made here. For the instructions that
+# Real models. (What needs PyTorch beside them is the oracle's.)
+real() {
+  ensure_venv
+  "$venv/bin/pip" install --quiet "$(sed -n 's/^  "\(xllamacpp==.*\)",$/\1/p' "$clone/pyproject.toml")"
+  fetch_real_models
+  [ ${#real_models[@]} -gt 0 ] || { echo "no script that fetches real models (AKUNU_REAL_FETCH): nothing to do"; return; }
+  run_pytest real 'real and not oracle and not slow' "${real_models[@]}"
+}
+
+# The variable for pytest that names the folder of real models; none where nothing fetches them.
+fetch_real_models() {
+  real_models=()
+  local script=${AKUNU_REAL_FETCH:-$CI_ROOT/../shared/real/fetch.sh} folder=${AKUNU_REAL_MODELS:-$CI_WORK/real}
+  if [ -z "${AKUNU_REAL_MODELS:-}" ]; then
+    [ -f "$script" ] || return 0
+    "$venv/bin/pip" install --quiet safetensors
+    [ -f "$folder/smollm2.gguf" ] || bash "$script" "$folder" "$venv/bin/python"
+  fi
+  real_models=("AKUNU_REAL_MODELS=$folder")
+}
+
+# What of the oracle takes long, and what needs a llama.cpp of our own: its quantiser.
+oracle_slow() {
+  ensure_venv
+  "$venv/bin/pip" install --quiet 'akunu[oracle]'
+  ensure_peer
+  run_pytest oracle_slow 'oracle and slow' AKUNU_PEER_PYTHON="$AKUNU_PEER_PYTHON"
+}
+
+# An interpreter that has a llama.cpp which was built: AKUNU_PEER_PYTHON, or one made here. For the instructions that
 # every machine of today has: what it computes matters here, not how fast. Without what reads pictures.
 ensure_peer() {
   [ -n "${AKUNU_PEER_PYTHON:-}" ] && return
@@ -183,7 +212,7 @@ EOF
 # Tests of the package that take long, or look at what no change of the engine can break.
 slow() {
   ensure_venv
-  run_pytest slow
+  run_pytest slow 'slow and not oracle'
 }
 
 # Kernels of every level that this processor can run, also those that emulate another one.
@@ -373,13 +402,13 @@ ensure_venv() {
   "$venv/bin/pip" install --quiet "$clone[test]"
 }
 
-# run_pytest MARKER [VARIABLE=VALUE ...]
+# run_pytest STEP MARKERS [VARIABLE=VALUE ...]
 run_pytest() {
-  local marker=$1 code=0
-  shift
-  in_empty_environment "$clone" ".venv/bin/pytest -m $marker" \
-    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/$marker.xml")" "$@" || code=$?
-  count "$marker" "$CI_WORK/$marker.xml"
+  local step=$1 markers=$2 code=0
+  shift 2
+  in_empty_environment "$clone" ".venv/bin/pytest -m '$markers'" \
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/$step.xml")" "$@" || code=$?
+  count "$step" "$CI_WORK/$step.xml"
   return "$code"
 }
 

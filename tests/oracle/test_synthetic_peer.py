@@ -81,7 +81,13 @@ def test_llama_cpp_computes_with_every_format(recipe: str, peer: str, tmp_path: 
     assert 1 < logits.std() < 4
 
 
-@pytest.mark.parametrize("preset", ["Qwen3-0.6B", "Llama-3.2-1B", "TinyLlama-1.1B"])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("Qwen3-0.6B", "Llama-3.2-1B")),
+        "TinyLlama-1.1B",
+    ],
+)
 def test_llama_cpp_takes_the_vocabularies_of_presets(
     preset: str, peer: str, tmp_path: Path
 ) -> None:

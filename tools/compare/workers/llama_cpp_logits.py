@@ -15,6 +15,7 @@ import numpy as np
 from llama_cpp_api import PEER, api, every_logit, load_model, new_context
 from protocol import serve
 
+
 def main(path: str, context: int, threads: int) -> None:
     model = load_model(path)
     vocab_size = api.llama_vocab_n_tokens(api.llama_model_get_vocab(model))

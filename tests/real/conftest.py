@@ -1,0 +1,48 @@
+"""Real, trained models: `pytest -m real`, with their folder in AKUNU_REAL_MODELS.
+
+The folder is what the script `real/fetch.sh` beside this repository makes (`.ci/steps.sh` runs it,
+or what AKUNU_REAL_FETCH names); without it these tests are skipped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import akunu
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from windows import Windows, read_windows
+
+
+@pytest.fixture(scope="session")
+def real_models() -> Path:
+    """The folder of real models."""
+    folder = os.environ.get("AKUNU_REAL_MODELS")
+    if not folder:
+        pytest.skip("AKUNU_REAL_MODELS names no folder of real models")
+    return Path(folder)
+
+
+@pytest.fixture(scope="session")
+def smollm2_file(real_models: Path) -> Path:
+    """SmolLM2-135M-Instruct: `llama`, Q4_1 with an embedding in Q8_0, a chat template."""
+    return real_models / "smollm2.gguf"
+
+
+@pytest.fixture(scope="session")
+def smollm2(smollm2_file: Path) -> Iterator[akunu.Model]:
+    """The model with a context of 512, for tests that only read."""
+    with akunu.load(smollm2_file, context=512) as model:
+        yield model
+
+
+@pytest.fixture(scope="session")
+def windows(smollm2_file: Path) -> Windows:
+    """Logits of SmolLM2 by both engines."""
+    return read_windows(smollm2_file, n_windows=2)
