@@ -251,7 +251,9 @@ def test_a_peer_without_llama_cpp_is_named(tmp_path: Path) -> None:
     python = tmp_path / "bare"
     python.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
     python.chmod(0o755)
-    with pytest.raises(RuntimeError, match=r"no llama-cpp-python .*docs/benchmarks\.md"):
+    with pytest.raises(
+        RuntimeError, match=r"no llama-cpp-python .*no xllamacpp .*docs/benchmarks\.md"
+    ):
         EngineProcess(str(python), "llama_cpp_worker", EMBER, context=64, threads=1)
 
 

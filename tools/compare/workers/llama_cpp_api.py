@@ -11,9 +11,6 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 try:
     import llama_cpp as api
 except ImportError as error:
@@ -62,8 +59,10 @@ def new_context(model: Any, n: int, *, kv_type: str, threads: int) -> Any:
     return context
 
 
-def every_logit(context: Any, vocab_size: int, tokens: Sequence[int]) -> NDArray[np.float32]:
-    """Logits `[n, vocab_size]` of one batch, from an empty cache."""
+def every_logit(context: Any, vocab_size: int, tokens: Sequence[int]) -> Any:
+    """Logits, float32 `[n, vocab_size]`, of one batch, from an empty cache."""
+    import numpy as np  # here: an interpreter without anything is told that it lacks llama.cpp
+
     n = len(tokens)
     api.llama_memory_clear(api.llama_get_memory(context), True)
     batch = api.llama_batch_init(n, 0, 1)
