@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_support import COMMAND
 
 PROMPT = r"\n>"
+# So hot that the next token is nearly any: such a text goes on until the context is full.
+LONG = ["--temperature", "50", "--seed", "3"]
 
 
 @pytest.fixture
@@ -44,3 +49,116 @@ def test_a_paste_is_one_entry_and_nothing_in_it_is_a_command(screen: Any, tmp_pa
     assert questions(akunu, tmp_path) == ["if a:\n\tb()\n/exit\n# end", "What is 12 + 7?"]
     akunu.press("/exit")
     assert akunu.exit_code() == 0
+
+
+def test_entries_of_several_lines_are_typed_and_brought_back(screen: Any, tmp_path: Path) -> None:
+    akunu = screen()
+    akunu.type("What is\x0a2 + 2?\x1b\r")  # Ctrl-J, and Alt-Enter
+    akunu.see(r"\n> What is\n\. 2 \+ 2\?\n\.")
+    akunu.press("")
+    akunu.see(r"4\n>")
+    akunu.press("What is\\")
+    akunu.see(r"\n> What is\n\.")
+    akunu.press("12 + 7?")
+    akunu.see(r"= 19\n>")
+    akunu.press('"""')
+    akunu.see(r'\n> """\n\.')
+    akunu.press("/undo")
+    akunu.see(r"\n\. /undo\n\.")
+    akunu.press('Spell cat."""')
+    akunu.see(r'Spell cat\."""\n.+\n>')
+    akunu.type("\x10" * 4)  # Ctrl-P: the entry before, from its last line up, and the one before
+    akunu.see(r"\n> What is\n\. 12 \+ 7\?")
+    akunu.type("\x03")
+    akunu.see(PROMPT)
+    akunu.type("\x122 + 2")  # Ctrl-R searches
+    akunu.see(r"> What is\n\. 2 \+ 2\?\n\.\nI-search backward: 2 \+ 2")
+    akunu.press("")
+    akunu.see(r"> What is\n\. 2 \+ 2\?\n\.")
+    akunu.press("")
+    akunu.see(r"4\n>")
+    asked = ["What is\n2 + 2?", "What is\n12 + 7?", "/undo\nSpell cat.", "What is\n2 + 2?"]
+    assert questions(akunu, tmp_path) == asked
+
+
+def test_what_is_typed_meanwhile_is_in_the_next_entry(terminal: Any) -> None:
+    akunu = terminal("chat", *LONG, TERM="xterm", AKUNU_CPU_ISA="generic")
+    akunu.press("/stats")  # while it starts
+    akunu.see(r"> /stats\nno reply yet.*\n>")
+    akunu.press("The")
+    akunu.see(r"> The\n[^>]+")
+    akunu.press("/undo")
+    akunu.type("half a line")
+    shown = akunu.shown
+    akunu.type("\x03")  # drops nothing of it
+    akunu.see(r"stopped\n> /undo\n.*took back.*\n.*\n?> half a line")
+    assert "/undo" not in shown[shown.index("> The") :]
+    akunu.type("\x03")
+    akunu.see(PROMPT)
+    akunu.type("\x04")
+    assert akunu.exit_code() == 0
+
+
+def test_ctrl_c_clears_what_is_typed_and_then_leaves(screen: Any) -> None:
+    akunu = screen()
+    akunu.paste("two\nlines")
+    akunu.see(r"> two\n\. lines")
+    akunu.type("\x03")
+    akunu.see(PROMPT)
+    akunu.press("/load")
+    akunu.see(r"where from\?\n>")
+    akunu.type("\x03")
+    assert akunu.exit_code() == 130
+    assert "Traceback" not in akunu.shown
+
+
+def test_a_narrow_screen_wraps_and_a_resized_one_is_drawn_anew(screen: Any) -> None:
+    akunu = screen(columns=40)
+    assert all(len(line) <= 40 for line in akunu.lines())
+    akunu.type("What is the capital of France, and what is it?")
+    akunu.see(r"\n> What is the capital of France, and wha\n  t is it\?")
+    akunu.resize(80)
+    akunu.see(r"\n> What is the capital of France, and what is it\?")
+    akunu.press("")
+    akunu.see(r"Paris.*\n>")
+
+
+def test_colours_are_off_where_nobody_wants_them(screen: Any) -> None:
+    akunu = screen(NO_COLOR="1")
+    akunu.type("/s\t")
+    akunu.see(r"> /s\n +/s\w+ .*(\n.*)+")
+    assert not re.search(r"\x1b\[[0-9;]*[34]\d?[0-9;]*m", akunu.shown)
+
+
+def test_ctrl_z_lends_the_terminal_to_the_shell(terminal: Any) -> None:
+    bash = shutil.which("bash")
+    assert bash is not None, "bash lends its terminal to programs, and gets it back"
+    shell = terminal(
+        **{"command": [bash, "--norc", "-i"], "columns": 120, "TERM": "xterm", "PS1": "$ "},
+        AKUNU_CPU_ISA="generic",
+    )
+    shell.see(r"\$")
+    shell.press(" ".join([*COMMAND, "chat", *LONG]))
+    shell.see(r"exit leaves\n>")
+    shell.type("half a")
+    shell.see("> half a")
+    shell.type("\x1a")
+    shell.see(r"Stopped.*\n\$")
+    shell.press("stty -a | grep -o ' echo '")
+    shell.see(r" echo\n\$")
+    shell.press("fg")
+    shell.see("> half a")
+    shell.press(" line")
+    shell.see(r"> half a line\n[^>]+")
+    shell.type("\x1a")
+    shell.see(r"Stopped.*\n\$")
+    shell.press("stty -a | grep -o ' icanon '")
+    shell.see(r" icanon\n\$")
+    shell.press("fg")
+    shell.see(r"\$ fg\n.*chat.*\n[^>]+")
+    shell.type("\x03")
+    shell.see(r"stopped\n>")
+    shell.press("/exit")
+    shell.see(r"> /exit\n\$")
+    shell.press("stty -a | grep -o ' echo '")
+    shell.see(r" echo\n\$")
