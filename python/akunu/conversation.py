@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 from akunu.chat import ChatTemplate, chat_pieces, with_bos
@@ -64,6 +65,7 @@ class Conversation:
         if variables is not None and not isinstance(variables, Mapping):
             raise ArgumentError(f"variables must be a dict, got {type(variables).__name__}")
         self._variables = dict(variables or {})
+        self._begun: Turn | None = None  # whose reply goes on
         # A prompt that tells the time would have no prefix in common with the one before.
         self._now = datetime.now()
         self._turns: list[Turn] = []
@@ -99,6 +101,11 @@ class Conversation:
         self._system = text
 
     @property
+    def variables(self) -> Mapping[str, Any]:
+        """What the template gets beside the messages."""
+        return MappingProxyType(self._variables)
+
+    @property
     def has_thinking_switch(self) -> bool:
         """Whether the template asks for `enable_thinking`."""
         return re.search(rf"\b{THINKING_SWITCH}\b", self._template.source) is not None
@@ -115,7 +122,8 @@ class Conversation:
     def prompt(self, question: str) -> list[int]:
         """Return the ids of the conversation with `question` at its end, ready for a reply.
 
-        Raises ArgumentError where the template refuses the messages.
+        After `reopen` the beginning of that reply is their end. Raises ArgumentError where the
+        template refuses the messages.
         """
         _check_text("question", question)
         messages = [*self.messages, {"role": "user", "content": question}]
@@ -123,29 +131,56 @@ class Conversation:
         for kept in self._candidates():
             ids = self._spliced(messages, plain, kept)
             if ids is not None:
-                return with_bos(self._tokenizer, ids)
-        return with_bos(self._tokenizer, self._tokenizer.encode_pieces(plain))
+                break
+        else:
+            ids = self._tokenizer.encode_pieces(plain)
+        return with_bos(self._tokenizer, ids + self._begun_ids(plain))
 
     def opens_thinking(self, prompt: Sequence[int]) -> bool:
         """Whether a prompt ends within `<think>`, so that the reply begins with thoughts."""
+        if self._begun is not None:
+            reply = self._begun.reply
+            # Without an opening tag of its own, the prompt before it may have had one.
+            before = self._tokenizer.decode(prompt).removesuffix(reply).rstrip()
+            is_open = reply.lstrip().startswith("<think>") or before.endswith("<think>")
+            return is_open and "</think>" not in reply
         tail = self._tokenizer.decode(prompt[-16:])
         return tail.rstrip().endswith("<think>")
 
     def add(self, question: str, reply: str, token_ids: Iterable[int] = ()) -> None:
         """Append a turn; `token_ids`: what the model generated for `reply`, if that is known.
 
-        Ids that do not spell `reply` (one that was cut at a stop string) are not kept.
+        After `reopen`, `reply` is the rest of the reply that was begun. Ids that do not spell the
+        reply (one that was cut at a stop string) are not kept.
         """
         _check_text("question", question)
         _check_text("reply", reply)
         ids = tuple(token_ids)
         if ids and ids[-1] in self._tokenizer.stop_ids:
             ids = ids[:-1]
+        begun, self._begun = self._begun, None
+        if begun is not None and begun.question == question:
+            reply = begun.reply + reply
+            ids = begun.token_ids + ids if begun.token_ids else ()
         self._turns.append(Turn(question, reply, ids if self._spells(ids, reply) else ()))
 
     def undo(self) -> Turn | None:
         """Take the last turn away and return it; None where there is none."""
         return self._turns.pop() if self._turns else None
+
+    def reopen(self) -> str:
+        """Let the last reply go on; return its question, which the next `prompt` and `add` take.
+
+        There must be a turn. `close_again` takes it back.
+        """
+        self._begun = self._turns.pop()
+        return self._begun.question
+
+    def close_again(self) -> None:
+        """Have the reply that `reopen` began as it was; without one, nothing happens."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            self._turns.append(begun)
 
     def drop_oldest(self) -> Turn | None:
         """Take the oldest turn away and return it; None where there is none."""
@@ -154,12 +189,21 @@ class Conversation:
     def reset(self) -> None:
         """Forget all turns; the system message stays."""
         self._turns.clear()
+        self._begun = None
 
     def replace(self, system: str | None, turns: Iterable[Turn]) -> None:
         """Become another conversation, one that was saved. Raises ArgumentError as `system`."""
         turns = list(turns)
         self.system = system
         self._turns = turns
+        self._begun = None
+
+    def _begun_ids(self, plain: Sequence[str | int]) -> list[int]:
+        """Return the ids of the reply that goes on behind a prompt rendered like this."""
+        if self._begun is None:
+            return []
+        after_text = bool(plain) and isinstance(plain[-1], str)
+        return list(self._begun.token_ids) or self._encode(self._begun.reply, after_text)
 
     def _render(
         self, messages: Sequence[Mapping[str, str]], extra: Mapping[str, Any] | None = None

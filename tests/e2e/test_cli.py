@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -98,10 +99,98 @@ def test_piped_text_is_the_question(run_akunu: Run) -> None:
         assert run_akunu("chat", stdin=text).stdout == by_option.stdout
 
 
-def test_piped_text_follows_the_prompt(run_akunu: Run, ember: akunu.Model) -> None:
-    done = run_akunu("chat", "--prompt", "Which is first?", stdin="pear, apple\n")
-    question = {"role": "user", "content": "Which is first?\n\npear, apple"}
-    assert done.stdout.rstrip("\n") == ember.chat([question]).rstrip("\n")
+def test_standard_input_is_read_where_the_question_asks_for_it(
+    run_akunu: Run, ember: akunu.Model
+) -> None:
+    question = {"role": "user", "content": "Which is first? pear, apple!"}
+    expected = ember.chat([question]).rstrip("\n")
+    for arguments, text in (
+        (["-p", "Which is first? {stdin}!"], "pear, apple\n"),
+        (["ember", "Which is first?", "{stdin}!"], "pear, apple"),
+        (["-p", "-"], "Which is first? pear, apple!\r\n"),
+        (["-m", "ember", "-"], "Which is first? pear, apple!"),
+    ):
+        done = run_akunu("chat", *arguments, stdin=text)
+        assert (done.stdout.rstrip("\n"), done.stderr) == (expected, "")
+
+
+def test_standard_input_beside_a_question_is_left_and_said(
+    run_akunu: Run, ember: akunu.Model
+) -> None:
+    done = run_akunu("chat", "--prompt", "Spell apple.", stdin="pear")
+    expected = ember.chat([{"role": "user", "content": "Spell apple."}])
+    assert done.stdout.rstrip("\n") == expected.rstrip("\n")
+    (line,) = done.stderr.splitlines()
+    assert "standard input is not read" in line
+    assert "{stdin}" in line
+
+
+def test_an_open_standard_input_does_not_make_a_question_wait() -> None:
+    read_end, write_end = os.pipe()  # nobody writes, nobody closes
+    try:
+        done = subprocess.run(
+            [*COMMAND, "chat", "-p", "Spell cat."],
+            stdin=read_end,
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+            timeout=60,
+        )
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "c-a-t\n", "")
+
+
+def test_a_loop_of_a_shell_keeps_its_input(tmp_path: Path) -> None:
+    (tmp_path / "words").write_text("cat\ndog\n")
+    akunu_chat = " ".join([*COMMAND, "chat", "-p", '"Spell $word."'])
+    done = subprocess.run(
+        ["sh", "-c", f"while read word; do {akunu_chat}; done <words"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        env=ENVIRONMENT,
+        timeout=60,
+    )
+    assert (done.stdout, done.stderr) == ("c-a-t\nd-o-g\n", "")
+
+
+def test_a_question_may_be_arguments_and_run_is_chat(run_akunu: Run, ember: akunu.Model) -> None:
+    expected = ember.chat([{"role": "user", "content": "What is 12 + 7?"}])
+    for arguments in (
+        ["run", "ember", "What is 12 + 7?"],
+        ["chat", "ember", "What", "is", "12", "+", "7?"],
+        ["chat", "-m", "ember", "What is 12 + 7?"],
+        ["chat", "-p", "What is 12 + 7?"],
+    ):
+        done = run_akunu(*arguments)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.rstrip("\n") == expected.rstrip("\n")
+
+
+def test_a_question_in_a_models_place_is_explained(run_akunu: Run) -> None:
+    line = assert_one_error_line(run_akunu("chat", "What is 12 + 7?"), 2)
+    assert 'no model "What is 12 + 7?"' in line
+    assert "akunu chat ember QUESTION" in line
+
+
+def test_a_bad_model_is_named_before_standard_input_is_read() -> None:
+    read_end, write_end = os.pipe()
+    try:
+        done = subprocess.run(
+            [*COMMAND, "chat", "missing.gguf"],
+            stdin=read_end,
+            capture_output=True,
+            text=True,
+            env=ENVIRONMENT,
+            timeout=60,
+        )
+    finally:
+        os.close(read_end)
+        os.close(write_end)
+    assert done.returncode == 1
+    assert "missing.gguf" in done.stderr
 
 
 def test_options_reach_the_model(run_akunu: Run, ember: akunu.Model) -> None:
@@ -140,9 +229,11 @@ def test_a_full_context_is_said_in_one_line(run_akunu: Run) -> None:
         ["chat", "--threads", "many"],
         ["chat", "--threads", "0", "--prompt", "x"],
         ["chat", "--temperature", "nan", "--prompt", "x"],
-        ["chat", "--seed", "-1", "--prompt", "x"],
+        ["chat", "--seed", "-2", "--prompt", "x"],
         ["chat", "--kv-type", "q2", "--prompt", "x"],
-        ["chat", "a.gguf", "b.gguf"],
+        ["chat", "ember", "Hello!", "--prompt", "x"],
+        ["chat", "What is 12 + 7?"],
+        ["chat", "--continue", "--load", "talk.json", "-p", "x"],
         ["fly"],
         ["chat"],
     ],
@@ -238,14 +329,22 @@ def test_a_disk_that_is_full_is_one_line() -> None:
     assert done.stderr == "akunu: error: No space left on device\n"
 
 
-def test_a_process_without_standard_streams_works(tmp_path: Path) -> None:
+def test_a_process_without_standard_input_and_error_works(tmp_path: Path) -> None:
     shell = " ".join([sys.executable, "-m akunu chat --prompt Hello --max-tokens 4"])
     done = subprocess.run(
         ["sh", "-c", f"exec {shell} <&- 2>&-"], stdout=subprocess.PIPE, text=True, timeout=60
     )
     assert done.returncode == 0
     assert done.stdout.strip()
-    assert subprocess.run(["sh", "-c", f"exec {shell} <&- >&- 2>&-"], timeout=60).returncode == 0
+    assert subprocess.run(["sh", "-c", f"exec {shell} <&- >&- 2>&-"], timeout=60).returncode == 1
+
+
+def test_a_closed_standard_output_is_one_line() -> None:
+    for command in ("chat --prompt Hello", "devices"):
+        shell = f"exec {sys.executable} -m akunu {command} >&-"
+        done = subprocess.run(["sh", "-c", shell], stderr=subprocess.PIPE, text=True, timeout=60)
+        assert done.returncode == 1
+        assert "akunu: error: standard output is closed" in done.stderr
 
 
 def test_ctrl_c_during_a_reply_exits_with_130() -> None:

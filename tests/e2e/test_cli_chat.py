@@ -68,7 +68,7 @@ def test_undo_takes_a_turn_back(chat: Any) -> None:
     assert "nothing to take back" in ask(chat, "/undo")
     ask(chat, "What is 12 + 7?")
     ask(chat, "What is 2 + 2?")
-    assert 'took back "What is 2 + 2?" and its reply; one turn left' in ask(chat, "/undo")
+    assert 'took back "What is 2 + 2?" and its reply; 1 turn left' in ask(chat, "/undo")
     assert re.search(r"conversation +1 turns?\b", ask(chat, "/stats"))
 
 
@@ -132,7 +132,7 @@ def test_a_saved_conversation_goes_on_elsewhere(terminal: Any, tmp_path: Path) -
     akunu = terminal("chat", "--system", "You are brief.")
     akunu.wait_for("> ")
     ask(akunu, "What is 12 + 7?")
-    assert "saved one turn" in ask(akunu, f"/save {path}")
+    assert "saved 1 turn" in ask(akunu, f"/save {path}")
     saved = json.loads(path.read_text())
     assert [m["role"] for m in saved["messages"]] == ["system", "user", "assistant"]
     assert "19" in saved["messages"][2]["content"]
@@ -142,7 +142,7 @@ def test_a_saved_conversation_goes_on_elsewhere(terminal: Any, tmp_path: Path) -
 
     other = terminal("chat")
     other.wait_for("> ")
-    assert "loaded one turn and its system message" in ask(other, f"/load {path}")
+    assert "loaded 1 turn and its system message" in ask(other, f"/load {path}")
     assert "no reply yet" in ask(other, "/stats")
     assert 'took back "What is 12 + 7?"' in ask(other, "/undo")
     assert "You are brief." in ask(other, "/system")

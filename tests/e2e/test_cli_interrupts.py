@@ -87,7 +87,7 @@ def test_ctrl_c_while_a_prompt_is_read_stays_in_the_chat(terminal: Any, tmp_path
     akunu = terminal("chat", "--threads", "1", **{**SLOW, "TERM": "dumb"})
     akunu.wait_for("> ")
     akunu.type(f"/load {path}\n")
-    akunu.wait_for(r"loaded one turn.*\n> ")
+    akunu.wait_for(r"loaded 1 turn.*\n> ")
     akunu.type("Hello!\n")
     akunu.wait_for(r"read \d+ of \d+ tokens \.\.\.\n")
     akunu.type("\x03")

@@ -259,3 +259,42 @@ def test_real_templates_keep_what_was_generated(name: str, family: str) -> None:
         assert turn.token_ids
         assert contains(ids, list(turn.token_ids))
     assert ids[: len(prompts[0])] == prompts[0]
+
+
+def test_a_reopened_reply_ends_the_prompt_and_gets_the_rest() -> None:
+    tokenizer = chatml()
+    talk = Conversation(tokenizer)
+    prompt = talk.prompt("yes?")
+    begun = letter_by_letter(tokenizer, "Hello")
+    talk.add("yes?", "Hello", begun)
+    assert talk.reopen() == "yes?"
+    assert talk.prompt("yes?") == prompt + begun
+    rest = letter_by_letter(tokenizer, " yes")
+    talk.add("yes?", " yes", rest)
+    assert talk.turns == (Turn("yes?", "Hello yes", (*begun, *rest)),)
+    assert contains(talk.prompt("And?"), begun + rest)
+
+
+def test_a_reopened_reply_from_a_file_is_tokenised_and_can_be_closed_again() -> None:
+    tokenizer = chatml()
+    talk = Conversation(tokenizer)
+    prompt = talk.prompt("yes?")
+    talk.replace(None, [Turn("yes?", "Hello")])
+    talk.reopen()
+    assert talk.prompt("yes?") == prompt + tokenizer.encode("Hello", add_special=False)
+    talk.close_again()
+    assert talk.turns == (Turn("yes?", "Hello"),)
+    talk.reopen()
+    talk.reset()
+    assert talk.prompt("yes?") == prompt
+
+
+@pytest.mark.parametrize(
+    ("reply", "thinks"),
+    [("<think>Hm", True), ("<think>Hm</think>Ye", False), ("Ye", False)],
+)
+def test_a_reopened_reply_thinks_on_where_it_was_thinking(reply: str, thinks: bool) -> None:
+    talk = Conversation(chatml())
+    talk.add("yes?", reply)
+    talk.reopen()
+    assert talk.opens_thinking(talk.prompt("yes?")) == thinks

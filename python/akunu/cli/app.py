@@ -13,8 +13,9 @@ from akunu.cli.options import load_options, sampling_options, unescaped_all
 
 _CHAT_HELP = """Talk to a model.
 
-With --prompt, or with text on standard input, it answers once: the reply goes to standard output,
-everything else to standard error. With both, the text on standard input follows the prompt.
+With a question, or with one on standard input, it answers once: the reply goes to standard output,
+everything else to standard error. Beside a question, standard input is read where - or {stdin} in
+the question asks for it.
 
 Sampling options that you do not give are those that the model's file recommends, if it does."""
 
@@ -44,6 +45,7 @@ def akunu_app() -> typer.Typer:
     app = _new_app(add_completion=True)
     app.callback()(_options)
     app.command(help=_CHAT_HELP)(chat)
+    app.command("run", help="The same as chat.")(chat)
     app.command(help=_COMPLETE_HELP)(complete)
     app.command()(tokenize)
     app.command()(inspect)
@@ -94,10 +96,39 @@ def _options(
 
 
 def chat(
-    model: options.Model = "ember",
-    prompt: Annotated[str | None, typer.Option(help="Answer this, and leave.")] = None,
+    first: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model, as in -m; the default is ember.",
+            autocompletion=options.complete_model,
+            show_default=False,
+        ),
+    ] = None,
+    rest: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="QUESTION", help="Answer this, and leave."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            "-m",
+            help=options.MODEL_HELP,
+            autocompletion=options.complete_model,
+        ),
+    ] = None,
+    prompt: Annotated[
+        str | None,
+        typer.Option(
+            "--prompt",
+            "-p",
+            help="Answer this, and leave; - or {stdin} in it stands for standard input.",
+        ),
+    ] = None,
     system: Annotated[
-        str | None, typer.Option(help="What the model shall know before you speak.")
+        str | None,
+        typer.Option("--system", "-s", help="What the model shall know before you speak."),
     ] = None,
     think: Annotated[
         bool,
@@ -113,6 +144,16 @@ def chat(
         bool, typer.Option("--verbose", help="Say more about what a reply took.")
     ] = False,
     loop_guard: options.LoopGuard = True,
+    continues: Annotated[
+        bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
+    ] = False,
+    conversation: Annotated[
+        Path | None, typer.Option("--load", help="Go on with a conversation that /save wrote.")
+    ] = None,
+    keep: Annotated[
+        bool,
+        typer.Option("--keep/--no-keep", help="Whether the conversation is kept for --continue."),
+    ] = True,
     max_tokens: options.MaxTokens = None,
     temperature: options.Temperature = None,
     top_k: options.TopK = None,
@@ -143,10 +184,14 @@ def chat(
         from akunu.cli.reply_output import ReplyOptions
 
         return ChatCommand(
+            arguments=[word for word in (first, *(rest or ())) if word is not None],
             model=model,
             prompt=prompt,
             system=system,
             thinks=think,
+            continues=continues,
+            conversation=conversation,
+            keeps=keep,
             load=load,
             given=given,
             reply=ReplyOptions(

@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
 from akunu.cli import console
 from akunu.cli.chat_session import ChatSession
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
 from akunu.cli.line_editor import has_screen
-from akunu.cli.loading import load_model
+from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.reply_output import ReplyOptions
-from akunu.cli.text_input import as_unicode, standard_input
+from akunu.cli.saved_conversation import (
+    SavedConversation,
+    last_conversation_path,
+    read_conversation,
+    save_conversation,
+)
+from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
+from akunu.cli.wording import shortened
 from akunu.conversation import THINKING_SWITCH, Conversation
 from akunu.model import Model
-from akunu.options import LoadOptions, SamplingOptions
+from akunu.options import LoadOptions
+
+_DEFAULT_MODEL: Final = "ember"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatCommand:
     """What the command line asked for."""
 
-    model: str
+    arguments: Sequence[str]
+    """A model and the words of a question; the words alone where `model` names the model."""
+    model: str | None
     prompt: str | None
     system: str | None
     thinks: bool
+    continues: bool
+    """Go on with the last conversation."""
+    conversation: Path | None
+    """The file of a conversation to go on with."""
+    keeps: bool
+    """Keep what is typed and answered, for the next chat."""
     load: LoadOptions
     given: Mapping[str, Any]
     """Sampling options that the command line gave; the rest may come from the model's file."""
@@ -37,34 +55,90 @@ class ChatCommand:
     def run(self) -> int:
         """Answer once or hold a conversation; return the exit code."""
         system = None if self.system is None else as_unicode(self.system, "--system")
-        question = _question(self.prompt)
+        name, question = self._model_and_question()
+        saved = self._saved()
+        if name is None:
+            name = (saved and saved.model_name) or _DEFAULT_MODEL
+        talks = question is None and console.is_terminal(sys.stdin)
         with ExitStack() as stack:
             typed_before = b""
-            if question is None and has_screen():
+            if talks and has_screen():
                 from akunu.cli.quiet_terminal import QuietTerminal
 
                 typed_before = stack.enter_context(QuietTerminal()).typed_before
-            model = stack.enter_context(load_model(self.model, self.load))
+            model = load_model(name, self.load)
+            stack.callback(model.close)
             # A model that cannot chat, or takes no system message, says so before you type.
-            conversation = self._conversation(model, system)
-            sampling = chat_sampling(model, self.given)
+            conversation = self._conversation(model, system, saved)
             said = taken_from_file(model, self.given)
             if said:
                 console.say(f"akunu: {said}")
-            if question is None:
-                return ChatSession(model, conversation, sampling, typed_before, self.reply).hold()
-            return self._answer_once(model, conversation, question, sampling)
+            if talks:
+                session = ChatSession(
+                    model,
+                    conversation,
+                    model_name=name,
+                    load=self.load,
+                    given=self.given,
+                    keeps=self.keeps,
+                    typed_before=typed_before,
+                    reply=self.reply,
+                )
+                stack.callback(session.close)
+                return session.hold()
+            self._answer_once(model, conversation, _whole_question(question))
+            if self.continues and self.keeps:
+                path = last_conversation_path()
+                assert path is not None  # it was read
+                save_conversation(path, conversation, title_of(model), name)
+            return 0
 
-    def _conversation(self, model: Model, system: str | None) -> Conversation:
+    def _model_and_question(self) -> tuple[str | None, str | None]:
+        """Return what the arguments name; None for what they do not."""
+        name, words = self.model, list(self.arguments)
+        if name is None and words:
+            name = words.pop(0)
+            alone = not words and self.prompt is None
+            if alone and " " in name.strip() and not Path(name).exists():
+                raise console.UsageError(
+                    f'there is no model "{shortened(name)}"; a question stands behind the model, '
+                    "as in: akunu chat ember QUESTION, or behind -p"
+                )
+        if words and self.prompt is not None:
+            raise console.UsageError(
+                f'the question is given twice: "{shortened(" ".join(words))}", and with --prompt'
+            )
+        if words:
+            return name, as_unicode(" ".join(words), "the question")
+        return name, None if self.prompt is None else as_unicode(self.prompt, "--prompt")
+
+    def _saved(self) -> SavedConversation | None:
+        if self.conversation is not None:
+            if self.continues:
+                raise console.UsageError("--continue and --load are two ways to name one thing")
+            return read_conversation(self.conversation.expanduser())
+        if not self.continues:
+            return None
+        path = last_conversation_path()
+        if path is None or not path.exists():
+            raise console.UsageError(
+                "--continue: there is no last conversation yet; a chat at a terminal keeps its own"
+            )
+        return read_conversation(path)
+
+    def _conversation(
+        self, model: Model, system: str | None, saved: SavedConversation | None
+    ) -> Conversation:
         variables = {} if self.thinks else {THINKING_SWITCH: False}
         conversation = Conversation(model.tokenizer, system=system, variables=variables)
+        if saved is not None:
+            conversation.replace(saved.system if system is None else system, saved.turns)
         if not self.thinks and not conversation.has_thinking_switch:
             console.say("akunu: --no-think: this model's chat template has no such switch")
         return conversation
 
-    def _answer_once(
-        self, model: Model, conversation: Conversation, question: str, sampling: SamplingOptions
-    ) -> int:
+    def _answer_once(self, model: Model, conversation: Conversation, question: str) -> None:
+        sampling = chat_sampling(model, self.given)
         options = replace(self.reply, stops_loops=True)
         try:
             completion = write_reply(model, conversation, question, sampling, options)
@@ -75,17 +149,23 @@ class ChatCommand:
         cut = why_cut(completion, model, sampling)
         if cut:
             console.say(f"akunu: {cut}")
-        return 0
 
 
-def _question(prompt: str | None) -> str | None:
-    """Return what to answer once, from --prompt and standard input; None: talk."""
-    piped = None if console.is_terminal(sys.stdin) else standard_input().rstrip("\r\n")
-    if prompt is None:
-        if piped is not None and not piped.strip():
-            raise console.UsageError(
-                "standard input is empty and no terminal: give a question with --prompt"
-            )
-        return piped
-    prompt = as_unicode(prompt, "--prompt")
-    return f"{prompt}\n\n{piped}" if piped else prompt
+def _whole_question(question: str | None) -> str:
+    """Return the question with what standard input has of it; all of it where there is none."""
+    if question is not None:
+        filled = with_standard_input(question)
+        if filled is None:
+            if has_unread_input():
+                console.say(
+                    "akunu: standard input is not read beside a question; {stdin} in the question "
+                    "asks for it, </dev/null says that there is none"
+                )
+            return question
+        return filled
+    piped = standard_input().rstrip("\r\n")
+    if not piped.strip():
+        raise console.UsageError(
+            "standard input is empty and no terminal: give a question with --prompt"
+        )
+    return piped

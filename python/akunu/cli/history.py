@@ -31,10 +31,11 @@ class History:
     read or written is no reason to stop: `problem` says what is wrong with it.
     """
 
-    def __init__(self, path: Path | None) -> None:
-        """Read the file, if there is one."""
+    def __init__(self, path: Path | None, *, is_kept: bool = True) -> None:
+        """Read the file, if there is one; `is_kept`: whether what is typed now goes there."""
         self._path = path
-        self.problem = "" if path is not None else "there is no home directory"
+        self._is_kept = is_kept
+        self.problem = "" if path is not None or not is_kept else "there is no home directory"
         self.entries: list[str] = []
         if path is None:
             return
@@ -43,7 +44,7 @@ class History:
                 self.entries = _read(path)
         except OSError as error:
             self._fail(error)
-        if len(self.entries) >= _MOST_ENTRIES:
+        if is_kept and len(self.entries) >= _MOST_ENTRIES:
             self.entries = self.entries[-_KEPT_ENTRIES:]
             try:
                 _replace(path, self.entries)
@@ -55,7 +56,7 @@ class History:
         if not entry.strip() or self.entries[-1:] == [entry]:
             return False
         self.entries.append(entry)
-        if self._path is not None and not self.problem:
+        if self._is_kept and self._path is not None and not self.problem:
             try:
                 _append(self._path, entry)
             except OSError as error:

@@ -85,5 +85,9 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
 def _reported(run: Callable[[], int]) -> int:
     from akunu.cli import console
 
+    is_shown = sys.stdout is not None
     console.prepare_streams()
+    if not is_shown:
+        console.complain("standard output is closed: there is nowhere for the result")
+        return console.EXIT_ERROR
     return console.reported(run)

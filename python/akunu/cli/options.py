@@ -14,7 +14,7 @@ from akunu.errors import ArgumentError
 from akunu.options import LoadOptions, SamplingOptions
 
 
-def _complete_model(incomplete: str) -> list[str]:
+def complete_model(incomplete: str) -> list[str]:
     """Return what the shell may offer for a model: its name inside akunu, or a file's path."""
     folder, slash, start = incomplete.rpartition("/")
     found = ["ember"] if "ember".startswith(incomplete) else []
@@ -34,11 +34,12 @@ def _complete_model(incomplete: str) -> list[str]:
 
 _ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\\": "\\"}
 
+MODEL_HELP = "A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember."
 Model = Annotated[
     str,
     typer.Argument(
-        help="A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember.",
-        autocompletion=_complete_model,
+        help=MODEL_HELP,
+        autocompletion=complete_model,
     ),
 ]
 MaxTokens = Annotated[int | None, typer.Option(help="The most tokens to generate.")]

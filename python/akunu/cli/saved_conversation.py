@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Final
 
+from akunu.cli.history import history_path
 from akunu.conversation import Conversation, Turn
 from akunu.errors import AkunuError
 
@@ -21,27 +23,49 @@ class SavedConversationError(AkunuError):
     """A file is no conversation; the message says where and why."""
 
 
-def save_conversation(path: Path, conversation: Conversation, model_name: str) -> None:
-    """Write a conversation to `path`, all of it or nothing; raises OSError.
+@dataclass(frozen=True, slots=True)
+class SavedConversation:
+    """What a file has."""
 
-    Only its owner can read the file. One that is there is replaced: ask before.
+    system: str | None
+    turns: list[Turn]
+    model_name: str | None
+    """What the person called the model; None in older files."""
+
+
+def last_conversation_path() -> Path | None:
+    """Return the file of the last conversation, beside the history; None without a home."""
+    history = history_path()
+    return None if history is None else history.with_name("last-conversation.json")
+
+
+def save_conversation(path: Path, conversation: Conversation, title: str, model_name: str) -> None:
+    """Write a conversation to `path`, all of it or nothing; raises OSError that names `path`.
+
+    `title` says to people which model spoke, `model_name` to akunu. Only its owner can read the
+    file. One that is there is replaced: ask before.
     """
     content = {
         "format": _FORMAT,
         "version": _VERSION,
-        "model": model_name,
+        "model": title,
+        "model_name": model_name,
         "saved": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "messages": conversation.messages,
     }
     text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
-    target = path.resolve()  # a link stays a link
     try:
-        descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
-    except OSError as error:  # it would name the temporary file
+        _write(path.resolve(), text.encode())  # a link stays a link
+    except OSError as error:  # it would name no file, or the temporary one
         raise OSError(error.errno, error.strerror, str(path)) from None
+
+
+def _write(target: Path, data: bytes) -> None:
+    """Put `data` into the file's place at once, when it is on the disk."""
+    descriptor, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name[:100]}.")
     try:
         with os.fdopen(descriptor, "wb") as file:
-            file.write(text.encode())
+            file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(name, target)
@@ -50,8 +74,8 @@ def save_conversation(path: Path, conversation: Conversation, model_name: str) -
         raise
 
 
-def read_conversation(path: Path) -> tuple[str | None, list[Turn]]:
-    """Return the system message and the turns of a saved conversation.
+def read_conversation(path: Path) -> SavedConversation:
+    """Return a saved conversation.
 
     Raises OSError where the file cannot be read, SavedConversationError for one that is none.
     """
@@ -88,7 +112,9 @@ def read_conversation(path: Path) -> tuple[str | None, list[Turn]]:
     if len(messages) % 2:
         raise _error(path, "ends with a question that has no reply")
     pairs = zip(messages[::2], messages[1::2], strict=True)
-    return system, [Turn(question["content"], reply["content"]) for question, reply in pairs]
+    turns = [Turn(question["content"], reply["content"]) for question, reply in pairs]
+    name = content.get("model_name")
+    return SavedConversation(system, turns, name if isinstance(name, str) else None)
 
 
 def _check_message(path: Path, index: int, message: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from akunu.cli.reply_summary import count_of, reason, tokens_used
+from akunu.cli.wording import counted
 from akunu.completion import Completion
 
 
@@ -28,7 +29,7 @@ class Statistics:
         """Return what to show, while the conversation has this many turns."""
         last = self._last
         if last is None:
-            return [f"no reply yet; the conversation has {_turns(turns)}"]
+            return [f"no reply yet; the conversation has {counted(turns, 'turn')}"]
         prefilled = last.prompt_tokens - last.cached_tokens
         used = tokens_used(last, self._context)
         return [
@@ -38,14 +39,10 @@ class Statistics:
             f"last reply    {count_of(last.completion_tokens)} in {last.completion_seconds:.2f} s"
             f"{_speed(last.completion_tokens_per_second)}, ended by {reason(last)}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
-            f"conversation  {_turns(turns)}",
+            f"conversation  {counted(turns, 'turn')}",
             f"this chat     {self._reused} tokens reused, {self._prefilled} prefilled, "
             f"{self._generated} generated",
         ]
-
-
-def _turns(count: int) -> str:
-    return "1 turn" if count == 1 else f"{count} turns"
 
 
 def _speed(tokens_per_second: float) -> str:

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import stat
 import sys
+import termios
 from pathlib import Path
+from typing import Final
 
 from akunu.cli import console
+
+STDIN: Final = "{stdin}"
 
 
 def as_unicode(text: str, what: str) -> str:
@@ -31,6 +37,39 @@ def standard_input() -> str:
     if sys.stdin is None:
         return ""
     return decoded(sys.stdin.buffer.read(), "standard input")
+
+
+def with_standard_input(question: str) -> str | None:
+    """Return a question with what standard input has; None where it does not ask for that.
+
+    "-" is all that standard input has, {stdin} is where it goes.
+    """
+    if question.strip() != "-" and STDIN not in question:
+        return None
+    if console.is_terminal(sys.stdin):
+        console.say("akunu: type the text; Ctrl-D in an empty line ends it")
+    text = standard_input().rstrip("\r\n")
+    return text if question.strip() == "-" else question.replace(STDIN, text)
+
+
+def has_unread_input() -> bool:
+    """Whether somebody has given standard input something that was not read; never waits.
+
+    A file that was read in part belongs to somebody else: a loop of a shell, for example.
+    """
+    if sys.stdin is None or console.is_terminal(sys.stdin):
+        return False
+    try:
+        descriptor = sys.stdin.fileno()
+        status = os.fstat(descriptor)
+        if stat.S_ISREG(status.st_mode):
+            return status.st_size > 0 and os.lseek(descriptor, 0, os.SEEK_CUR) == 0
+        if not stat.S_ISFIFO(status.st_mode) and not stat.S_ISSOCK(status.st_mode):
+            return False
+        waiting = fcntl.ioctl(descriptor, termios.FIONREAD, bytes(4))
+    except (OSError, ValueError):  # closed
+        return False
+    return any(waiting)  # the number of bytes; 0 at the end
 
 
 def file_text(path: Path) -> str:

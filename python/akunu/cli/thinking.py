@@ -60,6 +60,17 @@ class ThinkingSplitter:
         return [(held, self._state == "thinking")] if held else []
 
 
+def answer_of(reply: str) -> str:
+    """Return a reply without its thoughts.
+
+    >>> answer_of("<think>Hm.</think>Yes."), answer_of("Hm.</think>Yes."), answer_of("Yes.")
+    ('Yes.', 'Yes.', 'Yes.')
+    """
+    splitter = ThinkingSplitter(thinking=CLOSE in reply and OPEN not in reply)
+    parts = splitter.push(reply) + splitter.finish()
+    return "".join(text for text, is_thought in parts if not is_thought).strip()
+
+
 def _overlap(text: str, tag: str) -> int:
     """Return how many characters at the end of `text` begin `tag`."""
     for count in range(min(len(text), len(tag) - 1), 0, -1):

@@ -1,0 +1,396 @@
+"""What a person at a chat can type behind a slash."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from akunu.cli import console, settings
+from akunu.cli.clipboard import ClipboardError, copy_text
+from akunu.cli.loading import title_of
+from akunu.cli.saved_conversation import read_conversation, save_conversation
+from akunu.cli.thinking import answer_of
+from akunu.cli.wording import counted, reason, shortened
+from akunu.errors import AkunuError, ArgumentError
+
+if TYPE_CHECKING:
+    from akunu.cli.chat_session import ChatSession
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command, as /help shows it."""
+
+    name: str
+    argument: str
+    help: str
+    aliases: tuple[str, ...] = ()
+    more: str = ""
+    """What else /help NAME says."""
+
+
+COMMANDS: Final = (
+    Command("/help", "[COMMAND]", "what can be typed here", ("/?",)),
+    Command(
+        "/system",
+        "[TEXT | -]",
+        "show, set or (with -) remove the system message",
+        ("/sys",),
+        'Several lines stand between """ and """. It counts from the next question on.',
+    ),
+    Command(
+        "/set",
+        "NAME VALUE",
+        "choose how the model answers: /set temperature 0.8",
+        (),
+        "default as VALUE goes back to what the model's file says, or else akunu. /show lists the "
+        "names.",
+    ),
+    Command("/show", "[NAME]", "the model, and every option that /set knows"),
+    Command(
+        "/model",
+        "[NAME]",
+        "show the model, or go on with another one",
+        (),
+        "NAME is a file or a name, as on the command line. The conversation stays; a model that "
+        "does not load leaves the one that is there.",
+    ),
+    Command("/retry", "", "answer the last question anew"),
+    Command("/edit", "", "change the last question, and have it answered anew"),
+    Command("/continue", "", "let the model go on with a reply that was cut"),
+    Command(
+        "/copy",
+        "",
+        "copy the last reply to the clipboard",
+        (),
+        "Without its thoughts. Over ssh the terminal does it (OSC 52), where it can.",
+    ),
+    Command("/undo", "[N]", "take the last question and its reply back, or the last N"),
+    Command("/reset", "", "start anew; the system message stays", ("/clear",)),
+    Command(
+        "/save",
+        "FILE",
+        "write the conversation to a file",
+        (),
+        "JSON, readable for you only. It is written whole or not at all.",
+    ),
+    Command(
+        "/load",
+        "FILE",
+        "go on with a conversation from a file",
+        (),
+        "One that /save wrote; akunu chat --load FILE begins with it.",
+    ),
+    Command("/stats", "", "tokens reused and computed, speeds, context used"),
+    Command("/exit", "", "leave, as Ctrl-D does", ("/quit", "/bye")),
+)
+
+_TYPING: Final = (
+    "Enter sends; Alt-Enter or Ctrl-J begins a new line, as does Enter behind a \\; a paste is one",
+    'entry. """ opens a text of several lines, and the next """ ends it. Ctrl-R searches what was',
+    "typed before. Ctrl-C stops a reply. A space before a slash makes a question of it.",
+)
+
+
+def find(name: str) -> Command | None:
+    """Return the command of a name or an alias, None where there is none."""
+    for command in COMMANDS:
+        if name in (command.name, *command.aliases):
+            return command
+    return None
+
+
+def complete(line: str) -> list[tuple[str, str]]:
+    """Return what the last word of a line may become, each with a word of help.
+
+    >>> complete("/und")
+    [('/undo', 'take the last question and its reply back, or the last N')]
+    >>> [word for word, _ in complete("/set top")]
+    ['top_k', 'top_p']
+    """
+    if not line.startswith("/"):
+        return []
+    name, space, argument = line.partition(" ")
+    if not space:
+        return [(c.name, c.help) for c in COMMANDS if c.name.startswith(line)]
+    command = find(name)
+    if command is None:
+        return []
+    if command.name in ("/set", "/show") and " " not in argument:
+        return [(each, "") for each in settings.names() if each.startswith(argument)]
+    if command.name == "/help":
+        return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
+    if command.name in ("/save", "/load", "/model") and " " not in argument:
+        return [(path, "") for path in _paths(argument, models=command.name == "/model")]
+    return []
+
+
+class ChatCommands:
+    """Carries out commands on a session."""
+
+    def __init__(self, session: ChatSession) -> None:
+        """Use `run`."""
+        self._session = session
+        self._handlers: Mapping[str, Callable[[str], None]] = {
+            "/help": self._help,
+            "/system": self._system,
+            "/set": self._set,
+            "/show": self._show,
+            "/model": self._model,
+            "/retry": self._retry,
+            "/edit": self._edit,
+            "/continue": self._continue,
+            "/copy": self._copy,
+            "/undo": self._undo,
+            "/reset": self._reset,
+            "/save": self._save,
+            "/load": self._load,
+            "/stats": self._stats,
+        }
+
+    def run(self, name: str, argument: str) -> bool:
+        """Do what a command says, or say why not; return whether the person leaves."""
+        command = find(name)
+        if command is None:
+            _say(
+                f"there is no command {name}{_suggestion(name)}: /help lists them, "
+                "a space in front makes a question"
+            )
+        elif argument and not command.argument:
+            _say(f"{command.name} takes nothing behind it, got {shortened(argument)!r}")
+        elif command.name == "/exit":
+            return True
+        else:
+            try:
+                self._handlers[command.name](argument)
+            except (AkunuError, OSError) as error:
+                _say(reason(error))
+        return False
+
+    def _help(self, name: str) -> None:
+        if name:
+            command = find("/" + name.removeprefix("/"))
+            if command is None:
+                _say(f"there is no command {name}{_suggestion('/' + name.removeprefix('/'))}")
+                return
+            also = f" (also {', '.join(command.aliases)})" if command.aliases else ""
+            console.tell(f"{command.name} {command.argument}".rstrip() + f"  {command.help}{also}")
+            if command.more:
+                console.tell(command.more)
+            if command.name == "/set":
+                console.tell(f"Names: {', '.join(settings.names())}.")
+            return
+        usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
+        width = max(map(len, usages))
+        for command, usage in zip(COMMANDS, usages, strict=True):
+            console.tell(f"{usage:<{width}}  {command.help}")
+        for line in _TYPING:
+            console.tell(line)
+
+    def _system(self, text: str) -> None:
+        talk = self._session.conversation
+        if not text:
+            shown = talk.system
+            _say("there is no system message" if shown is None else f"system message: {shown}")
+            return
+        talk.system = None if text == "-" else text
+        _say("the system message is gone" if text == "-" else "the system message is set")
+
+    def _set(self, argument: str) -> None:
+        name, _, value = argument.removeprefix("parameter ").strip().partition(" ")
+        if name == "system":
+            self._system(value.strip())
+        elif not value.strip():
+            self._show(name)
+        else:
+            session = self._session
+            session.given = settings.changed(session.given, name, value.strip())
+            field = settings.field_name(name)
+            _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
+
+    def _show(self, name: str) -> None:
+        session = self._session
+        if name:
+            field = settings.field_name(name)
+            console.tell(settings.line(field, session.model, session.given))
+            return
+        for label, value in (
+            ("model", title_of(session.model)),
+            ("file", str(session.model.path)),
+            ("context", counted(session.model.context, "token")),
+            ("system message", shortened(session.conversation.system or "none")),
+        ):
+            console.tell(f"{label:<{settings.WIDTH}}  {value}")
+        for field in settings.names():
+            console.tell(settings.line(field, session.model, session.given))
+
+    def _model(self, name: str) -> None:
+        session = self._session
+        if not name:
+            _say(f"{title_of(session.model)}, {session.model.path}")
+            return
+        try:
+            session.switch_model(name)
+        except (AkunuError, OSError) as error:
+            _say(f"{reason(error)}; {title_of(session.model)} stays")
+            return
+        _say(
+            f"{title_of(session.model)}, context {session.model.context} tokens; "
+            f"the conversation goes on with {counted(len(session.conversation.turns), 'turn')}"
+        )
+
+    def _retry(self, _: str) -> None:
+        session = self._session
+        turn = session.conversation.undo()
+        if turn is None:
+            _say("there is no question to answer anew")
+            return
+        sampling = session.sampling
+        if sampling.temperature == 0:
+            _say("temperature 0 gives the same reply again; /set temperature 0.8 gives others")
+        elif sampling.seed is not None:
+            _say(f"seed {sampling.seed} gives the same reply again; /set seed none gives others")
+        if not session.ask(turn.question):
+            session.conversation.add(turn.question, turn.reply, turn.token_ids)
+            _say("the reply that was there stays")
+
+    def _edit(self, _: str) -> None:
+        session = self._session
+        turns = session.conversation.turns
+        if not turns:
+            _say("there is no question to change")
+            return
+        question = session.editor.edit(turns[-1].question)
+        if question is None or not question.strip():
+            _say("the question stays as it is")
+            return
+        turn = session.conversation.undo()
+        if not session.ask(question) and turn is not None:
+            session.conversation.add(turn.question, turn.reply, turn.token_ids)
+            _say("the question and the reply that were there stay")
+
+    def _continue(self, _: str) -> None:
+        session = self._session
+        if not session.conversation.turns:
+            _say("there is no reply that could go on")
+        elif not session.was_cut:
+            _say("the last reply is complete: the model ended it")
+        else:
+            question = session.conversation.reopen()
+            if not session.ask(question):
+                session.conversation.close_again()
+
+    def _copy(self, _: str) -> None:
+        turns = self._session.conversation.turns
+        if not turns:
+            _say("there is no reply to copy")
+            return
+        text = answer_of(turns[-1].reply)
+        try:
+            how = copy_text(text)
+        except ClipboardError as error:
+            _say(str(error))
+            return
+        _say(f"copied {counted(len(text), 'character')} {how}")
+
+    def _undo(self, argument: str) -> None:
+        session = self._session
+        count = 1
+        if argument:
+            if not argument.isdecimal() or int(argument) < 1:
+                raise ArgumentError(f"/undo N: N is {argument!r}; it must be a number from 1 up")
+            count = int(argument)
+        turns = session.conversation.turns
+        if not turns:
+            _say("there is nothing to take back")
+            return
+        if count > len(turns):
+            _say(f"only {counted(len(turns), 'turn')} can be taken back; nothing was")
+            return
+        for _ in range(count):
+            session.conversation.undo()
+        session.is_saved = False
+        session.was_cut = False
+        session.keep()
+        question = shortened(turns[-count].question)
+        left = f"{counted(len(turns) - count, 'turn')} left"
+        if count == 1:
+            _say(f'took back "{question}" and its reply; {left}')
+        else:
+            _say(f'took back {count} turns, from "{question}" on; {left}')
+
+    def _reset(self, _: str) -> None:
+        self._session.conversation.reset()
+        self._session.is_saved = True
+        _say("a new conversation")
+
+    def _save(self, name: str) -> None:
+        session = self._session
+        if not name:
+            _say("/save FILE: where to?")
+            return
+        path = Path(name).expanduser()
+        if path.is_dir():
+            _say(f"{name} is a directory")
+            return
+        exists = f"akunu: {name} exists; replace it?"
+        if path.exists() and session.editor.choose(exists, "yn") != "y":
+            _say("nothing was saved")
+            return
+        save_conversation(path, session.conversation, title_of(session.model), session.model_name)
+        session.is_saved = True
+        _say(f"saved {counted(len(session.conversation.turns), 'turn')} to {name}")
+
+    def _load(self, name: str) -> None:
+        session = self._session
+        if not name:
+            _say("/load FILE: where from?")
+            return
+        saved = read_conversation(Path(name).expanduser())
+        unsaved = session.conversation.turns and not session.is_saved
+        forget = "akunu: forget this conversation? It is not saved."
+        if unsaved and session.editor.choose(forget, "yn") != "y":
+            _say("nothing was loaded")
+            return
+        session.conversation.replace(saved.system, saved.turns)
+        session.is_saved = True
+        session.was_cut = True
+        session.keep()
+        said = "" if saved.system is None else " and its system message"
+        _say(f"loaded {counted(len(saved.turns), 'turn')}{said} from {name}")
+
+    def _stats(self, _: str) -> None:
+        session = self._session
+        for line in session.statistics.lines(len(session.conversation.turns)):
+            console.tell(line)
+
+
+def _say(text: str) -> None:
+    console.say(f"akunu: {text}")
+
+
+def _suggestion(name: str) -> str:
+    known = [each for command in COMMANDS for each in (command.name, *command.aliases)]
+    close = difflib.get_close_matches(name, known, n=1)
+    return f"; did you mean {close[0]}?" if close else ""
+
+
+def _paths(start: str, *, models: bool) -> list[str]:
+    """Return the files and folders whose path begins like this; of files, models only."""
+    folder, slash, name = start.rpartition("/")
+    try:
+        entries = sorted(Path(folder + slash or ".").expanduser().iterdir())
+    except OSError:
+        return []
+    found = ["ember"] if models and "ember".startswith(start) else []
+    for entry in entries:
+        if not entry.name.startswith(name) or (entry.name.startswith(".") and not name):
+            continue
+        if entry.is_dir():
+            found.append(f"{folder}{slash}{entry.name}/")
+        elif not models or entry.suffix.lower() == ".gguf":
+            found.append(f"{folder}{slash}{entry.name}")
+    return found

@@ -1,0 +1,121 @@
+"""Sampling options by name and as text: what /set and /show are about."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, Final
+
+from akunu.errors import ArgumentError
+from akunu.model import Model
+from akunu.options import SamplingOptions
+
+_FIELDS: Final = {field.name: field for field in fields(SamplingOptions)}
+
+# What other programs call them.
+_OTHER_NAMES: Final = {
+    "num_predict": "max_tokens",
+    "n_predict": "max_tokens",
+    "repeat_penalty": "repetition_penalty",
+    "repeat_last_n": "penalty_window",
+}
+# What is decided when a model is loaded.
+_AT_LOAD: Final = {
+    "context": "--context",
+    "num_ctx": "--context",
+    "threads": "--threads",
+    "num_thread": "--threads",
+    "device": "--device",
+    "kv_type": "--kv-type",
+}
+
+WIDTH: Final = max(map(len, _FIELDS))
+
+
+def names() -> list[str]:
+    """Return the names of all options, in the order of SamplingOptions."""
+    return list(_FIELDS)
+
+
+def field_name(name: str) -> str:
+    """Return the field of SamplingOptions that a person means; raises ArgumentError.
+
+    >>> field_name("top-k"), field_name("num_predict")
+    ('top_k', 'max_tokens')
+    """
+    plain = name.lower().lstrip("-").replace("-", "_")
+    plain = _OTHER_NAMES.get(plain, plain)
+    if plain in _FIELDS:
+        return plain
+    if plain in _AT_LOAD:
+        raise ArgumentError(f"{name} is chosen when akunu starts: akunu chat {_AT_LOAD[plain]} ...")
+    close = difflib.get_close_matches(plain, _FIELDS, n=1)
+    meant = f" (did you mean {close[0]}?)" if close else ""
+    raise ArgumentError(f"there is no option {name}{meant}; there are: {', '.join(_FIELDS)}")
+
+
+def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
+    """Return what is given, with one option as a person wrote it; "default" takes it out.
+
+    Raises ArgumentError for a name that is none, and for a value that makes no sense, with what is
+    allowed.
+
+    >>> changed({"top_k": 40}, "temperature", "0.8")
+    {'top_k': 40, 'temperature': 0.8}
+    >>> changed({"top_k": 40}, "top_k", "default")
+    {}
+    >>> changed({}, "top_p", "2")
+    Traceback (most recent call last):
+    ...
+    akunu.errors.ArgumentError: top_p is 2; it must be a number from 0 (excluded) to 1
+    """
+    field = field_name(name)
+    rest = {key: value for key, value in given.items() if key != field}
+    if text.lower() == "default":
+        return rest
+    value: Any = _value(field, text)
+    SamplingOptions(**{field: value})  # refuses what makes no sense
+    return {**rest, field: value}
+
+
+def shown(value: object) -> str:
+    """Return a value as a person reads and writes it."""
+    if value is None or value == ():
+        return "none"
+    if isinstance(value, tuple):
+        return json.dumps(value[0] if len(value) == 1 else list(value), ensure_ascii=False)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def line(field: str, model: Model, given: Mapping[str, Any]) -> str:
+    """Return an option's value now, and where it comes from."""
+    if field in given:
+        value, source = given[field], ""
+    elif field in model.sampling_defaults:
+        value, source = model.sampling_defaults[field], "  (as the model's file says)"
+    else:
+        value, source = _FIELDS[field].default, "  (default)"
+    value = getattr(SamplingOptions(**{field: value}), field)
+    return f"{field:<{WIDTH}}  {shown(value)}{source}"
+
+
+def _value(field: str, text: str) -> object:
+    """Return a text as the number, text or nothing that it is; SamplingOptions judges it."""
+    default = _FIELDS[field].default
+    if text.lower() in ("none", "off"):
+        return () if default == () else None
+    if default == ():
+        if text[0] in '"[':
+            try:
+                return json.loads(text)
+            except ValueError as error:
+                raise ArgumentError(f"{field}: {text} is not JSON: {error}") from None
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
