@@ -33,7 +33,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.sampling_defaults import read_sampling_defaults
+from akunu.sampling_defaults import sampling_defaults_of
 from akunu.text_stream import TextStream
 from akunu.tokenizer import Tokenizer
 
@@ -136,7 +136,7 @@ class Model:
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
-        sampling, notes = read_sampling_defaults(file)
+        sampling, notes = sampling_defaults_of(file, path)
         self._sampling_defaults = MappingProxyType(sampling)
         self._notes = (*native.notes, *tokenizer.notes, *notes)
         self._path = path
@@ -171,9 +171,10 @@ class Model:
 
     @property
     def sampling_defaults(self) -> Mapping[str, Any]:
-        """How the file's authors want the model sampled, by the names of SamplingOptions.
+        """How the model's authors want it sampled, by the names of SamplingOptions.
 
-        Read-only, and empty where the file does not say. `generate` and `chat` do not use it unless
+        From the file, or from a `generation_config.json` beside it. Read-only, and empty where
+        neither says. `generate` and `chat` do not use it unless
         you pass it on: `model.chat(messages, **model.sampling_defaults)`.
         """
         return self._sampling_defaults

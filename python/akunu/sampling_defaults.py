@@ -1,4 +1,7 @@
-"""How a model's authors want it sampled: the keys `general.sampling.*` of its file.
+"""How a model's authors want it sampled.
+
+The keys `general.sampling.*` of its file say so, or, where it has none of them, the
+`generation_config.json` of the Hugging Face hub in the file's folder.
 
 >>> chosen, notes = read_sampling_defaults(
 ...     {"general.sampling.temp": 0.7, "general.sampling.top_k": 20, "general.sampling.mirostat": 2}
@@ -11,8 +14,10 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -42,6 +47,14 @@ _WHOLE_TEXT: Final = 2**31 - 1  # the largest penalty_window; llama.cpp writes -
 _FOREIGN: Final = {"xtc_probability": 0, "mirostat": 0}
 # Say something only about one of those.
 _DETAILS: Final = {"xtc_threshold", "mirostat_tau", "mirostat_eta"}
+
+
+_CONFIG: Final = "generation_config.json"
+_LARGEST_CONFIG: Final = 1 << 20  # bytes; real ones have a few hundred
+
+# Fields of SamplingOptions that have the same name there.
+_SAME_NAMES: Final = ("temperature", "top_k", "top_p", "min_p", "repetition_penalty")
+_FOREIGN_THERE: Final = {"typical_p": 1, "no_repeat_ngram_size": 0, "num_beams": 1}
 
 
 class Metadata(Protocol):
@@ -80,6 +93,52 @@ def read_sampling_defaults(
                 options[field] = getattr(SamplingOptions(**chosen), field)
             except ArgumentError as error:
                 notes.append(f"{key} is ignored: {error}")
+    return options, tuple(notes)
+
+
+def sampling_defaults_of(
+    metadata: Metadata, path: Path
+) -> tuple[dict[str, float | int], tuple[str, ...]]:
+    """Return the options that the file `path`, or the configuration beside it, asks for, and notes.
+
+    Never raises, as `read_sampling_defaults`.
+    """
+    config = path.with_name(_CONFIG)
+    try:
+        if _keys(metadata) or not config.is_file():
+            return read_sampling_defaults(metadata)
+        if config.stat().st_size > _LARGEST_CONFIG:
+            raise ValueError
+        given = json.loads(config.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        given = None
+    if not isinstance(given, dict):
+        return {}, (f"{config} is ignored: it is no JSON object",)
+    return _of_config(given)
+
+
+def _of_config(given: dict[str, Any]) -> tuple[dict[str, float | int], tuple[str, ...]]:
+    """Return what a generation_config.json asks for, and notes."""
+    notes = [
+        f"{_CONFIG}: {name} is ignored: akunu has no such sampler"
+        for name, neutral in _FOREIGN_THERE.items()
+        if given.get(name) not in (None, neutral)
+    ]
+    if given.get("do_sample") is False:
+        given = {**given, "temperature": 0}
+    options: dict[str, float | int] = {}
+    for name in _SAME_NAMES:
+        if given.get(name) is None:
+            continue
+        chosen: dict[str, Any] = {name: given[name]}
+        try:
+            options[name] = getattr(SamplingOptions(**chosen), name)
+        except ArgumentError as error:
+            notes.append(f"{_CONFIG}: {name} is ignored: {error}")
+    if options.get("repetition_penalty", 1) != 1:
+        options["penalty_window"] = _WHOLE_TEXT  # transformers looks at all of it
+    if options:
+        notes.insert(0, f"sampling defaults are those of {_CONFIG}, beside the model's file")
     return options, tuple(notes)
 
 

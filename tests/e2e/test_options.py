@@ -198,5 +198,6 @@ def test_the_methods_take_exactly_the_options_with_their_defaults(method: Any) -
 def test_load_takes_exactly_the_options_with_their_defaults() -> None:
     parameters = dict(inspect.signature(akunu.load).parameters)
     assert parameters.pop("path_or_name").kind is inspect.Parameter.POSITIONAL_ONLY
+    assert parameters.pop("local_only").default is False  # about finding the file
     fields = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
     assert {name: parameter.default for name, parameter in parameters.items()} == fields

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from akunu.sampling_defaults import read_sampling_defaults
+from akunu.sampling_defaults import read_sampling_defaults, sampling_defaults_of
 
 
 def read(**values: object) -> tuple[dict[str, float | int], tuple[str, ...]]:
@@ -84,3 +86,70 @@ def test_samplers_that_akunu_does_not_have_are_noted() -> None:
 
 def test_samplers_that_are_off_need_no_note() -> None:
     assert read(xtc_probability=0.0, xtc_threshold=0.1, mirostat=0, mirostat_tau=5.0) == ({}, ())
+
+
+# --- generation_config.json ----------------------------------------------------------------------
+
+BESIDE = "sampling defaults are those of generation_config.json, beside the model's file"
+
+
+def beside(folder: Path, config: object, **values: object) -> tuple[dict[str, float | int], object]:
+    text = config if isinstance(config, str) else json.dumps(config)
+    (folder / "generation_config.json").write_text(text)
+    metadata = {f"general.sampling.{name}": value for name, value in values.items()}
+    return sampling_defaults_of(metadata, folder / "m.gguf")
+
+
+def test_the_configuration_beside_the_file_becomes_options(tmp_path: Path) -> None:
+    qwen3 = {  # as published with Qwen3
+        "bos_token_id": 151643,
+        "do_sample": True,
+        "eos_token_id": [151645, 151643],
+        "pad_token_id": 151643,
+        "temperature": 0.6,
+        "top_k": 20,
+        "top_p": 0.95,
+        "transformers_version": "4.51.0",
+    }
+    assert beside(tmp_path, qwen3) == ({"temperature": 0.6, "top_k": 20, "top_p": 0.95}, (BESIDE,))
+
+
+def test_what_the_file_itself_says_comes_first(tmp_path: Path) -> None:
+    assert beside(tmp_path, {"temperature": 0.6}, top_k=4) == ({"top_k": 4}, ())
+
+
+def test_a_configuration_that_does_not_sample_takes_the_most_likely(tmp_path: Path) -> None:
+    config = {"do_sample": False, "temperature": 0.6, "top_k": None}
+    assert beside(tmp_path, config) == ({"temperature": 0.0}, (BESIDE,))
+
+
+def test_a_penalty_for_repetition_is_about_the_whole_text_there(tmp_path: Path) -> None:
+    options, _ = beside(tmp_path, {"repetition_penalty": 1.05})
+    assert options == {"repetition_penalty": 1.05, "penalty_window": 2**31 - 1}
+    options, _ = beside(tmp_path, {"repetition_penalty": 1.0})
+    assert options == {"repetition_penalty": 1.0}
+
+
+def test_what_cannot_be_taken_from_the_configuration_is_noted(tmp_path: Path) -> None:
+    options, notes = beside(
+        tmp_path, {"top_p": 0.9, "top_k": "x", "typical_p": 0.9, "num_beams": 1}
+    )
+    assert options == {"top_p": 0.9}
+    assert notes == (
+        BESIDE,
+        "generation_config.json: typical_p is ignored: akunu has no such sampler",
+        "generation_config.json: top_k is ignored: top_k is 'x'; it must be an integer from 0 to "
+        "4294967295",
+    )
+    assert beside(tmp_path, {"eos_token_id": 2}) == ({}, ())
+
+
+@pytest.mark.parametrize("text", ["", "{", "[1]", "[" * 100_000, "\xff", " " * (1 << 21) + "{}"])
+def test_a_configuration_that_is_none_is_noted_and_ignored(tmp_path: Path, text: str) -> None:
+    options, notes = beside(tmp_path, text)
+    assert options == {}
+    assert notes == (f"{tmp_path / 'generation_config.json'} is ignored: it is no JSON object",)
+
+
+def test_without_any_of_them_there_are_no_defaults(tmp_path: Path) -> None:
+    assert sampling_defaults_of({}, tmp_path / "m.gguf") == ({}, ())
