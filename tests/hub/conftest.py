@@ -74,9 +74,9 @@ def run_akunu(
 ) -> Callable[..., Done]:
     """`run_akunu("list", "--json")`: the command in this process, which is quicker."""
 
-    def run(*arguments: str) -> Done:
+    def run(*arguments: str, stdin: str = "") -> Done:
         capsys.readouterr()
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO()))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
         code = main(arguments)
         return Done(code, *capsys.readouterr())
 

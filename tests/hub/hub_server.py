@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -69,6 +70,7 @@ class Hub:
         return [r.headers.get("range", "") for r in self.requests if "/cdn/" in r.path]
 
 
+@lru_cache
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 

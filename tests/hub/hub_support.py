@@ -5,10 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import gguf
+import numpy as np
+from numpy.typing import NDArray
 
 import akunu
 from akunu.hub.watch import Watch
@@ -42,10 +45,12 @@ def of_architecture(ember: bytes, name: bytes) -> bytes:
     return ember.replace(struct.pack("<Q", 5) + b"qwen3", struct.pack("<Q", 5) + name)
 
 
-def split(source: Path, folder: Path, parts: int) -> list[Path]:
-    """Write a model in so many parts, and return their paths."""
+def split(
+    source: Path, folder: Path, parts: int, more: Mapping[str, NDArray[np.float32]] | None = None
+) -> list[Path]:
+    """Write a model in so many parts, with `more` tensors, and return their paths."""
     reader = gguf.GGUFReader(source)
-    most = -(-len(reader.tensors) // parts)
+    most = -(-len(reader.tensors) // parts) if parts > 1 else 0
     architecture = str(reader.fields["general.architecture"].contents())
     writer = gguf.GGUFWriter(folder / "ember-Q8_0.gguf", architecture, split_max_tensors=most)
     for name, entry in reader.fields.items():
@@ -55,11 +60,13 @@ def split(source: Path, folder: Path, parts: int) -> list[Path]:
             writer.add_key_value(name, entry.contents(), entry.types[0], sub_type=inner)
     for tensor in reader.tensors:
         writer.add_tensor(tensor.name, tensor.data, raw_dtype=tensor.tensor_type)
+    for name, values in (more or {}).items():
+        writer.add_tensor(name, values)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    found = sorted(folder.glob("ember-Q8_0-*.gguf"))
+    found = sorted(folder.glob("ember-Q8_0*.gguf"))
     assert len(found) == parts
     return found
 

@@ -16,6 +16,8 @@ import pytest
 from hub_server import TOKEN, Hub, Repo
 from hub_support import Done, of_architecture, ollama_has
 
+from akunu.cli import console
+
 Run = Callable[..., Done]
 REPO = "small/Ember-GGUF"
 
@@ -93,6 +95,26 @@ def test_remove_of_one_file_leaves_the_others_of_a_repository(
     assert names_here(run_akunu) == ["ember", f"{REPO}:Q4_0"]
     assert run_akunu("remove", REPO, "--yes").returncode == 0
     assert names_here(run_akunu) == ["ember"]
+
+
+@pytest.mark.parametrize(
+    ("typed", "stays"), [("y\n", False), ("n\n", True), ("", True)], ids=["yes", "no", "end"]
+)
+def test_remove_asks_at_a_terminal(
+    hub: Hub,
+    repo: Repo,
+    run_akunu: Run,
+    monkeypatch: pytest.MonkeyPatch,
+    typed: str,
+    stays: bool,
+) -> None:
+    path = Path(run_akunu("pull", REPO).stdout.strip())
+    monkeypatch.setattr(console, "is_terminal", lambda stream: stream is sys.stdin)
+    done = run_akunu("remove", REPO, stdin=typed)
+    assert "remove it? [y/N]" in done.stderr
+    assert path.exists() == stays
+    assert done.returncode == (1 if stays else 0)
+    assert ("nothing was removed" in done.stderr) == stays
 
 
 def test_what_other_programs_own_is_listed_and_not_removed(
@@ -256,7 +278,7 @@ def test_a_terminal_shows_a_bar(hub: Hub, repo: Repo) -> None:
     )
     os.close(slave)
     shown = ""
-    while "[#######             ] 3" not in shown:  # 4 of 10.8 MiB
+    while "ember-q8_0.gguf [#######             ] 3" not in shown:  # 4 of 10.8 MiB
         shown += os.read(master, 1000).decode()
     held.go_on.set()
     output, _ = process.communicate(timeout=60)

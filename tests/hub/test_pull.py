@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hub_server import TOKEN, Hub, Repo, git_id, sha256
 from hub_support import EMBER, Impatient, of_architecture, split
@@ -15,12 +17,15 @@ from akunu import (
     DownloadError,
     LoadOptions,
     ModelFormatError,
+    OutOfMemoryError,
     UnsupportedModelError,
 )
+from akunu.hub import transfer
 from akunu.hub.find import fetch, fetchable
 from akunu.hub.names import RepoName
 from akunu.hub.repository import look_up
 from akunu.hub.trial import outline_of
+from akunu.hub.watch import Watch
 
 REPO = "small/Ember-GGUF"
 
@@ -326,8 +331,6 @@ def test_a_busy_server_is_asked_again(hub: Hub, repo: Repo, ember: bytes) -> Non
 def test_a_server_that_never_recovers_is_given_up(
     hub: Hub, repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from akunu.hub import transfer
-
     monkeypatch.setattr(transfer, "_PAUSES", (0.0,) * 4)
     hub.statuses = [503] * 3
     with pytest.raises(DownloadError, match=r"answers 503 .*; try again later"):
@@ -337,4 +340,106 @@ def test_a_server_that_never_recovers_is_given_up(
         akunu.pull(REPO)
     hub.break_after = [7_000_000] + [0] * 5
     with pytest.raises(DownloadError, match=r"the 6\.7 MiB that came are kept, the next attempt"):
+        akunu.pull(REPO)
+
+
+def test_what_does_not_fit_into_memory_is_not_fetched_by_a_load(hub: Hub, repo: Repo) -> None:
+    with pytest.raises(OutOfMemoryError, match=r"nothing was downloaded; `akunu pull` would"):
+        akunu.load(REPO, kv_memory=1)
+    assert all(re.fullmatch(r"bytes=\d+-\d+", each) for each in hub.contents())
+
+
+class Heard(Watch):
+    """Keeps the sentences."""
+
+    def __init__(self, on_sentence: Callable[[str], None] = lambda text: None) -> None:
+        self.sentences: list[str] = []
+        self._on_sentence = on_sentence
+
+    def say(self, text: str) -> None:
+        self.sentences.append(text)
+        self._on_sentence(text)
+
+
+def test_a_pull_says_what_it_chose_and_what_it_takes(hub: Hub, repo: Repo) -> None:
+    heard = Heard()
+    fetch(fetchable(REPO), LoadOptions(context=256), heard, must_fit=True)
+    assert heard.sentences == [
+        "ember-q8_0.gguf: the only model there",
+        "it takes 16.7 MiB of memory with a context of 256 tokens",
+    ]
+
+
+def test_two_programs_do_not_fetch_the_same_file_at_once(
+    hub: Hub, repo: Repo, home: Path, ember: bytes
+) -> None:
+    from filelock import FileLock
+
+    locks = home / ".cache/huggingface/hub/.locks/models--small--Ember-GGUF"
+    locks.mkdir(parents=True)
+    other = FileLock(locks / f"{sha256(ember)}.lock")
+    other.acquire()
+
+    def finish(text: str) -> None:
+        if "another program" in text:
+            blob = home / f".cache/huggingface/hub/models--small--Ember-GGUF/blobs/{sha256(ember)}"
+            blob.parent.mkdir(parents=True)
+            blob.write_bytes(ember)
+            other.release()
+
+    heard = Heard(finish)
+    path = fetch(fetchable(REPO), LoadOptions(), heard, must_fit=True)
+    assert path.read_bytes() == ember
+    assert heard.sentences[-1] == "another program is fetching ember-q8_0.gguf; waiting for it"
+    assert all(re.fullmatch(r"bytes=\d+-\d+", each) for each in hub.contents())
+
+
+def test_the_factors_of_rope_are_fetched_with_the_header(
+    hub: Hub, repo: Repo, tmp_path: Path
+) -> None:
+    [path] = split(EMBER, tmp_path, 1, {"rope_freqs.weight": np.full(32, 2, np.float32)})
+    repo.files = {"ember-q8_0.gguf": path.read_bytes()}
+    remote = look_up(RepoName(REPO))
+    with (
+        outline_of(remote.parts(), remote.shown) as outline,
+        akunu.load(outline, context=64) as model,
+    ):
+        assert model.config.rope_dim == 64
+    begin, end = map(int, hub.contents()[1].removeprefix("bytes=").split("-"))
+    assert repo.files["ember-q8_0.gguf"][begin : end + 1] == np.full(32, 2, np.float32).tobytes()
+
+
+def test_a_full_disk_is_named_and_what_came_is_kept(hub: Hub, tmp_path: Path) -> None:
+    hub.plain["/file"] = bytes(3_000_000)
+    full = tmp_path / "file.incomplete"
+    full.symlink_to("/dev/full")  # takes nothing
+    source = transfer.Source(url=f"{hub.address}/file", shown="file", size=3_000_000)
+    with pytest.raises(
+        DownloadError, match=r"No space left .* 2\.9 MiB more are needed; free some"
+    ):
+        transfer.download(source, full, Watch())
+
+
+def test_a_proxy_that_cannot_be_reached_is_named(
+    hub: Hub, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    from huggingface_hub import close_session
+
+    close_session()  # it has read its variables
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        proxy = f"127.0.0.1:{closed.getsockname()[1]}"
+        monkeypatch.setenv("http_proxy", f"http://me:secret@{proxy}")
+        with pytest.raises(DownloadError, match=rf"through the proxy {proxy} ") as caught:
+            akunu.pull(REPO)
+    assert "secret" not in str(caught.value)
+
+
+def test_a_checksum_that_is_none_never_becomes_a_path(
+    hub: Hub, repo: Repo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hub_server.sha256", lambda data: "../../../outside")
+    with pytest.raises(DownloadError, match="tells neither size nor checksum"):
         akunu.pull(REPO)

@@ -69,14 +69,32 @@ class DownloadWatch(Watch):
         if not total:
             return f"{self._what} {bytes_text(done)}, {bytes_text(int(speed))}/s"
         share = min(1.0, done / total)
-        bar = f"[{'#' * int(share * _BAR):<{_BAR}}]"
         left = ""
         if seconds > _STEADY_SECONDS and speed > 0:
             left = f", {duration_text((total - done) / speed)} left"
-        return (
-            f"{self._what} {bar} {share:.0%} of {bytes_text(total)}, "
-            f"{bytes_text(int(speed))}/s{left}"
+        facts = f"{share:.0%} of {bytes_text(total)}, {bytes_text(int(speed))}/s{left}"
+        bar = f"[{'#' * int(share * _BAR):<{_BAR}}]"
+        return fitted(
+            self._what, bar, facts, console.terminal_size(sys.stderr)[0] - len("akunu: ") - 1
         )
+
+
+def fitted(name: str, bar: str, facts: str, room: int) -> str:
+    """Return a line that fits: without the bar, or with less of the name, where there is no room.
+
+    >>> fitted("model-Q8_0.gguf", "[###   ]", "50%", 30)
+    'model-Q8_0.gguf [###   ] 50%'
+    >>> fitted("model-Q8_0.gguf", "[###   ]", "50%", 20)
+    'model-Q8_0.gguf 50%'
+    >>> fitted("model-Q8_0.gguf", "[###   ]", "50%", 16)
+    '...Q8_0.gguf 50%'
+    """
+    if len(name) + len(bar) + len(facts) + 2 <= room:
+        return f"{name} {bar} {facts}"
+    most = max(1, room - len(facts) - 1)
+    if len(name) > most:
+        name = f"...{name[-max(1, most - 3) :]}"
+    return f"{name} {facts}"
 
 
 def duration_text(seconds: float) -> str:

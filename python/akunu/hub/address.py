@@ -91,7 +91,7 @@ def pull(address: Address, watch: Watch, options: LoadOptions, *, must_fit: bool
     shown = parts[0].path.name
     try:
         with outline_of(readers(parts), shown) as path:
-            refuse_unloadable(path, shown, options)
+            watch.say(refuse_unloadable(path, shown, options))
     except OutOfMemoryError as error:
         if must_fit:
             raise

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
@@ -30,6 +30,7 @@ from akunu.options import LoadOptions
 
 Result = TypeVar("Result")
 _COMMIT = re.compile(r"[0-9a-f]{40}")
+_SHORT_SECONDS = 0.2  # of waiting for a lock; what takes longer is said
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ def look_up(name: RepoName) -> Remote:
         File(
             each.rfilename,
             each.size or 0,
-            each.lfs.sha256 if each.lfs else "",
-            "" if each.lfs else each.blob_id or "",
+            _checksum(each.lfs.sha256, 64) if each.lfs else "",
+            "" if each.lfs else _checksum(each.blob_id, 40),
         )
         for each in info.siblings or ()
     ]
@@ -136,6 +137,11 @@ def look_up(name: RepoName) -> Remote:
     )
 
 
+def _checksum(text: str | None, length: int) -> str:
+    """Return a checksum that is one, else "": it becomes the name of a file here."""
+    return text if text and re.fullmatch(rf"[0-9a-f]{{{length}}}", text) else ""
+
+
 def _identified(name: RepoName, commit: str, file: File) -> File:
     """Return a file with its size and checksum, asked for where the list lacks them."""
     if file.size and (file.sha256 or file.git_id):
@@ -144,11 +150,10 @@ def _identified(name: RepoName, commit: str, file: File) -> File:
 
     url = hf_hub_url(name.repo, file.name, revision=commit)
     found = explained(lambda: get_hf_file_metadata(url), name)
-    etag = found.etag or ""
-    if not found.size or not re.fullmatch(r"[0-9a-f]{40}|[0-9a-f]{64}", etag):
+    sha256, git_id = _checksum(found.etag, 64), _checksum(found.etag, 40)
+    if not found.size or not (sha256 or git_id):
         raise DownloadError(f"{name}: {_endpoint()} tells neither size nor checksum of {file.name}")
-    is_sha256 = len(etag) == 64
-    return File(file.name, found.size, etag if is_sha256 else "", "" if is_sha256 else etag)
+    return File(file.name, found.size, sha256, git_id)
 
 
 def pull(remote: Remote, watch: Watch, options: LoadOptions, *, must_fit: bool) -> Path:
@@ -283,7 +288,7 @@ def _why_nothing(name: RepoName, files: list[File]) -> str:
 def _refuse_or_warn(remote: Remote, watch: Watch, options: LoadOptions, must_fit: bool) -> None:
     try:
         with outline_of(remote.parts(), remote.shown) as path:
-            refuse_unloadable(path, remote.shown, options)
+            watch.say(refuse_unloadable(path, remote.shown, options))
     except OutOfMemoryError as error:
         if must_fit:
             raise OutOfMemoryError(
@@ -306,7 +311,12 @@ def _fetch(remote: Remote, file: File, watch: Watch) -> None:
     blob = _blob(repo, file)
     lock = cache_folder() / ".locks" / _folder(repo).name / f"{blob.name}.lock"
     lock.parent.mkdir(parents=True, exist_ok=True)
-    with WeakFileLock(lock):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(WeakFileLock(lock, timeout=_SHORT_SECONDS))
+        except TimeoutError:
+            watch.say(f"another program is fetching {file.base}; waiting for it")
+            stack.enter_context(WeakFileLock(lock))
         if not blob.exists():
             partial = _partial(repo, file)
             explained(lambda: transfer.download(remote.source(file), partial, watch), remote.name)

@@ -162,8 +162,8 @@ def download(source: Source, partial: Path, watch: Watch) -> None:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
             raise
         raise DownloadError(
-            f"{partial}: {error.strerror}: {_bytes(done.missing)} more are needed; free some space"
-            " and try again: what came is kept"
+            f"{partial}: {error.strerror}: {size_text(done.missing)} more are needed; free some "
+            "space and try again: what came is kept"
         ) from None
     finally:
         done.close()
@@ -287,8 +287,23 @@ def describe_transport(error: BaseException, url: str) -> str:
     if isinstance(error, http.ConnectError):
         if "CERTIFICATE" in why.upper():
             return f"{host} shows no certificate that is trusted here ({why}); see SSL_CERT_FILE"
+        proxy = _proxy_for(url)
+        if proxy:
+            return f"no connection to {host} through the proxy {proxy} ({why}); see HTTPS_PROXY"
         return f"no connection to {host} ({why}); is there a network?"
     return f"the connection to {host} broke ({why}); try again"
+
+
+def _proxy_for(url: str) -> str:
+    """Return the proxy that the user's variables name for an address, without its password."""
+    from urllib.request import getproxies, proxy_bypass
+
+    parts = urlsplit(url)
+    proxies = getproxies()
+    proxy = proxies.get(parts.scheme) or proxies.get("all") or ""
+    if not proxy or proxy_bypass(parts.netloc):
+        return ""
+    return proxy.rpartition("@")[2].removeprefix("http://")
 
 
 def refuse_without_space(folder: Path, needed: int, shown: str) -> None:
@@ -299,14 +314,19 @@ def refuse_without_space(folder: Path, needed: int, shown: str) -> None:
     free = shutil.disk_usage(existing).free
     if free < needed:
         raise DownloadError(
-            f"{shown} needs {_bytes(needed)} on disk, {_bytes(free)} are free in {existing}; free "
-            "some, or set HF_HOME (for other addresses XDG_CACHE_HOME) to a folder on another disk"
+            f"{shown} needs {size_text(needed)} on disk, {size_text(free)} are free in {existing}; "
+            "free some, or let HF_HOME (for other addresses XDG_CACHE_HOME) be on another disk"
         )
 
 
 def _kept(size: int) -> str:
-    return f"; the {_bytes(size)} that came are kept, the next attempt goes on from there"
+    return f"; the {size_text(size)} that came are kept, the next attempt goes on from there"
 
 
-def _bytes(size: int) -> str:
+def size_text(size: int) -> str:
+    """Return a number of bytes as sentences have it.
+
+    >>> size_text(3 << 29), size_text(5 << 20)
+    ('1.5 GiB', '5.0 MiB')
+    """
     return f"{size / 2**30:.1f} GiB" if size >= 2**30 else f"{size / 2**20:.1f} MiB"

@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from akunu.errors import AkunuError
 from akunu.hub.outline import Read, write_outline
+from akunu.hub.transfer import size_text
 from akunu.options import LoadOptions
 
 Result = TypeVar("Result")
@@ -42,11 +43,19 @@ def named(run: Callable[[], Result], path: Path, shown: str) -> Result:
         raise type(error)(message) from None
 
 
-def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> None:
-    """Raise what loading the model would raise, under the name that the user knows."""
+def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
+    """Raise what loading the model would raise, under the name that the user knows.
+
+    Else return what it will take, in a sentence.
+    """
     from akunu.model import load
 
-    named(lambda: load(path, **asdict(options)).close(), path, shown)
+    def run() -> str:
+        with load(path, **asdict(options)) as model:
+            need = size_text(model.memory["total"])
+            return f"it takes {need} of memory with a context of {model.context} tokens"
+
+    return named(run, path, shown)
 
 
 def why_not_loadable(path: Path) -> str:
