@@ -17,7 +17,7 @@ def show_devices() -> int:
         if number > 0:
             print()
         facts = [_shown(key, value) for key, value in device.items()]
-        missing = missing_levels() if device["backend"] == "cpu" else ""
+        missing = missing_levels() if device.get("backend") == "cpu" else ""
         write_facts("", [*facts, *([("missing levels", missing)] if missing else [])])
     return 0
 
