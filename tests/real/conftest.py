@@ -1,7 +1,8 @@
 """Real, trained models: `pytest -m real`, with their folder in AKUNU_REAL_MODELS.
 
-The folder is what the script `real/fetch.sh` beside this repository makes (`.ci/steps.sh` runs it,
-or what AKUNU_REAL_FETCH names); without it these tests are skipped.
+`.ci/run real` fetches them with the script that AKUNU_REAL_FETCH names, or with
+`../shared/real/fetch.sh`; without the folder these tests are skipped. llama.cpp comes from the
+wheel xllamacpp.
 """
 
 from __future__ import annotations

@@ -184,7 +184,10 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("models", nargs="+", help='GGUF files, or "ember"')
     parser.add_argument(
-        "--peer", required=True, metavar="PYTHON", help="an interpreter with llama-cpp-python"
+        "--peer",
+        required=True,
+        metavar="PYTHON",
+        help="an interpreter with llama-cpp-python or, without --formats, xllamacpp",
     )
     parser.add_argument(
         "--formats", default="", help="e.g. Q4_0,Q4_K_M: let llama.cpp write the models in these"
