@@ -28,7 +28,7 @@ Options = TypeVar("Options")
 
 KV_TYPES = ("f16", "f32")
 
-MAX_THREADS = 4096
+MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
 _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1

@@ -94,6 +94,13 @@ class Terminal:
         start, self._read_to = self._read_to, self._read_to + match.end()
         return self.shown[start : self._read_to]
 
+    def shows_keys(self) -> bool:
+        """Whether the terminal shows what is typed, as a shell wants it."""
+        return bool(termios.tcgetattr(self._master)[3] & termios.ECHO)
+
+    def send_signal(self, number: int) -> None:
+        self._process.send_signal(number)
+
     def exit_code(self, timeout: float = 60) -> int:
         deadline = time.monotonic() + timeout
         while self._read(deadline - time.monotonic()):

@@ -79,7 +79,7 @@ def bench(run_akunu: Run, *arguments: str) -> str:
     [
         (["-p", "100000"], "pp100000 takes 100000 positions; the model has 1024"),
         (["-p", "0", "-n", "512", "-d", "600"], "tg512 @ d600 takes 1112 positions; the model "),
-        (["-t", "5000"], "--threads is 5000; it must be 1 to 4096"),
+        (["-t", "5000"], "--threads is 5000; it must be 1 to 256"),
     ],
     ids=lambda value: "" if isinstance(value, str) else " ".join(value),
 )

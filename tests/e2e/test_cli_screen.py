@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -164,3 +165,41 @@ def test_ctrl_z_lends_the_terminal_to_the_shell(terminal: Any) -> None:
     shell.see(r"> /exit\n\$")
     shell.press("stty -a | grep -o ' echo '")
     shell.see(r" echo\n\$")
+
+
+def test_ctrl_c_while_a_model_loads_leaves_the_terminal_as_it_was(terminal: Any) -> None:
+    akunu = terminal("chat", TERM="xterm")
+    while akunu.shows_keys():  # until it is the chat's
+        assert akunu.is_running()
+        akunu.read_for(seconds=0.01)
+    akunu.type("\x03")
+    assert akunu.exit_code() == 130
+    assert akunu.shows_keys()
+    assert "Traceback" not in akunu.shown
+
+
+def test_ctrl_c_while_a_prompt_is_read_and_in_a_question_stays(
+    terminal: Any, tmp_path: Path
+) -> None:
+    path = tmp_path / "talk.json"
+    path.write_text("mine")
+    akunu = terminal("chat", "--threads", "1", TERM="xterm", AKUNU_CPU_ISA="generic")
+    akunu.see(PROMPT)
+    akunu.type(f"/save {path}\rWhat is 2 + 2?")  # typed ahead: no answer to what is asked
+    akunu.see(r"replace it\?\n\[y/n\]")
+    akunu.press("maybe")
+    akunu.see(r"\[y/n\] maybe\n\[y/n\]")
+    akunu.type("\x03")
+    akunu.see(r"nothing was saved\n> What is 2 \+ 2\?")
+    akunu.type("\x03")
+    akunu.see(PROMPT)
+    akunu.paste("What is 12 + 7? " * 110)
+    akunu.press("")
+    akunu.wait_for(r"read \d+ of \d+ tokens")
+    akunu.type("\x03")
+    akunu.see(r"stopped; the question is forgotten\n>")
+    akunu.send_signal(signal.SIGTERM)
+    assert akunu.exit_code() == -signal.SIGTERM
+    assert akunu.shows_keys()
+    assert path.read_text() == "mine"
+    assert "Traceback" not in akunu.shown

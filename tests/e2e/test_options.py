@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,8 @@ import pytest
 
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
-from akunu.options import SamplingArguments
+from akunu.options import MAX_THREADS, SamplingArguments
+from conftest import CHECKOUT
 
 NAN = math.nan
 INF = math.inf
@@ -201,3 +203,12 @@ def test_load_takes_exactly_the_options_with_their_defaults() -> None:
     assert parameters.pop("local_only").default is False  # about finding the file
     fields = {field.name: field.default for field in dataclasses.fields(LoadOptions)}
     assert {name: parameter.default for name, parameter in parameters.items()} == fields
+
+
+def test_the_limit_of_threads_is_the_engines() -> None:
+    source = (CHECKOUT / "backend" / "cpu" / "cpu_device.cpp").read_text()
+    limit = re.search(r"kMaxThreads = (\d+);", source)
+    assert limit is not None
+    assert int(limit[1]) == MAX_THREADS
+    with pytest.raises(ArgumentError, match=f"threads is {MAX_THREADS + 1}; it must be"):
+        LoadOptions(threads=MAX_THREADS + 1)

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Final
 
 from akunu.cli import console
 from akunu.cli.download import DownloadWatch
 from akunu.cli.progress import Progress
+from akunu.cli.wording import shortened
 from akunu.model import PACKAGED_MODELS, Model, _find, load
 from akunu.options import LoadOptions
+
+# What converters write where they know no name.
+_NAMELESS: Final = frozenset({"unknown", "none", "null", "model", "models", "output", "tmp", "."})
 
 
 def load_model(name: str, options: LoadOptions) -> Model:
@@ -37,4 +42,22 @@ def title_of(model: Model) -> str:
     """Return what to call a model."""
     if model.path == PACKAGED_MODELS["ember"]:
         return "Ember, a small demonstration model"
-    return model.config.name or model.path.name
+    return title(model.path.name, model.config.name)
+
+
+def title(file_name: str, name: str) -> str:
+    """Return a file's name and, where it says more than that, the name that is inside it.
+
+    >>> title("qwen.gguf", "Qwen3 0.6B"), title("qwen3-0.6b-q8_0.gguf", "Qwen3 0.6B")
+    ('qwen.gguf (Qwen3 0.6B)', 'qwen3-0.6b-q8_0.gguf')
+    >>> title("mine.gguf", "unknown"), title("sha256-0a1b2c", "Qwen3 0.6B")
+    ('mine.gguf', 'Qwen3 0.6B')
+    """
+    name = shortened(name, 40)
+    if not name or name.lower() in _NAMELESS or _letters(name) in _letters(file_name):
+        return file_name
+    return name if file_name.startswith("sha256") else f"{file_name} ({name})"
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.lower()))
