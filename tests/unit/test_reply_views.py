@@ -2,14 +2,67 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 from screen_support import FULL, Screen
 
 from akunu.cli.painter import Painter
+from akunu.cli.reply_output import ReplyOptions
 from akunu.cli.reply_renderer import ReplyRenderer
 from akunu.cli.reply_summary import reply_summary
+from akunu.cli.terminal_output import TerminalOutput
+from akunu.cli.thinking import ThinkingSplitter
 from akunu.cli.thinking_view import FoldedThoughts, ShownThoughts
 from akunu.completion import Completion
+
+
+class TerminalOnScreen(io.StringIO):
+    """Standard output of a program at a terminal."""
+
+    def __init__(self, screen: Screen) -> None:
+        super().__init__()
+        self._screen = screen
+
+    def isatty(self) -> bool:
+        return True
+
+    @property
+    def encoding(self) -> str:  # type: ignore[override]
+        return "utf-8"
+
+    def write(self, text: str) -> int:
+        self._screen.put(text)
+        return len(text)
+
+
+@pytest.mark.parametrize(
+    ("pieces", "lines"),
+    [
+        (
+            ["<think>", "\nHm.\n", "</think>", "\n\n", "```", "py", "\n", "x = 1", "\n", "```"],
+            ["thought for 2.0 s, 9 tokens", "", "py", "x = 1"],
+        ),
+        (["Hello", "\n", "there", ".\n"], ["Hello", "there."]),
+        (["\n", "\n", "Hello", " there"], ["Hello there"]),
+    ],
+)
+def test_no_line_end_is_lost_between_pieces(
+    pieces: list[str], lines: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    screen = Screen(80)
+    monkeypatch.setattr("sys.stdout", TerminalOnScreen(screen))
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    output = TerminalOutput(ReplyOptions())
+    splitter = ThinkingSplitter()
+    for part in [*map(splitter.push, pieces), splitter.finish()]:
+        for text, is_thought in part:
+            output.push(text, is_thought=is_thought, tokens=9, seconds=2.0)
+    output.finish()
+    output.end_line()
+    assert screen.lines == lines
+
 
 THOUGHTS = [
     "<think>",

@@ -42,7 +42,7 @@ class CodeColours:
     """Colours the lines of one block of code, one after the other.
 
     >>> CodeColours("python").spans("x = 1")
-    (Span(text='x', style=''), Span(text=' = ', style=''), Span(text='1', style='36'))
+    (Span(text='x = ', style=''), Span(text='1', style='36'))
     """
 
     def __init__(self, language: str) -> None:

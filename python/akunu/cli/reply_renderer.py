@@ -55,7 +55,7 @@ class _Shown:
 
 
 class ReplyRenderer:
-    """Takes a reply in pieces and shows it.
+    r"""Takes a reply in pieces and shows it.
 
     >>> from akunu.cli.painter import Painter
     >>> written = []
@@ -64,7 +64,7 @@ class ReplyRenderer:
     >>> renderer.push("ld** words.")
     >>> renderer.finish()
     >>> written
-    ['Some', ' \x1b[1mbold\x1b[0m words.']
+    ['Some', ' \x1b[1mbold\x1b[0m', ' words.']
     """
 
     def __init__(self, painter: Painter, look: Look, size: Callable[[], tuple[int, int]]) -> None:
@@ -84,11 +84,6 @@ class ReplyRenderer:
         self._is_in_list = False
         self._may_be_code = True
         self._is_empty = True
-
-    @property
-    def is_empty(self) -> bool:
-        """Whether nothing was shown so far."""
-        return self._is_empty
 
     def push(self, text: str) -> None:
         """Take the next piece and show what is certain."""

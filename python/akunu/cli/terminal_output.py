@@ -44,8 +44,7 @@ class TerminalOutput:
             self._thoughts.push(text, tokens, seconds)
         else:
             self._thoughts.finish()
-            # A reply begins with its first word, also behind thoughts.
-            self._answer.push(text.lstrip("\n") if self._answer.is_empty else text)
+            self._answer.push(text)
 
     def finish(self) -> None:
         """Show what was held back; the cursor stays at the end."""

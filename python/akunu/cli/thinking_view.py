@@ -63,8 +63,7 @@ class ShownThoughts:
 
     def push(self, text: str, tokens: int, seconds: float) -> None:
         """Show it."""
-        text = self._summary.take(text, tokens, seconds)
-        self._renderer.push(text.lstrip("\n") if self._renderer.is_empty else text)
+        self._renderer.push(self._summary.take(text, tokens, seconds))
 
     def hint(self, text: str) -> None:
         """Say it between them."""
