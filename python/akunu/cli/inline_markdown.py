@@ -11,7 +11,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, field
 
-from akunu.cli.rows import Char
+from akunu.cli.rows import Char, chars_of
 
 _BOLD, _ITALIC, _STRUCK, _CODE, _FAINT, _LINK = "1", "3", "9", "36", "2", "4"
 
@@ -22,6 +22,7 @@ _LINK_PATTERN = re.compile(
     r"(?:[ \t]+\"[^\"]*\")?)\)"
 )
 _ADDRESS_PATTERN = re.compile(r"<(?P<target>[A-Za-z][A-Za-z0-9+.-]*:[^<>\s]*)>")
+_MARKUP = re.compile(r"[\\`*_~\[<]")
 _RUN_PATTERN = re.compile(r"\*+|_+|~~(?!~)")
 
 
@@ -70,6 +71,8 @@ def inline_chars(text: str, *, whole: bool, style: str = "") -> list[Char]:
 
 def parse_inline(text: str, *, whole: bool, style: str = "") -> Inline:
     """Find the markup of a line. Where it is not `whole` yet, what is open will be closed."""
+    if not _MARKUP.search(text):
+        return Inline(chars_of(text, style), [])
     items: list[_Item] = []
     runs: list[_Run] = []
     pairs: list[tuple[int, int, str]] = []

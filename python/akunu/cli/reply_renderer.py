@@ -30,7 +30,7 @@ _FAINT = "2"
 
 # A longer line is settled up to its last row before it is whole: to find its markup and to break
 # it anew for every word would take longer and longer.
-_MOST_ROWS = 12
+_MOST_ROWS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +246,7 @@ class ReplyRenderer:
 
     def _table_rows(self) -> list[Row]:
         if self._table:
-            return self._table.rows(self._painter.width)
+            return list(self._table.rows(self._painter.width))
         return self._text(self._header, whole=True).rows if self._header else []
 
     def _code_row(self, code: str) -> Row:

@@ -63,6 +63,7 @@ class Table:
     column_rule: str = " │ "
     lines: list[list[str]] = field(default_factory=list)
     _is_headless: bool = False
+    _laid_out: tuple[int, list[Row]] | None = None  # for this width; an unfinished line is below it
     _least: list[int] = field(init=False)  # how wide columns are at least
 
     def __post_init__(self) -> None:
@@ -81,16 +82,23 @@ class Table:
         count = len(self.header)
         if len(cells) > count:
             cells = [*cells[: count - 1], " | ".join(cells[count - 1 :])]
+        self._laid_out = None
         self.lines.append(cells + [""] * (count - len(cells)))
 
     def forget(self, width: int) -> None:
         """Forget header and lines: they are on the screen for good."""
         self._least = self._column_widths(width) or self._least
         self._is_headless = True
+        self._laid_out = None
         self.lines = []
 
     def rows(self, width: int) -> list[Row]:
         """Return the rows of a screen that is this wide."""
+        if self._laid_out is None or self._laid_out[0] != width:
+            self._laid_out = width, self._lay_out(width)
+        return self._laid_out[1]
+
+    def _lay_out(self, width: int) -> list[Row]:
         widths = self._column_widths(width)
         if widths is None:
             return self._records(self.lines, width)
