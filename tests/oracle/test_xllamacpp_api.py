@@ -13,7 +13,8 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tools.compare.quantise import quantised_rows
+from tools.compare.accuracy import EMBER
+from tools.compare.quantise import quantise, quantised_rows
 
 pytestmark = pytest.mark.oracle
 
@@ -73,3 +74,8 @@ def test_rows_in_k_formats_read_back_near_what_they_were(number_format: str, err
     kind = gguf.GGMLQuantizationType[number_format]
     read = gguf.quants.dequantize(quantised_rows(values, number_format), kind)
     assert np.sqrt(np.mean((read - values) ** 2)) <= error
+
+
+def test_a_whole_quantiser_is_what_it_lacks(peer: str, tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match=r"xllamacpp .* has no quantiser, llama-cpp-python has"):
+        quantise(EMBER, tmp_path / "model.gguf", "Q4_0", peer=peer)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from llama_cpp_api import api
+from llama_cpp_api import PEER, api
 
 
 def main(source: str, target: str, file_type: int, pure: bool) -> None:
+    if not hasattr(api, "llama_model_quantize"):
+        sys.exit(f"{PEER} has no quantiser, llama-cpp-python has one; see docs/benchmarks.md")
     options = api.llama_model_quantize_default_params()
     options.ftype = file_type
     options.pure = pure
