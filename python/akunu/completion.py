@@ -17,7 +17,7 @@ class Completion(str):
 
     >>> import akunu
     >>> with akunu.load() as model:
-    ...     reply = model.generate("Once upon a time", max_tokens=8)
+    ...     reply = model.generate("user\\nSpell apple.\\nassistant\\n", max_tokens=8)
     >>> isinstance(reply, str), reply.prompt_tokens + reply.completion_tokens >= 2
     (True, True)
     """
