@@ -118,3 +118,14 @@ def test_without_styles_thoughts_are_text_between_tags(terminal: Any, thinker: P
     lines = think(terminal, thinker)
     assert lines[0] == "<think>"
     assert not any(line.startswith("thought for ") for line in lines)
+
+
+def test_rendering_can_be_switched_in_a_chat(terminal: Any) -> None:
+    chat = terminal("chat")
+    chat.wait_for("> ")
+    chat.type("/set markdown off\n")
+    assert "markdown is off" in chat.wait_for(r"\n> ")
+    chat.type("/show markdown\n")
+    assert re.search(r"markdown +off", chat.wait_for(r"\n> "))
+    chat.type("/set verbose loud\n")
+    assert "it must be on, off or default" in chat.wait_for(r"\n> ")

@@ -223,6 +223,24 @@ def test_a_resize_counts_from_there_on(name: str, width: int) -> None:
             assert missing <= 0 or (width < 30 and missing <= 30)
 
 
+def test_behind_something_else_a_reply_goes_on_in_an_empty_row() -> None:
+    screen = Screen(30)
+    renderer = ReplyRenderer(Painter(screen.put, 30), FULL, lambda: screen.size)
+    renderer.push("Some **bold words and ")
+    screen.put("\r\n[1]+  Stopped\n$ fg\n")  # Ctrl-Z, and back
+    renderer.restart()
+    renderer.push("more** words, more than a row of them")
+    renderer.finish()
+    assert screen.lines == [
+        "Some bold words and",
+        "[1]+  Stopped",
+        "$ fg",
+        "more words, more than a row of",
+        "them",
+    ]
+    assert screen.style_of("more") == (True, False, "default")
+
+
 def test_without_styles_there_are_no_escape_codes_and_markup_stays() -> None:
     text = "# T\n**bold** text\n```python\nx = 1\n```\n| a | b |\n|---|---|\n"
     screen = rendered(text, 40, look=PLAIN)

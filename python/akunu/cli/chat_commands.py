@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from akunu.cli import console, settings
 from akunu.cli.clipboard import ClipboardError, copy_text
 from akunu.cli.loading import title_of
+from akunu.cli.reply_output import SWITCHES, switch, switched
 from akunu.cli.saved_conversation import read_conversation, save_conversation
 from akunu.cli.thinking import answer_of
 from akunu.cli.wording import counted, reason, shortened
@@ -120,7 +121,8 @@ def complete(line: str) -> list[tuple[str, str]]:
     if command is None:
         return []
     if command.name in ("/set", "/show") and " " not in argument:
-        return [(each, "") for each in settings.names() if each.startswith(argument)]
+        names = (*settings.names(), *SWITCHES)
+        return [(each, "") for each in names if each.startswith(argument)]
     if command.name == "/help":
         return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
     if command.name in ("/save", "/load", "/model") and " " not in argument:
@@ -181,12 +183,13 @@ class ChatCommands:
             if command.more:
                 console.tell(command.more)
             if command.name == "/set":
-                console.tell(f"Names: {', '.join(settings.names())}.")
+                names = [*settings.names(), *SWITCHES]
+                console.tell(f"Names: {', '.join(names)}.")
             return
         usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
         width = max(map(len, usages))
         for command, usage in zip(COMMANDS, usages, strict=True):
-            console.tell(f"{usage:<{width}}  {command.help}")
+            console.tell(f"{usage:<{width}}  {command.help}", indent=width + 2)
         for line in _TYPING:
             console.tell(line)
 
@@ -205,6 +208,10 @@ class ChatCommands:
             self._system(value.strip())
         elif not value.strip():
             self._show(name)
+        elif name in SWITCHES:
+            session = self._session
+            session.reply = switched(session.reply, name, value.strip())
+            _say(f"{name} is {switch(session.reply, name)}")
         else:
             session = self._session
             session.given = settings.changed(session.given, name, value.strip())
@@ -213,6 +220,9 @@ class ChatCommands:
 
     def _show(self, name: str) -> None:
         session = self._session
+        if name in SWITCHES:
+            console.tell(self._switch_line(name))
+            return
         if name:
             field = settings.field_name(name)
             console.tell(settings.line(field, session.model, session.given))
@@ -223,9 +233,15 @@ class ChatCommands:
             ("context", counted(session.model.context, "token")),
             ("system message", shortened(session.conversation.system or "none")),
         ):
-            console.tell(f"{label:<{settings.WIDTH}}  {value}")
+            console.tell(f"{label:<{settings.WIDTH}}  {value}", indent=settings.WIDTH + 2)
         for field in settings.names():
-            console.tell(settings.line(field, session.model, session.given))
+            shown = settings.line(field, session.model, session.given)
+            console.tell(shown, indent=settings.WIDTH + 2)
+        for name in SWITCHES:
+            console.tell(self._switch_line(name))
+
+    def _switch_line(self, name: str) -> str:
+        return f"{name:<{settings.WIDTH}}  {switch(self._session.reply, name)}"
 
     def _model(self, name: str) -> None:
         session = self._session

@@ -55,7 +55,8 @@ class ChatSession:
         self.was_cut = bool(conversation.turns)
         """Whether the last reply may go on; of one from a file nobody knows."""
         self._load = load
-        self._reply = reply
+        self.reply = reply
+        """How replies are shown."""
         self._autosave = last_conversation_path() if keeps else None
         self._history = History(history_path(), is_kept=keeps)
         self.editor = open_editor(self._history, complete, typed_before)
@@ -105,7 +106,7 @@ class ChatSession:
         while True:
             try:
                 completion = write_reply(
-                    self.model, self.conversation, question, self.sampling, self._reply
+                    self.model, self.conversation, question, self.sampling, self.reply
                 )
             except Interrupted as interrupted:
                 console.write("\n")

@@ -65,11 +65,11 @@ class CodeColours:
 
 
 def _lexer(language: str) -> Lexer | None:
+    if not language:
+        return None
     from pygments.lexers import get_lexer_by_name
     from pygments.util import ClassNotFound
 
-    if not language:
-        return None
     try:
         return get_lexer_by_name(language.lower(), stripnl=False, stripall=False, ensurenl=False)
     except ClassNotFound:

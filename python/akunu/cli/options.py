@@ -75,7 +75,8 @@ Threads = Annotated[int | None, typer.Option(help="Threads of the CPU; default: 
 Device = Annotated[str, typer.Option(help="A name that `akunu devices` shows.")]
 KvType = Annotated[str, typer.Option(help="Number format of the cache: f16 or f32.")]
 LoopGuard = Annotated[
-    bool, typer.Option(help="Whether a text that only repeats itself is stopped, with a note.")
+    bool,
+    typer.Option(help="Whether a text that only repeats itself is stopped (typed chat: a hint)."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 

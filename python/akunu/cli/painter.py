@@ -44,11 +44,16 @@ class Painter:
         rows = list(rows)
         if rows == self._shown:
             return
+        out = self._changes(rows)
+        # Before it is written: an interrupt while it is must not make it come twice.
+        self._shown, self._newlines = rows, 0
+        if out:
+            self._put(out)
+
+    def _changes(self, rows: Sequence[Row]) -> str:
+        """Return what makes the screen show `rows`."""
         if not self._shown:
-            self._put("\n" * self._newlines + self._rendered(rows))
-            self._newlines = 0
-            self._shown = rows
-            return
+            return "\n" * self._newlines + self._rendered(rows)
         same = 0
         for old, new in zip(self._shown, rows, strict=False):
             if old.spans != new.spans or old.flows != new.flows:
@@ -56,14 +61,10 @@ class Painter:
             same += 1
         last = len(self._shown) - 1
         if same > last:
-            out = "\n" + self._rendered(rows[same:]) if rows[same:] else ""
-        elif same == last and same < len(rows) and (more := _added(self._shown[same], rows[same])):
-            out = self._rendered([Row(more), *rows[same + 1 :]])
-        else:
-            out = self._rewritten(rows, same)
-        self._shown = rows
-        if out:
-            self._put(out)
+            return "\n" + self._rendered(rows[same:]) if rows[same:] else ""
+        if same == last and same < len(rows) and (more := _added(self._shown[same], rows[same])):
+            return self._rendered([Row(more), *rows[same + 1 :]])
+        return self._rewritten(rows, same)
 
     def settle(self, count: int | None = None) -> None:
         """Never change the first rows again (None: all); a new row follows what is settled."""
@@ -83,6 +84,11 @@ class Painter:
         if self.column:
             self.column = 0
             self._newlines += 1
+
+    def restart(self) -> None:
+        """Settle what was shown: the cursor is at the beginning of a row far from it."""
+        self._shown = []
+        self._newlines = self.column = 0
 
     def leave_row(self, width: int) -> None:
         """Settle all rows where the cursor is, on a terminal that has another width now."""

@@ -9,8 +9,9 @@ from akunu.cli import console
 from akunu.cli.loop_guard import HINT, STOPPED, LoopGuard
 from akunu.cli.progress import Progress
 from akunu.cli.reply_output import ReplyOptions, open_output
-from akunu.cli.reply_summary import count_of, reply_summary
+from akunu.cli.reply_summary import reply_summary
 from akunu.cli.thinking import ThinkingSplitter
+from akunu.cli.wording import counted
 from akunu.completion import Completion
 from akunu.conversation import Conversation
 from akunu.errors import AkunuError
@@ -99,7 +100,7 @@ def why_cut(completion: Completion, model: Model, sampling: SamplingOptions) -> 
         return None
     limit = sampling.max_tokens
     if limit is not None and completion.completion_tokens >= limit:
-        return f"the text was cut after {count_of(limit)} (--max-tokens)"
+        return f"the text was cut after {counted(limit, 'token')} (--max-tokens)"
     return f"the text was cut: the context of {model.context} tokens is full"
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 from akunu.cli import console
+from akunu.errors import ArgumentError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,6 +24,32 @@ class ReplyOptions:
     """Whether a reply that goes round in circles is noticed: then a hint is shown."""
     stops_loops: bool = False
     """Whether it is stopped as well: where nobody can press Ctrl-C."""
+
+
+SWITCHES: Final = ("markdown", "show_thinking", "verbose", "loop_guard")
+"""What of ReplyOptions a person switches during a chat."""
+
+
+def switched(options: ReplyOptions, name: str, text: str) -> ReplyOptions:
+    """Return options of which one is "on" or "off", as a person wrote it; raises ArgumentError.
+
+    >>> switched(ReplyOptions(), "markdown", "off").markdown
+    False
+    >>> switched(ReplyOptions(), "verbose", "loud")
+    Traceback (most recent call last):
+    ...
+    akunu.errors.ArgumentError: verbose is 'loud'; it must be on, off or default
+    """
+    values = {"on": True, "off": False, "default": getattr(ReplyOptions(), name)}
+    if text.lower() not in values:
+        raise ArgumentError(f"{name} is {text!r}; it must be on, off or default")
+    changes: dict[str, bool] = {name: values[text.lower()]}
+    return replace(options, **changes)
+
+
+def switch(options: ReplyOptions, name: str) -> str:
+    """Return whether an option is "on" or "off"."""
+    return "on" if getattr(options, name) else "off"
 
 
 class ReplyOutput(Protocol):

@@ -113,6 +113,12 @@ class ReplyRenderer:
         painter.show(wrap(chars_of(note, style), painter.width))
         painter.settle()
 
+    def restart(self) -> None:
+        """Go on at the beginning of an empty row: something else was shown meanwhile."""
+        if self._painter.shown:
+            self._leave_line(self._painter.width)
+        self._painter.restart()
+
     # A line comes to its end.
 
     def _end_line(self) -> None:

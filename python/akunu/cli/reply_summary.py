@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from akunu.cli.wording import counted
 from akunu.completion import Completion
 
 
@@ -16,19 +17,18 @@ def reply_summary(completion: Completion, context: int, *, verbose: bool = False
     2 tokens, 20.0 tok/s \N{MIDDLE DOT} context 12 of 256
     """
     used = f"context {tokens_used(completion, context)} of {context}"
-    parts = [
-        count_of(completion.completion_tokens) + _speed(completion.completion_tokens_per_second)
-    ]
+    speed = _speed(completion.completion_tokens_per_second)
+    parts = [counted(completion.completion_tokens, "token") + speed]
     if not verbose:
         return " \N{MIDDLE DOT} ".join([*parts, used])
     parts[0] += f" in {completion.completion_seconds:.2f} s"
     prefilled = completion.prompt_tokens - completion.cached_tokens
     prompt = (
-        f"prompt {count_of(completion.prompt_tokens)}: {completion.cached_tokens} reused, "
+        f"prompt {counted(completion.prompt_tokens, 'token')}: {completion.cached_tokens} reused, "
         f"{prefilled} read in {completion.prompt_seconds:.2f} s"
         f"{_speed(completion.prompt_tokens_per_second)}"
     )
-    ended = f"ended by {reason(completion)}"
+    ended = f"ended by {ended_by(completion)}"
     return f"{prompt}\nreply " + " \N{MIDDLE DOT} ".join([*parts, ended, used])
 
 
@@ -41,12 +41,7 @@ def tokens_used(completion: Completion, context: int) -> int:
     return min(completion.prompt_tokens + completion.completion_tokens, context)
 
 
-def count_of(tokens: int) -> str:
-    """Return "1 token", "2 tokens"."""
-    return "1 token" if tokens == 1 else f"{tokens} tokens"
-
-
-def reason(completion: Completion) -> str:
+def ended_by(completion: Completion) -> str:
     """Return what ended a reply, for people."""
     return {
         "stop": "the model",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akunu.cli.reply_summary import count_of, reason, tokens_used
+from akunu.cli.reply_summary import ended_by, tokens_used
 from akunu.cli.wording import counted
 from akunu.completion import Completion
 
@@ -32,12 +32,14 @@ class Statistics:
             return [f"no reply yet; the conversation has {counted(turns, 'turn')}"]
         prefilled = last.prompt_tokens - last.cached_tokens
         used = tokens_used(last, self._context)
+        prompt = counted(last.prompt_tokens, "token")
+        reply = counted(last.completion_tokens, "token")
         return [
-            f"last prompt   {count_of(last.prompt_tokens)}: {last.cached_tokens} reused, "
+            f"last prompt   {prompt}: {last.cached_tokens} reused, "
             f"{prefilled} prefilled in {last.prompt_seconds:.2f} s"
             f"{_speed(last.prompt_tokens_per_second)}",
-            f"last reply    {count_of(last.completion_tokens)} in {last.completion_seconds:.2f} s"
-            f"{_speed(last.completion_tokens_per_second)}, ended by {reason(last)}",
+            f"last reply    {reply} in {last.completion_seconds:.2f} s"
+            f"{_speed(last.completion_tokens_per_second)}, ended by {ended_by(last)}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
             f"conversation  {counted(turns, 'turn')}",
             f"this chat     {self._reused} tokens reused, {self._prefilled} prefilled, "

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
+from types import FrameType
+from typing import Any
 
 from akunu.cli import console
 from akunu.cli.markdown_lines import ASCII, Symbols
@@ -25,6 +29,8 @@ class TerminalOutput:
         look = Look(markdown=options.markdown and styles, styles=styles, symbols=symbols)
         self._painter = Painter(console.put, console.terminal_size(sys.stdout)[0], styles=styles)
         self._answer = ReplyRenderer(self._painter, look, _size)
+        self._was_stopped = False
+        self._handler_before = _on_continue(self._note_stop)
         self._has_begun = False
         self._is_thinking = False
         self._thoughts: Thoughts
@@ -38,6 +44,9 @@ class TerminalOutput:
     def push(self, text: str, *, is_thought: bool, tokens: int, seconds: float) -> None:
         """Show what is certain of this part and those before."""
         text = _showable(text)
+        if self._was_stopped:
+            self._was_stopped = False
+            self._painter.restart() if self._is_thinking else self._answer.restart()
         self._has_begun = True
         self._is_thinking = is_thought
         if is_thought:
@@ -50,6 +59,13 @@ class TerminalOutput:
         """Show what was held back; the cursor stays at the end."""
         self._thoughts.finish(is_cut=True)
         self._answer.finish()
+        if self._handler_before is not None:
+            _on_continue(self._handler_before)
+            self._handler_before = None
+
+    def _note_stop(self, number: int, frame: FrameType | None) -> None:
+        """SIGCONT: Ctrl-Z gave the terminal to the shell, and the cursor is elsewhere now."""
+        self._was_stopped = True
 
     def end_line(self) -> None:
         """End the last row, which is never ended before something follows."""
@@ -67,6 +83,13 @@ class TerminalOutput:
         self.finish()
         if self._has_begun:
             self.end_line()
+
+
+def _on_continue(handler: Any) -> Any:
+    """Set what SIGCONT does; return what it did, None where it cannot be set."""
+    if threading.current_thread() is not threading.main_thread():
+        return None
+    return signal.signal(signal.SIGCONT, handler)
 
 
 def _size() -> tuple[int, int]:
