@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -285,3 +286,39 @@ def test_a_terminal_shows_a_bar(hub: Hub, repo: Repo) -> None:
     assert process.returncode == 0
     assert output.strip().endswith("ember-q8_0.gguf")
     os.close(master)
+
+
+OWN_TERMINAL = """
+import fcntl, os, sys, termios
+os.setsid()
+fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+
+
+def test_ctrl_c_at_a_terminal_ends_a_chat_that_is_still_fetching(
+    hub: Hub, repo: Repo, home: Path
+) -> None:
+    held = Held(hub)
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWN_TERMINAL, sys.executable, "-m", "akunu", "chat", REPO],
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    os.close(slave)
+    shown = ""
+    while "[####" not in shown:
+        shown += os.read(master, 1000).decode()
+    os.write(master, b"\x03")
+    with suppress(OSError):  # what Linux says when the other side has closed
+        while True:
+            shown += os.read(master, 1000).decode()
+    held.go_on.set()
+    assert process.wait(60) == 130
+    os.close(master)
+    assert "Traceback" not in shown
+    assert "the next attempt goes on from there" in shown
+    assert len(list(home.rglob("*.incomplete"))) == 1
