@@ -61,7 +61,7 @@ def test_blocks_of_commands_run(script: str, tmp_path: Path) -> None:
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"},
+        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)},
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
@@ -79,7 +79,8 @@ def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
     page = (CHECKOUT / "docs/command-line.md").read_text()
     for command in akunu_app().registered_commands:
         assert command.callback is not None
-        assert f"`{command.name or command.callback.__name__}`" in page
+        name = command.name or command.callback.__name__
+        assert f"`{name}`" in page or f"`akunu {name}`" in page
 
 
 def test_readme_has_the_two_commands_and_only_them() -> None:
