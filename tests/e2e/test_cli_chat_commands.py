@@ -172,7 +172,7 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     assert kept(tmp_path)[:2] == ["You are brief.", "What is 12 + 7?"]
 
     again = terminal("chat", "-c")
-    assert 'goes on behind 1 turn, the last: "What is 12 + 7?"' in again.wait_for("\n> ")
+    assert 'going on after 1 turn, the last: "What is 12 + 7?"' in again.wait_for("\n> ")
     assert "You are brief." in ask(again, "/system")
     assert "took back" in ask(again, "/undo")
     again.type("/exit\n")
@@ -183,7 +183,7 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     path = tmp_path / "mine.json"
     os.rename(tmp_path / "state" / "akunu" / "last-conversation.json", path)
     loaded = terminal("chat", "--load", str(path), "--no-keep")
-    loaded.wait_for("goes on behind 2 turns(.|\n)*> ")
+    loaded.wait_for("going on after 2 turns(.|\n)*> ")
     ask(loaded, "What is 3 + 3?")
     loaded.type("/exit\n")
     assert loaded.exit_code() == 0

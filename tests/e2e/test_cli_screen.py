@@ -203,3 +203,17 @@ def test_ctrl_c_while_a_prompt_is_read_and_in_a_question_stays(
     assert akunu.shows_keys()
     assert path.read_text() == "mine"
     assert "Traceback" not in akunu.shown
+
+
+def test_help_fits_a_narrow_screen_and_stays_off_stdout(terminal: Any, tmp_path: Path) -> None:
+    with open(tmp_path / "replies", "wb") as replies:
+        akunu = terminal("chat", columns=40, TERM="xterm", stdout=replies.fileno())
+    akunu.see(PROMPT)
+    akunu.press("/help")
+    shown = akunu.see(r"/exit\n    leave, as Ctrl-D does\n(.+\n)+>")
+    assert "    go on with a conversation from a" in shown
+    akunu.press("Spell cat.")
+    akunu.see(r"> Spell cat\.\n>")
+    akunu.press("/exit")
+    assert akunu.exit_code() == 0
+    assert (tmp_path / "replies").read_text() == "c-a-t\n"

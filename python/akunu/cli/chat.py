@@ -101,8 +101,8 @@ class ChatCommand:
             alone = not words and self.prompt is None
             if alone and " " in name.strip() and not Path(name).exists():
                 raise console.UsageError(
-                    f'there is no model "{shortened(name)}"; a question stands behind the model, '
-                    "as in: akunu chat ember QUESTION, or behind -p"
+                    f'there is no model "{shortened(name)}"; a question comes after the model, '
+                    "as in: akunu chat ember QUESTION, or after -p"
                 )
         if words and self.prompt is not None:
             raise console.UsageError(

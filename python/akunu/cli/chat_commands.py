@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,10 +91,11 @@ COMMANDS: Final = (
 )
 
 _TYPING: Final = (
-    "Enter sends; Alt-Enter or Ctrl-J begins a new line, as does Enter behind a \\; a paste is one",
-    'entry. """ opens a text of several lines, and the next """ ends it. Ctrl-R searches what was',
-    "typed before. Ctrl-C stops a reply. A space before a slash makes a question of it.",
+    "Enter sends; Alt-Enter or Ctrl-J begins a new line, as does Enter behind a \\; a paste is one "
+    'entry. """ opens a text of several lines, and the next """ ends it. Ctrl-R searches what was '
+    "typed before. Ctrl-C stops a reply. A space before a slash makes a question of it."
 )
+_NARROW: Final = 60  # columns: below, what a command does stands below it
 
 
 def find(name: str) -> Command | None:
@@ -188,10 +190,14 @@ class ChatCommands:
             return
         usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
         width = max(map(len, usages))
+        is_narrow = console.terminal_size(sys.stderr)[0] < _NARROW
         for command, usage in zip(COMMANDS, usages, strict=True):
-            console.tell(f"{usage:<{width}}  {command.help}", indent=width + 2)
-        for line in _TYPING:
-            console.tell(line)
+            if is_narrow:
+                console.tell(usage)
+                console.tell(f"    {command.help}", indent=4)
+            else:
+                console.tell(f"{usage:<{width}}  {command.help}", indent=width + 2)
+        console.tell(_TYPING)
 
     def _system(self, text: str) -> None:
         talk = self._session.conversation

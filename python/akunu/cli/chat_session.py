@@ -78,7 +78,7 @@ class ChatSession:
         turns = self.conversation.turns
         if turns:
             last = shortened(turns[-1].question)
-            say(f'goes on behind {counted(len(turns), "turn")}, the last: "{last}"')
+            say(f'going on after {counted(len(turns), "turn")}, the last: "{last}"')
         told = ""
         while True:
             if self._history.problem != told:

@@ -38,7 +38,7 @@ class QuietTerminal:
         """Make the terminal quiet."""
         self._before = termios.tcgetattr(self._keys)
         self._handlers = {signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._suspend)}
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             if signal.getsignal(number) is signal.SIG_DFL:
                 self._handlers[number] = signal.signal(number, self._end)
         interrupts.before_exit = self._restore
@@ -100,7 +100,7 @@ class QuietTerminal:
         self._mark(_PASTES_MARKED)
 
     def _end(self, number: int, frame: FrameType | None) -> None:
-        """SIGTERM, SIGHUP: end, as without a handler, with the terminal as it was."""
+        """SIGTERM, SIGHUP, SIGQUIT: end, as without a handler, with the terminal as it was."""
         self._restore()
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
