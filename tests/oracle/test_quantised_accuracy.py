@@ -84,11 +84,9 @@ def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
         assert abs(result.akunu.perplexity / result.peer.perplexity - 1) <= PERPLEXITY
 
 
-# One of halves, of blocks of 32 with and without a minimum, and of the K formats' likewise.
+# One of halves, one of blocks of 32, one of the K formats without minima; Q4_K_M above has some.
 @pytest.mark.parametrize("kind", slow_but(tuple(SHAPES), "llama"))
-@pytest.mark.parametrize(
-    "weight_format", slow_but(SYNTHETIC_FORMATS, "BF16", "Q4_0", "Q5_1", "Q2_K", "Q3_K_M")
-)
+@pytest.mark.parametrize("weight_format", slow_but(SYNTHETIC_FORMATS, "BF16", "Q5_1", "Q3_K_M"))
 def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
     weight_format: str, kind: str, peer: str, tmp_path: Path
 ) -> None:
