@@ -148,7 +148,8 @@ def _write(facts: dict[str, Any]) -> None:
     if "memory_bytes" not in facts:
         return
     memory = [(label, bytes_text(size)) for label, size in facts["memory_bytes"].items()]
-    memory.append(("available here", bytes_text(facts["available_bytes"])))
+    available = facts["available_bytes"]  # None where the system does not tell
+    memory.append(("available here", "unknown" if available is None else bytes_text(available)))
     notes = [("note", note) for note in facts["notes"]]
     write_facts(f"memory at a context of {facts['context']} tokens", memory + notes)
     if "speed" in facts:
