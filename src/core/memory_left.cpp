@@ -10,12 +10,16 @@ std::string mebibytes(uint64_t bytes) {
   return std::to_string(whole) + "." + std::to_string(tenths) + " MiB";
 }
 
+std::string describe_address_space(uint64_t bytes_left) {
+  return "the process may take " + mebibytes(bytes_left) + " more (ulimit -v or -d)";
+}
+
 std::string describe_refusal(uint64_t bytes, const MemoryLeft& left) {
   if (left.address_space && bytes > *left.address_space)
-    return "the process may take " + mebibytes(*left.address_space) + " more (ulimit -v)";
+    return describe_address_space(*left.address_space);
   if (left.memory && bytes > *left.memory) return mebibytes(*left.memory) + " are available";
-  if (!left.memory) return "how much is available is not known";
-  return "the system refused them, although " + mebibytes(*left.memory) + " should be available";
+  return "the system refused them" +
+         (left.memory ? ", although " + mebibytes(*left.memory) + " should be available" : "");
 }
 
 }  // namespace akunu

@@ -59,12 +59,15 @@ class Planner {
     return static_cast<uint32_t>(std::min<uint64_t>(wanted_, uint64_t{n_pages} * kPagePositions));
   }
 
-  // What may be taken. A context that nobody asked for leaves an eighth of a limited address space to the rest of the
-  // process, which would end with the first thing that it wants to keep.
+  // A context that nobody asked for leaves some of a limited address space to the rest of the process, which would end
+  // with the first thing that it wants to keep.
+  bool leaves_an_eighth() const {
+    return left_.address_space && !options_.context && !options_.kv_memory;
+  }
   uint64_t room() const {
     const uint64_t memory = left_.memory ? less(*left_.memory, needs_.mapped) : kNoLimit;
     uint64_t space = left_.address_space.value_or(kNoLimit);
-    if (left_.address_space && !options_.context && !options_.kv_memory) space -= space / 8;
+    if (leaves_an_eighth()) space -= space / 8;
     return std::min(memory, space);
   }
 
@@ -90,8 +93,10 @@ class Planner {
   }
   std::string what_there_is() const {
     if (is_limited())
-      return "the process may take " + mebibytes(*left_.address_space) + " more (ulimit -v)";
-    return mebibytes(left_.memory.value_or(kNoLimit)) + " of memory are available";
+      return describe_address_space(*left_.address_space) +
+             (leaves_an_eighth() ? ", an eighth of which is left to the rest of it" : "");
+    if (!left_.memory) return "how much memory is available is not known";
+    return mebibytes(*left_.memory) + " of memory are available";
   }
   std::string what_goes_besides(uint32_t context) const {
     return is_limited()

@@ -27,7 +27,7 @@ void raise(const char* class_name, const std::exception& error) {
 std::string refused_memory() {
   std::string what = "the system refused memory";
   if (const std::optional<uint64_t> left = address_space_left())
-    what += "; the process may take " + mebibytes(*left) + " more (ulimit -v)";
+    what += "; " + describe_address_space(*left);
   return what;
 }
 

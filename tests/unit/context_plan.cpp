@@ -41,6 +41,10 @@ void test_what_does_not_fit_is_reduced_to_what_does() {
 void test_unknown_memory_bounds_nothing() {
   const ContextPlan plan = plan_context({}, needs_of(1'000'000), {});
   check(plan.context == 1'000'000 && plan.notes.empty(), "the whole context");
+  const std::string small = message_of<OutOfMemoryError>(
+      [] { plan_context({.context = {}, .kv_memory = 1}, needs_of(1000), {}); });
+  check(contains(small, "how much memory is available is not known, and kv_memory allows 0.0 MiB"),
+        small);
 }
 
 void test_a_limit_of_the_process_counts_without_the_file() {
@@ -48,8 +52,9 @@ void test_a_limit_of_the_process_counts_without_the_file() {
   const MemoryLeft left{.memory = 3 * kGiB, .address_space = 80 * kMiB};
   const ContextPlan plan = plan_context({}, needs_of(100'000), left);
   check(plan.n_pages == 59, "70 MiB less 10, by 1.0159: " + std::to_string(plan.n_pages));
-  check(plan.notes.size() == 1 &&
-            contains(plan.notes[0], "the process may take 80.0 MiB more (ulimit -v)"),
+  check(plan.notes.size() == 1 && contains(plan.notes[0],
+                                           "the process may take 80.0 MiB more (ulimit -v or -d), "
+                                           "an eighth of which is left to"),
         plan.notes.empty() ? "no note" : plan.notes[0]);
   const ContextPlan asked =
       plan_context({.context = 60 * kPage, .kv_memory = std::nullopt}, needs_of(100'000), left);

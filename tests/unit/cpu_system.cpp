@@ -312,7 +312,7 @@ void test_memory() {
         message_of<OutOfMemoryError>([&] { device->allocate(9437184, "scratch"); });
     setrlimit(RLIMIT_AS, &before);
     check(contains(refused, "scratch needs 9.0 MiB; the process may take ") &&
-              contains(refused, " MiB more (ulimit -v)"),
+              contains(refused, " MiB more (ulimit -v or -d)"),
           refused);
   }
   check(!message_of<OutOfMemoryError>([&] { device->allocate(UINT64_MAX, "all"); }).empty(),
