@@ -420,6 +420,16 @@ def test_a_full_disk_is_named_and_what_came_is_kept(hub: Hub, tmp_path: Path) ->
         transfer.download(source, full, Watch())
 
 
+def test_more_than_was_promised_is_not_taken(hub: Hub, tmp_path: Path) -> None:
+    hub.plain["/file"] = bytes(50_000_000)
+    partial = tmp_path / "file.incomplete"
+    source = transfer.Source(url=f"{hub.address}/file", shown="file", size=1_000)
+    came = Impatient()  # would press Ctrl-C
+    with pytest.raises(DownloadError, match=r"bytes came, 1000 were promised\); it was deleted"):
+        transfer.download(source, partial, came)
+    assert not partial.exists()
+
+
 def test_a_proxy_that_cannot_be_reached_is_named(
     hub: Hub, repo: Repo, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -78,6 +78,8 @@ def _in_hub_cache() -> Iterator[LocalModel]:
                 name = RepoName(repo, wanted=model.label if unique else model.name)
                 yield LocalModel(str(name), HUB, paths, repo=name)
         for partial in sorted(folder.glob("blobs/*.incomplete")):
+            if "." in partial.stem:  # huggingface_hub 2 is at it, or was; nobody can go on with it
+                continue
             name = RepoName(repo)
             yield LocalModel(str(name), HUB, (partial,), is_whole=False, repo=name)
 

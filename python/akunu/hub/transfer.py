@@ -151,7 +151,7 @@ def download(source: Source, partial: Path, watch: Watch) -> None:
                     raise _BrokenError("the connection was closed early")
             except (_BrokenError, http.TransportError) as error:
                 failures = 0 if done.size > before else failures + 1
-                if failures >= _ATTEMPTS or isinstance(error, (http.ProxyError,)):
+                if failures >= _ATTEMPTS or isinstance(error, http.ProxyError):
                     raise DownloadError(
                         f"{source.shown}: {describe_transport(error, source.url)}"
                         + (_kept(done.size) if done.size else "")
@@ -256,6 +256,8 @@ def _receive(source: Source, done: _Received) -> None:
             encoded = response.headers.get("Content-Encoding", "identity") != "identity"
             for chunk in response.iter_bytes() if encoded else response.iter_raw():
                 done.append(chunk)
+                if source.size is not None and done.size > source.size:
+                    return  # more than was promised, perhaps without end
     except HfHubHTTPError as error:
         status = error.response.status_code
         if status == 416 and done.size:
