@@ -1,10 +1,49 @@
-"""What tests of several folders share."""
+"""What tests of several folders share, and how a run of them goes and is summed up."""
 
 from __future__ import annotations
 
-import pytest
+from collections import Counter
 
+import pytest
+from hypothesis import settings
+
+from akunu import _core
 from arithmetic import available_levels, is_one_arithmetic
+
+# Examples of tests that draw them: every change draws some, `--hypothesis-profile=nightly` many.
+settings.register_profile("change", deadline=None, max_examples=50)
+settings.register_profile("nightly", deadline=None, max_examples=1000)
+settings.load_profile("change")
+
+
+def pytest_report_header() -> list[str]:
+    """Say which levels of the CPU are tested, and why others are not."""
+    missing = [
+        f"{level['name']} ({'not of this processor' if level['is_built'] else 'not built'})"
+        for level in _core.levels("cpu")
+        if not (level["is_built"] and level["is_available"])
+    ]
+    devices, levels = (", ".join(names) for names in (_core.backends(), available_levels()))
+    without = f"; without {', '.join(missing)}" if missing else ""
+    return [f"devices: {devices}; levels of the CPU: {levels}{without}"]
+
+
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int | None:
+    """One file, or one test, runs in this process: others would take longer to start."""
+    files = {argument.partition("::")[0] for argument in config.args}
+    return 0 if len(files) == 1 and files.pop().endswith(".py") else None
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each reason to skip tests. (`-rs` has one for each reason and place.)"""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(
+        report.longrepr[2].removeprefix("Skipped: ") for report in reports if report.longrepr
+    )
+    if reasons:
+        terminalreporter.section("skipped", sep="-")
+    for reason, count in reasons.most_common():
+        terminalreporter.write_line(f"{count:5} {reason}")
 
 
 @pytest.fixture

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 import pytest
 from harness import On, Target, pack_params, plain_step, run
+from selection import MANY, covering
 
 from akunu import _core
 from akunu.errors import ArgumentError, DeviceError
@@ -30,12 +33,6 @@ _REASONS = {target: why_missing(target) for target in _BUILT}
 TARGETS = [target for target, reason in _REASONS.items() if reason is None]
 
 
-def pytest_report_header() -> list[str]:
-    """Say which devices and levels are tested, and which of this build this machine lacks."""
-    missing = [f"{target}: {reason}" for target, reason in _REASONS.items() if reason is not None]
-    return [f"kernels of: {', '.join(map(str, TARGETS))}", *missing]
-
-
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`target`: every device and level; with `kind`, every activation kind of its matmuls.
 
@@ -57,6 +54,22 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize(("target", "kind"), pairs, ids=ids)
     else:
         metafunc.parametrize("target", targets, ids=str)
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m is looked at
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Of a test with many variants on a device, some run with every change, the others nightly."""
+    variants = defaultdict(list)
+    for item in items:
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
+            params = item.callspec.params
+            target = params.get("target") or params.get("gpu_target")
+            if target is not None:
+                variants[item.path, item.originalname, target].append(item)
+    for found in variants.values():
+        if len(found) >= MANY:
+            for item in set(found) - covering(found):
+                item.add_marker(pytest.mark.slow)
 
 
 @pytest.fixture

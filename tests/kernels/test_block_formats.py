@@ -47,6 +47,7 @@ def test_extreme_blocks_have_gguf_s_values(name):
     assert {0.0, 2.0**-24, 65504.0, -65504.0, np.inf} <= set(np.unique(blocks.d).tolist())
 
 
+@pytest.mark.slow  # of the reference, not of a kernel
 @pytest.mark.parametrize("name", BLOCK_FORMATS)
 def test_every_bit_of_a_code_has_its_place(name):
     """One weight of a block differs from 0 at a time."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 from golden_values import N_TOKENS
 from numpy.typing import ArrayLike, NDArray
 
@@ -116,6 +117,27 @@ GPU_PATHS = {
     "mixed-prompt": ([32] * 8 + [1] * (N_TOKENS - 256), "prompt"),
     "mixed-generated": ([16] * 16 + [1] * (N_TOKENS - 256), "generated"),
 }
+
+
+def one_of_each(first: Iterable[str], second: Iterable[str]) -> list[ParameterSet]:
+    """Every first with every second; with each change only so many that each occurs."""
+    seconds = list(second)
+    return [
+        pytest.param(a, b, marks=() if j == i % len(seconds) else pytest.mark.slow)
+        for i, a in enumerate(first)
+        for j, b in enumerate(seconds)
+    ]
+
+
+def nightly_but(values: Iterable[Any], chosen: Container[Any]) -> list[ParameterSet]:
+    """All of these for `pytest.mark.parametrize`: the chosen ones with every change."""
+    return [
+        pytest.param(
+            *(value if isinstance(value, tuple) else (value,)),
+            marks=() if value in chosen else pytest.mark.slow,
+        )
+        for value in values
+    ]
 
 
 def relative_error(actual: ArrayLike, expected: ArrayLike) -> float:

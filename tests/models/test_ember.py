@@ -19,6 +19,7 @@ from engine import (
     GPUS,
     chunked,
     finished,
+    nightly_but,
     opened,
     random_chunks,
     relative_rms,
@@ -106,7 +107,7 @@ def test_logits_err_by_the_noise_of_int8_activations(ember: Any, reference: Nump
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("question", list(RIGHT)[:3])
+@pytest.mark.parametrize("question", nightly_but(list(RIGHT)[:3], ["901 minus 14"]))
 def test_a_gpu_gives_the_answer_of_the_exact_forward_pass(
     reference: NumpyModel, gpu: str, question: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,6 +16,7 @@ from engine import (
     MUTATION_FACTOR,
     PATHS,
     chunked,
+    one_of_each,
     opened,
     relative_error,
 )
@@ -57,8 +58,7 @@ def test_logits_are_those_of_hugging_face_in_chunks_and_steps(
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-@pytest.mark.parametrize("path", GPU_PATHS)
-@pytest.mark.parametrize("kind", ODD_KINDS)
+@pytest.mark.parametrize(("kind", "path"), one_of_each(ODD_KINDS, GPU_PATHS))
 def test_logits_on_a_gpu_are_those_of_hugging_face_in_chunks_and_steps(
     model_case: Cases, gpu: str, kind: str, path: str
 ) -> None:
@@ -80,6 +80,7 @@ def test_a_mistake_moves_the_logits_far_beyond_the_bound(
     assert error >= MUTATION_FACTOR * BOUND_F32_CACHE
 
 
+@pytest.mark.slow  # tests/oracle/test_logits.py compares with a model whose mask is right
 @pytest.mark.parametrize("offset", [-1, 1])
 @pytest.mark.parametrize("kind", ODD_KINDS)
 def test_a_mask_off_by_one_is_far_beyond_the_bound(

@@ -97,6 +97,7 @@ def test_the_forward_pass_in_double_equals_the_golden_values(model_case: Cases, 
     assert relative_error(logits[golden.positions], golden.logits) <= 1e-5
 
 
+@pytest.mark.slow  # of the tests' own tools
 @pytest.mark.parametrize(
     ("kind", "name"),
     [(k, n) for k, n in applicable(KINDS, ODD_KINDS) if MUTATIONS[n].variant is not None],

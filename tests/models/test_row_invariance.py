@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from engine import GPU_PATHS, GPUS, PATHS, chunked, opened, random_chunks
+from engine import GPU_PATHS, GPUS, PATHS, chunked, nightly_but, opened, random_chunks
 from golden_values import N_TOKENS
 from random_models import ModelCase, random_tokens
 
@@ -59,24 +59,33 @@ def test_on_a_matrix_unit_each_role_has_its_bits(
             np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole[roles])
 
 
+GPU_MODELS = [("llama-gqa", "f32"), ("qwen2-32", "q4_0"), ("qwen3-256", "q4_k_m")]
+# Ways for tokens to reach the cache, and another way with the same rows.
+ROLES = {
+    "prefill-chunks": "prefill",
+    "mixed-prompt": "prefill",
+    "few": "few-16",
+    "mixed-generated": "few-16",
+}
+
+
 @pytest.mark.parametrize("gpu", GPUS)
 @pytest.mark.parametrize(
-    ("kind", "weight_format"), [("llama-gqa", "f32"), ("qwen2-32", "q4_0"), ("qwen3-256", "q4_k_m")]
+    ("kind", "weight_format", "path"),
+    nightly_but(
+        [(*model, path) for model in GPU_MODELS for path in ROLES],
+        [("llama-gqa", "f32", "few"), ("qwen2-32", "q4_0", "prefill-chunks")],
+    ),
 )
 def test_on_a_gpu_each_role_has_its_bits(
-    model_case: Cases, gpu: str, kind: str, weight_format: str
+    model_case: Cases, gpu: str, kind: str, weight_format: str, path: str
 ) -> None:
     """Prompt rows and others are two arithmetics there, each its own whatever the cut."""
     case = model_case(kind, weight_format)
     tokens = random_tokens(case.spec, N_TOKENS, seed=5)
     with opened(case.path, device=gpu, kv_type="f16") as model:
-        whole = {
-            "prompt": model.logits(tokens),
-            "generated": chunked(model, tokens, *PATHS["few-16"]),
-        }
-        for name in ("prefill-chunks", "few", "mixed-prompt", "mixed-generated"):
-            chunks, roles = GPU_PATHS[name]
-            np.testing.assert_array_equal(chunked(model, tokens, chunks, roles), whole[roles])
+        whole = chunked(model, tokens, *PATHS[ROLES[path]])
+        np.testing.assert_array_equal(chunked(model, tokens, *GPU_PATHS[path]), whole)
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -150,6 +150,7 @@ def test_a_call_in_openai_shape_renders_like_the_call_in_the_training_text():
     assert text.endswith(expected + "<|im_end|>\n")
 
 
+@pytest.mark.slow
 def test_the_tokenizer_knows_every_byte_and_keeps_digits_apart():
     pytest.importorskip("tokenizers")
     from tools.train_ember import tokenizer
@@ -162,6 +163,7 @@ def test_the_tokenizer_knows_every_byte_and_keeps_digits_apart():
     assert bpe.encode("<|im_end|>").ids == [tokenizer.TURN_END]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["q8_0", "q4_0"])
 def test_simulated_weights_are_what_the_file_will_hold(name):
     torch, gguf = pytest.importorskip("torch"), pytest.importorskip("gguf")

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from tokenizer_support import byte_level, read_metadata, sentencepiece, shared, vocabulary_file
+from template_support import template_source, with_others
+from tokenizer_support import (
+    byte_level,
+    read_metadata,
+    sentencepiece,
+    vocabulary_file,
+    with_whole,
+)
 
 from akunu.chat import CHATML, encode_chat
 from akunu.chat import ChatTemplate as Template
@@ -224,28 +229,23 @@ def test_a_prompt_that_opens_the_thoughts_is_seen(tail: str) -> None:
     assert not talk.opens_thinking(talk.prompt("Hello"))
 
 
-def real_template(name: str) -> str:
-    path: Path = shared("AKUNU_TEST_TEMPLATES", "templates") / f"{name}.jinja"
-    return path.read_text()
-
-
 KEEPING = (
     "Qwen-Qwen2.5-7B-Instruct",
     "Qwen-Qwen3-0.6B",
-    "meta-llama-Llama-3.1-8B-Instruct",
+    "like-llama-3.1",
     "mistralai-Mistral-Nemo-Instruct-2407",
     "microsoft-Phi-3.5-mini-instruct",
     "HuggingFaceTB-SmolLM3-3B",
-    "google-gemma-2-2b-it",
+    "like-gemma-2",
 )
 
 
-@pytest.mark.parametrize("name", KEEPING)
-@pytest.mark.parametrize("family", ["qwen2", "llama-bpe"])
+@pytest.mark.parametrize("name", with_others(*KEEPING))
+@pytest.mark.parametrize("family", with_whole("qwen2", "llama-bpe"))
 def test_real_templates_keep_what_was_generated(name: str, family: str) -> None:
     metadata = read_metadata(vocabulary_file(family))
     known = {key: metadata[key] for key in metadata.keys()}  # noqa: SIM118 - it is no dict
-    template = {"tokenizer.chat_template": real_template(name)}
+    template = {"tokenizer.chat_template": template_source(name)}
     tokenizer = Tokenizer.from_metadata({**known, **template})
     talk = Conversation(tokenizer)
     prompts = []

@@ -279,6 +279,7 @@ without_vocabularies = pytest.mark.skipif(
 )
 
 
+@pytest.mark.slow  # parts of them: test_tokenizer_vocabularies.py
 @without_vocabularies
 @pytest.mark.parametrize("name", ["bert-bge", "llama-spm"])
 def test_vocabularies_read_as_the_gguf_package_reads_them(name: str) -> None:
@@ -299,6 +300,7 @@ def strings_of(content: bytes, key: str) -> list[str]:
     return strings
 
 
+@pytest.mark.slow  # parts of them: test_tokenizer_vocabularies.py
 @without_vocabularies
 @pytest.mark.parametrize("name", ["gpt-2", "llama-bpe", "qwen2"])
 def test_large_vocabularies_have_all_their_strings(name: str) -> None:

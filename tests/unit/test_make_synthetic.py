@@ -216,7 +216,13 @@ def test_presets_have_as_many_parameters_as_the_models_they_are_named_after(
     assert count / 1e9 == pytest.approx(billions, abs=0.0006)
 
 
-@pytest.mark.parametrize("preset", ["Qwen3-0.6B", "Llama-3.2-1B", "TinyLlama-1.1B"])
+@pytest.mark.parametrize(
+    "preset",
+    [
+        "TinyLlama-1.1B",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("Qwen3-0.6B", "Llama-3.2-1B")),
+    ],
+)
 def test_vocabularies_of_presets_are_whole(preset: str) -> None:
     shape = PRESETS[preset]
     vocabulary = invent(shape, 0)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tokenizer_support import byte_level, sentencepiece
 
@@ -437,7 +437,6 @@ def test_a_broken_sentencepiece_vocabulary_is_refused(
 TEXTS = st.text("ab é中\U0001f600", max_size=4)
 
 
-@settings(max_examples=300, deadline=None)
 @given(tokens=st.lists(TEXTS, max_size=12, unique=True), data=st.data())
 def test_merges_are_two_tokens_whose_union_is_one(tokens: list[str], data: st.DataObject) -> None:
     halves = st.sampled_from([*tokens, "a"])
@@ -490,7 +489,6 @@ KEYS = [
 ]
 
 
-@settings(max_examples=400, deadline=None)
 @given(
     model=st.sampled_from(["gpt2", "llama", "bert", "gemma4"]),
     tokens=st.lists(st.text("ab▁Ġ<0xA>", min_size=1, max_size=6), min_size=1, max_size=8),

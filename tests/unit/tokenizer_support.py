@@ -1,4 +1,6 @@
-"""Vocabularies for the tokenizer tests: the real ones where they are, and tiny ones made here."""
+"""Vocabularies for the tokenizer tests: parts of real ones, the whole ones where they are, and tiny
+ones made here.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +11,22 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from _pytest.mark import ParameterSet
 
 from akunu._text_models import byte_alphabet
 from akunu.tokenizer import Tokenizer
 
-FAMILIES = ("bert-bge", "gpt-2", "llama-bpe", "llama-spm", "qwen2")
-
 REPOSITORY = Path(__file__).resolve().parents[2]
+DATA = REPOSITORY / "tests" / "data"
+
+
+def with_whole(*families: str) -> list[ParameterSet]:
+    """Names for `real_tokenizer`: parts that lie in `tests/data`, and nightly the whole ones."""
+    whole = [pytest.param(f"whole-{family}", marks=pytest.mark.slow) for family in families]
+    return [*map(pytest.param, families), *whole]
+
+
+FAMILIES = with_whole("bert-bge", "gpt-2", "llama-bpe", "llama-spm", "qwen2")
 
 
 def shared(variable: str, name: str) -> Path:
@@ -28,8 +39,11 @@ def shared(variable: str, name: str) -> Path:
 
 
 def vocabulary_file(family: str) -> Path:
-    """Return the vocabulary file of a real model, or skip."""
-    path = shared("AKUNU_TEST_VOCABS", "vocab") / f"ggml-vocab-{family}.gguf"
+    """Return the file with a part of a real model's vocabulary, or the whole one, or skip."""
+    name = f"ggml-vocab-{family.removeprefix('whole-')}.gguf"
+    if not family.startswith("whole-"):
+        return DATA / "vocabularies" / name
+    path = shared("AKUNU_TEST_VOCABS", "vocab") / name
     if not path.is_file():
         pytest.skip(f"no test data: {path}")
     return path
@@ -74,7 +88,7 @@ def read_metadata(path: Path) -> Mapping[str, object]:
 
 @cache
 def real_tokenizer(family: str) -> Tokenizer:
-    """Return the tokenizer of a real model, or skip."""
+    """Return the tokenizer of a real model: `"gpt-2"` of a part, `"whole-gpt-2"` or skip."""
     return Tokenizer.from_metadata(read_metadata(vocabulary_file(family)))
 
 
