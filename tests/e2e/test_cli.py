@@ -233,6 +233,7 @@ def test_a_full_context_is_said_in_one_line(run_akunu: Run) -> None:
         ["chat", "--kv-type", "q2", "--prompt", "x"],
         ["chat", "ember", "Hello!", "--prompt", "x"],
         ["chat", "What is 12 + 7?"],
+        ["chat", "-p", "-"],
         ["chat", "--continue", "--load", "talk.json", "-p", "x"],
         ["fly"],
         ["chat"],

@@ -205,6 +205,23 @@ def test_ctrl_c_while_a_prompt_is_read_and_in_a_question_stays(
     assert "Traceback" not in akunu.shown
 
 
+def test_the_last_question_is_edited_in_place_and_commands_are_completed(
+    screen: Any, tmp_path: Path
+) -> None:
+    akunu = screen()
+    akunu.press("Spell the word cat.")
+    akunu.see(r"c-a-t" + DONE)
+    akunu.press("/ed\t")
+    akunu.see(r"> /edit\n> Spell the word cat\.")
+    akunu.type("\x7f" * 4 + "dog.")
+    akunu.see(r"\n> Spell the word dog\.")
+    akunu.press("")
+    akunu.see(r"d-o-g" + DONE)
+    akunu.press("/set top_k 4\t")  # nothing to complete
+    akunu.see(r"top_k is 4\n>")
+    assert questions(akunu, tmp_path) == ["Spell the word dog."]
+
+
 def test_help_fits_a_narrow_screen_and_stays_off_stdout(terminal: Any, tmp_path: Path) -> None:
     with open(tmp_path / "replies", "wb") as replies:
         akunu = terminal("chat", columns=40, TERM="xterm", stdout=replies.fileno())

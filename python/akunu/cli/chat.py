@@ -155,14 +155,14 @@ def _whole_question(question: str | None) -> str:
     """Return the question with what standard input has of it; all of it where there is none."""
     if question is not None:
         filled = with_standard_input(question)
-        if filled is None:
-            if has_unread_input():
-                console.say(
-                    "akunu: standard input is not read beside a question; {stdin} in the question "
-                    "asks for it, </dev/null says that there is none"
-                )
-            return question
-        return filled
+        if filled is not None and not filled.strip():
+            raise console.UsageError("standard input is empty: there is no question")
+        if filled is None and has_unread_input():
+            console.say(
+                "akunu: standard input is not read beside a question; {stdin} in the question "
+                "asks for it, </dev/null says that there is none"
+            )
+        return question if filled is None else filled
     piped = standard_input().rstrip("\r\n")
     if not piped.strip():
         raise console.UsageError(

@@ -15,7 +15,7 @@ from prompt_toolkit.application import run_in_terminal
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
-from prompt_toolkit.filters import has_focus
+from prompt_toolkit.filters import has_completions, has_focus
 from prompt_toolkit.history import DummyHistory
 from prompt_toolkit.history import History as PromptHistory
 from prompt_toolkit.input import create_input
@@ -69,7 +69,7 @@ class PromptEditor:
             completer=_Completer(complete),
             complete_while_typing=False,
             input_processors=[TabsProcessor(tabstop=4, char1=" ", char2=" ")],
-            key_bindings=_entry_keys(),
+            key_bindings=_entry_keys(complete),
             enable_open_in_editor=True,
             input=self._input,
             output=output,
@@ -202,7 +202,7 @@ def _keys() -> KeyBindings:
     return keys
 
 
-def _entry_keys() -> KeyBindings:
+def _entry_keys(complete: Complete) -> KeyBindings:
     """Return what else the keys of an entry do."""
     keys = _keys()
     typing = has_focus(DEFAULT_BUFFER)
@@ -218,6 +218,17 @@ def _entry_keys() -> KeyBindings:
             buffer.insert_text("\n")
         else:
             buffer.validate_and_handle()
+
+    @keys.add("tab", filter=typing & ~has_completions)
+    def _(event: KeyPressEvent) -> None:
+        buffer = event.current_buffer
+        line = buffer.document.text_before_cursor
+        found = [] if "\n" in line else complete(line)
+        if len(found) == 1:  # at once: a key that follows must find it done
+            buffer.delete_before_cursor(len(line.rpartition(" ")[2]))
+            buffer.insert_text(found[0][0])
+        elif found:
+            buffer.start_completion(insert_common_part=True)
 
     @keys.add("c-j", filter=typing)
     @keys.add("escape", "enter", filter=typing)
