@@ -53,6 +53,9 @@ def test_a_reply_is_broken_at_words(terminal: Any, reply: str, columns: int, ter
 
 
 def test_no_color_writes_no_escape_codes(terminal: Any) -> None:
+    help_page = terminal("chat", "--help", TERM="xterm-256color", NO_COLOR="1")
+    assert help_page.exit_code() == 0
+    assert "\x1b" not in help_page.shown
     assert "\x1b" not in ask(terminal, TERM="xterm-256color", NO_COLOR="1").shown
 
 
@@ -77,6 +80,15 @@ def test_errors_are_broken_at_words(terminal: Any) -> None:
     words = " ".join(akunu.shown.split())
     assert words.startswith("akunu: error: ")
     assert max(map(len, akunu.shown.splitlines())) <= 40
+
+
+@pytest.mark.parametrize("columns", [40, 100])
+def test_help_names_options_whole_at_any_width(terminal: Any, columns: int) -> None:
+    akunu = terminal("chat", "--help", columns=columns, TERM="xterm")
+    assert akunu.exit_code() == 0
+    shown = re.sub(r"\x1b\[[0-9;]*m", "", akunu.shown)
+    for option in ("--repetition-penalty", "--no-loop-guard", "--show-thinking"):
+        assert option in shown
 
 
 def test_a_full_context_is_never_more_than_full(terminal: Any) -> None:

@@ -70,11 +70,18 @@ def chat_app() -> typer.Typer:
     return app
 
 
+_LEAST_COLUMNS_OF_PANELS = 72  # with fewer, Typer's panels leave no room for names of options
+
+
 def _new_app(*, add_completion: bool) -> typer.Typer:
+    columns = console.terminal_size(sys.stdout)[0]
+    has_panels = console.shows_styles(sys.stdout) and columns >= _LEAST_COLUMNS_OF_PANELS
+    is_plain = console.is_terminal(sys.stdout) and not has_panels
     return typer.Typer(
         add_completion=add_completion,
         pretty_exceptions_enable=False,
-        rich_markup_mode="rich" if console.is_terminal(sys.stdout) else None,
+        rich_markup_mode="rich" if has_panels else None,
+        context_settings={"terminal_width": min(columns, 100)} if is_plain else None,
     )
 
 
