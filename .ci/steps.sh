@@ -209,10 +209,12 @@ EOF
   count static-libstdcxx
 }
 
-# Tests of the package that take long, or look at what no change of the engine can break.
+# Tests of the package that take long, or look at what no change of the engine can break; and those that draw
+# examples, with many more of them.
 slow() {
   ensure_venv
-  run_pytest slow 'slow and not oracle'
+  run_pytest slow '(slow or hypothesis) and not oracle' \
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/slow.xml") --hypothesis-profile=nightly"
 }
 
 # Kernels of every level that this processor can run, also those that emulate another one.
@@ -222,7 +224,7 @@ levels() {
   python3 -m venv "$folder"
   in_empty_environment "$clone" "$folder/bin/pip install --quiet '.[test]'" \
     SKBUILD_BUILD_DIR="$CI_WORK/build-levels" SKBUILD_CMAKE_DEFINE='AKUNU_WERROR=ON;AKUNU_CPU_LEVELS=tests'
-  in_empty_environment "$clone" "$folder/bin/pytest tests/kernels tests/models" \
+  in_empty_environment "$clone" "$folder/bin/pytest -m 'not oracle' tests/kernels tests/models" \
     PYTEST_ADDOPTS="$(pytest_options "$folder/results.xml")" || code=$?
   count levels "$folder/results.xml"
   return "$code"

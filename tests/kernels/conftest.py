@@ -36,7 +36,8 @@ TARGETS = [target for target, reason in _REASONS.items() if reason is None]
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     """`target`: every device and level; with `kind`, every activation kind of its matmuls.
 
-    `@pytest.mark.kind(NAME)`: only targets with that kind. `gpu_target`: those that are no CPU.
+    `@pytest.mark.kind(NAME)`: only targets with that kind. `@pytest.mark.cpu`: only levels of the
+    CPU. `gpu_target`: those that are no CPU.
     """
     names = metafunc.fixturenames
     if "gpu_target" in names:
@@ -48,7 +49,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         return
     wanted = metafunc.definition.get_closest_marker("kind")
     targets = [t for t in TARGETS if wanted is None or wanted.args[0] in t.kinds]
-    if "kind" in names:
+    if metafunc.definition.get_closest_marker("cpu"):
+        targets = [t for t in targets if t.device == "cpu"]
+    if not targets:
+        why = f"nothing here takes the activation kind {wanted and wanted.args[0]}"
+        nothing = pytest.param(None, marks=pytest.mark.skip(reason=why), id="none")
+        metafunc.parametrize("target", [nothing])
+    elif "kind" in names:
         pairs = [(t, kind) for t in targets for kind in t.kinds]
         ids = [f"{t}-{kind}" for t, kind in pairs]
         metafunc.parametrize(("target", "kind"), pairs, ids=ids)
@@ -58,18 +65,25 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before -m is looked at
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Of a test with many variants on a device, some run with every change, the others nightly."""
+    """Of a test with many variants on a device, some run with every change, the others nightly.
+
+    One that has no device here is skipped once, not in every variant.
+    """
     variants = defaultdict(list)
     for item in items:
         if isinstance(item, pytest.Function) and hasattr(item, "callspec"):
             params = item.callspec.params
-            target = params.get("target") or params.get("gpu_target")
-            if target is not None:
+            if not params.keys().isdisjoint(("target", "gpu_target")):
+                target = params.get("target") or params.get("gpu_target")
                 variants[item.path, item.originalname, target].append(item)
-    for found in variants.values():
-        if len(found) >= MANY:
+    repeated: set[pytest.Item] = set()
+    for (_, _, target), found in variants.items():
+        if target is None:
+            repeated.update(found[1:])
+        elif len(found) >= MANY:
             for item in set(found) - covering(found):
                 item.add_marker(pytest.mark.slow)
+    items[:] = [item for item in items if item not in repeated]
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ for bit: a fused kernel calls what the unfused ones call, on the same numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import pytest
@@ -236,19 +236,32 @@ FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ("name", "case"),
-    [
+# A GPU fuses more: the norm as well (test_norm_gated_matmul.py), attention as well
+# (test_rope_attention.py).
+ON_THE_CPU = ("gated_matmul", "matmul_rope_kv_write")
+
+
+def cases_of(names: Iterable[str]) -> pytest.MarkDecorator:
+    cases = [
         pytest.param(name, case, id=f"{name}-{i}")
-        for name in FUSED
+        for name in names
         for i, case in enumerate(FUSED[name][1])
-    ],
-)
+    ]
+    return pytest.mark.parametrize(("name", "case"), cases)
+
+
+@cases_of(name for name in FUSED if name not in ON_THE_CPU)
 def test_a_fused_kernel_is_its_sequence_bit_for_bit(target, rng, name, case):
-    if name == "gated_matmul" and target.device != "cpu":
-        pytest.skip("a GPU folds the norm in as well: test_norm_gated_matmul.py")
-    if name == "matmul_rope_kv_write" and target.device != "cpu":
-        pytest.skip("a GPU fuses rope_kv_write with attention: test_rope_attention.py")
+    check_fused(target, rng, name, case)
+
+
+@pytest.mark.cpu
+@cases_of(ON_THE_CPU)
+def test_one_that_only_a_cpu_has_is_its_sequence_bit_for_bit(target, rng, name, case):
+    check_fused(target, rng, name, case)
+
+
+def check_fused(target: Target, rng: np.random.Generator, name: str, case: tuple) -> None:
     results, expected = FUSED[name][0](target, case, rng)
     for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
         assert_same_bits(result, wanted, f"{name}, result {index}")

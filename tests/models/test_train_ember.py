@@ -176,6 +176,7 @@ def test_simulated_weights_are_what_the_file_will_hold(name):
     assert (getattr(simulate, name)(weight).numpy() == stored).all()
 
 
+@pytest.mark.slow
 def test_a_step_with_a_cache_gives_the_loss_of_the_packed_pass():
     torch = pytest.importorskip("torch")
     from tools.train_ember.model import Cache, Ember, Shape
