@@ -18,6 +18,7 @@ import pyte
 
 import akunu
 
+CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
 # What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
 ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}

@@ -13,8 +13,6 @@ from cli_support import COMMAND, ENVIRONMENT, Terminal
 
 import akunu
 
-CHECKOUT = Path(__file__).parents[2]
-
 # Nor is a person's Ctrl-C ignored, as it is in what a script has put into the background; programs
 # inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -12,9 +12,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from cli_support import CHECKOUT
 
 import akunu
-from conftest import CHECKOUT
 
 PAGES = ["README.md", "docs/guide.md", "docs/command-line.md"]
 BIN = Path(sys.executable).parent

@@ -8,9 +8,9 @@ from importlib.metadata import files, version
 from pathlib import Path
 
 import pytest
+from cli_support import CHECKOUT
 
 import akunu
-from conftest import CHECKOUT
 
 IMPORT_BUDGET_SECONDS = 0.15
 

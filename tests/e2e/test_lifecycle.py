@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cli_support import ENVIRONMENT
 
 import akunu
 from akunu.model import PACKAGED_MODELS, _begin_load
-from conftest import ENVIRONMENT
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG: dict[str, Any] = {"temperature": 50, "seed": 3}

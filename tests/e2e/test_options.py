@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from cli_support import CHECKOUT
 
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
 from akunu.options import MAX_THREADS, SamplingArguments
-from conftest import CHECKOUT
 
 NAN = math.nan
 INF = math.inf

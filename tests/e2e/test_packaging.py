@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-
-from conftest import CHECKOUT
+from cli_support import CHECKOUT
 
 if sys.version_info >= (3, 11):
     import tomllib
