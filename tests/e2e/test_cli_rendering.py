@@ -72,6 +72,9 @@ def test_a_pipe_gets_the_reply_alone(run_akunu: Any, reply: str) -> None:
     done = run_akunu("chat", "--prompt", STORY, "--max-tokens", "60")
     assert done.stdout == reply if reply.endswith("\n") else reply + "\n"
     assert "tok/s" not in done.stderr
+    more = run_akunu("chat", "--prompt", STORY, "--max-tokens", "60", "--verbose")
+    assert more.stdout == done.stdout
+    assert "tok/s" in more.stderr
 
 
 def test_errors_are_broken_at_words(terminal: Any) -> None:

@@ -199,6 +199,13 @@ def test_a_line_higher_than_the_screen_loses_no_word() -> None:
     assert "*" not in "".join(screen.lines)
 
 
+@pytest.mark.parametrize("mark", ["**", "`", "*", "~~"])
+def test_markup_that_opened_far_above_and_never_ends_does_not_come_back(mark: str) -> None:
+    words = [f"w{n}" for n in range(60)]
+    screen = rendered(re.findall(r"[^ ]+ ?", mark + " ".join(words)), 30)
+    assert " ".join(screen.lines).split() == words
+
+
 def test_text_cannot_steer_the_terminal() -> None:
     screen = rendered(["a\x1b[2Jb \x1b]0;title\x07 `\x1b[31m`"], 60)
     assert screen.lines == ["a\\x1b[2Jb \\x1b]0;title\\x07 \\x1b[31m"]

@@ -51,6 +51,9 @@ class _Run:
     def last(self) -> int:
         return self.first + len(self.items)
 
+    def starts_before(self, source: int) -> bool:
+        return bool(self.items) and self.items[0].source < source
+
 
 @dataclass(frozen=True, slots=True)
 class Inline:
@@ -69,17 +72,21 @@ def inline_chars(text: str, *, whole: bool, style: str = "") -> list[Char]:
     return parse_inline(text, whole=whole, style=style).chars
 
 
-def parse_inline(text: str, *, whole: bool, style: str = "") -> Inline:
-    """Find the markup of a line. Where it is not `whole` yet, what is open will be closed."""
+def parse_inline(text: str, *, whole: bool, style: str = "", opened: int = 0) -> Inline:
+    """Find the markup of a line. Where it is not `whole` yet, what is open will be closed.
+
+    So will be what the first `opened` characters open, anyway: they stand for markup that opened
+    before, in a part that was shown already.
+    """
     if not _MARKUP.search(text):
         return Inline(chars_of(text, style), [])
     items: list[_Item] = []
     runs: list[_Run] = []
     pairs: list[tuple[int, int, str]] = []
-    _scan(text, 0, items, runs, pairs, whole)
+    _scan(text, 0, items, runs, pairs, opened if whole else len(text))
     _match(runs, items, pairs)
-    if not whole:
-        _close_open_ones(runs, items, pairs, len(text))
+    open_ones = runs if not whole else [run for run in runs if run.starts_before(opened)]
+    _close_open_ones(open_ones, items, pairs, len(text))
     chars = [
         Char(item.text, _joined(style, item.styles), item.source) for item in items if item.is_shown
     ]
@@ -96,9 +103,12 @@ def _scan(
     items: list[_Item],
     runs: list[_Run],
     pairs: list[tuple[int, int, str]],
-    whole: bool,
+    opened: int,
 ) -> None:
-    """Append the items of a text and the runs of delimiters in it."""
+    """Append the items of a text and the runs of delimiters in it.
+
+    Code that opens within the first `opened` characters needs no end.
+    """
 
     def add(piece: str, at: int, *styles: str) -> None:
         items.extend(
@@ -116,12 +126,12 @@ def _scan(
                 add(text[at : at + 2], at)
             at += 2
         elif character == "`":
-            at = _scan_code(text, at, offset, items, pairs, whole)
+            at = _scan_code(text, at, offset, items, pairs, at < opened)
         elif character in "[!" and (link := _LINK_PATTERN.match(text, at)):
             before = len(items)
             start = link.start("text")
             inner: list[_Run] = []
-            _scan(link["text"], offset + start, items, inner, pairs, True)
+            _scan(link["text"], offset + start, items, inner, pairs, 0)
             _match(inner, items, pairs)
             target = link["target"]
             is_same = link["text"] == target
@@ -154,14 +164,14 @@ def _scan_code(
     offset: int,
     items: list[_Item],
     pairs: list[tuple[int, int, str]],
-    whole: bool,
+    may_be_open: bool,
 ) -> int:
     """Append a code span, or backticks that open none; return where it ends."""
     ticks = re.compile("`+").match(text, at)
     assert ticks is not None
     mark = ticks[0]
     closing = re.compile(f"(?<!`){mark}(?!`)").search(text, ticks.end())
-    if closing is None and whole:
+    if closing is None and not may_be_open:
         items.extend(_Item(tick, offset + at + index) for index, tick in enumerate(mark))
         return ticks.end()
     end = closing.start() if closing else len(text)

@@ -87,7 +87,8 @@ def write_reply(
     output.end_line()
     completion = stream.completion
     conversation.add(question, completion, completion.token_ids)
-    if console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr):
+    is_watched = console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
+    if is_watched or options.verbose:
         console.say(reply_summary(completion, model.context, verbose=options.verbose))
     if goes_round and options.stops_loops:
         console.say(f"akunu: {STOPPED}")

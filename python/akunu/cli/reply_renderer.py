@@ -275,10 +275,11 @@ class ReplyRenderer:
 
     def _text(self, text: str, *, whole: bool) -> _Shown:
         """Return how a line of text is shown."""
-        width, column = self._painter.width, self._painter.column
+        width, column, opened = self._painter.width, self._painter.column, 0
         if self._rest_of:
             bare = text.lstrip()
-            text = (text[: len(text) - len(bare)] if column else "") + self._open + bare
+            before = (text[: len(text) - len(bare)] if column else "") + self._open
+            text, opened = before + bare, len(before)
         line = self._read(text)
         end = line.end if whole else min(line.end, ready_to_show(text, width))
         if whole:
@@ -291,7 +292,7 @@ class ReplyRenderer:
             row = Row((Span(shown),) if shown else (), flows=True, source_end=len(shown))
             return _Shown(text, line, [row])
         if self._look.markdown:
-            inline = parse_inline(shown, whole=whole, style=line.style)
+            inline = parse_inline(shown, whole=whole, style=line.style, opened=opened)
         else:
             inline = Inline(chars_of(shown, self._look.style), [])
         first = line.rest if self._rest_of and not column else line.first
