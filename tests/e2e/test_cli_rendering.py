@@ -12,6 +12,7 @@ import pytest
 from cli_support import ember_with_template
 
 import akunu
+from akunu.cli.rows import cell_count
 
 # A model whose next text is known: it is asked to go on, and the template shows it how.
 STORY = "Tell me about the sea."
@@ -144,3 +145,16 @@ def test_rendering_can_be_switched_in_a_chat(terminal: Any) -> None:
     assert re.search(r"markdown +off", chat.wait_for(r"\n> "))
     chat.type("/set verbose loud\n")
     assert "it must be on, off or default" in chat.wait_for(r"\n> ")
+
+
+def test_a_resize_in_a_reply_counts_from_there_on(terminal: Any) -> None:
+    hot = ("--temperature", "50", "--seed", "3", "--max-tokens", "600")
+    chat = terminal("chat", "--prompt", "The", *hot, columns=90, AKUNU_CPU_ISA="generic")
+    chat.wait_for(r"\n")  # the first row
+    chat.resize(30)
+    chat.wait_for(r"(.*\n){2}")  # what was on its way
+    assert chat.exit_code() == 0
+    rest = chat.shown[chat.shown.index("\n", len(chat.shown) * 3 // 4) + 1 :]
+    rows = rest.splitlines()
+    assert len(rows) > 5
+    assert max(map(cell_count, rows)) <= 30
