@@ -55,8 +55,23 @@ def add_numbers(writer: gguf.GGUFWriter, more: bool) -> None:
         writer.add_bool(f"{writer.arch}.attention.causal", True)
 
 
+def add_neutral_values(writer: gguf.GGUFWriter) -> None:
+    """Keys that change nothing as long as they say this."""
+    writer.add_name("corpus")
+    writer.add_float32(f"{writer.arch}.attention.scale", (DIM // 2) ** -0.5)
+    writer.add_float32(f"{writer.arch}.final_logit_softcapping", 0.0)
+    writer.add_float32(f"{writer.arch}.rope.scaling.attn_factor", 1.0)
+    writer.add_float32(f"{writer.arch}.rope.scale_linear", 2.0)
+
+
 def add_tensors(
-    writer: gguf.GGUFWriter, types: list[Type], *, biases: bool, norms: bool, tied: bool
+    writer: gguf.GGUFWriter,
+    types: list[Type],
+    *,
+    biases: bool,
+    ffn_biases: bool,
+    norms: bool,
+    tied: bool,
 ) -> None:
     stream = np.random.RandomState(1)
     matrices = 0
@@ -85,6 +100,8 @@ def add_tensors(
             vector(f"blk.0.attn_{name}_norm.weight", DIM // 2)
     for name in ("attn_output", "ffn_gate", "ffn_up", "ffn_down"):
         matrix(f"blk.0.{name}.weight", DIM)
+        if ffn_biases:
+            vector(f"blk.0.{name}.bias")
     if tied:
         vector("rope_freqs.weight", DIM // 4)
 
@@ -94,10 +111,13 @@ def write(
 ) -> None:
     writer = gguf.GGUFWriter(path, architecture, split_max_tensors=split)
     add_numbers(writer, options.pop("more", False))
+    if options.get("ffn_biases"):
+        add_neutral_values(writer)
     add_tensors(
         writer,
         types,
         biases=options.get("biases", False),
+        ffn_biases=options.get("ffn_biases", False),
         norms=options.get("norms", False),
         tied=options.get("tied", False),
     )
@@ -112,6 +132,7 @@ def main(folder: Path) -> None:
     write(folder / "llama.gguf", "llama", [Type.Q4_0], more=True)
     mixed = [Type.F32, Type.Q5_1, Type.F16, Type.BF16, Type.Q4_1, Type.Q5_0, Type.Q4_0]
     write(folder / "llama_tied.gguf", "llama", mixed, tied=True)
+    write(folder / "llama_biases.gguf", "llama", [Type.Q4_0, Type.F16], ffn_biases=True)
     write(folder / "qwen2.gguf", "qwen2", [Type.Q5_0], biases=True)
     write(folder / "qwen3.gguf", "qwen3", [Type.Q8_0, Type.Q4_0, Type.Q4_1], norms=True, more=True)
     with tempfile.TemporaryDirectory() as temporary:
