@@ -48,6 +48,7 @@ def test_a_format_that_does_not_fit_is_refused(tmp_path: Path) -> None:
         build("qwen3", tmp_path / "model.gguf", seed=1, weight_format="q8_0")
 
 
+@pytest.mark.slow  # of the tests' own tools
 @pytest.mark.parametrize("weight_format", gguf_file.WEIGHT_FORMATS)
 def test_the_weights_of_a_case_are_those_in_its_file(model_case: Cases, weight_format: str) -> None:
     case = model_case("qwen3-256", weight_format)
