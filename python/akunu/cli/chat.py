@@ -65,7 +65,9 @@ class ChatCommand:
             if talks and has_screen():
                 from akunu.cli.quiet_terminal import QuietTerminal
 
-                typed_before = stack.enter_context(QuietTerminal()).typed_before
+                quiet = QuietTerminal()
+                stack.callback(quiet.end)  # first, so that no Ctrl-C comes between
+                typed_before = quiet.begin()
             model = load_model(name, self.load)
             stack.callback(model.close)
             # A model that cannot chat, or takes no system message, says so before you type.

@@ -44,7 +44,7 @@ class ChatSession:
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
         the sampling options that were given. `keeps`: whether entries and conversation are kept for
-        the next chat. `typed_before`: see QuietTerminal. `reply` says how replies are shown.
+        the next chat. `typed_before`: see QuietTerminal.begin. `reply` says how replies are shown.
         """
         self.model = model
         self.model_name = model_name

@@ -8,7 +8,7 @@ import signal
 import sys
 import termios
 from contextlib import suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, TextIO
 
 from akunu.cli import console, interrupts
@@ -18,7 +18,7 @@ _PASTES_UNMARKED = "\x1b[?2004l"
 
 
 class QuietTerminal:
-    """A `with` block in which the terminal that is standard input shows nothing of what is typed.
+    """The terminal that is standard input; from `begin` to `end` it shows no key that is typed.
 
     Nor does it make lines of it, so that the keys are what an editor wants to read later; pastes
     are marked as such. Ctrl-C and Ctrl-Z do what they always do, and Ctrl-C drops no keys. Every
@@ -26,16 +26,17 @@ class QuietTerminal:
     """
 
     def __init__(self) -> None:
-        """Nothing happens before the block begins."""
-        self.typed_before = b""
-        """What was typed before the block began, shown by the terminal and not read by anybody."""
+        """Nothing happens before `begin`."""
         self._screen: TextIO = sys.stdout if console.is_terminal(sys.stdout) else sys.stderr
         self._keys = sys.stdin.fileno()
         self._before: list[Any] = []
         self._handlers: dict[signal.Signals, Any] = {}
 
-    def __enter__(self) -> QuietTerminal:
-        """Make the terminal quiet."""
+    def begin(self) -> bytes:
+        """Make the terminal quiet; return what was typed before, which nobody has read.
+
+        Whoever calls this has made sure that `end` is called, also where Ctrl-C comes meanwhile.
+        """
         self._before = termios.tcgetattr(self._keys)
         self._handlers = {signal.SIGTSTP: signal.signal(signal.SIGTSTP, self._suspend)}
         for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
@@ -44,20 +45,16 @@ class QuietTerminal:
         interrupts.before_exit = self._restore
         self._quieten()
         # Of this the terminal made lines: a newline is what it made of Enter.
-        self.typed_before = self._pending().replace(b"\n", b"\r")
-        return self
+        return self._pending().replace(b"\n", b"\r")
 
-    def __exit__(
-        self,
-        exception_type: type[BaseException] | None,
-        exception: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Leave the terminal as it was."""
+    def end(self) -> None:
+        """Leave the terminal as it was; before `begin` nothing happens."""
+        if not self._before:
+            return
+        self._restore()
         interrupts.before_exit = None
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
-        self._restore()
 
     def _quieten(self) -> None:
         quiet = termios.tcgetattr(self._keys)
