@@ -499,7 +499,10 @@ def load(
         file = _core.GgufFile(os.fspath(path))
         tokenizer = Tokenizer._of_file(file)
     except (AkunuError, OSError):
-        loading.result().close()  # or raises what is wrong with the model, which says more
+        try:
+            loading.result().close()
+        except (AkunuError, OSError) as error:
+            raise error from None  # what is wrong with the model says more
         raise
     except BaseException:
         loading.abandon()

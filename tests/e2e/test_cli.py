@@ -245,6 +245,21 @@ def test_a_senseless_command_line_exits_with_2(run_akunu: Run, arguments: list[s
 
 
 @pytest.mark.parametrize(
+    ("arguments", "help_of"),
+    [
+        (["chat", "--promt", "hi"], "akunu chat"),
+        (["remove"], "akunu remove"),
+        (["fly"], "akunu"),
+    ],
+)
+def test_a_usage_error_names_the_help_that_explains_it(
+    run_akunu: Run, arguments: list[str], help_of: str
+) -> None:
+    line = assert_one_error_line(run_akunu(*arguments), 2)
+    assert line.endswith(f"({help_of} --help explains)")
+
+
+@pytest.mark.parametrize(
     ("model", "words"),
     [
         ("missing.gguf", "neither a file nor the name of a model"),

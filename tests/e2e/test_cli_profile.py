@@ -45,6 +45,21 @@ def test_the_table_adds_up(run_akunu: Run) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "refusal"),
+    [
+        (["-d", "1024"], "tg1 @ d1024 takes 1025 positions; the model has 1024"),
+        (["-p", "25", "-d", "1000"], "pp25 @ d1000 takes 1025 positions; the model has 1024"),
+    ],
+)
+def test_a_step_beyond_the_models_positions_is_refused(
+    run_akunu: Run, arguments: list[str], refusal: str
+) -> None:
+    done = run_akunu("profile", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert refusal in done.stderr
+
+
 def test_shares_are_of_what_the_same_run_measured(run_akunu: Run, ember: akunu.Model) -> None:
     done = run_akunu("profile", "-d", "40", "-r", "1", "--roofline", "--json")
     assert done.returncode == 0, done.stderr

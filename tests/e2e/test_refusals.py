@@ -8,6 +8,7 @@ import errno
 import math
 import os
 import pickle
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -36,6 +37,15 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 READERS: list[Callable[..., Any]] = [akunu.load, Tokenizer.from_gguf]
 both = pytest.mark.parametrize("read", READERS, ids=["load", "from_gguf"])
+
+
+@both
+def test_a_file_that_is_no_model_is_said_once(read: Callable[..., Any], tmp_path: Path) -> None:
+    path = tmp_path / "noise.gguf"
+    path.write_bytes(bytes(range(256)) * 20)
+    with pytest.raises(akunu.ModelFormatError) as caught:
+        read(path)
+    assert "".join(traceback.format_exception(caught.value)).count("Traceback") == 1
 
 
 @both

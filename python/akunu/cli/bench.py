@@ -68,7 +68,7 @@ class BenchCommand:
             threads = [
                 *bench_plan.numbers("--threads", self.threads, 1, lowest=1, highest=MAX_THREADS)
             ]
-        self._check_positions(tests)
+        bench_plan.check_positions(_core.GgufFile(model_path(self.model)), tests)
         output = output_of(self.output, with_share=self.roofline)
         try:
             for count in threads:
@@ -79,17 +79,6 @@ class BenchCommand:
             raise
         output.finish()
         return 0
-
-    def _check_positions(self, tests: list[bench_plan.Test]) -> None:
-        """Refuse tests that are longer than the model can take, before anything is measured."""
-        file = _core.GgufFile(model_path(self.model))
-        positions = file.get(f"{file.get('general.architecture')}.context_length")
-        for test in tests:
-            tokens = test.n_depth + test.n_tokens
-            if isinstance(positions, int) and tokens > positions:
-                raise console.UsageError(
-                    f"{test.name} takes {tokens} positions; the model has {positions}"
-                )
 
     def _run_tests(self, tests: list[bench_plan.Test], threads: int | None, output: Output) -> None:
         path = model_path(self.model)

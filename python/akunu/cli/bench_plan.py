@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from akunu import _core
 from akunu.cli.console import UsageError
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:([+*])(\d+))?)?")
@@ -109,3 +110,12 @@ def plan(
     if not tests:
         raise UsageError("there is nothing to measure: -p and -n are 0")
     return tests
+
+
+def check_positions(file: _core.GgufFile, tests: Sequence[Test]) -> None:
+    """Raise UsageError where a test is longer than the positions that the model has."""
+    positions = file.get(f"{file.get('general.architecture')}.context_length")
+    for test in tests:
+        tokens = test.n_depth + test.n_tokens
+        if isinstance(positions, int) and tokens > positions:
+            raise UsageError(f"{test.name} takes {tokens} positions; the model has {positions}")

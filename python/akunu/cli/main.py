@@ -76,7 +76,9 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
             message = getattr(error, "format_message", None)
             if message is None:
                 raise
-            raise console.UsageError(f"{message()} ({program} --help explains)") from None
+            context = getattr(error, "ctx", None)  # of the command that it happened in
+            command = context.command_path if context is not None else program
+            raise console.UsageError(f"{message()} ({command} --help explains)") from None
         return result if isinstance(result, int) else 0
 
     return _reported(run)

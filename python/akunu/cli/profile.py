@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from akunu import _core
-from akunu.cli.bench_plan import Test
+from akunu.cli.bench_plan import Test, check_positions
 from akunu.cli.console import UsageError
 from akunu.cli.loading import load_model, model_path
 from akunu.cli.progress import Progress
@@ -65,6 +65,7 @@ def show_profile(
             raise UsageError(f"{option} must be {least} or more, got {value}")
     path = model_path(name)
     step = Test(n_prompt, 0 if n_prompt else 1, depth)
+    check_positions(_core.GgufFile(path), [step])
     limits: Limits | None = None
     work: WorkModel | None = None
     if roofline:
