@@ -136,6 +136,14 @@ class Conversation:
             ids = self._tokenizer.encode_pieces(plain)
         return with_bos(self._tokenizer, ids + self._begun_ids(plain))
 
+    def prompt_without_turns(self, question: str) -> list[int]:
+        """Return what `prompt` would if all turns were dropped; the turns stay."""
+        turns, self._turns = self._turns, []
+        try:
+            return self.prompt(question)
+        finally:
+            self._turns = turns
+
     def opens_thinking(self, prompt: Sequence[int]) -> bool:
         """Whether a prompt ends within `<think>`, so that the reply begins with thoughts."""
         if self._begun is not None:

@@ -153,6 +153,7 @@ def test_ctrl_z_lends_the_terminal_to_the_shell(terminal: Any) -> None:
     shell.see("> half a")
     shell.press(" line")
     shell.see(r"> half a line\n[^>]+")
+    shell.type("/stats\rhalf a line")  # for the chat, not for the shell
     shell.type("\x1a")
     shell.see(r"Stopped.*\n\$")
     shell.press("stty -a | grep -o ' icanon '")
@@ -160,7 +161,11 @@ def test_ctrl_z_lends_the_terminal_to_the_shell(terminal: Any) -> None:
     shell.press("fg")
     shell.see(r"\$ fg\n.*chat.*\n[^>]+")
     shell.type("\x03")
-    shell.see(r"stopped\n>")
+    stats = shell.see(r"stopped\n> /stats\n(.*\n)+> half a line")
+    (reply,) = (line for line in stats if line.startswith("last reply"))
+    assert re.fullmatch(r"last reply +\d+ tokens?, ended by Ctrl-C.*", reply)  # no speed
+    shell.type("\x03")
+    shell.see(PROMPT)
     shell.press("/exit")
     shell.see(r"> /exit\n\$")
     shell.press("stty -a | grep -o ' echo '")

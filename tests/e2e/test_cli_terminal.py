@@ -78,8 +78,14 @@ def test_a_question_beyond_the_context_is_said_without_a_choice(terminal: Any) -
     akunu.wait_for("> ")
     akunu.type("word " * 40 + "\n")
     shown = akunu.wait_for(r"\n> ")
-    assert "this question takes" in shown
+    assert re.search(r"this question alone takes \d+ tokens, the context has 32", shown)
     assert "--context" in shown
+    akunu.type("Hi\n")
+    akunu.wait_for(r"\n> ")
+    akunu.type("word " * 40 + "\n")
+    assert "the conversation stays as it is" in akunu.wait_for(r"\n(> |\[d/n/s\] )")
+    akunu.type("/stats\n")
+    assert re.search(r"conversation +1 turn\b", akunu.wait_for(r"\n> "))
 
 
 def test_ctrl_d_leaves_with_0(terminal: Any) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,13 +61,14 @@ class ChatCommand:
             name = (saved and saved.model_name) or _DEFAULT_MODEL
         talks = question is None and console.is_terminal(sys.stdin)
         with ExitStack() as stack:
-            typed_before = b""
+            typed: Callable[[], bytes] = bytes
             if talks and has_screen():
                 from akunu.cli.quiet_terminal import QuietTerminal
 
                 quiet = QuietTerminal()
                 stack.callback(quiet.end)  # first, so that no Ctrl-C comes between
-                typed_before = quiet.begin()
+                quiet.begin()
+                typed = quiet.typed
             model = load_model(name, self.load)
             stack.callback(model.close)
             # A model that cannot chat, or takes no system message, says so before you type.
@@ -83,7 +84,7 @@ class ChatCommand:
                     load=self.load,
                     given=self.given,
                     keeps=self.keeps,
-                    typed_before=typed_before,
+                    typed=typed,
                     reply=self.reply,
                 )
                 stack.callback(session.close)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import akunu
@@ -37,14 +37,14 @@ class ChatSession:
         load: LoadOptions,
         given: Mapping[str, Any],
         keeps: bool,
-        typed_before: bytes = b"",
+        typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
     ) -> None:
         """Use `hold`.
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
         the sampling options that were given. `keeps`: whether entries and conversation are kept for
-        the next chat. `typed_before`: see QuietTerminal.begin. `reply` says how replies are shown.
+        the next chat. `typed`: see PromptEditor. `reply` says how replies are shown.
         """
         self.model = model
         self.model_name = model_name
@@ -59,7 +59,7 @@ class ChatSession:
         """How replies are shown."""
         self._autosave = last_conversation_path() if keeps else None
         self._history = History(history_path(), is_kept=keeps)
-        self.editor = open_editor(self._history, complete, typed_before)
+        self.editor = open_editor(self._history, complete, typed)
         self._commands = ChatCommands(self)
 
     def close(self) -> None:
@@ -172,10 +172,14 @@ class ChatSession:
         talk, context = self.conversation, self.model.context
         needed = len(talk.prompt(question))
         turns = len(talk.turns)
-        if not turns:
+        least = len(talk.prompt_without_turns(question))
+        if least > context:
+            stays = "; the conversation stays as it is" if turns else ""
+            trained = self.model.config.context_length
+            more = "; --context N gives more room" if context < trained else ""
             say(
-                f"this question takes {needed} tokens, the context has {context}: it is forgotten; "
-                "--context N gives more room"
+                f"this question alone takes {least} tokens, the context has {context}: it is "
+                f"forgotten{stays}{more}"
             )
             return False
         say(

@@ -41,15 +41,17 @@ def has_screen() -> bool:
     )
 
 
-def open_editor(history: History, complete: Complete, typed_before: bytes = b"") -> LineEditor:
+def open_editor(
+    history: History, complete: Complete, typed: Callable[[], bytes] = bytes
+) -> LineEditor:
     """Return the editor for this terminal.
 
-    `complete`: what the Tab key does, where there is a screen; `typed_before`: see PromptEditor.
+    `complete`: what the Tab key does, where there is a screen; `typed`: see PromptEditor.
     """
     if has_screen():
         from akunu.cli.prompt_editor import PromptEditor
 
-        return PromptEditor(history, complete, typed_before)
+        return PromptEditor(history, complete, typed)
     from akunu.cli.plain_editor import PlainEditor
 
     return PlainEditor(history)

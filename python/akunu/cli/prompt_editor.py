@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.application import run_in_terminal
@@ -49,14 +49,16 @@ class PromptEditor:
     Ctrl-J and Alt-Enter begin a new line; what is pasted is part of the entry, newlines and all.
     """
 
-    def __init__(self, history: History, complete: Complete, typed_before: bytes = b"") -> None:
+    def __init__(
+        self, history: History, complete: Complete, typed: Callable[[], bytes] = bytes
+    ) -> None:
         """Start with the history's entries; the Tab key asks `complete`.
 
-        `typed_before`: keys that were read from the terminal already; they come first.
+        `typed` returns keys that were read from the terminal meanwhile; they come first.
         """
         self._history = history
         self._input = create_input(sys.stdin)
-        self._type(typed_before.decode(sys.stdin.encoding, "surrogateescape"))
+        self._typed = typed
         screen = sys.stdout if console.is_terminal(sys.stdout) else sys.stderr
         # Asking the terminal where its cursor is would mix its answer with what is typed ahead.
         output = Vt100_Output.from_pty(screen)
@@ -124,6 +126,7 @@ class PromptEditor:
     def _ask(self, session: PromptSession[str], prompt: str, default: str = "") -> str:
         """Return what was typed; raises EOFError for Ctrl-D, _Interrupted for Ctrl-C."""
         while True:
+            self._take_typed()
             # Here Ctrl-C is a key. One that comes before the keys are read was for the reply.
             before = signal.getsignal(signal.SIGINT)
             signal.signal(signal.SIGINT, lambda number, frame: None)
@@ -136,13 +139,14 @@ class PromptEditor:
             except console.UsageError:
                 console.say("akunu: this is not UTF-8 text; type it again")
 
-    def _type(self, keys: str) -> None:
+    def _take_typed(self) -> None:
         pressed: list[KeyPress] = []
         parser = Vt100Parser(pressed.append)
-        parser.feed_and_flush(keys)
+        parser.feed_and_flush(self._typed().decode(sys.stdin.encoding, "surrogateescape"))
         store_typeahead(self._input, pressed)
 
     def _keys_typed_ahead(self) -> list[KeyPress]:
+        self._take_typed()
         with self._input.raw_mode():
             keys = [*get_typeahead(self._input), *self._input.read_keys()]
         return [*keys, *self._input.flush_keys()]

@@ -22,7 +22,8 @@ class QuietTerminal:
 
     Nor does it make lines of it, so that the keys are what an editor wants to read later; pastes
     are marked as such. Ctrl-C and Ctrl-Z do what they always do, and Ctrl-C drops no keys. Every
-    way out leaves the terminal as it was, and Ctrl-Z lends it to the shell as it was.
+    way out leaves the terminal as it was, and Ctrl-Z lends it to the shell as it was, without what
+    was typed for the chat: the shell would run it. `typed` has that.
     """
 
     def __init__(self) -> None:
@@ -30,10 +31,11 @@ class QuietTerminal:
         self._screen: TextIO = sys.stdout if console.is_terminal(sys.stdout) else sys.stderr
         self._keys = sys.stdin.fileno()
         self._before: list[Any] = []
+        self._typed = b""
         self._handlers: dict[signal.Signals, Any] = {}
 
-    def begin(self) -> bytes:
-        """Make the terminal quiet; return what was typed before, which nobody has read.
+    def begin(self) -> None:
+        """Make the terminal quiet.
 
         Whoever calls this has made sure that `end` is called, also where Ctrl-C comes meanwhile.
         """
@@ -45,7 +47,15 @@ class QuietTerminal:
         interrupts.before_exit = self._restore
         self._quieten()
         # Of this the terminal made lines: a newline is what it made of Enter.
-        return self._pending().replace(b"\n", b"\r")
+        self._typed = self._pending().replace(b"\n", b"\r")
+
+    def typed(self) -> bytes:
+        """Return what was typed before `begin` or a Ctrl-Z and is no longer in the terminal, once.
+
+        It comes before what the terminal has.
+        """
+        typed, self._typed = self._typed, b""
+        return typed
 
     def end(self) -> None:
         """Leave the terminal as it was; before `begin` nothing happens."""
@@ -89,6 +99,8 @@ class QuietTerminal:
     def _suspend(self, number: int, frame: FrameType | None) -> None:
         """SIGTSTP: stop, with the terminal as the shell wants it, and go on as before."""
         now = termios.tcgetattr(self._keys)
+        if not now[3] & termios.ICANON:  # at a prompt the editor has read what was typed
+            self._typed += self._pending()
         self._restore()
         signal.signal(signal.SIGTSTP, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGTSTP)  # here the process stops, until SIGCONT

@@ -10,6 +10,7 @@ from akunu.cli.loop_guard import HINT, STOPPED, LoopGuard
 from akunu.cli.progress import Progress
 from akunu.cli.reply_output import ReplyOptions, open_output
 from akunu.cli.reply_summary import reply_summary
+from akunu.cli.suspension import SuspensionWatch, without_times
 from akunu.cli.thinking import ThinkingSplitter
 from akunu.cli.wording import counted
 from akunu.completion import Completion
@@ -44,13 +45,15 @@ def write_reply(
 
     An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
     of its last line. A question without any reply, as one that does not fit any more
-    (ContextOverflowError), is not added.
+    (ContextOverflowError), is not added. What is returned has no times where the process was
+    suspended meanwhile.
     """
     prompt = conversation.prompt(question)
     stream: TextStream = model.generate(prompt, stream=True, **asdict(sampling))
     splitter = ThinkingSplitter(thinking=conversation.opens_thinking(prompt))
     output = open_output(options)
     guard = LoopGuard()
+    watch = SuspensionWatch()
     goes_round = False
 
     def write(parts: list[tuple[str, bool]]) -> None:
@@ -58,8 +61,12 @@ def write_reply(
             tokens, seconds = stream.completion_tokens, stream.completion_seconds
             output.push(text, is_thought=is_thought, tokens=tokens, seconds=seconds)
 
+    def measured() -> Completion:
+        completion = stream.completion
+        return without_times(completion) if watch.was_suspended else completion
+
     try:
-        with stream:
+        with stream, watch:
             # Not before there is something to show: the progress is on the same line.
             with Progress(lambda: prefill_of(stream)):
                 piece = next(stream, "")
@@ -74,7 +81,7 @@ def write_reply(
             write(splitter.finish())
             output.finish()
     except KeyboardInterrupt:
-        completion = stream.completion
+        completion = measured()
         if not completion:
             raise Interrupted(None) from None
         write(splitter.finish())
@@ -85,7 +92,7 @@ def write_reply(
         output.break_off()
         raise
     output.end_line()
-    completion = stream.completion
+    completion = measured()
     conversation.add(question, completion, completion.token_ids)
     is_watched = console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
     if is_watched or options.verbose:

@@ -21,11 +21,11 @@ def reply_summary(completion: Completion, context: int, *, verbose: bool = False
     parts = [counted(completion.completion_tokens, "token") + speed]
     if not verbose:
         return " \N{MIDDLE DOT} ".join([*parts, used])
-    parts[0] += f" in {completion.completion_seconds:.2f} s"
+    parts[0] += seconds_text(completion.completion_seconds)
     prefilled = completion.prompt_tokens - completion.cached_tokens
     prompt = (
         f"prompt {counted(completion.prompt_tokens, 'token')}: {completion.cached_tokens} reused, "
-        f"{prefilled} read in {completion.prompt_seconds:.2f} s"
+        f"{prefilled} read{seconds_text(completion.prompt_seconds)}"
         f"{_speed(completion.prompt_tokens_per_second)}"
     )
     ended = f"ended by {ended_by(completion)}"
@@ -39,6 +39,11 @@ def tokens_used(completion: Completion, context: int) -> int:
     after it.
     """
     return min(completion.prompt_tokens + completion.completion_tokens, context)
+
+
+def seconds_text(seconds: float) -> str:
+    """Return how long something took, "" where that was not measured."""
+    return f" in {seconds:.2f} s" if seconds > 0 else ""
 
 
 def ended_by(completion: Completion) -> str:

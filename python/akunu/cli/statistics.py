@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from akunu.cli.reply_summary import ended_by, tokens_used
+from akunu.cli.reply_summary import ended_by, seconds_text, tokens_used
 from akunu.cli.wording import counted
 from akunu.completion import Completion
 
@@ -36,9 +36,9 @@ class Statistics:
         reply = counted(last.completion_tokens, "token")
         return [
             f"last prompt   {prompt}: {last.cached_tokens} reused, "
-            f"{prefilled} prefilled in {last.prompt_seconds:.2f} s"
+            f"{prefilled} prefilled{seconds_text(last.prompt_seconds)}"
             f"{_speed(last.prompt_tokens_per_second)}",
-            f"last reply    {reply} in {last.completion_seconds:.2f} s"
+            f"last reply    {reply}{seconds_text(last.completion_seconds)}"
             f"{_speed(last.completion_tokens_per_second)}, ended by {ended_by(last)}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
             f"conversation  {counted(turns, 'turn')}",
