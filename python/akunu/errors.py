@@ -10,6 +10,9 @@ class AkunuError(Exception):
 class ArgumentError(AkunuError, ValueError):
     """An argument makes no sense; the message names it, its value and what is allowed."""
 
+    refused: tuple[str, object, str] | None = None
+    """The name of an option, its value and what is allowed, for other wordings of the message."""
+
 
 class MisuseError(AkunuError, TypeError):
     """A call that cannot work whatever the values: an unknown option, a copy of a model."""

@@ -34,7 +34,7 @@ _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
 
 # What -1 means for other programs as well: no limit, a seed of chance, the whole text.
-_MINUS_ONE: Mapping[str, int | None] = {
+MINUS_ONE: Mapping[str, int | None] = {
     "max_tokens": None,
     "top_k": 0,
     "penalty_window": 2**31 - 1,
@@ -157,7 +157,7 @@ class SamplingOptions:
         for field in fields(self):
             if getattr(self, field.name) is None:
                 self._store(field.name, field.default)
-        for name, neutral in _MINUS_ONE.items():
+        for name, neutral in MINUS_ONE.items():
             with suppress(TypeError):  # where it is no integer, it is refused below
                 if operator.index(getattr(self, name)) == -1:
                     self._store(name, neutral)
@@ -165,10 +165,9 @@ class SamplingOptions:
             self._store("max_tokens", integer("max_tokens", self.max_tokens, 0, None, "or None"))
         temperature = number("temperature", self.temperature, 0.0, _HIGHEST_TEMPERATURE)
         if 0 < temperature < _LOWEST_TEMPERATURE:
-            raise ArgumentError(
-                f"temperature is {self.temperature!r}; it must be 0 (the most likely token) or "
-                f"{_LOWEST_TEMPERATURE:g} to {_HIGHEST_TEMPERATURE:g}"
-            )
+            allowed = f"{_LOWEST_TEMPERATURE:g} to {_HIGHEST_TEMPERATURE:g}"
+            allowed = f"0 (the most likely token) or {allowed}"
+            raise _refusal("temperature", self.temperature, allowed, "")
         self._store("temperature", temperature)
         self._store("top_k", integer("top_k", self.top_k, 0, _MAX_UINT32))
         self._store("top_p", number("top_p", self.top_p, 0.0, 1.0, above=True))
@@ -223,7 +222,7 @@ class LoadOptions:
         if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
             raise _refusal("device", self.device, 'a name, for example "auto" or "cpu"', "")
         if not isinstance(self.kv_type, str) or self.kv_type not in KV_TYPES:
-            raise _refusal("kv_type", self.kv_type, f"one of {KV_TYPES}", "")
+            raise _refusal("kv_type", self.kv_type, " or ".join(map(repr, KV_TYPES)), "")
         for name, highest in (
             ("context", 2**31 - 1),
             ("threads", MAX_THREADS),
@@ -337,5 +336,6 @@ def _refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentEr
     shown = repr(value)
     if len(shown) > 60:
         shown = shown[:57] + "..."
-    allowed += f" {besides}" if besides else ""
-    return ArgumentError(f"{name} is {shown}; it must be {allowed}")
+    error = ArgumentError(f"{name} is {shown}; it must be {f'{allowed} {besides}'.rstrip()}")
+    error.refused = (name, value, allowed)
+    return error

@@ -78,6 +78,12 @@ def test_complete_ends_before_a_stop_text(run_akunu: Run, ember: akunu.Model) ->
     assert len(facts["token_ids"]) <= facts["completion_tokens"]
 
 
+def test_input_beside_a_prompt_is_left_and_said(run_akunu: Run) -> None:
+    done = run_akunu("complete", "-p", "Hello", "--max-tokens", "1", stdin="piped")
+    assert done.returncode == 0
+    assert "standard input is not read beside --prompt" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
@@ -85,12 +91,26 @@ def test_complete_ends_before_a_stop_text(run_akunu: Run, ember: akunu.Model) ->
         (["complete", "-f", "none.txt"], 1, "none.txt: No such file"),
         (["complete", "-f", "."], 2, "is a directory"),
         (["complete", "-p", "a", "--stop", ""], 2, "stop"),
-        (["complete", "-p", "a", "--top-p", "0"], 2, "top_p"),
+        (["complete", "-p", "a", "--top-p", "0"], 2, "--top-p is 0; it must be a number from 0 ("),
         (["tokenize", "none.gguf", "-p", "a"], 1, "neither a file nor"),
         (["tokenize", __file__, "-p", "a"], 1, "test_cli_commands.py"),
         (["inspect", "none.gguf"], 1, "neither a file nor"),
         (["inspect", __file__], 1, "test_cli_commands.py"),
-        (["inspect", "--context", "0"], 2, "context"),
+        (
+            ["complete", "-p", "a", "--top-k", "1.5"],
+            2,
+            "--top-k is 1.5; it must be an integer from",
+        ),
+        (["complete", "-p", "a", "--seed", r"a\b"], 2, r"--seed is 'a\b'; it must be an integer"),
+        (["complete", "-p", "a", "--kv-type", "q8"], 2, "is 'q8'; it must be 'f16' or 'f32'"),
+        (["complete", "ember", "-m", "ember", "-p", "a"], 2, "the model is given twice"),
+        (
+            ["chat", "-p", "a", "--temperature", "hot"],
+            2,
+            "--temperature is 'hot'; it must be a num",
+        ),
+        (["bench", "-r", "few"], 2, "'few' is no whole number"),
+        (["inspect", "--context", "0"], 2, "--context is 0; it must be an integer from 1 to"),
         (["perplexity", "-f", "none.txt"], 1, "No such file"),
         (["perplexity", "-f", __file__, "--context", "4"], 2, "--context"),
         (["perplexity", "-f", __file__, "--chunks", "0"], 2, "--chunks"),
@@ -107,7 +127,9 @@ def test_complete_ends_before_a_stop_text(run_akunu: Run, ember: akunu.Model) ->
 def test_what_makes_no_sense_is_one_line(
     run_akunu: Run, arguments: list[str], code: int, words: str
 ) -> None:
-    assert words in one_line(run_akunu(*arguments), code)
+    line = one_line(run_akunu(*arguments), code)
+    assert words in line
+    assert "None" not in line
 
 
 def test_tokenize_shows_ids_and_pieces(run_akunu: Run, ember: akunu.Model) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,8 @@ from cli_support import EMBER
 from edited_model import edited
 
 import akunu
+from akunu import SamplingOptions
+from akunu.cli import app
 
 QUESTION = "Tell me something about the sea."
 
@@ -39,6 +43,17 @@ def test_what_the_command_line_gives_wins_over_the_file(run_akunu: Any, hot_embe
     done = run_akunu("chat", str(hot_ember), *asked)
     assert done.stdout.rstrip("\n") == reply(temperature=0.0).rstrip("\n")
     assert "sampling as" not in done.stderr
+
+
+@pytest.mark.parametrize("command", [app.chat, app.complete])
+def test_chat_and_complete_have_every_sampling_option(command: Any) -> None:
+    assert {field.name for field in fields(SamplingOptions)} <= set(signature(command).parameters)
+
+
+def test_chat_ends_a_reply_before_a_stop_text(run_akunu: Any) -> None:
+    asked = ("--prompt", "What is 12 + 7?", "--penalty-window", "0", "--frequency-penalty", "1")
+    done = run_akunu("chat", *asked, "--stop", " = ", "--stop", "never")
+    assert (done.stdout, done.stderr) == ("12 + 7\n", "")
 
 
 def test_complete_stays_with_the_defaults(run_akunu: Any, hot_ember: Path, ember: Any) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from akunu.cli import console, options
-from akunu.cli.options import load_options, sampling_options, unescaped_all
+from akunu.cli.options import given_sampling, load_options
+from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
 
@@ -34,9 +35,12 @@ _PERPLEXITY_HELP = """Say how well a model predicts a text.
 The definition is llama.cpp's: chunks of --context tokens, each opened by BOS where the model wants
 one, and only the second half of each scored."""
 
-PromptText = Annotated[str | None, typer.Option("--prompt", "-p", help="The text itself.")]
+PromptText = Annotated[
+    str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text itself.")
+]
 TextFile = Annotated[
-    Path | None, typer.Option("--file", "-f", help="A file with the text; - is standard input.")
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="A file with the text; - is standard input."),
 ]
 
 
@@ -102,6 +106,7 @@ def _options(
     """Run language models on your own machine."""
 
 
+@options.takes_sampling
 def chat(
     first: Annotated[
         str | None,
@@ -116,26 +121,21 @@ def chat(
         list[str] | None,
         typer.Argument(metavar="QUESTION", help="Answer this, and leave."),
     ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            "--model",
-            "-m",
-            help=options.MODEL_HELP,
-            autocompletion=options.complete_model,
-        ),
-    ] = None,
+    model: options.NamedModel = None,
     prompt: Annotated[
         str | None,
         typer.Option(
             "--prompt",
             "-p",
+            metavar="TEXT",
             help="Answer this, and leave; - or {stdin} in it stands for standard input.",
         ),
     ] = None,
     system: Annotated[
         str | None,
-        typer.Option("--system", "-s", help="What the model shall know before you speak."),
+        typer.Option(
+            "--system", "-s", metavar="TEXT", help="What the model shall know before you speak."
+        ),
     ] = None,
     think: Annotated[
         bool,
@@ -155,38 +155,24 @@ def chat(
         bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
     ] = False,
     conversation: Annotated[
-        Path | None, typer.Option("--load", help="Go on with a conversation that /save wrote.")
+        Path | None,
+        typer.Option("--load", metavar="FILE", help="Go on with a conversation that /save wrote."),
     ] = None,
     keep: Annotated[
         bool,
         typer.Option("--keep/--no-keep", help="Whether the conversation is kept for --continue."),
     ] = True,
-    max_tokens: options.MaxTokens = None,
-    temperature: options.Temperature = None,
-    top_k: options.TopK = None,
-    top_p: options.TopP = None,
-    min_p: options.MinP = None,
-    repetition_penalty: options.RepetitionPenalty = None,
-    seed: options.Seed = None,
     context: options.Context = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
+    **sampling: Any,
 ) -> int:
     """Talk to a model."""
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        given = options.given(
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            seed=seed,
-        )
-        sampling_options(**given)  # refuses what makes no sense before anything is loaded
+        given = given_sampling(sampling)
         from akunu.cli.chat import ChatCommand
         from akunu.cli.reply_output import ReplyOptions
 
@@ -212,53 +198,46 @@ def chat(
     return console.reported(run)
 
 
+@options.takes_sampling
 def complete(
-    model: options.Model = "ember",
+    first: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model, as in -m; the default is ember.",
+            autocompletion=options.complete_model,
+            show_default=False,
+        ),
+    ] = None,
+    model: options.NamedModel = None,
     prompt: PromptText = None,
     file: TextFile = None,
-    stop: Annotated[
-        list[str] | None,
-        typer.Option(help="End before this text; \\n, \\t, \\\\ are escapes; may be repeated."),
-    ] = None,
     parse_special: Annotated[
         bool, typer.Option("--parse-special", help="Make control tokens of their names.")
     ] = False,
     loop_guard: options.LoopGuard = True,
-    max_tokens: options.MaxTokens = None,
-    temperature: options.Temperature = None,
-    top_k: options.TopK = None,
-    top_p: options.TopP = None,
-    min_p: options.MinP = None,
-    repetition_penalty: options.RepetitionPenalty = None,
-    seed: options.Seed = None,
     context: options.Context = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     json: options.Json = False,
+    **sampling: Any,
 ) -> int:
     """Let a model go on from a text."""
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
-        given = options.given(
-            max_tokens=max_tokens,
-            temperature=temperature,
-            top_k=top_k,
-            top_p=top_p,
-            min_p=min_p,
-            repetition_penalty=repetition_penalty,
-            seed=seed,
-        )
-        sampling = sampling_options(**given, stop=unescaped_all("--stop", stop or ()))
+        chosen = SamplingOptions(**given_sampling(sampling))
+        if first is not None and model is not None:
+            raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
         from akunu.cli.complete import complete_text
 
         return complete_text(
-            model,
+            model or first or "ember",
             prompt,
             file,
             load,
-            sampling,
+            chosen,
             parse_special=parse_special,
             loop_guard=loop_guard,
             as_json=json,
@@ -313,22 +292,28 @@ def inspect(
 def bench(
     model: options.Model = "ember",
     n_prompt: Annotated[
-        list[str] | None, typer.Option("-p", "--n-prompt", help="Tokens of a prompt.")
+        list[str] | None,
+        typer.Option("-p", "--n-prompt", metavar="NUMBERS", help="Tokens of a prompt."),
     ] = None,
     n_gen: Annotated[
-        list[str] | None, typer.Option("-n", "--n-gen", help="Tokens to generate.")
+        list[str] | None,
+        typer.Option("-n", "--n-gen", metavar="NUMBERS", help="Tokens to generate."),
     ] = None,
     prompt_gen: Annotated[
-        list[str] | None, typer.Option("-pg", help="Both, as a pair: 512,128.")
+        list[str] | None, typer.Option("-pg", metavar="PAIR", help="Both, as a pair: 512,128.")
     ] = None,
     n_depth: Annotated[
-        list[str] | None, typer.Option("-d", "--n-depth", help="Tokens before the test.")
+        list[str] | None,
+        typer.Option("-d", "--n-depth", metavar="NUMBERS", help="Tokens before the test."),
     ] = None,
-    repetitions: Annotated[int, typer.Option("-r", "--repetitions", help="Runs per test.")] = 5,
+    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs per test.")] = 5,
     threads: Annotated[
-        list[str] | None, typer.Option("-t", "--threads", help="Threads of the CPU.")
+        list[str] | None,
+        typer.Option("-t", "--threads", metavar="NUMBERS", help="Threads of the CPU."),
     ] = None,
-    output: Annotated[str, typer.Option("-o", "--output", help="md, json or csv.")] = "md",
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FORM", help="md, json or csv.")
+    ] = "md",
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
     roofline: Annotated[
@@ -361,10 +346,10 @@ def bench(
 def profile(
     model: options.Model = "ember",
     n_prompt: Annotated[
-        int, typer.Option("-p", "--n-prompt", help="Rows of a prompt; 0: one generated row.")
+        int, options.count("-p", "--n-prompt", help="Rows of a prompt; 0: one generated row.")
     ] = 0,
-    n_depth: Annotated[int, typer.Option("-d", "--n-depth", help="Tokens before the step.")] = 0,
-    repetitions: Annotated[int, typer.Option("-r", "--repetitions", help="Runs.")] = 5,
+    n_depth: Annotated[int, options.count("-d", "--n-depth", help="Tokens before the step.")] = 0,
+    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs.")] = 5,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
@@ -395,8 +380,8 @@ def profile(
 def perplexity(
     model: options.Model = "ember",
     file: TextFile = None,
-    context: Annotated[int, typer.Option(help="Tokens per chunk.")] = 512,
-    chunks: Annotated[int | None, typer.Option(help="Only this many chunks.")] = None,
+    context: Annotated[int, options.count("--context", help="Tokens per chunk.")] = 512,
+    chunks: Annotated[int | None, options.count("--chunks", help="Only this many chunks.")] = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
     kv_type: options.KvType = "f16",
@@ -415,7 +400,10 @@ def perplexity(
 
 def pull(
     model: Annotated[
-        str, typer.Argument(help="org/repo, org/repo:Q4_K_M, org/repo:file.gguf, or an address.")
+        str,
+        typer.Argument(
+            metavar="MODEL", help="org/repo, org/repo:Q4_K_M, org/repo:file.gguf, or an address."
+        ),
     ],
 ) -> int:
     """Fetch a model from the Hugging Face hub or an https address."""
@@ -441,7 +429,10 @@ def list_models(json: options.Json = False) -> int:
 
 def remove_models(
     models: Annotated[
-        list[str], typer.Argument(help="Names as `akunu list` shows them; org/repo: all of it.")
+        list[str],
+        typer.Argument(
+            metavar="MODEL", help="Names as `akunu list` shows them; org/repo: all of it."
+        ),
     ],
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Remove without asking.")] = False,
 ) -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
-from collections.abc import Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from akunu.cli import console
+from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.options import LoadOptions, SamplingOptions
+
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -38,42 +42,123 @@ MODEL_HELP = "A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https add
 Model = Annotated[
     str,
     typer.Argument(
+        metavar="MODEL",
         help=MODEL_HELP,
         autocompletion=complete_model,
     ),
 ]
-MaxTokens = Annotated[int | None, typer.Option(help="The most tokens to generate.")]
+NamedModel = Annotated[
+    str | None,
+    typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, autocompletion=complete_model),
+]
+
+
+def _typed(text: object) -> object:
+    """Return the number that a text is, or the text: what is none is refused with the range."""
+    for kind in (int, float):
+        try:
+            return kind(str(text))
+        except ValueError:
+            continue
+    return text
+
+
+def _whole(text: object) -> int:
+    try:
+        return int(str(text))
+    except ValueError:
+        raise typer.BadParameter(f"'{text}' is no whole number") from None
+
+
+def _option(
+    *names: str, help: str, metavar: str = "INTEGER", parser: Callable[[object], Any] = _typed
+) -> Any:
+    return typer.Option(*names, help=help, metavar=metavar, parser=parser)
+
+
+def count(*names: str, help: str) -> Any:
+    """Return an option that takes a whole number."""
+    return _option(*names, help=help, parser=_whole)
+
+
 # None: not given. `akunu chat` then takes what the model's file recommends.
-# None: not given. `akunu chat` then takes what the model's file recommends.
-Temperature = Annotated[
-    float | None,
-    typer.Option(help="0 (the default) takes the most likely words; higher surprises more."),
-]
-TopK = Annotated[
-    int | None,
-    typer.Option(help="Choose among this many likely tokens; 0 (the default): among all."),
-]
-TopP = Annotated[
-    float | None,
-    typer.Option(help="Choose among the fewest tokens that reach this sum; default: 1, all."),
-]
-MinP = Annotated[
-    float | None,
-    typer.Option(
-        help="Drop tokens less likely than this share of the likeliest; default: 0, none."
+_SAMPLING: Mapping[str, Any] = {
+    "max_tokens": _option("--max-tokens", help="The most tokens to generate."),
+    "temperature": _option(
+        "--temperature",
+        help="0 (the default) takes the most likely words; higher surprises more.",
+        metavar="NUMBER",
     ),
-]
-RepetitionPenalty = Annotated[
-    float | None,
-    typer.Option(help="Above 1 (the default): what was said lately is less likely."),
-]
-Seed = Annotated[int | None, typer.Option(help="The same seed gives the same text.")]
+    "top_k": _option(
+        "--top-k", help="Choose among this many likely tokens; 0 (the default): among all."
+    ),
+    "top_p": _option(
+        "--top-p",
+        help="Choose among the fewest tokens that reach this sum; default: 1, all.",
+        metavar="NUMBER",
+    ),
+    "min_p": _option(
+        "--min-p",
+        help="Drop tokens less likely than this share of the likeliest; default: 0, none.",
+        metavar="NUMBER",
+    ),
+    "repetition_penalty": _option(
+        "--repetition-penalty",
+        help="Above 1 (the default): what was said lately is less likely.",
+        metavar="NUMBER",
+    ),
+    "frequency_penalty": _option(
+        "--frequency-penalty",
+        help="Above 0 (the default): the less likely, the more often it was said.",
+        metavar="NUMBER",
+    ),
+    "presence_penalty": _option(
+        "--presence-penalty",
+        help="Above 0 (the default): less likely, however often it was said.",
+        metavar="NUMBER",
+    ),
+    "penalty_window": _option(
+        "--penalty-window", help="Penalties look at so many of the latest tokens; default: 64."
+    ),
+    "seed": _option("--seed", help="The same seed gives the same text."),
+    "stop": typer.Option(
+        "--stop",
+        metavar="TEXT",
+        help="End before this text; \\n, \\t, \\\\ are escapes; may be repeated.",
+    ),
+}
+
+
+def takes_sampling(command: Command) -> Command:
+    """Give a command the options of SamplingOptions in place of its `**sampling`."""
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    for name, option in _SAMPLING.items():
+        kind: Any = list[str] if name == "stop" else float if option.metavar == "NUMBER" else int
+        parameters.append(
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=Annotated[kind | None, option],
+            )
+        )
+    shown = signature.replace(parameters=parameters)
+    command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
 Context = Annotated[
-    int | None, typer.Option(help="Tokens that one text may have; default: what fits.")
+    int | None, _option("--context", help="Tokens that one text may have; default: what fits.")
 ]
-Threads = Annotated[int | None, typer.Option(help="Threads of the CPU; default: one per core.")]
-Device = Annotated[str, typer.Option(help="A name that `akunu devices` shows.")]
-KvType = Annotated[str, typer.Option(help="Number format of the cache: f16 or f32.")]
+Threads = Annotated[
+    int | None, _option("--threads", help="Threads of the CPU; default: one per core.")
+]
+Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
+KvType = Annotated[
+    str, typer.Option(metavar="TYPE", help="Number format of the cache: f16 or f32.")
+]
 LoopGuard = Annotated[
     bool,
     typer.Option(help="Whether a text that only repeats itself is stopped (typed chat: a hint)."),
@@ -86,24 +171,24 @@ def load_options(**options: Any) -> LoadOptions:
     try:
         return LoadOptions(**options)
     except ArgumentError as error:
-        raise console.UsageError(str(error)) from None
+        raise _refused(error) from None
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """Return the options that the command line gave: those that are not None.
-
-    >>> given(temperature=0.0, top_k=None)
-    {'temperature': 0.0}
-    """
-    return {name: value for name, value in options.items() if value is not None}
-
-
-def sampling_options(**options: Any) -> SamplingOptions:
-    """Return the checked options of a generation; raises UsageError."""
+def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the sampling options that the command line gave; UsageError for bad ones."""
+    given = {name: value for name, value in options.items() if value is not None}
+    if "stop" in given:
+        given["stop"] = unescaped_all("--stop", given["stop"])
     try:
-        return SamplingOptions(**options)
+        SamplingOptions(**given)
     except ArgumentError as error:
-        raise console.UsageError(str(error)) from None
+        raise _refused(error) from None
+    return given
+
+
+def _refused(error: ArgumentError) -> console.UsageError:
+    name = error.refused[0] if error.refused else ""
+    return console.UsageError(refusal(error, "--" + name.replace("_", "-")))
 
 
 def unescaped_all(option: str, values: Sequence[str]) -> tuple[str, ...]:
@@ -122,7 +207,7 @@ def _unescaped(option: str, value: str) -> str:
     def meaning(match: re.Match[str]) -> str:
         if match[0] not in _ESCAPES:
             raise console.UsageError(
-                f"{option} is {value!r}: {match[0] or value} is none of \\n, \\r, \\t and \\\\"
+                f"{option} is '{value}': {match[0] or value} is none of \\n, \\r, \\t and \\\\"
             )
         return _ESCAPES[match[0]]
 

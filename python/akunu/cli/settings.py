@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
 from akunu.options import SamplingOptions
@@ -76,7 +77,10 @@ def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
     if text.lower() == "default":
         return rest
     value: Any = _value(field, text)
-    SamplingOptions(**{field: value})  # refuses what makes no sense
+    try:
+        SamplingOptions(**{field: value})
+    except ArgumentError as error:
+        raise ArgumentError(refusal(error)) from None
     return {**rest, field: value}
 
 

@@ -87,6 +87,11 @@ def text_of(
     if prompt is not None and path is not None:
         raise console.UsageError("--prompt and --file are two ways to give one text")
     if prompt is not None:
+        if has_unread_input():
+            console.say(
+                "akunu: standard input is not read beside --prompt; </dev/null says that there is "
+                "none"
+            )
         return as_unicode(prompt, "--prompt")
     if path is not None and str(path) != "-":
         if path.is_dir():

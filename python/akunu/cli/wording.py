@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from akunu.errors import ArgumentError
+from akunu.options import MINUS_ONE
+
 
 def counted(count: int, thing: str) -> str:
     """Return a number and the word for what it counts.
@@ -27,3 +30,25 @@ def reason(error: Exception) -> str:
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+
+
+def refusal(error: ArgumentError, name: str = "") -> str:
+    """Return what is wrong with an option's value, without Python's notation.
+
+    `name`: what the person calls the option, where that is not its name in Python.
+
+    >>> from akunu import SamplingOptions
+    >>> try:
+    ...     SamplingOptions(top_k="a\\\\b")
+    ... except ArgumentError as error:
+    ...     print(refusal(error, "--top-k"))
+    --top-k is 'a\\b'; it must be an integer from 0 to 4294967295, or -1
+    """
+    if error.refused is None:
+        return str(error)
+    option, value, allowed = error.refused
+    name = name or option
+    if option == "stop":
+        return f"{name} must be text, of one character at least"
+    shown = f"'{shortened(value)}'" if isinstance(value, str) else str(value)
+    return f"{name} is {shown}; it must be {allowed}{', or -1' if option in MINUS_ONE else ''}"
