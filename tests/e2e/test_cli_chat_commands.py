@@ -85,6 +85,8 @@ def test_what_is_set_reaches_the_model_and_nonsense_does_not(chat: Any, ember: A
     assert "max_tokens" in shown
     assert "when akunu starts: akunu chat --context" in ask(chat, "/set num_ctx 4096")
     assert re.search(r"(?m)^temperature +0 ", ask(chat, "/show temperature"))
+    assert re.search(r"(?m)^model +Ember", ask(chat, "/show model"))
+    assert re.search(r"(?m)^system message +none", ask(chat, "/show system"))
 
 
 def test_a_cut_reply_goes_on(chat: Any, tmp_path: Path, ember: Any) -> None:

@@ -102,6 +102,10 @@ def test_every_public_name_is_there_and_listed(name: str) -> None:
     assert isinstance(value, str) or value.__doc__
 
 
+def test_nothing_else_is_listed() -> None:
+    assert {name for name in dir(akunu) if not name.startswith("__")} <= set(akunu.__all__)
+
+
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         akunu.nothing  # noqa: B018

@@ -18,6 +18,7 @@ from hub_server import TOKEN, Hub, Repo
 from hub_support import Done, of_architecture, ollama_has
 
 from akunu.cli import console
+from akunu.hub.trial import why_not_loadable
 
 Run = Callable[..., Done]
 REPO = "small/Ember-GGUF"
@@ -141,6 +142,17 @@ def test_what_other_programs_own_is_listed_and_not_removed(
     assert "part of the package" in done.stderr
     assert blob.exists()
     assert other.exists()
+
+
+def test_a_damaged_model_is_listed_with_the_reason_and_not_its_path_again(
+    tmp_path: Path, ember: bytes
+) -> None:
+    damaged = tmp_path / "damaged.gguf"
+    damaged.write_bytes(ember[:200_000])
+    problem = why_not_loadable(damaged)
+    assert problem.startswith("byte ")
+    assert "cut off or damaged" in problem
+    assert str(tmp_path) not in problem
 
 
 def test_models_of_an_address_are_listed_and_removed(

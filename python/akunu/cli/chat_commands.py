@@ -77,7 +77,8 @@ COMMANDS: Final = (
         "FILE",
         "write the conversation to a file",
         (),
-        "JSON, readable for you only. It is written whole or not at all.",
+        "JSON, readable for you only. It is written whole or not at all. All that follows /save is "
+        "the file's name, spaces too.",
     ),
     Command(
         "/load",
@@ -229,17 +230,22 @@ class ChatCommands:
         if name in SWITCHES:
             console.tell(self._switch_line(name))
             return
-        if name:
+        facts = {
+            "model": title_of(session.model),
+            "file": str(session.model.path),
+            "context": counted(session.model.context, "token"),
+            "system message": shortened(session.conversation.system or "none"),
+        }
+        about = "system message" if name == "system" else name
+        if name and about not in facts:
             field = settings.field_name(name)
             console.tell(settings.line(field, session.model, session.given))
             return
-        for label, value in (
-            ("model", title_of(session.model)),
-            ("file", str(session.model.path)),
-            ("context", counted(session.model.context, "token")),
-            ("system message", shortened(session.conversation.system or "none")),
-        ):
-            console.tell(f"{label:<{settings.WIDTH}}  {value}", indent=settings.WIDTH + 2)
+        for label, value in facts.items():
+            if about in ("", label):
+                console.tell(f"{label:<{settings.WIDTH}}  {value}", indent=settings.WIDTH + 2)
+        if name:
+            return
         for field in settings.names():
             shown = settings.line(field, session.model, session.given)
             console.tell(shown, indent=settings.WIDTH + 2)

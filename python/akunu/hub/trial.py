@@ -79,5 +79,5 @@ def why_not_loadable(path: Path) -> str:
     except OutOfMemoryError:
         return ""  # another day, or on a larger machine
     except (AkunuError, OSError) as error:
-        return str(error).replace(f"{path}: ", "")
+        return str(error).removeprefix(str(path)).lstrip(":, ")  # who asks has the path
     return ""
