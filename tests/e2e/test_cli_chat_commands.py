@@ -165,7 +165,7 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     state = {"XDG_STATE_HOME": str(tmp_path / "state")}
     done = run_akunu("chat", "--continue", "-p", "x", **state)
     assert done.returncode == 2
-    assert "no last conversation yet" in done.stderr
+    assert "there is no last conversation" in done.stderr
     akunu = terminal("chat", str(EMBER), "--system", "You are brief.")
     akunu.wait_for("> ")
     ask(akunu, "What is 12 + 7?")
@@ -180,8 +180,28 @@ def test_the_last_conversation_goes_on(terminal: Any, run_akunu: Any, tmp_path: 
     again.type("/exit\n")
     assert again.exit_code() == 0
 
-    assert run_akunu("chat", "-c", "-p", "What is 2 + 2?", **state).stdout == "2 + 2 = 4\n"
-    assert kept(tmp_path)[3:] == ["What is 2 + 2?", "2 + 2 = 4"]
+    done = run_akunu("chat", "-c", "-p", "x", **state)
+    assert "there is no last conversation" in done.stderr  # it was taken back
+
+    chat = terminal("chat", TERM="xterm")
+    chat.see(r"\n>")
+    chat.press("What is 12 + 7?")
+    chat.see(r"19\n.*\n>")
+    done = run_akunu("chat", "-c", "-p", "What is 2 + 2?", **state)
+    assert done.stdout == "2 + 2 = 4\n"
+    assert done.stderr == 'akunu: going on after 1 turn, the last: "What is 12 + 7?"\n'
+    assert kept(tmp_path)[2:] == ["What is 2 + 2?", "2 + 2 = 4"]
+    chat.press("Spell cat.")
+    other = tmp_path / "state" / "akunu" / "last-conversation-2.json"
+    chat.wait_for("another akunu has kept a conversation meanwhile")
+    chat.see(r"\n>")
+    chat.type("\x03")
+    assert chat.exit_code() == 130
+    assert f"akunu chat --load {other} goes on" in " ".join(chat.shown.split())
+    assert kept(tmp_path)[2:] == ["What is 2 + 2?", "2 + 2 = 4"]
+    asked = [m["content"] for m in json.loads(other.read_text())["messages"][::2]]
+    assert asked == ["What is 12 + 7?", "Spell cat."]
+    other.unlink()
     path = tmp_path / "mine.json"
     os.rename(tmp_path / "state" / "akunu" / "last-conversation.json", path)
     loaded = terminal("chat", "--load", str(path), "--no-keep")

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from akunu.cli import console
-from akunu.cli.chat_session import ChatSession
+from akunu.cli.chat_session import ChatSession, going_on_after, moved_to, say
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
+from akunu.cli.kept_conversation import KeptConversation
 from akunu.cli.line_editor import has_screen
 from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
@@ -20,7 +21,6 @@ from akunu.cli.saved_conversation import (
     SavedConversation,
     last_conversation_path,
     read_conversation,
-    save_conversation,
 )
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
@@ -56,6 +56,9 @@ class ChatCommand:
         """Answer once or hold a conversation; return the exit code."""
         system = None if self.system is None else as_unicode(self.system, "--system")
         name, question = self._model_and_question()
+        path = last_conversation_path() if self.keeps else None
+        # Before it is read, so that a change is noticed that comes after that.
+        kept = None if path is None else KeptConversation(path, is_continued=self.continues)
         saved = self._saved()
         if name is None:
             name = (saved and saved.model_name) or _DEFAULT_MODEL
@@ -84,16 +87,22 @@ class ChatCommand:
                     load=self.load,
                     given=self.given,
                     keeps=self.keeps,
+                    kept=kept,
                     typed=typed,
                     reply=self.reply,
                 )
                 stack.callback(session.close)
                 return session.hold()
-            self._answer_once(model, conversation, _whole_question(question))
-            if self.continues and self.keeps:
-                path = last_conversation_path()
-                assert path is not None  # it was read
-                save_conversation(path, conversation, title_of(model), name)
+            whole = _whole_question(question)
+            if conversation.turns:
+                say(going_on_after(conversation.turns))
+            self._answer_once(model, conversation, whole)
+            if (
+                self.continues
+                and kept is not None
+                and kept.keep(conversation, title_of(model), name)
+            ):
+                say(moved_to(kept.path))
             return 0
 
     def _model_and_question(self) -> tuple[str | None, str | None]:
@@ -125,7 +134,7 @@ class ChatCommand:
         path = last_conversation_path()
         if path is None or not path.exists():
             raise console.UsageError(
-                "--continue: there is no last conversation yet; a chat at a terminal keeps its own"
+                "--continue: there is no last conversation; a chat at a terminal keeps its own"
             )
         return read_conversation(path)
 

@@ -353,6 +353,7 @@ class ChatCommands:
     def _reset(self, _: str) -> None:
         self._session.conversation.reset()
         self._session.is_saved = True
+        self._session.keep()
         _say("a new conversation")
 
     def _save(self, name: str) -> None:

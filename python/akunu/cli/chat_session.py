@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import akunu
@@ -12,11 +13,11 @@ from akunu.cli.chat_commands import ChatCommands, complete
 from akunu.cli.file_sampling import chat_sampling
 from akunu.cli.history import History, history_path
 from akunu.cli.interrupts import EXIT_INTERRUPTED
+from akunu.cli.kept_conversation import KeptConversation
 from akunu.cli.line_editor import open_editor
 from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.reply_output import ReplyOptions
-from akunu.cli.saved_conversation import last_conversation_path, save_conversation
 from akunu.cli.statistics import Statistics
 from akunu.cli.wording import counted, reason, shortened
 from akunu.conversation import Conversation, Turn
@@ -37,14 +38,16 @@ class ChatSession:
         load: LoadOptions,
         given: Mapping[str, Any],
         keeps: bool,
+        kept: KeptConversation | None,
         typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
     ) -> None:
         """Use `hold`.
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
-        the sampling options that were given. `keeps`: whether entries and conversation are kept for
-        the next chat. `typed`: see PromptEditor. `reply` says how replies are shown.
+        the sampling options that were given. `keeps`: whether entries are kept for the next chat;
+        `kept`: where the conversation is, None for nowhere. `typed`: see PromptEditor. `reply`
+        says how replies are shown.
         """
         self.model = model
         self.model_name = model_name
@@ -57,7 +60,7 @@ class ChatSession:
         self._load = load
         self.reply = reply
         """How replies are shown."""
-        self._autosave = last_conversation_path() if keeps else None
+        self._kept = kept
         self._history = History(history_path(), is_kept=keeps)
         self.editor = open_editor(self._history, complete, typed)
         self._commands = ChatCommands(self)
@@ -77,8 +80,7 @@ class ChatSession:
         console.say(f"akunu {akunu.__version__}: {name}; /help lists commands, /exit leaves")
         turns = self.conversation.turns
         if turns:
-            last = shortened(turns[-1].question)
-            say(f'going on after {counted(len(turns), "turn")}, the last: "{last}"')
+            say(going_on_after(turns))
         told = ""
         while True:
             if self._history.problem != told:
@@ -87,8 +89,7 @@ class ChatSession:
             try:
                 entry = self.editor.read()
             except KeyboardInterrupt:
-                print(file=sys.stderr)
-                return EXIT_INTERRUPTED
+                return self._leave_by_interrupt()
             if entry is None:
                 print(file=sys.stderr)
                 return 0
@@ -149,17 +150,23 @@ class ChatSession:
         self.statistics = Statistics(model.context)
 
     def keep(self) -> None:
-        """Keep the conversation for `akunu chat --continue`."""
-        if self._autosave is None or not self.conversation.turns:
+        """Keep the conversation for `akunu chat --continue`; one without turns is kept no more."""
+        if self._kept is None:
             return
         try:
-            self._autosave.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            save_conversation(
-                self._autosave, self.conversation, title_of(self.model), self.model_name
-            )
+            if self._kept.keep(self.conversation, title_of(self.model), self.model_name):
+                say(moved_to(self._kept.path))
         except OSError as error:
             say(f"this conversation is not kept for --continue: {reason(error)}")
-            self._autosave = None
+            self._kept = None
+
+    def _leave_by_interrupt(self) -> int:
+        """Say how the conversation goes on, as Ctrl-C may have been meant for a reply."""
+        print(file=sys.stderr)
+        if self._kept is not None and self._kept.has_conversation:
+            option = f"--load {self._kept.path}" if self._kept.has_moved else "-c"
+            say(f"akunu chat {option} goes on with this conversation")
+        return EXIT_INTERRUPTED
 
     def _took(self, completion: akunu.Completion) -> None:
         self.statistics.add(completion)
@@ -207,6 +214,20 @@ class ChatSession:
             "--context N gives more room"
         )
         return False
+
+
+def going_on_after(turns: Sequence[Turn]) -> str:
+    """Return which conversation goes on."""
+    last = shortened(turns[-1].question)
+    return f'going on after {counted(len(turns), "turn")}, the last: "{last}"'
+
+
+def moved_to(path: Path) -> str:
+    """Return what to say when the conversation is kept elsewhere from now on."""
+    return (
+        "another akunu has kept a conversation meanwhile, which stays; this one is kept in "
+        f"{path}: akunu chat --load goes on with it"
+    )
 
 
 def say(text: str) -> None:
