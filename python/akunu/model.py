@@ -544,6 +544,8 @@ def _find(
             path = path.expanduser()
     if shown and _exists(path):
         return path  # the engine says what a directory is
+    if isinstance(path_or_name, str) and path_or_name.lower() in PACKAGED_MODELS:
+        return PACKAGED_MODELS[path_or_name.lower()]  # as a sentence or a title writes it
     if isinstance(path_or_name, str):
         from akunu.hub.find import find  # what is a file needs none of it
         from akunu.hub.watch import SILENT

@@ -173,6 +173,13 @@ def test_a_question_in_a_models_place_is_explained(run_akunu: Run) -> None:
     line = assert_one_error_line(run_akunu("chat", "What is 12 + 7?"), 2)
     assert 'no model "What is 12 + 7?"' in line
     assert "akunu chat ember QUESTION" in line
+    line = assert_one_error_line(run_akunu("chat", "what", "is", "2 + 2"), 1)
+    assert (
+        "the model comes first: if this is the question, akunu chat ember 'what is 2 + 2'" in line
+    )
+    assert "the model's name is empty" in assert_one_error_line(run_akunu("chat", "  "), 2)
+    line = assert_one_error_line(run_akunu("ember", "hi"), 2)
+    assert "Did you mean: akunu chat ember" in line
 
 
 def test_a_bad_model_is_named_before_standard_input_is_read() -> None:

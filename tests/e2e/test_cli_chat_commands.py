@@ -133,7 +133,7 @@ def test_names_that_other_programs_have_and_typos(chat: Any) -> None:
     assert re.search(r"(?m)^/system \[TEXT \| -\]  .*\(also /sys\)$", shown)
     assert "/undo" not in shown
     assert "temperature" in ask(chat, "/help set")
-    assert "did you mean /undo?" in ask(chat, "/udno")
+    assert "did you mean /undo? /help lists them" in ask(chat, "/udno")
     assert "/reset takes nothing behind it, got 'now'" in ask(chat, "/reset now")
     chat.type('/sys """You are brief.\n')
     chat.wait_for(r"\n\. ")
@@ -141,6 +141,14 @@ def test_names_that_other_programs_have_and_typos(chat: Any) -> None:
     assert "system message: You are brief.\nYou are kind.\n" in ask(chat, "/system")
     chat.type("/bye\n")
     assert chat.exit_code() == 0
+
+
+def test_a_narrow_terminal_shows_long_values_below_their_names(terminal: Any) -> None:
+    akunu = terminal("chat", columns=40)
+    akunu.wait_for("> ")
+    shown = ask(akunu, "/show")
+    assert re.search(r"(?m)^file\n */", shown)
+    assert re.search(r"(?m)^max_tokens +none  \(default\)$", shown)
 
 
 def test_another_model_goes_on_with_the_conversation(chat: Any, tmp_path: Path) -> None:

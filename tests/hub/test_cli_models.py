@@ -119,6 +119,16 @@ def test_remove_asks_at_a_terminal(
     assert ("nothing was removed" in done.stderr) == stays
 
 
+def test_remove_without_a_terminal_names_no_model_as_if_it_went(
+    hub: Hub, repo: Repo, run_akunu: Run
+) -> None:
+    path = Path(run_akunu("pull", REPO).stdout.strip())
+    done = run_akunu("remove", REPO)
+    assert done.returncode == 2
+    assert done.stderr.startswith("akunu: error: remove asks before it deletes")
+    assert path.exists()
+
+
 def test_what_other_programs_own_is_listed_and_not_removed(
     hub: Hub, home: Path, run_akunu: Run, ember: bytes
 ) -> None:

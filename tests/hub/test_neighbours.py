@@ -78,6 +78,11 @@ def test_a_path_wins_over_a_name(hub: Hub, tmp_path: Path, ember: bytes) -> None
     assert hub.requests == []
 
 
+def test_the_packaged_model_is_known_by_its_name_in_a_sentence(home: Path) -> None:
+    with akunu.load("Ember", context=64) as model:
+        assert model.path == EMBER
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -87,7 +92,12 @@ def test_a_path_wins_over_a_name(hub: Hub, tmp_path: Path, ember: bytes) -> None
             r"nor one that Ollama has here; did you mean ember\?",
         ),
         ("modle.gguf", r"'modle.gguf' is neither a file .*\(ember\); did you mean model.gguf\?"),
-        ("nothing", r"'nothing' is neither .*; from the Hugging Face hub it would be org/repo"),
+        (
+            "nothing",
+            r"'nothing' is neither .*; from the Hugging Face hub it would be org/repo, "
+            r"such as Qwen/Qwen3-0.6B-GGUF; `akunu list` shows what is here",
+        ),
+        ("EMBR", r"'EMBR' is neither .*; did you mean ember\?"),
     ],
 )
 def test_a_name_of_nothing_says_what_was_looked_for(

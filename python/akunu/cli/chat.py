@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -25,6 +26,7 @@ from akunu.cli.saved_conversation import (
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
 from akunu.conversation import THINKING_SWITCH, Conversation
+from akunu.hub.names import UnknownNameError
 from akunu.model import Model
 from akunu.options import LoadOptions
 
@@ -72,7 +74,7 @@ class ChatCommand:
                 stack.callback(quiet.end)  # first, so that no Ctrl-C comes between
                 quiet.begin()
                 typed = quiet.typed
-            model = load_model(name, self.load)
+            model = self._loaded(name)
             stack.callback(model.close)
             # A model that cannot chat, or takes no system message, says so before you type.
             conversation = self._conversation(model, system, saved)
@@ -110,6 +112,10 @@ class ChatCommand:
         name, words = self.model, list(self.arguments)
         if name is None and words:
             name = words.pop(0)
+            if not name.strip():
+                raise console.UsageError(
+                    "the model's name is empty; akunu chat ember QUESTION asks Ember"
+                )
             alone = not words and self.prompt is None
             if alone and " " in name.strip() and not Path(name).exists():
                 raise console.UsageError(
@@ -123,6 +129,17 @@ class ChatCommand:
         if words:
             return name, as_unicode(" ".join(words), "the question")
         return name, None if self.prompt is None else as_unicode(self.prompt, "--prompt")
+
+    def _loaded(self, name: str) -> Model:
+        try:
+            return load_model(name, self.load)
+        except UnknownNameError as error:
+            if self.model is not None or not name.isalpha() or name != self.arguments[0]:
+                raise
+            words = shlex.quote(shortened(" ".join(self.arguments)))
+            raise UnknownNameError(
+                f"{error}; the model comes first: if this is the question, akunu chat ember {words}"
+            ) from None
 
     def _saved(self) -> SavedConversation | None:
         if self.conversation is not None:

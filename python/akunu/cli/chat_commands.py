@@ -161,7 +161,7 @@ class ChatCommands:
         command = find(name)
         if command is None:
             _say(
-                f"there is no command {name}{_suggestion(name)}: /help lists them, "
+                f"there is no command {name}{_suggestion(name) or ':'} /help lists them, "
                 "a space in front makes a question"
             )
         elif argument and not command.argument:
@@ -228,7 +228,7 @@ class ChatCommands:
     def _show(self, name: str) -> None:
         session = self._session
         if name in SWITCHES:
-            console.tell(self._switch_line(name))
+            _tell_row(name, switch(session.reply, name))
             return
         facts = {
             "model": title_of(session.model),
@@ -239,21 +239,17 @@ class ChatCommands:
         about = "system message" if name == "system" else name
         if name and about not in facts:
             field = settings.field_name(name)
-            console.tell(settings.line(field, session.model, session.given))
+            _tell_row(field, settings.described(field, session.model, session.given))
             return
         for label, value in facts.items():
             if about in ("", label):
-                console.tell(f"{label:<{settings.WIDTH}}  {value}", indent=settings.WIDTH + 2)
+                _tell_row(label, value)
         if name:
             return
         for field in settings.names():
-            shown = settings.line(field, session.model, session.given)
-            console.tell(shown, indent=settings.WIDTH + 2)
+            _tell_row(field, settings.described(field, session.model, session.given))
         for name in SWITCHES:
-            console.tell(self._switch_line(name))
-
-    def _switch_line(self, name: str) -> str:
-        return f"{name:<{settings.WIDTH}}  {switch(self._session.reply, name)}"
+            _tell_row(name, switch(session.reply, name))
 
     def _model(self, name: str) -> None:
         session = self._session
@@ -399,6 +395,17 @@ class ChatCommands:
 
 def _say(text: str) -> None:
     console.say(f"akunu: {text}")
+
+
+def _tell_row(name: str, value: str) -> None:
+    """Show a name and its value, side by side where there is room."""
+    row = f"{name:<{settings.WIDTH}}  {value}"
+    columns = console.terminal_size(sys.stderr)[0]
+    if len(row) > columns and columns < _NARROW:
+        console.tell(name)
+        console.tell(f"    {value}", indent=4)
+    else:
+        console.tell(row, indent=settings.WIDTH + 2)
 
 
 def _suggestion(name: str) -> str:

@@ -78,10 +78,22 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
                 raise
             context = getattr(error, "ctx", None)  # of the command that it happened in
             command = context.command_path if context is not None else program
-            raise console.UsageError(f"{message()} ({command} --help explains)") from None
+            told = message() + _chat_hint(message())
+            raise console.UsageError(f"{told} ({command} --help explains)") from None
         return result if isinstance(result, int) else 0
 
     return _reported(run)
+
+
+def _chat_hint(message: str) -> str:
+    """Return what to type where a model was in the place of a command.
+
+    >>> _chat_hint("No such command 'Ember'."), _chat_hint("No such command 'caht'.")
+    (' Did you mean: akunu chat Ember', '')
+    """
+    name = message.removeprefix("No such command '").removesuffix("'.")
+    is_model = name.lower() == "ember" or "/" in name or name.lower().endswith(".gguf")
+    return f" Did you mean: akunu chat {name}" if name != message and is_model else ""
 
 
 def _reported(run: Callable[[], int]) -> int:

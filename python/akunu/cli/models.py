@@ -63,6 +63,8 @@ def remove_models(names: list[str], *, is_sure: bool) -> int:
     for name in names:
         chosen.update(dict.fromkeys(_removable(name)))
     models = list(chosen)
+    if not is_sure and not console.is_terminal(sys.stdin):
+        raise UsageError("remove asks before it deletes, and there is no terminal: add --yes")
     for model in models:
         state = "" if model.is_whole else ", unfinished"
         console.tell(f"{model.name} ({bytes_text(model.size())}{state}), {model.path}")
@@ -94,8 +96,6 @@ def _removable(name: str) -> list[LocalModel]:
 
 
 def _agrees(models: list[LocalModel]) -> bool:
-    if not console.is_terminal(sys.stdin):
-        raise UsageError("remove asks before it deletes, and there is no terminal: add --yes")
     what = "it" if len(models) == 1 else f"these {len(models)}"
     sys.stderr.write(f"remove {what}? [y/N] ")
     sys.stderr.flush()

@@ -28,7 +28,7 @@ def reply_summary(completion: Completion, context: int, *, verbose: bool = False
         f"{prefilled} read{seconds_text(completion.prompt_seconds)}"
         f"{_speed(completion.prompt_tokens_per_second)}"
     )
-    ended = f"ended by {ended_by(completion)}"
+    ended = f"ended by {ended_by(completion, cancelled_by='the loop guard')}"
     return f"{prompt}\nreply " + " \N{MIDDLE DOT} ".join([*parts, ended, used])
 
 
@@ -46,12 +46,12 @@ def seconds_text(seconds: float) -> str:
     return f" in {seconds:.2f} s" if seconds > 0 else ""
 
 
-def ended_by(completion: Completion) -> str:
-    """Return what ended a reply, for people."""
+def ended_by(completion: Completion, *, cancelled_by: str) -> str:
+    """Return what ended a reply, for people; `cancelled_by` is what may have cancelled it."""
     return {
         "stop": "the model",
         "length": "the limit of tokens",
-        "cancelled": "Ctrl-C or the loop guard",
+        "cancelled": cancelled_by,
     }[completion.finish_reason]
 
 

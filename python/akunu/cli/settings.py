@@ -93,7 +93,7 @@ def shown(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def line(field: str, model: Model, given: Mapping[str, Any]) -> str:
+def described(field: str, model: Model, given: Mapping[str, Any]) -> str:
     """Return an option's value now, and where it comes from."""
     if field in given:
         value, source = given[field], ""
@@ -102,7 +102,7 @@ def line(field: str, model: Model, given: Mapping[str, Any]) -> str:
     else:
         value, source = _FIELDS[field].default, "  (default)"
     value = getattr(SamplingOptions(**{field: value}), field)
-    return f"{field:<{WIDTH}}  {shown(value)}{source}"
+    return f"{shown(value)}{source}"
 
 
 def _value(field: str, text: str) -> object:

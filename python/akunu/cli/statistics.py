@@ -39,7 +39,8 @@ class Statistics:
             f"{prefilled} prefilled{seconds_text(last.prompt_seconds)}"
             f"{_speed(last.prompt_tokens_per_second)}",
             f"last reply    {reply}{seconds_text(last.completion_seconds)}"
-            f"{_speed(last.completion_tokens_per_second)}, ended by {ended_by(last)}",
+            f"{_speed(last.completion_tokens_per_second)}, "
+            f"ended by {ended_by(last, cancelled_by='Ctrl-C')}",
             f"context       {used} of {self._context} tokens used ({used / self._context:.0%})",
             f"conversation  {counted(turns, 'turn')}",
             f"this chat     {self._reused} tokens reused, {self._prefilled} prefilled, "

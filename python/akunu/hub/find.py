@@ -11,7 +11,7 @@ from pathlib import Path
 from akunu.errors import AkunuError, ArgumentError
 from akunu.hub import address as addresses
 from akunu.hub import names, neighbours, repository
-from akunu.hub.names import Address, OllamaName, RepoName
+from akunu.hub.names import Address, OllamaName, RepoName, UnknownNameError
 from akunu.hub.watch import SILENT, Watch
 from akunu.options import LoadOptions
 
@@ -21,15 +21,15 @@ _LONG_NAME = 60  # characters; what is longer is no name that somebody half reme
 def find(name: str, options: LoadOptions, watch: Watch = SILENT, *, local_only: bool) -> Path:
     """Return the file of a model by its name; fetch it, unless `local_only`, if it is not here.
 
-    Raises ArgumentError for a name that means nothing, or nothing that is here with `local_only`;
-    DownloadError; and before a download what loading the model would raise.
+    Raises UnknownNameError for a name that means nothing; with `local_only` ArgumentError for what
+    is not here; DownloadError; and before a download what loading the model would raise.
     """
     meant = meaning(name)
     found = find_here(meant)
     if found is not None:
         return found
     if meant is None or isinstance(meant, OllamaName):
-        raise ArgumentError(_why_nothing(name, meant))
+        raise UnknownNameError(_why_nothing(name, meant))
     if local_only:
         raise ArgumentError(
             f"{name} is not on this machine, and local_only forbids to fetch it; "
@@ -123,13 +123,18 @@ def _find_repo_in_ollama(name: RepoName) -> Path | None:
 
 def _why_nothing(name: str, meant: OllamaName | None) -> str:
     """Return what was looked for, and perhaps what was meant."""
-    close = difflib.get_close_matches(name, _known_names(name), n=1, cutoff=0.7)
+    known = {known.lower(): known for known in _known_names(name)}
+    found = difflib.get_close_matches(name.lower(), known, n=1, cutoff=0.7)
+    close = [known[each] for each in found]
     hint = f"; did you mean {close[0]}?" if close else ""
     if meant is not None and meant.is_explicit:
         places = ", ".join(str(folder) for folder in neighbours.ollama_folders())
         return f"Ollama has no {meant} here (looked in {places}){hint}"
     also = ", nor one that Ollama has here" if meant is not None else ""
-    fetched = "; from the Hugging Face hub it would be org/repo or org/repo:Q4_K_M"
+    fetched = (
+        "; from the Hugging Face hub it would be org/repo, such as Qwen/Qwen3-0.6B-GGUF; "
+        "`akunu list` shows what is here"
+    )
     fetched = "" if close or len(name) > _LONG_NAME else fetched
     from akunu.model import _shorten
 

@@ -35,6 +35,10 @@ _OLLAMA = re.compile(
 _LONGEST_OLLAMA_NAME = 200
 
 
+class UnknownNameError(ArgumentError):
+    """A name means no model that is here, and none that could be fetched."""
+
+
 @dataclass(frozen=True, slots=True)
 class RepoName:
     """A repository on the Hugging Face hub, and what of it is wanted."""
