@@ -26,7 +26,8 @@ using namespace akunu::cpu;
 using akunu::test::check;
 
 bool always() { return true; }
-const IsaLevel kFused{"fused", "nothing", always, find_kernel<Fused>, nullptr};
+const IsaLevel kFused{
+    .name = "fused", .needs = "nothing", .is_available = always, .find = find_kernel<Fused>};
 
 std::mt19937 random_bits{20};
 
