@@ -33,7 +33,7 @@ MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
 
-# What -1 means for other programs as well: no limit, a seed of chance, the whole text.
+# What -1 means for other programs as well: no limit, a random seed, the whole text.
 MINUS_ONE: Mapping[str, int | None] = {
     "max_tokens": None,
     "top_k": 0,

@@ -330,7 +330,7 @@ class Tokenizer:
             encode = self._encode = _text_models.build(vocabulary)
             self._library_bytes = _LIBRARY_BYTES * (len(vocabulary.ids) + len(vocabulary.merges))
             # The library has its own copy of the merges by now. A list of them would be most of the
-            # memory; who pickles the tokenizer needs them, in a fifth of it.
+            # memory; pickling needs the merges, so they are kept in a form a fifth as large.
             self._packed_merges = marshal.dumps(vocabulary.merges)
             self._vocabulary = replace(vocabulary, merges=[])
         return encode(text, opens)

@@ -59,7 +59,7 @@ class ChatCommand:
         system = None if self.system is None else as_unicode(self.system, "--system")
         name, question = self._model_and_question()
         path = last_conversation_path() if self.keeps else None
-        # Before it is read, so that a change is noticed that comes after that.
+        # Made before the file is read, so that it notices every later change of it.
         kept = None if path is None else KeptConversation(path, is_continued=self.continues)
         saved = self._saved()
         if name is None:

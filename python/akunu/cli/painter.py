@@ -45,7 +45,7 @@ class Painter:
         if rows == self._shown:
             return
         out = self._changes(rows)
-        # Before it is written: an interrupt while it is must not make it come twice.
+        # Noted before it is written: if Ctrl-C interrupts the write, the text is not written twice.
         self._shown, self._newlines = rows, 0
         if out:
             self._put(out)

@@ -46,7 +46,7 @@ class QuietTerminal:
                 self._handlers[number] = signal.signal(number, self._end)
         interrupts.before_exit = self._restore
         self._quieten()
-        # Of this the terminal made lines: a newline is what it made of Enter.
+        # The terminal was in line mode until now and has turned Enter (\r) into \n: turn it back.
         self._typed = self._pending().replace(b"\n", b"\r")
 
     def typed(self) -> bytes:
