@@ -1,9 +1,9 @@
 // Files in which the system describes itself (/proc, /sys), as text.
 //
 // No streams: in a library that carries a libstdc++ of its own, loaded into a process that has another
-// one, `std::ifstream >> number` leaves the number as it was and the stream good. The two copies share
-// the identity of a facet (`num_get::id`), and each looks for the facet at the place that the other
-// gave it. What is here shares nothing with anybody.
+// one, `std::ifstream >> number` leaves the number unchanged and the stream good: the two copies share the
+// unique symbol `num_get::id`, the index at which a locale keeps that facet, but each has locales of its
+// own. open, read and from_chars share no state.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,7 @@ void raise(const char* class_name, const std::exception& error) {
   if (message) PyErr_SetObject(type.ptr(), message.ptr());
 }
 
-// Of what is too small to be counted before it is taken.
+// The message for small allocations, which are not checked against available memory beforehand.
 std::string refused_memory() {
   std::string what = "the system refused memory";
   if (const std::optional<uint64_t> left = address_space_left())

@@ -147,3 +147,9 @@ def ember_with_template(folder: Path, template: str) -> Path:
     path = folder / "ember.gguf"
     path.write_bytes(data.replace(old, template.encode() + b"{# " + b" " * room + b" #}"))
     return path
+
+
+def ask(akunu: Terminal, question: str) -> str:
+    """Type a line and return what is shown until the next prompt."""
+    akunu.type(f"{question}\n")
+    return akunu.wait_for(r"\n> ")

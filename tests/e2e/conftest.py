@@ -62,3 +62,11 @@ def terminal(tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
     yield start
     for each in opened:
         each.close()
+
+
+@pytest.fixture
+def chat(terminal: Any) -> Any:
+    """A conversation with Ember, at its first prompt."""
+    akunu = terminal("chat")
+    akunu.wait_for("> ")
+    return akunu

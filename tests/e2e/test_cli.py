@@ -125,11 +125,12 @@ def test_standard_input_beside_a_question_is_left_and_said(
     assert "{stdin}" in line
 
 
-def test_an_open_standard_input_does_not_make_a_question_wait() -> None:
-    read_end, write_end = os.pipe()  # nobody writes, nobody closes
+def run_with_open_input(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run akunu with a standard input that nobody writes to and nobody closes."""
+    read_end, write_end = os.pipe()
     try:
         done = subprocess.run(
-            [*COMMAND, "chat", "-p", "Spell cat."],
+            [*COMMAND, *arguments],
             stdin=read_end,
             capture_output=True,
             text=True,
@@ -139,6 +140,11 @@ def test_an_open_standard_input_does_not_make_a_question_wait() -> None:
     finally:
         os.close(read_end)
         os.close(write_end)
+    return done
+
+
+def test_an_open_standard_input_does_not_make_a_question_wait() -> None:
+    done = run_with_open_input("chat", "-p", "Spell cat.")
     assert (done.returncode, done.stdout, done.stderr) == (0, "c-a-t\n", "")
 
 
@@ -183,19 +189,7 @@ def test_a_question_in_a_models_place_is_explained(run_akunu: Run) -> None:
 
 
 def test_a_bad_model_is_named_before_standard_input_is_read() -> None:
-    read_end, write_end = os.pipe()
-    try:
-        done = subprocess.run(
-            [*COMMAND, "chat", "missing.gguf"],
-            stdin=read_end,
-            capture_output=True,
-            text=True,
-            env=ENVIRONMENT,
-            timeout=60,
-        )
-    finally:
-        os.close(read_end)
-        os.close(write_end)
+    done = run_with_open_input("chat", "missing.gguf")
     assert done.returncode == 1
     assert "missing.gguf" in done.stderr
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_support import ember_with_template
+from cli_support import ask, ember_with_template
 
 CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
@@ -20,19 +20,6 @@ NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('only users speak') }}{% endif %}"
 )
 DIM = "\x1b[2m"
-
-
-def ask(akunu: Any, question: str) -> str:
-    """Type a line and return what is shown until the next prompt."""
-    akunu.type(f"{question}\n")
-    return str(akunu.wait_for(r"\n> "))
-
-
-@pytest.fixture
-def chat(terminal: Any) -> Any:
-    akunu = terminal("chat")
-    akunu.wait_for("> ")
-    return akunu
 
 
 def test_help_lists_every_command(chat: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_support import EMBER, ember_with_template
+from cli_support import EMBER, ask, ember_with_template
 
 import akunu
 
@@ -23,19 +23,6 @@ CHATML = (
 NO_SYSTEM = (
     "{% if messages[0].role == 'system' %}{{ raise_exception('only users speak') }}{% endif %}"
 )
-
-
-def ask(akunu: Any, question: str) -> str:
-    """Type a line and return what is shown until the next prompt."""
-    akunu.type(f"{question}\n")
-    return str(akunu.wait_for(r"\n> "))
-
-
-@pytest.fixture
-def chat(terminal: Any) -> Any:
-    akunu = terminal("chat")
-    akunu.wait_for("> ")
-    return akunu
 
 
 def kept(folder: Path) -> list[str]:

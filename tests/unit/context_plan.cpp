@@ -48,7 +48,7 @@ void test_unknown_memory_bounds_nothing() {
 }
 
 void test_a_limit_of_the_process_counts_without_the_file() {
-  // The file is mapped: its 90 MiB are gone from the address space already. An eighth is left to others.
+  // The file is mapped: its 90 MiB are gone from the address space already. An eighth is left to the rest of the process.
   const MemoryLeft left{.memory = 3 * kGiB, .address_space = 80 * kMiB};
   const ContextPlan plan = plan_context({}, needs_of(100'000), left);
   check(plan.n_pages == 59, "70 MiB less 10, by 1.0159: " + std::to_string(plan.n_pages));

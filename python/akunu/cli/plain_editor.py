@@ -107,7 +107,7 @@ class PlainEditor:
             try:
                 if console.is_terminal(sys.stdout):
                     return as_unicode(self._input(prompt), "the line")
-                # stdout is for replies only, but input() would write there.
+                # input() would write its prompt to stdout, where only replies belong.
                 print(prompt, end="", file=sys.stderr, flush=True)
                 line = sys.stdin.readline()
                 return as_unicode(line.rstrip("\n"), "the line") if line else None

@@ -360,7 +360,7 @@ def snapshots(folder: Path, revision: str) -> list[Path]:
     commit = revision if _COMMIT.fullmatch(revision) else ref.read_text() if ref.is_file() else ""
     found = [folder / "snapshots" / commit] if commit else []
     if revision == "main" and (folder / "snapshots").is_dir():
-        # Another program may have moved the branch on without this file.
+        # Another program may have pointed the branch at a newer commit without fetching this file.
         others = sorted(
             (folder / "snapshots").iterdir(), key=lambda each: each.stat().st_mtime, reverse=True
         )
