@@ -237,6 +237,30 @@ class OwnedBuffer {
   Buffer buffer_;
 };
 
+// A weight with an owner.
+class OwnedWeight {
+ public:
+  OwnedWeight(std::shared_ptr<Device> device, const WeightSource& source)
+      : device_(std::move(device)), weight_(device_->import_weight(source)) {}
+  OwnedWeight(OwnedWeight&& other) noexcept { swap(other); }
+  OwnedWeight& operator=(OwnedWeight&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~OwnedWeight() {
+    if (device_) device_->release_weight(weight_);
+  }
+  const Weight& get() const { return weight_; }
+
+ private:
+  void swap(OwnedWeight& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(weight_, other.weight_);
+  }
+  std::shared_ptr<Device> device_;
+  Weight weight_;
+};
+
 std::string_view name_of(ActivationKind kind);
 std::string_view name_of(RowClass row_class);
 

@@ -1,31 +1,36 @@
 // Number formats as data: block size, bytes per block, the name used in messages and kernel names.
 // A backend adds the arithmetic (one small trait per format); nothing else in the engine asks which
 // format a weight has.
+//
+// The numbers are our own and mean nothing outside this process: what a kind of file calls a format
+// is the business of its reader in src/weight.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace akunu {
 
-// The values are those of the GGUF tensor type field, so that a file's number is our number.
-enum class Format : uint32_t {
-  f32 = 0,
-  f16 = 1,
-  q4_0 = 2,
-  q4_1 = 3,
-  q5_0 = 6,
-  q5_1 = 7,
-  q8_0 = 8,
-  q2_k = 10,
-  q3_k = 11,
-  q4_k = 12,
-  q5_k = 13,
-  q6_k = 14,
-  bf16 = 30,
+enum class Format : uint8_t {
+  f32,
+  f16,
+  bf16,
+  q4_0,
+  q4_1,
+  q5_0,
+  q5_1,
+  q8_0,
+  q2_k,
+  q3_k,
+  q4_k,
+  q5_k,
+  q6_k,
 };
+// A weight may lie in several runs of bytes: codes, scales, biases.
+constexpr uint32_t kMaxPlanes = 4;
+
+constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::q6_k) + 1;
 
 struct FormatInfo {
   Format format;
@@ -35,20 +40,9 @@ struct FormatInfo {
 };
 
 const FormatInfo& format_info(Format format);
-
-// The format with the number that a GGUF file gives it, if the engine has it.
-std::optional<Format> format_from_gguf(uint32_t number);
-
-// The name that GGUF gives the type number ("Q4_K"); empty when it gives none.
-std::string_view gguf_type_name(uint32_t number);
-
-// "F32, F16, Q4_0, ...": those that the engine has, by their GGUF names.
-std::string known_formats();
+std::optional<Format> format_from_name(std::string_view name);
 
 // Bytes of a row of `k` weights; `k` must be a multiple of the block size.
-inline uint64_t row_bytes(Format format, uint64_t k) {
-  const FormatInfo& info = format_info(format);
-  return k / info.block_size * info.block_bytes;
-}
+uint64_t row_bytes(Format format, uint64_t k);
 
 }  // namespace akunu

@@ -9,7 +9,6 @@
 #include "core/error.h"
 #include "core/fuse.h"
 #include "core/table.h"
-#include "weight/gguf_model.h"
 
 namespace akunu {
 namespace {
@@ -97,7 +96,6 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
     throw;
   }
   blame_damage();
-  model->file_.reset();  // the weights keep the mapping
   return model;
 }
 
@@ -110,12 +108,12 @@ Model::~Model() {
 }
 
 void Model::read(const std::string& path) {
-  file_ = GgufFile::open(path);
+  const ModelSource source = open_model(path);
+  config_ = source.config;
   try {
-    config_ = read_config(*file_);
-    weights_ = std::make_unique<Weights>(device_, *file_);
+    weights_ = std::make_unique<Weights>(device_, source);  // keeps the files that the device reads
   } catch (const Error&) {
-    if (const std::optional<std::string> damage = file_->damage()) throw ModelFormatError(*damage);
+    if (const std::optional<std::string> damage = source.damage()) throw ModelFormatError(*damage);
     throw;
   }
 }
@@ -167,15 +165,17 @@ std::vector<Binding> Model::upload_frequencies() {
     if (!binding && layer.rope_style != RopeStyle::none) {
       const uint32_t n_pairs = layer.rope_dim / 2;
       if (!factors.empty() && factors.size() != n_pairs)
-        throw ModelFormatError("tensor rope_freqs.weight has " + std::to_string(factors.size()) +
-                               " factors; the rotary dimension " + std::to_string(layer.rope_dim) +
-                               " asks for " + std::to_string(n_pairs));
+        throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) + " has " +
+                               std::to_string(factors.size()) + " factors; the rotary dimension " +
+                               std::to_string(layer.rope_dim) + " asks for " +
+                               std::to_string(n_pairs));
       std::vector<float> inverse(n_pairs);
       for (uint32_t i = 0; i < n_pairs; ++i) {
         const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
         if (!(factor > 0) || !std::isfinite(factor))
-          throw ModelFormatError("tensor rope_freqs.weight holds " + std::to_string(factor) +
-                                 " at " + std::to_string(i) + "; factors must be positive");
+          throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) + " holds " +
+                                 std::to_string(factor) + " at " + std::to_string(i) +
+                                 "; factors must be positive");
         inverse[i] = static_cast<float>(
             std::pow(static_cast<double>(layer.rope_theta), -2.0 * i / layer.rope_dim) / factor /
             static_cast<double>(layer.rope_linear_factor));

@@ -88,7 +88,6 @@ class Model {
   std::vector<Binding> upload_frequencies();
 
   std::shared_ptr<Device> device_;
-  std::optional<GgufFile> file_;  // until it is loaded
   ModelConfig config_;
   ArchDescriptor arch_;
   std::vector<std::string> notes_;

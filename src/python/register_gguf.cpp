@@ -10,7 +10,6 @@
 #include <string>
 
 #include "core/error.h"
-#include "core/format.h"
 #include "register.h"
 #include "weight/gguf.h"
 #include "without_gil.h"

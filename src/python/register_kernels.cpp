@@ -66,10 +66,8 @@ Enum enum_from_name(const std::string& wanted, uint32_t n, const std::string& wh
   throw ArgumentError(what + " is '" + wanted + "'; possible are " + known);
 }
 
-Format format_from_name(const std::string& wanted) {
-  for (uint32_t number = 0; number < 64; ++number)
-    if (const std::optional<Format> format = format_from_gguf(number))
-      if (format_info(*format).name == wanted) return *format;
+Format format_named(const std::string& wanted) {
+  if (const std::optional<Format> format = format_from_name(wanted)) return *format;
   throw ArgumentError("there is no format '" + wanted + "'");
 }
 
@@ -147,16 +145,6 @@ class GuardedBuffer {
   std::string name_;
   uint64_t size_;
   OwnedBuffer buffer_;
-};
-
-struct ImportedWeight {
-  ImportedWeight(std::shared_ptr<Device> on, const WeightSource& source)
-      : device(std::move(on)), weight(device->import_weight(source)) {}
-  ~ImportedWeight() { device->release_weight(weight); }
-  ImportedWeight(const ImportedWeight&) = delete;
-  ImportedWeight& operator=(const ImportedWeight&) = delete;
-  std::shared_ptr<Device> device;
-  Weight weight;
 };
 
 // What run_operation is told about rows and the pass over them.
@@ -316,12 +304,12 @@ class Harness {
       throw ArgumentError("operand " + name + " must be a tuple (format, rows, k, bytes)");
     const auto [format_name, n_rows, k, array] =
         value.cast<std::tuple<std::string, uint64_t, uint64_t, py::array>>();
-    const Format format = format_from_name(format_name);
+    const Format format = format_named(format_name);
     // The weight is released while the caller still holds its array, so no owner is needed.
-    weights_.push_back(std::make_unique<ImportedWeight>(
-        device_, WeightSource{name, bytes_of(array, name), format, n_rows, k, nullptr}));
+    weights_.emplace_back(device_,
+                          WeightSource{name, bytes_of(array, name), format, n_rows, k, nullptr});
     arrays_.push_back(array);
-    command_.operands[slot] = weights_.back()->weight.binding;
+    command_.operands[slot] = weights_.back().get().binding;
     request_.weights.at(number) = format;
   }
 
@@ -339,7 +327,7 @@ class Harness {
   KernelRequest request_;
   std::map<size_t, std::unique_ptr<GuardedBuffer>> buffers_;
   std::vector<py::array> arrays_;  // outlive the weights that map them
-  std::vector<std::unique_ptr<ImportedWeight>> weights_;
+  std::vector<OwnedWeight> weights_;
 };
 
 uint32_t count_head_rows(const std::vector<Row>& rows) {
@@ -362,7 +350,7 @@ py::dict run_operation(const std::string& operation, const py::dict& operands,
   harness.request().row_class = enum_from_name<RowClass>(row_class, 3, "row_class");
   harness.request().activation =
       enum_from_name<ActivationKind>(activation, kActivationKindCount, "activation");
-  harness.request().cache = format_from_name(cache);
+  harness.request().cache = format_named(cache);
   harness.command().extent = extent_from_name(extent);
   harness.set_params(params);
   harness.bind(operands);
@@ -432,7 +420,7 @@ std::string activation_kind(const std::string& device, const std::string& format
   options.isa = isa;
   return std::string(
       name_of(create_device(device, options)
-                  ->activation_kind(format_from_name(format),
+                  ->activation_kind(format_named(format),
                                     enum_from_name<RowClass>(row_class, 3, "row_class"))));
 }
 

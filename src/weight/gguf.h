@@ -20,6 +20,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/format.h"
 #include "weight/mapped_file.h"
 
 namespace akunu {
@@ -69,12 +70,21 @@ struct GgufBlock {
 // for numbers that were never given or have been withdrawn.
 std::optional<GgufBlock> gguf_block(uint32_t type);
 
+// The name that ggml gives the type ("Q4_K"); empty where it gives none.
+std::string_view gguf_type_name(uint32_t type);
+
+// The engine's format for the type, if it computes with it.
+std::optional<Format> format_from_gguf(uint32_t type);
+
+// "F32, F16, Q4_0, ...": the types that have such a format, by increasing number.
+std::string gguf_types_with_a_format();
+
 struct GgufTensor {
   std::string_view name;
   std::array<uint64_t, 4>
       dims;         // dims[0] is contiguous: [n, k] row-major is {k, n}; 1 where absent
   uint32_t n_dims;  // 0 is a single number
-  uint32_t type;    // GGUF's number: core/format.h knows which the engine has
+  uint32_t type;    // GGUF's number; see format_from_gguf
   uint64_t offset;  // from the start of its file; a multiple of the alignment
   uint64_t size;    // bytes; never 0
   uint32_t part;    // which file of a model that is split over several, from 0

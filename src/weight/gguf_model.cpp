@@ -216,27 +216,4 @@ class Reader {
 
 ModelConfig read_config(const GgufFile& file) { return Reader(file).read(); }
 
-WeightSource weight_source(const GgufFile& file, const GgufTensor& tensor) {
-  const std::string who =
-      printable(file.part_of(tensor).path, kPathLimit) + ": tensor " + printable(tensor.name);
-  const std::optional<Format> format = format_from_gguf(tensor.type);
-  if (!format) {
-    std::string name(gguf_type_name(tensor.type));
-    if (name.empty()) name = "type " + std::to_string(tensor.type);
-    throw UnsupportedModelError(who + " has the number format " + name + "; akunu has " +
-                                known_formats());
-  }
-  if (tensor.n_dims == 0 || tensor.n_dims > 2)
-    throw UnsupportedModelError(who + " has " + std::to_string(tensor.n_dims) +
-                                " dimensions; akunu has one and two");
-  const std::shared_ptr<const MappedFile>& mapping = file.part_of(tensor).mapping;
-  return {.name = tensor.name,
-          .bytes = file.tensor_bytes(tensor),
-          .format = *format,
-          .rows = tensor.n_dims == 2 ? tensor.dims[1] : 1,
-          .k = tensor.dims[0],
-          .owner = mapping,
-          .mapping = mapping ? mapping->bytes() : std::span<const std::byte>()};
-}
-
 }  // namespace akunu

@@ -12,7 +12,6 @@
 #include <utility>
 
 #include "core/error.h"
-#include "core/format.h"
 #include "weight/foreign.h"
 #include "weight/printable.h"
 #include "weight/sort_by_name.h"

@@ -1,70 +1,169 @@
 #include "weight/names.h"
 
-#include <array>
 #include <charconv>
-#include <cstdint>
+#include <optional>
+
+#include "core/error.h"
 
 namespace akunu {
 namespace {
 
-struct Rule {
-  std::string_view gguf;
-  std::string_view canonical;
+constexpr NameRule same(std::string_view name, std::string_view canonical) {
+  return {name, {{{canonical}}}};
+}
+
+constexpr std::array kGgufModel{
+    same("token_embd", "token_embedding"),
+    same("output_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
 };
 
-constexpr std::array kModelRules{
-    Rule{"token_embd", "token_embedding"},
-    Rule{"output_norm", "output_norm"},
-    Rule{"output", "output"},
-    Rule{"rope_freqs", "rope_factors"},
+// Some architectures keep query, key and value in one tensor, and the gate above the rows of up
+// (phi3); nothing forbids it for others.
+constexpr std::array kGgufLayer{
+    NameRule{"attn_qkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    NameRule{"ffn_up", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("attn_norm", "attention_norm"),
+    same("attn_q", "attention.q"),
+    same("attn_k", "attention.k"),
+    same("attn_v", "attention.v"),
+    same("attn_output", "attention.output"),
+    same("attn_q_norm", "attention.q_norm"),
+    same("attn_k_norm", "attention.k_norm"),
+    same("ffn_norm", "ffn_norm"),
+    same("ffn_gate", "ffn.gate"),
+    same("ffn_up", "ffn.up"),
+    same("ffn_down", "ffn.down"),
 };
 
-// Behind "blk.N."
-constexpr std::array kLayerRules{
-    Rule{"attn_norm", "attention_norm"},
-    Rule{"attn_q", "attention.q"},
-    Rule{"attn_k", "attention.k"},
-    Rule{"attn_v", "attention.v"},
-    Rule{"attn_output", "attention.output"},
-    Rule{"attn_q_norm", "attention.q_norm"},
-    Rule{"attn_k_norm", "attention.k_norm"},
-    Rule{"ffn_norm", "ffn_norm"},
-    Rule{"ffn_gate", "ffn.gate"},
-    Rule{"ffn_up", "ffn.up"},
-    Rule{"ffn_down", "ffn.down"},
+// A name in the file, taken apart.
+struct FileName {
+  std::optional<uint32_t> layer;
+  std::string_view stem;    // "attn_q"
+  std::string_view suffix;  // ".weight"
 };
 
-template <size_t N>
-std::optional<std::string> translate(const std::array<Rule, N>& rules, std::string_view stem) {
-  for (const Rule& rule : rules)
-    if (rule.gguf == stem) return std::string(rule.canonical);
-  return std::nullopt;
+std::optional<FileName> take_apart(std::string_view name, std::string_view layer_prefix) {
+  const size_t dot = name.rfind('.');
+  if (dot == std::string_view::npos) return std::nullopt;
+  FileName result{.layer = {}, .stem = name.substr(0, dot), .suffix = name.substr(dot)};
+  if (result.suffix != ".weight" && result.suffix != ".bias") return std::nullopt;
+  if (!result.stem.starts_with(layer_prefix)) return result;
+  uint32_t layer = 0;
+  const char* const end = result.stem.data() + result.stem.size();
+  const auto [after, error] = std::from_chars(result.stem.data() + layer_prefix.size(), end, layer);
+  if (error != std::errc{} || after == end || *after != '.') return std::nullopt;
+  result.layer = layer;
+  result.stem = {after + 1, end};
+  return result;
+}
+
+uint64_t rows_of(PieceRows rows, const ModelConfig& config, uint64_t all) {
+  switch (rows) {
+    case PieceRows::all:
+      return all;
+    case PieceRows::query:
+      return uint64_t{config.n_heads} * config.head_dim;
+    case PieceRows::key_value:
+      return uint64_t{config.n_kv_heads} * config.head_dim;
+    case PieceRows::ffn:
+      return config.ffn_dim;
+  }
+  __builtin_unreachable();
+}
+
+std::span<const Piece> pieces_of(const NameRule& rule) {
+  size_t n = 0;
+  while (n < rule.pieces.size() && !rule.pieces[n].canonical.empty()) ++n;
+  return std::span(rule.pieces).first(n);
+}
+
+// What a cut goes along: rows, or the numbers of a vector.
+uint64_t length_of(const SourceTensor& tensor) {
+  return tensor.n_dims == 1 ? tensor.k() : tensor.rows();
+}
+
+uint64_t length_of(const NameRule& rule, const ModelConfig& config, uint64_t all) {
+  uint64_t length = 0;
+  for (const Piece& piece : pieces_of(rule)) length += rows_of(piece.rows, config, all);
+  return length;
+}
+
+[[noreturn]] void refuse_length(const NameRule& rule, const SourceTensor& tensor,
+                                const ModelConfig& config) {
+  const uint64_t length = length_of(tensor);
+  std::string text = tensor.label() + " has " + std::to_string(length) +
+                     (tensor.n_dims == 1 ? " numbers" : " rows") +
+                     "; the model's numbers ask for " +
+                     std::to_string(length_of(rule, config, length)) + ":";
+  for (const Piece& piece : pieces_of(rule))
+    text += (&piece == &rule.pieces[0] ? " " : ", ") +
+            std::to_string(rows_of(piece.rows, config, length)) + " of " +
+            std::string(piece.canonical);
+  throw ModelFormatError(text);
+}
+
+// Rows [first, first + n) of a tensor: the same bytes, seen in part. Planes have their rows in the
+// same order, each row as long as the others.
+SourceTensor rows_from(const SourceTensor& tensor, uint64_t first, uint64_t n) {
+  SourceTensor result = tensor;
+  const uint64_t length = length_of(tensor);
+  (tensor.n_dims == 1 ? result.shape[2] : result.shape[1]) = n;
+  for (TensorPart& part : result.parts) {
+    const uint64_t each = part.bytes.size() / length;
+    part.bytes = part.bytes.subspan(first * each, n * each);
+  }
+  return result;
+}
+
+// The rule for `stem` that has the tensor's rows; null where there is no rule for it at all.
+const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem,
+                          const SourceTensor& tensor, const ModelConfig& config) {
+  const uint64_t length = length_of(tensor);
+  const NameRule* other = nullptr;
+  for (const NameRule& rule : rules) {
+    if (rule.name != stem) continue;
+    if (length_of(rule, config, length) == length) return &rule;
+    other = &rule;
+  }
+  if (other != nullptr) refuse_length(*other, tensor, config);
+  return nullptr;
 }
 
 }  // namespace
 
-std::optional<std::string> canonical_from_gguf(std::string_view name) {
-  const size_t dot = name.rfind('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  const std::string_view suffix = name.substr(dot);
-  if (suffix != ".weight" && suffix != ".bias") return std::nullopt;
-  const std::string_view stem = name.substr(0, dot);
+const NameRules& gguf_names() {
+  static constexpr NameRules kRules{"blk.", kGgufModel, kGgufLayer};
+  return kRules;
+}
 
-  constexpr std::string_view kBlock = "blk.";
-  if (!stem.starts_with(kBlock)) {
-    std::optional<std::string> canonical = translate(kModelRules, stem);
-    if (canonical) *canonical += suffix;
-    return canonical;
+std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,
+                                     const SourceTensor& tensor, const ModelConfig& config) {
+  const std::optional<FileName> parts = take_apart(name, rules.layer_prefix);
+  if (!parts) return {};
+  const NameRule* rule =
+      find_rule(parts->layer ? rules.layer : rules.model, parts->stem, tensor, config);
+  if (rule == nullptr) return {};
+  const std::span<const Piece> pieces = pieces_of(*rule);
+  if (tensor.n_dims > rule->max_dims)
+    throw UnsupportedModelError(tensor.label() + " has " + std::to_string(tensor.n_dims) +
+                                " dimensions; akunu has one and two there");
+  if (pieces.size() > 1) refuse_quantised_vector(tensor);
+  std::vector<SourceTensor> named;
+  uint64_t first = 0;
+  for (const Piece& piece : pieces) {
+    const uint64_t n = rows_of(piece.rows, config, length_of(tensor));
+    named.push_back(pieces.size() > 1 ? rows_from(tensor, first, n) : tensor);
+    named.back().name = (parts->layer ? "layers." + std::to_string(*parts->layer) + "." : "") +
+                        std::string(piece.canonical) + std::string(parts->suffix);
+    named.back().transform = rule->transform;
+    first += n;
   }
-  uint32_t layer = 0;
-  const char* const end = stem.data() + stem.size();
-  const auto [after, error] = std::from_chars(stem.data() + kBlock.size(), end, layer);
-  if (error != std::errc{} || after == end || *after != '.') return std::nullopt;
-  std::optional<std::string> canonical =
-      translate(kLayerRules, std::string_view(after + 1, static_cast<size_t>(end - after - 1)));
-  if (canonical)
-    *canonical = "layers." + std::to_string(layer) + "." + *canonical + std::string(suffix);
-  return canonical;
+  return named;
 }
 
 }  // namespace akunu

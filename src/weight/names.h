@@ -3,15 +3,55 @@
 //   layers.N.attention_norm.weight  layers.N.ffn_norm.weight
 //   layers.N.attention.{q,k,v,output}.{weight,bias}  layers.N.attention.{q_norm,k_norm}.weight
 //   layers.N.ffn.{gate,up,down}.{weight,bias}
+//
+// How they follow from the names in a kind of file is data: a table of rules per kind. A rule may
+// also cut a tensor by its rows into several, each a view of the same bytes.
 #pragma once
 
-#include <optional>
+#include <array>
+#include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "weight/model_source.h"
 
 namespace akunu {
 
-// Nothing for a name that is not in the table.
-std::optional<std::string> canonical_from_gguf(std::string_view name);
+// How many rows of a tensor belong to a piece of it, in the model's numbers.
+enum class PieceRows : uint8_t {
+  all,        // it is not cut
+  query,      // n_heads * head_dim
+  key_value,  // n_kv_heads * head_dim
+  ffn,        // ffn_dim
+};
+
+struct Piece {
+  std::string_view canonical;  // empty: there is no such piece
+  PieceRows rows = PieceRows::all;
+};
+
+struct NameRule {
+  std::string_view name;        // in the file, without ".weight" or ".bias"
+  std::array<Piece, 3> pieces;  // from the first row on
+  Transform transform = Transform::none;
+  uint32_t max_dims = 2;  // 3 where a tensor may hold several matrices
+};
+
+// Of several rules for one name, the one holds whose pieces have as many rows as the tensor.
+struct NameRules {
+  std::string_view layer_prefix;  // "blk.": what stands before a layer's number
+  std::span<const NameRule> model;
+  std::span<const NameRule> layer;
+};
+
+const NameRules& gguf_names();
+
+// The tensor that the file calls `name` under its canonical name, or its pieces under theirs; none
+// for a name without a rule. Throws ModelFormatError where the pieces together have another number
+// of rows than the tensor, and UnsupportedModelError for more dimensions than the rule has.
+std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,
+                                     const SourceTensor& tensor, const ModelConfig& config);
 
 }  // namespace akunu

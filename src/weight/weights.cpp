@@ -4,9 +4,6 @@
 #include <cstring>
 
 #include "core/error.h"
-#include "weight/gguf_model.h"
-#include "weight/names.h"
-#include "weight/printable.h"
 
 namespace akunu {
 namespace {
@@ -26,48 +23,65 @@ float half_to_float(uint16_t half) {
 // bfloat16 to binary32, exact: it is the upper half.
 float bfloat_to_float(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
 
-// The numbers of an f16 or bf16 vector.
-std::vector<float> as_floats(const WeightSource& source) {
-  std::vector<float> values(source.k);
+template <class Number>
+Number number_at(std::span<const std::byte> bytes, size_t i) {
+  Number number;
+  std::memcpy(&number, bytes.data() + i * sizeof number, sizeof number);
+  return number;
+}
+
+float float_at(Format format, std::span<const std::byte> bytes, size_t i) {
+  if (format == Format::f32) return number_at<float>(bytes, i);
+  const auto bits = number_at<uint16_t>(bytes, i);
+  return format == Format::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+}
+
+// A tensor of one dimension as the engine wants it: float32, transformed.
+std::vector<float> as_floats(const SourceTensor& tensor) {
+  refuse_quantised_vector(tensor);
+  std::vector<float> values(tensor.k());
   for (size_t i = 0; i < values.size(); ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, source.bytes.data() + i * sizeof bits, sizeof bits);
-    values[i] = source.format == Format::f16 ? half_to_float(bits) : bfloat_to_float(bits);
+    values[i] = float_at(tensor.format, tensor.parts[0].bytes, i);
+    if (tensor.transform == Transform::add_one) values[i] += 1.0f;
   }
   return values;
 }
 
-bool needs_conversion(const GgufTensor& tensor) {
-  return tensor.n_dims == 1 && tensor.type != static_cast<uint32_t>(Format::f32);
+bool lies_as_wanted(const SourceTensor& tensor) {
+  return tensor.transform == Transform::none && (tensor.n_dims > 1 || tensor.format == Format::f32);
 }
 
 }  // namespace
 
-Weights::Weights(std::shared_ptr<Device> device, const GgufFile& file)
-    : device_(std::move(device)) {
-  for (const GgufPart& part : file.parts()) files_.push_back(part.mapping);
-  for (const GgufTensor& tensor : file.tensors()) {
-    const std::string who =
-        printable(file.part_of(tensor).path, kPathLimit) + ": tensor " + printable(tensor.name);
-    const std::optional<std::string> name = canonical_from_gguf(tensor.name);
-    if (!name) throw UnsupportedModelError(who + " is not one that akunu knows what to do with");
-    if (tensors_.contains(*name))
-      throw ModelFormatError(who + " is " + *name + ", which the file has under another name too");
-    names_in_file_[*name] = printable(tensor.name);
-    const WeightSource source = weight_source(file, tensor);
-    if (!needs_conversion(tensor)) {
-      imported_.push_back(device_->import_weight(source));
-      tensors_[*name] = imported_.back();
+Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source)
+    : device_(std::move(device)), files_(source.files.begin(), source.files.end()) {
+  for (const SourceTensor& tensor : source.tensors) {
+    names_in_file_[tensor.name] = tensor.name_in_file;
+    if (lies_as_wanted(tensor)) {
+      imported_.push_back(import(tensor));
+      tensors_[tensor.name] = imported_.back().get();
       continue;
     }
-    if (source.format != Format::f16 && source.format != Format::bf16)
-      throw UnsupportedModelError(
-          who + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
-    const std::vector<float> values = as_floats(source);
+    if (tensor.n_dims > 1)
+      throw UnsupportedModelError(tensor.label() + " has " + std::to_string(tensor.n_dims) +
+                                  " dimensions; akunu has one there");
+    const std::vector<float> values = as_floats(tensor);
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");
     device_->write(vectors_.back().binding(), std::as_bytes(std::span(values)));
-    tensors_[*name] = {vectors_.back().binding(), Format::f32, 1, source.k};
+    tensors_[tensor.name] = {vectors_.back().binding(), Format::f32, 1, tensor.k()};
   }
+}
+
+OwnedWeight Weights::import(const SourceTensor& tensor) {
+  const TensorPart& part = tensor.parts[0];
+  return {device_,
+          {.name = tensor.name_in_file,
+           .bytes = part.bytes,
+           .format = tensor.format,
+           .rows = tensor.rows(),
+           .k = tensor.k(),
+           .owner = part.owner,
+           .mapping = part.mapping}};
 }
 
 uint64_t Weights::bytes() const {
@@ -82,10 +96,6 @@ std::optional<std::string> Weights::damage() const {
     if (const std::shared_ptr<const MappedFile> mapped = file.lock())
       if (std::optional<std::string> damage = mapped->damage()) return damage;
   return std::nullopt;
-}
-
-Weights::~Weights() {
-  for (const Weight& weight : imported_) device_->release_weight(weight);
 }
 
 }  // namespace akunu

@@ -11,17 +11,15 @@
 
 #include "core/device.h"
 #include "core/forward.h"
-#include "weight/gguf.h"
+#include "weight/model_source.h"
 
 namespace akunu {
 
 class Weights {
  public:
-  // Imports every tensor of the file. Throws UnsupportedModelError for a tensor whose name or
-  // number format akunu does not know: a model that would be computed wrongly is not loaded; and
-  // ModelFormatError for two names of one tensor.
-  Weights(std::shared_ptr<Device> device, const GgufFile& file);
-  ~Weights();
+  // Imports every tensor of the source: where its bytes lie if the device can read them there. Those
+  // of one dimension become float32. Throws UnsupportedModelError for one that is quantised.
+  Weights(std::shared_ptr<Device> device, const ModelSource& source);
   Weights(const Weights&) = delete;
   Weights& operator=(const Weights&) = delete;
 
@@ -39,10 +37,12 @@ class Weights {
   std::optional<std::string> damage() const;
 
  private:
+  OwnedWeight import(const SourceTensor& tensor);
+
   std::shared_ptr<Device> device_;
   std::vector<std::weak_ptr<const MappedFile>> files_;  // the device keeps those that it reads
   std::vector<OwnedBuffer> vectors_;                    // converted to float32
-  std::vector<Weight> imported_;
+  std::vector<OwnedWeight> imported_;
   TensorMap tensors_;
   std::map<std::string, std::string, std::less<>> names_in_file_;  // of tensors_
 };

@@ -15,7 +15,7 @@
 #include "inference/scheduler.h"
 #include "registry.h"
 #include "weight/gguf_model.h"
-#include "weight/names.h"
+#include "weight/gguf_source.h"
 
 namespace akunu {
 namespace {
@@ -90,6 +90,15 @@ std::vector<std::span<const std::byte>> split_at_magic(std::span<const std::byte
   return parts;
 }
 
+// The tensor's bytes are those of its rows, and lie in `bytes`.
+void check_part(const SourceTensor& tensor, std::span<const std::byte> bytes) {
+  const std::span<const std::byte> part = tensor.parts[0].bytes;
+  require(part.size() == tensor.rows() * row_bytes(tensor.format, tensor.k()),
+          "a weight has the bytes of its rows");
+  require(part.data() >= bytes.data() && part.data() + part.size() <= bytes.data() + bytes.size(),
+          "they are those of the file");
+}
+
 void join_and_check(std::span<const std::byte> bytes) {
   std::vector<GgufFile> parts;
   for (const std::span<const std::byte> part : split_at_magic(bytes))
@@ -103,14 +112,10 @@ void join_and_check(std::span<const std::byte> bytes) {
     const std::span<const std::byte> data = file.tensor_bytes(tensor);
     require(data.data() >= bytes.data() && data.data() + data.size() <= bytes.data() + bytes.size(),
             "its data is in one of the parts");
-    refused_or([&] {
-      const WeightSource source = weight_source(file, tensor);
-      require(source.bytes.size() == source.rows * row_bytes(source.format, source.k),
-              "a weight has the bytes of its rows");
-      canonical_from_gguf(tensor.name);
-    });
+    refused_or([&] { check_part(gguf_tensor(file, tensor), data); });
   }
   describe(read_config(file));
+  for (const SourceTensor& tensor : gguf_source(file).tensors) check_part(tensor, bytes);
 }
 
 }  // namespace

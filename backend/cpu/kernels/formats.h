@@ -2,7 +2,7 @@
 // vector. Block formats are in the files beside this one (formats_blocks.h says where), and what
 // the quantised matmuls want of them in panel.h.
 //
-//   kFormat              its number in core/format.h
+//   kFormat              number_of the format
 //   Input                the activation kind beside it: FloatInput (f32) or QuantInput (q8_32)
 //   row_bytes(k)         bytes of a row of k weights
 //   element(row, i)      weight i of a row as float32
@@ -13,11 +13,14 @@
 
 #include <cstddef>
 
+#include "core/format.h"
 #include "cpu/isa/prefetch.h"
 
 namespace akunu::cpu {
 
-constexpr int32_t kHalfFormat = 1, kBfloatFormat = 30;  // F16 and BF16 in core/format.h
+// A format as kernels are looked up by it (KernelKey).
+static constexpr int32_t number_of(Format format) { return static_cast<int32_t>(format); }
+
 template <class T>
 static inline T load_unaligned(const std::byte* p) {
   T value;
@@ -99,7 +102,7 @@ struct FloatFormat {
 template <class Isa>
 struct F32 : FloatFormat<Isa, F32<Isa>, float> {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = 0;
+  static constexpr int32_t kFormat = number_of(Format::f32);
 
   static float element(const std::byte* row, uint64_t i) {
     return load_unaligned<float>(row + 4 * i);
@@ -116,7 +119,7 @@ struct F32 : FloatFormat<Isa, F32<Isa>, float> {
 template <class Isa>
 struct F16 : FloatFormat<Isa, F16<Isa>, uint16_t> {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = kHalfFormat;
+  static constexpr int32_t kFormat = number_of(Format::f16);
 
   static float element(const std::byte* row, uint64_t i) {
     return Isa::half_to_float(load_unaligned<uint16_t>(row + 2 * i));

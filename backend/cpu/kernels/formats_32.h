@@ -43,7 +43,7 @@ template <class Isa>
 struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   using Base = PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0>;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 2;
+  static constexpr int32_t kFormat = number_of(Format::q4_0);
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
   static constexpr uint32_t kTurned = Base::template turned_by<16>();
   template <uint32_t kRows>
@@ -62,7 +62,7 @@ template <class Isa>
 struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   using Base = BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1>;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 3;
+  static constexpr int32_t kFormat = number_of(Format::q4_1);
   static constexpr uint32_t kLargestCode = 15;
   template <uint32_t kRows>
   static constexpr uint32_t kUpperTimes = Base::template kUpperNibblesTimes<kRows>;
@@ -107,7 +107,7 @@ struct FiveBits : Blocks {
 // x = d * (code - 16), exact.
 template <class Isa>
 struct Q5_0 : FiveBits<PairsOfBlocks<Isa, Q5_0<Isa>, BlockQ5_0>> {
-  static constexpr int32_t kFormat = 6;
+  static constexpr int32_t kFormat = number_of(Format::q5_0);
   static constexpr uint32_t kOffset = 16;
 
   static float weight(const BlockQ5_0& block, uint32_t i) {
@@ -119,7 +119,7 @@ struct Q5_0 : FiveBits<PairsOfBlocks<Isa, Q5_0<Isa>, BlockQ5_0>> {
 // x = d * code + m: one rounding.
 template <class Isa>
 struct Q5_1 : FiveBits<BlocksWithMinimum<Isa, Q5_1<Isa>, BlockQ5_1>> {
-  static constexpr int32_t kFormat = 7;
+  static constexpr int32_t kFormat = number_of(Format::q5_1);
 
   static float weight(const BlockQ5_1& block, uint32_t i) {
     const float code = static_cast<float>(code5(block.nibbles, block.high, i));
@@ -132,7 +132,7 @@ template <class Isa>
 struct Q8_0 : PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0> {
   using Base = PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0>;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 8;
+  static constexpr int32_t kFormat = number_of(Format::q8_0);
   static constexpr bool kSigned = true;
   static constexpr uint32_t kTurned = Base::template turned_by<32>();
 

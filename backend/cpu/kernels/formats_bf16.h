@@ -8,7 +8,7 @@ namespace akunu::cpu {
 template <class Isa>
 struct BF16 : FloatFormat<Isa, BF16<Isa>, uint16_t> {
   using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = kBfloatFormat;
+  static constexpr int32_t kFormat = number_of(Format::bf16);
 
   static float element(const std::byte* row, uint64_t i) {
     const uint32_t bits = uint32_t{load_unaligned<uint16_t>(row + 2 * i)} << 16;

@@ -11,14 +11,14 @@ namespace akunu::cpu {
 template <class Columns, int32_t kFormat>
 struct PairOf;
 template <class Columns>
-struct PairOf<Columns, kHalfFormat> {
+struct PairOf<Columns, number_of(Format::f16)> {
   static void floats(typename Columns::Ints pairs, typename Columns::Floats (&out)[2]) {
     Columns::both_halves(pairs, out);
   }
   static auto lower(typename Columns::Ints pairs) { return Columns::low_halves(pairs); }
 };
 template <class Columns>
-struct PairOf<Columns, kBfloatFormat> {
+struct PairOf<Columns, number_of(Format::bf16)> {
   static void floats(typename Columns::Ints pairs, typename Columns::Floats (&out)[2]) {
     out[0] = lower(pairs);
     out[1] = Columns::as_floats(Columns::bit_and(pairs, Columns::integers(0xffff0000u)));

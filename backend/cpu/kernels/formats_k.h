@@ -141,7 +141,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   using Base = HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 10;
+  static constexpr int32_t kFormat = number_of(Format::q2_k);
   static constexpr uint32_t kLargestCode = 3;
   static constexpr int32_t kLowestScale = 0, kHighestScale = 15;
   static constexpr bool kHasMinimum = true;
@@ -223,7 +223,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   using Base = HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 11;
+  static constexpr int32_t kFormat = number_of(Format::q3_k);
   static constexpr uint32_t kLargestCode = 7, kOffset = 4;
   static constexpr int32_t kLowestScale = -32, kHighestScale = 31;
 
@@ -354,7 +354,7 @@ template <class Isa>
 struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
   using Base = SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K>;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 12;
+  static constexpr int32_t kFormat = number_of(Format::q4_k);
   static constexpr uint32_t kLargestCode = 15;
 
   static float weight(const BlockQ4_K& block, uint32_t i) {
@@ -392,7 +392,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   using Base = SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 13;
+  static constexpr int32_t kFormat = number_of(Format::q5_k);
   static constexpr uint32_t kLargestCode = 31;
 
   static float weight(const BlockQ5_K& block, uint32_t i) {
@@ -439,7 +439,7 @@ struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   using Base = HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K>;
   using Columns = typename Base::Columns;
   using Ints = typename Base::Ints;
-  static constexpr int32_t kFormat = 14;
+  static constexpr int32_t kFormat = number_of(Format::q6_k);
   static constexpr uint32_t kLargestCode = 63, kOffset = 32;
   static constexpr int32_t kLowestScale = -128, kHighestScale = 127;
 

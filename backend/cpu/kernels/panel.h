@@ -19,7 +19,7 @@
 //
 // A format is a trait, and this is all that it adds:
 //
-//   kFormat              its number in core/format.h
+//   kFormat              number_of the format
 //   kDots                1 or 2 scales in a group of 32, and as many minima
 //   kLargestCode         codes are 0 .. kLargestCode, or, with kSigned, int8
 //   kOffset              what is subtracted from a code

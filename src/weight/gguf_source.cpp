@@ -1,0 +1,71 @@
+#include "weight/gguf_source.h"
+
+#include <set>
+
+#include "core/error.h"
+#include "weight/gguf_model.h"
+#include "weight/names.h"
+#include "weight/printable.h"
+
+namespace akunu {
+namespace {
+
+ModelSource read(const GgufFile& file) {
+  ModelSource source;
+  source.config = read_config(file);
+  for (const GgufPart& part : file.parts())
+    if (part.mapping) source.files.push_back(part.mapping);
+  std::set<std::string> names;
+  for (const GgufTensor& tensor : file.tensors()) {
+    const SourceTensor whole = gguf_tensor(file, tensor);
+    std::vector<SourceTensor> named =
+        give_names(gguf_names(), std::string(tensor.name), whole, source.config);
+    if (named.empty())
+      throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
+    for (SourceTensor& each : named) {
+      if (!names.insert(each.name).second)
+        throw ModelFormatError(each.label() + " is " + each.name +
+                               ", which the file has under another name too");
+      source.tensors.push_back(std::move(each));
+    }
+  }
+  return source;
+}
+
+}  // namespace
+
+ModelSource gguf_source(const GgufFile& file) {
+  try {
+    return read(file);
+  } catch (const Error&) {
+    if (const std::optional<std::string> damage = file.damage()) throw ModelFormatError(*damage);
+    throw;
+  }
+}
+
+SourceTensor gguf_tensor(const GgufFile& file, const GgufTensor& tensor) {
+  const GgufPart& part = file.part_of(tensor);
+  SourceTensor result;
+  result.name_in_file = printable(tensor.name);
+  result.path = printable(part.path, kPathLimit);
+  const std::optional<Format> format = format_from_gguf(tensor.type);
+  if (!format) {
+    std::string name(gguf_type_name(tensor.type));
+    if (name.empty()) name = "type " + std::to_string(tensor.type);
+    throw UnsupportedModelError(result.label() + " has the number format " + name + "; akunu has " +
+                                gguf_types_with_a_format());
+  }
+  if (tensor.n_dims == 0 || tensor.n_dims > 3)
+    throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.n_dims) +
+                                " dimensions; akunu has one to three");
+  result.format = *format;
+  result.n_dims = tensor.n_dims;
+  result.shape = {tensor.dims[2], tensor.dims[1], tensor.dims[0]};
+  result.parts[0] = {
+      .bytes = file.tensor_bytes(tensor),
+      .owner = part.mapping,
+      .mapping = part.mapping ? part.mapping->bytes() : std::span<const std::byte>()};
+  return result;
+}
+
+}  // namespace akunu

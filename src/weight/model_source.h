@@ -1,0 +1,72 @@
+// A model as its files have it, whatever kind of file they are: its numbers, and its tensors where
+// they lie. A reader per kind of file makes one (gguf_source.h); the rest of the engine sees nothing
+// of a file but this.
+//
+//   const ModelSource source = open_model("model.gguf");
+//   source.config.n_layers;
+//   for (const SourceTensor& tensor : source.tensors) import(tensor);
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/arch.h"
+#include "core/format.h"
+#include "weight/mapped_file.h"
+
+namespace akunu {
+
+// A run of bytes in a file.
+struct TensorPart {
+  std::span<const std::byte> bytes;
+  std::shared_ptr<const void> owner;  // keeps `bytes` alive: the mapped file
+  // All that is mapped of the file, if it is.
+  std::span<const std::byte> mapping = {};
+};
+
+// What is done to the numbers of a tensor of one dimension while it is loaded.
+enum class Transform : uint8_t {
+  none,
+  add_one,  // a norm that the file stores as w and the model multiplies by 1 + w
+};
+
+struct SourceTensor {
+  std::string name;          // canonical, see names.h; no other tensor of the source has it
+  std::string name_in_file;  // printable
+  std::string path;          // of its file; printable
+  Format format = Format::f32;
+  uint32_t n_dims = 0;                         // 1 to 3
+  std::array<uint64_t, 3> shape = {1, 1, 1};   // [n, rows, k], the last contiguous; 1 where absent
+  std::array<TensorPart, kMaxPlanes> parts{};  // one per plane of the format
+  Transform transform = Transform::none;
+
+  uint64_t k() const { return shape[2]; }
+  uint64_t rows() const { return shape[0] * shape[1]; }  // those of n matrices, one after the other
+  // "model.gguf: tensor blk.0.attn_q.weight", for messages.
+  std::string label() const { return path + ": tensor " + name_in_file; }
+};
+
+// Throws UnsupportedModelError for a vector in blocks: no operation reads one.
+void refuse_quantised_vector(const SourceTensor& tensor);
+
+struct ModelSource {
+  ModelConfig config;
+  std::vector<SourceTensor> tensors;
+  std::vector<std::shared_ptr<const MappedFile>> files;  // all that bytes of tensors lie in
+
+  // What became of a file meanwhile (see MappedFile::damage); nothing if all is well.
+  std::optional<std::string> damage() const;
+};
+
+// Reads whatever kind of model `path` names. This is the one place that chooses a reader. Throws
+// what the reader throws: for a GGUF file see gguf_source.h. What is no model that akunu reads is
+// named by what it is (foreign.h).
+ModelSource open_model(const std::string& path);
+
+}  // namespace akunu
