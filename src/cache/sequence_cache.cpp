@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace akunu {
 namespace {
@@ -25,6 +26,7 @@ SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, bool keep)
       most_kept_(keep ? std::min(cache.groups()[0].pages.n_pages(), kMostKept) : 0) {
   kept_.reserve(most_kept_);
   kept_references_.resize(cache.groups()[0].pages.n_pages());
+  updates_.reserve(cache.groups().size());
 }
 
 uint32_t SequenceCache::n_free() {
@@ -80,6 +82,7 @@ std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32
   sequence.tokens.assign(tokens.begin(), tokens.end());
   sequence.pages.resize(groups().size());
   for (std::vector<uint32_t>& pages : sequence.pages) pages.reserve(store_.page_table_stride());
+  sequence.n_sent.assign(groups().size(), 0);
   share(source, sequence);
   if (own_last_page(sequence) && extend(*slot, n_positions)) return slot;
   assert(false);  // n_available counted wrongly
@@ -136,6 +139,36 @@ bool SequenceCache::extend(uint32_t slot, uint32_t n_positions) {
   while (sequence.pages[0].size() < pages_for(n_positions))
     if (!add_page(sequence)) return false;
   return true;
+}
+
+uint32_t SequenceCache::covered(uint32_t slot) const {
+  uint64_t least = store_.context();
+  for (const std::vector<uint32_t>& pages : store_[slot].pages)
+    least = std::min<uint64_t>(least, uint64_t{kPagePositions} * pages.size());
+  return static_cast<uint32_t>(least);
+}
+
+void SequenceCache::done(uint32_t slot, uint32_t n) { store_[slot].n_done = n; }
+
+bool SequenceCache::has_unsent(uint32_t slot) const {
+  const Sequence& sequence = store_[slot];
+  for (size_t group = 0; group < sequence.pages.size(); ++group)
+    if (sequence.n_sent[group] < sequence.pages[group].size()) return true;
+  return false;
+}
+
+std::span<const Update> SequenceCache::take_unsent(uint32_t slot) {
+  updates_.clear();
+  Sequence& sequence = store_[slot];
+  for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
+    const std::vector<uint32_t>& pages = sequence.pages[group];
+    const auto n = static_cast<uint32_t>(pages.size());
+    const uint32_t n_sent = std::exchange(sequence.n_sent[group], n);
+    if (n_sent < n)
+      updates_.push_back({store_.page_table(group, slot, n_sent),
+                          std::as_bytes(std::span(pages).subspan(n_sent))});
+  }
+  return updates_;
 }
 
 // Frees a page in every group, of the end of what was not used for the longest time.

@@ -24,8 +24,20 @@ class SequenceCache {
   // last one's logits are wanted. Nothing, and nothing changed, where slots or pages are short.
   std::optional<uint32_t> begin(uint64_t id, std::span<const uint32_t> tokens, uint32_t n_positions,
                                 uint32_t most_reused);
-  // Makes it that the slot has pages for `n_positions`; false where there are no pages left.
+  // Gives the slot pages for positions up to `n_positions`; false where there are none left. To be
+  // asked before every step, for prompt rows too: some layers get pages only as a text goes on.
   bool extend(uint32_t slot, uint32_t n_positions);
+  // Positions for which the slot has pages: so far rows may run without another extend().
+  uint32_t covered(uint32_t slot) const;
+  // The first `n` positions are in the pages, or will be when what was submitted has run.
+  void done(uint32_t slot, uint32_t n);
+
+  // Whether the device's page tables lack pages that the slot has.
+  bool has_unsent(uint32_t slot) const;
+  // Those pages, to be sent before the next step; from now on they count as sent. The bytes stay
+  // where they are while the slot is taken, the list until the next call.
+  std::span<const Update> take_unsent(uint32_t slot);
+
   // Frees the slot and keeps the sequence, of which at most `n_kept` tokens.
   void end(uint32_t slot, uint32_t n_kept);
   // Frees the slot and forgets the sequence.
@@ -60,6 +72,7 @@ class SequenceCache {
   const size_t most_kept_;
   std::vector<Sequence> kept_;             // least recently used first
   std::vector<uint32_t> kept_references_;  // per page, scratch of n_available
+  std::vector<Update> updates_;            // what take_unsent returned last
 };
 
 }  // namespace akunu

@@ -18,6 +18,7 @@ struct Sequence {
   std::vector<uint32_t> tokens;              // as far as they are known
   uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
   std::vector<std::vector<uint32_t>> pages;  // per cache group
+  std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
 };
 
 class SequenceStore {

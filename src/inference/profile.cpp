@@ -28,17 +28,18 @@ std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
 
 // Computes the positions before `depth`: memory that nobody has written is one page of zeros, which a processor's
 // cache holds, however long the text.
-void compute_before(Step& step, Model& model, Row row, const SequenceRecord& record,
+void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
                     const ProfileRequest& request) {
   Device& device = model.device();
   for (row.position = 0; row.position < request.depth;) {
     if (request.check) request.check();
     const uint32_t n_rows = std::min(request.depth - row.position, device.chip().max_prompt_rows);
-    if (row.position == 0) step.update_sequence(row.sequence, record);
+    cache.extend(row.sequence, row.position + n_rows);
+    step.update(cache.take_unsent(row.sequence));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
     await(model, step.submit(device, 1, false, false));
     step.clear();
-    row.position += n_rows;
+    cache.done(row.sequence, row.position += n_rows);
   }
 }
 
@@ -70,8 +71,10 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   row.adapter = kNone;
   row.last_position = kNone;
   row.flags = kRowActive;
-  compute_before(step, model, row, record, request);
   step.update_sequence(*slot, record);
+  compute_before(step, model, cache, row, request);
+  cache.extend(*slot, static_cast<uint32_t>(n_positions));
+  step.update(cache.take_unsent(*slot));
   row.position = request.depth;
   row.kv_length = row.position + 1;
   if (request.n_prompt > 0)

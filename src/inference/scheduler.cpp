@@ -339,15 +339,27 @@ void Scheduler::grow() {
   const ChipConfig& chip = model_.device().chip();
   const uint32_t most_steps = chain_steps_ * (1 + chip.submissions_ahead);
   for (size_t i = 0; i < active_.size(); ++i) {
-    if (has_prompt_left(active_[i])) continue;
     const Sequence& sequence = model_.sequences()[active_[i].sequence];
     const uint32_t n_positions =
-        std::min(sequence.n_done + most_steps, most_positions(*active_[i].generation));
-    while (i < active_.size() && !cache_.extend(active_[i].sequence, n_positions))
-      step_back(active_.end() - 1);
-    if (i < active_.size() && sequence.pages[0].size() > active_[i].n_pages_known)
+        has_prompt_left(active_[i])
+            ? std::min(sequence.n_done + chip.max_prompt_rows,
+                       static_cast<uint32_t>(sequence.tokens.size()))
+            : std::min(sequence.n_done + most_steps, most_positions(*active_[i].generation));
+    if (make_room(active_[i].sequence, n_positions) && cache_.has_unsent(active_[i].sequence))
       recompose_ = true;
   }
+}
+
+// Gives a sequence pages, for which generations step back, the youngest first. False where the last
+// of them was the sequence's own.
+bool Scheduler::make_room(uint32_t sequence, uint32_t n_positions) {
+  while (!cache_.extend(sequence, n_positions)) {
+    if (active_.empty()) throw Error("the cache has no room for one text alone");
+    const bool is_own = active_.back().sequence == sequence;
+    step_back(active_.end() - 1);
+    if (is_own) return false;
+  }
+  return true;
 }
 
 void Scheduler::step_back(std::vector<Active>::iterator active) {
@@ -358,17 +370,6 @@ void Scheduler::step_back(std::vector<Active>::iterator active) {
   const std::lock_guard lock(mutex_);
   const auto older = [&](const auto& other) { return other->id < generation->id; };
   queue_.insert(std::ranges::find_if_not(queue_, older), generation);
-}
-
-// What the device must know of a sequence before its first row.
-void Scheduler::send_new_pages(Active& active) {
-  const SequenceStore& store = model_.sequences();
-  const Sequence& sequence = store[active.sequence];
-  const size_t known = std::exchange(active.n_pages_known, sequence.pages[0].size());
-  if (known == active.n_pages_known) return;
-  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
-    step_.update(store.page_table(group, active.sequence, static_cast<uint32_t>(known)),
-                 std::as_bytes(std::span(sequence.pages[group]).subspan(known)));
 }
 
 Row Scheduler::row_of(const Active& active, uint32_t position) const {
@@ -392,17 +393,16 @@ void Scheduler::compose() {
     Row row = row_of(active, model_.sequences()[active.sequence].n_done);
     row.flags = kRowActive | kRowChained;
     active.row = step_.add_generated(row);
-    send_new_pages(active);
+    step_.update(cache_.take_unsent(active.sequence));
   }
   const uint32_t budget = step_.empty() ? model_.device().chip().max_prompt_rows
                                         : model_.device().chip().max_mixed_rows;
   for (Active& active : active_) {
     if (active.is_generating) continue;
-    Sequence& sequence = model_.sequences()[active.sequence];
-    if (!std::exchange(active.is_known, true)) {
+    const Sequence& sequence = model_.sequences()[active.sequence];
+    if (!std::exchange(active.is_known, true))
       step_.update_sequence(active.sequence, active.record);
-      active.n_pages_known = sequence.pages[0].size();
-    }
+    step_.update(cache_.take_unsent(active.sequence));
     const auto n_left = static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done;
     const uint32_t n_prompt = active.generation->prompt_tokens();
     if (sequence.n_done < n_prompt) {
@@ -411,17 +411,18 @@ void Scheduler::compose() {
       const uint32_t first = step_.add_prompt(row_of(active, sequence.n_done), n_rows,
                                               last ? Step::Logits::last : Step::Logits::none, last);
       if (last) active.row = first + n_rows - 1;
-      sequence.n_done += n_rows;
+      cache_.done(active.sequence, sequence.n_done + n_rows);
     } else {
       // Generated before it stepped back: a row has the bits that it had only in the same class.
       const uint32_t n_rows = std::min(kMaxFewRows - step_.n_generated(), n_left);
-      for (uint32_t i = 0; i < n_rows; ++i, ++sequence.n_done) {
+      for (uint32_t i = 0; i < n_rows; ++i) {
         const bool last = i + 1 == n_left;
-        Row row = row_of(active, sequence.n_done);
+        Row row = row_of(active, sequence.n_done + i);
         row.flags = kRowActive | (last ? kRowChained : 0);
         const uint32_t index = step_.add_generated(row);
         if (last) active.row = index;
       }
+      cache_.done(active.sequence, sequence.n_done + n_rows);
     }
     break;  // there is only one: see admit()
   }
@@ -462,7 +463,8 @@ bool Scheduler::can_go_ahead(const Chunk& chunk) const {
     const uint32_t most = most_positions(*active.generation);
     someone_goes_on |= sequence.n_done + chunk.steps < most;
     const uint32_t n_positions = std::min(sequence.n_done + chunk.steps + chain_steps_, most);
-    if (active.n_pages_known < pages_for(n_positions)) return false;
+    if (cache_.has_unsent(active.sequence) || cache_.covered(active.sequence) < n_positions)
+      return false;
   }
   return someone_goes_on;
 }
@@ -470,11 +472,11 @@ bool Scheduler::can_go_ahead(const Chunk& chunk) const {
 void Scheduler::finish(const Chunk& chunk) {
   await(model_, chunk.ticket);
   std::erase_if(active_, [&](Active& active) {
-    Sequence& sequence = model_.sequences()[active.sequence];
+    const Sequence& sequence = model_.sequences()[active.sequence];
     active.generation->set_prompt_tokens_done(sequence.n_done);
     if (active.row == kNone) return false;
     for (uint32_t step = 0; step < chunk.steps; ++step) {
-      sequence.n_done += active.is_generating;
+      if (active.is_generating) cache_.done(active.sequence, sequence.n_done + 1);
       if (take_token(active)) continue;
       cache_.end(active.sequence, kNone);
       recompose_ = true;
@@ -506,9 +508,8 @@ void Scheduler::logits_step() {
   ActiveLogits& active = *active_logits_;
   LogitsTask& task = *active.task;
   const LogitsRequest& request = task.request();
-  Sequence& sequence = model_.sequences()[active.sequence];
   const ChipConfig& chip = model_.device().chip();
-  const uint32_t first = sequence.n_done;
+  const uint32_t first = model_.sequences()[active.sequence].n_done;
   const auto n_left = static_cast<uint32_t>(request.tokens.size()) - first;
   const bool wanted = first >= request.first;
   uint32_t n_rows = 0;
@@ -519,9 +520,11 @@ void Scheduler::logits_step() {
   else
     n_rows = std::min(request.first - first,
                       active_.empty() ? chip.max_prompt_rows : chip.max_mixed_rows);
+  make_room(active.sequence, first + n_rows);
   logits_step_.clear();
   if (!std::exchange(active.is_known, true))
     logits_step_.update_sequence(active.sequence, active.record);
+  logits_step_.update(cache_.take_unsent(active.sequence));
   Row row{};
   row.sequence = active.sequence;
   row.position = first;
@@ -540,7 +543,7 @@ void Scheduler::logits_step() {
   recompose_ = true;  // the device's rows are this step's now
   if (wanted)
     model_.device().read(model_.logits(), std::as_writable_bytes(task.logits(first, n_rows)));
-  sequence.n_done += n_rows;
+  cache_.done(active.sequence, first + n_rows);
   if (n_rows < n_left) return;
   task.finish(FinishReason::length);
   cache_.end(active.sequence, kNone);

@@ -54,8 +54,7 @@ class Scheduler {
     std::shared_ptr<Generation> generation;
     uint32_t sequence = 0;
     SequenceRecord record = {};
-    bool is_known = false;       // to the device: record, log, and page tables
-    size_t n_pages_known = 0;    // of the sequence's pages
+    bool is_known = false;       // to the device: record and log
     bool is_generating = false;  // its row in the step under way is not a prompt's
     uint32_t row = kNone;        // its row with logits in the step under way
   };
@@ -92,8 +91,8 @@ class Scheduler {
   bool admit(const std::shared_ptr<Generation>& generation);
   bool admit(const std::shared_ptr<LogitsTask>& task);
   void grow();
+  bool make_room(uint32_t sequence, uint32_t n_positions);
   void step_back(std::vector<Active>::iterator active);
-  void send_new_pages(Active& active);
   void compose();
   bool is_disturbed();  // somebody comes, leaves or is cut
   void generate_step();

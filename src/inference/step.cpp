@@ -55,13 +55,14 @@ void Step::update(const Binding& destination, std::span<const std::byte> bytes) 
   updates_.push_back({destination, bytes});
 }
 
+void Step::update(std::span<const Update> updates) {
+  for (const Update& each : updates) update(each.destination, each.bytes);
+}
+
 void Step::update_sequence(uint32_t sequence, const SequenceRecord& record) {
   const SequenceStore& store = model_.sequences();
   update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
   update(store.log(sequence, 0), std::as_bytes(std::span(store[sequence].tokens)));
-  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
-    update(store.page_table(group, sequence),
-           std::as_bytes(std::span(store[sequence].pages[group])));
 }
 
 void Step::add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows) {

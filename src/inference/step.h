@@ -18,7 +18,8 @@ class Step {
 
   // Bytes must stay where they are until the step is submitted.
   void update(const Binding& destination, std::span<const std::byte> bytes);
-  // All that the device has to know of a sequence: its record, its tokens and where its pages lie.
+  void update(std::span<const Update> updates);
+  // What the device has to know of a sequence besides its pages: its record and its tokens.
   void update_sequence(uint32_t sequence, const SequenceRecord& record);
 
   // A row that generates: runs the `single` or `few` kernels. All of them before any prompt rows.

@@ -207,6 +207,28 @@ void test_nothing_is_kept_on_request() {
         "without prefixes every page is free at the end");
 }
 
+void test_what_the_device_lacks_is_sent_once() {
+  Harness harness;
+  SequenceCache& cache = harness.cache();
+  const uint32_t slot = *cache.begin(1, tokens_of(300, 300, 0), 300, kNone);
+  check(cache.covered(slot) == 512, "two pages cover 512 positions");
+  check(cache.has_unsent(slot), "a text that begins has pages that the device does not know");
+  const std::span<const Update> first = cache.take_unsent(slot);
+  check(first.size() == 1 && first[0].bytes.size() == 2 * sizeof(uint32_t) &&
+            first[0].destination.offset == harness.store().page_table(0, slot).offset,
+        "both are sent to the beginning of its page table");
+  check(!cache.has_unsent(slot) && cache.take_unsent(slot).empty(), "but only once");
+  check(cache.extend(slot, 512) && !cache.has_unsent(slot), "pages that are there are no news");
+  check(cache.extend(slot, 513) && cache.covered(slot) == 768, "one position more is a page more");
+  const std::span<const Update> second = cache.take_unsent(slot);
+  check(second.size() == 1 && second[0].bytes.size() == sizeof(uint32_t) &&
+            second[0].destination.offset == harness.store().page_table(0, slot, 2).offset,
+        "which alone is sent");
+  cache.end(slot, kNone);
+  const uint32_t next = *cache.begin(2, tokens_of(0, 10, 1), 10, kNone);
+  check(next == slot && cache.take_unsent(next).size() == 1, "a slot's next text is sent anew");
+}
+
 // Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
 void test_at_random(uint32_t seed) {
   std::mt19937 random(seed);
@@ -280,6 +302,7 @@ int main() {
   test_least_recently_used_goes_first();
   test_a_refusal_changes_nothing();
   test_nothing_is_kept_on_request();
+  test_what_the_device_lacks_is_sent_once();
   for (uint32_t seed = 0; seed < 40; ++seed) test_at_random(seed);
   return summary();
 }
