@@ -17,7 +17,7 @@ struct CompiledCommand {
   const Kernel* kernel = nullptr;
   Extent extent;
   std::array<std::byte*, kMaxOperands> operands = {};
-  std::array<std::byte, 64> params = {};
+  CommandParams params;
   int32_t waits_for = -1;
 };
 

@@ -20,6 +20,8 @@ MTL::Size size_of(const std::array<uint32_t, 3>& size) {
 }
 
 void check_grid(const Launch& launch, const MTL::ComputePipelineState* pipeline, const Grid& grid) {
+  for (const uint32_t n : grid.threadgroups)
+    if (n == 0) throw DeviceError("the kernel " + launch.function + " was to run on nothing");
   const uint64_t threads = uint64_t{grid.threads[0]} * grid.threads[1] * grid.threads[2];
   const uint64_t most = pipeline->maxTotalThreadsPerThreadgroup();
   if (threads == 0 || threads > most)
@@ -75,8 +77,6 @@ void write_command(Target& target, const CompiledProgram& program, uint32_t inde
     const Launch& launch = *compiled.launch;
     if (scope.n_rows < launch.min_rows || scope.n_rows > launch.max_rows) continue;
     const Grid grid = launch.grid(scope);
-    if (grid.threadgroups[0] == 0 || grid.threadgroups[1] == 0 || grid.threadgroups[2] == 0)
-      continue;
     check_grid(launch, compiled.pipeline, grid);
     if (!std::exchange(is_first, false) && launch.waits) target.barrier();
     target.launch(compiled.pipeline, grid);

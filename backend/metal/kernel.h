@@ -27,7 +27,6 @@ struct Scope {
 };
 
 struct Grid {
-  // A 0 among them: nothing to launch, since another variant among the launches serves.
   std::array<uint32_t, 3> threadgroups = {1, 1, 1};
   std::array<uint32_t, 3> threads = {32, 1, 1};  // per threadgroup
   // Bytes of [[threadgroup(n)]], each a multiple of 16; their sum is 32 KB at most.
@@ -68,5 +67,7 @@ struct Kernel {
 
 // The kernel for a request, or nothing where there is none.
 std::optional<Kernel> find_kernel(const KernelRequest& request);
+// See Device::unsupported_shape.
+std::string unsupported_shape(const KernelRequest& request);
 
 }  // namespace akunu::metal

@@ -10,6 +10,9 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request);
 std::optional<Kernel> find_attention_kernel(const KernelRequest& request);
 std::optional<Kernel> find_row_kernel(const KernelRequest& request);
 
+// What of an attention's shape is beyond these kernels, in words; empty where it is not.
+std::string unsupported_attention(const KernelRequest& request);
+
 constexpr uint32_t kSimdWidth = 32;
 
 constexpr uint32_t divide_up(uint32_t n, uint32_t by) { return n / by + (n % by != 0); }

@@ -83,11 +83,6 @@ struct CachedKernel {
   Kernel kernel;
 };
 
-bool same(const KernelRequest& a, const KernelRequest& b) {
-  return a.operation == b.operation && a.row_class == b.row_class && a.activation == b.activation &&
-         a.weights == b.weights && a.cache == b.cache;
-}
-
 class MetalDevice final : public Device {
  public:
   explicit MetalDevice(const DeviceOptions& options) : pid_(getpid()), state_(open(options)) {
@@ -177,10 +172,14 @@ class MetalDevice final : public Device {
 
   Pipeline find_kernel(const KernelRequest& request) const override {
     for (const CachedKernel& known : kernels_)
-      if (same(known.request, request)) return {&known.kernel};
+      if (known.request == request) return {&known.kernel};
     std::optional<Kernel> kernel = metal::find_kernel(request);
     if (!kernel) return {};
     return {&kernels_.emplace_back(CachedKernel{request, std::move(*kernel)}).kernel};
+  }
+
+  std::string unsupported_shape(const KernelRequest& request) const override {
+    return metal::unsupported_shape(request);
   }
 
   void set_limits(const SubmissionLimits& limits) override {

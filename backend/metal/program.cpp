@@ -12,7 +12,7 @@ namespace {
 
 // Workspaces of a stage lie side by side, each at a multiple of this.
 constexpr uint64_t kWorkspaceAlignment = 256;
-constexpr uint64_t kParamsBytes = sizeof(Command::params);
+constexpr uint64_t kParamsBytes = kMaxParamsBytes;
 
 uint64_t aligned(uint64_t bytes) {
   return (bytes + kWorkspaceAlignment - 1) / kWorkspaceAlignment * kWorkspaceAlignment;

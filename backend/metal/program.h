@@ -32,7 +32,7 @@ struct CompiledCommand {
   bool over_head_rows = false;
   // Waits for a command of the stage that is under way. Commands of a stage overlap.
   bool begins_stage = false;
-  alignas(16) std::array<std::byte, 64> params = {};
+  CommandParams params;
   std::vector<BoundSlot> slots;  // all but the pass range and the workspace
   bool has_workspace = false;
   uint64_t workspace_offset = 0;

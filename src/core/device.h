@@ -18,9 +18,9 @@
 
 #include "core/chip.h"
 #include "core/format.h"
-#include "core/kernel_params.h"
 #include "core/memory_left.h"
 #include "core/operation.h"
+#include "core/params.h"
 #include "core/rows.h"
 
 namespace akunu {
@@ -57,7 +57,8 @@ struct Weight {
   uint64_t k = 0;
 };
 
-// Which kernel a command needs.
+// Which kernel a command needs: all that is known when a program is built. A device chooses by it,
+// and refuses by it what it cannot compute.
 struct KernelRequest {
   Operation operation = Operation::add;
   RowClass row_class = RowClass::single;
@@ -65,6 +66,9 @@ struct KernelRequest {
   std::array<std::optional<Format>, kMaxGroup> weights =
       {};                      // of the weight operands, in slot order
   Format cache = Format::f16;  // of the cache operands, if any
+  CommandParams params;        // the shape: n, k, head_dim, window and whatever else they say
+
+  bool operator==(const KernelRequest&) const = default;
 };
 
 struct Pipeline {
@@ -77,7 +81,7 @@ struct Command {
   Pipeline pipeline;
   Extent extent;
   std::array<Binding, kMaxOperands> operands = {};
-  std::array<std::byte, 64> params = {};
+  CommandParams params;
 };
 
 // A flat program: commands with every pipeline and operand bound, labels beside them.
@@ -189,8 +193,12 @@ class Device {
   virtual ActivationKind activation_kind(Format format, RowClass row_class) const = 0;
   virtual uint64_t activation_row_bytes(ActivationKind kind, uint64_t k) const = 0;
 
-  // The kernel, or an empty pipeline where the device does not have it.
+  // The kernel, or an empty pipeline where the device has none for the request, its shape included:
+  // one that is found can compute it.
   virtual Pipeline find_kernel(const KernelRequest& request) const = 0;
+  // What of the request's shape is beyond every kernel of the device, for an error message: "head_dim
+  // is 320, the most here is 256". Empty where the shape is not the reason.
+  virtual std::string unsupported_shape(const KernelRequest&) const { return {}; }
 
   virtual void set_limits(const SubmissionLimits& limits) = 0;
   virtual Program compile(DispatchTable table, const StepMemory& memory) = 0;

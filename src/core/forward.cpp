@@ -96,9 +96,9 @@ class Builder {
 
   // --- operations ---------------------------------------------------------------------------
 
-  template <class Params>
+  template <class Struct>
   void emit(Operation operation, const std::string& label, std::initializer_list<ValueId> operands,
-            const Params& params, Symbol symbol = Symbol::rows) {
+            const Struct& params, Symbol symbol = Symbol::rows) {
     Node node;
     node.operation = operation;
     node.extent = {symbol, 1};

@@ -4,11 +4,9 @@
 // it.
 #pragma once
 
-#include <cstring>
 #include <functional>
 #include <map>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "core/arch.h"
@@ -56,21 +54,17 @@ struct Node {
   Operation operation = Operation::add;
   Extent extent;
   std::array<ValueId, kMaxOperands> operands = {};
-  std::array<std::byte, 64> params = {};
+  CommandParams params;
   std::string label;
 
   Node() { operands.fill(kNoValue); }
-  template <class Params>
-  Params get() const {
-    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 64);
-    Params value;
-    std::memcpy(&value, params.data(), sizeof(Params));
-    return value;
+  template <class Struct>
+  Struct get() const {
+    return params.get<Struct>();
   }
-  template <class Params>
-  void set(const Params& value) {
-    static_assert(std::is_trivially_copyable_v<Params> && sizeof(Params) <= 64);
-    std::memcpy(params.data(), &value, sizeof(Params));
+  template <class Struct>
+  void set(const Struct& value) {
+    params.set(value);
   }
 };
 

@@ -299,6 +299,7 @@ KernelRequest kernel_request(const Node& node, const Values& values, RowClass ro
   KernelRequest request;
   request.operation = node.operation;
   request.row_class = row_class;
+  request.params = node.params;
   const OperationInfo& info = operation_info(node.operation);
   size_t n_weights = 0;
   for (size_t slot = 0; slot < info.operands.size(); ++slot) {

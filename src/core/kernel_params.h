@@ -8,6 +8,8 @@
 namespace akunu {
 
 AKUNU_CONSTANT uint32_t kPagePositions = 256;  // positions per page of the cache
+// Bytes that a command keeps for its parameters: no struct of this file is larger.
+AKUNU_CONSTANT uint32_t kMaxParamsBytes = 64;
 
 struct EmbedParams {
   uint32_t dim;

@@ -133,12 +133,19 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"matmul_rope_kv_write", kMatmulRopeKvWrite, sizeof(MatmulRopeKvWriteParams)},
 }};
 
-constexpr bool sizes_are_multiples_of_16() {
+constexpr bool params_fit() {
   for (const OperationInfo& info : kOperations)
-    if (info.params_size % 16 != 0 || info.operands.size() > kMaxOperands) return false;
+    if (info.params_size % 16 != 0 || info.params_size > kMaxParamsBytes) return false;
   return true;
 }
-static_assert(sizes_are_multiples_of_16());
+static_assert(params_fit(), "multiples of 16 bytes; a larger struct raises kMaxParamsBytes");
+
+constexpr bool operands_fit() {
+  for (const OperationInfo& info : kOperations)
+    if (info.operands.size() > kMaxOperands) return false;
+  return true;
+}
+static_assert(operands_fit());
 
 }  // namespace
 

@@ -17,7 +17,18 @@ std::string describe(const KernelRequest& request, const Device& device) {
   text += ", cache " + std::string(format_info(request.cache).name);
   text += ", " + std::string(name_of(request.row_class)) + " rows, on " +
           std::string(device.backend()) + " (" + device.chip().level + ")";
-  return text;
+  const std::string shape = device.unsupported_shape(request);
+  return shape.empty() ? text : text + ": " + shape;
+}
+
+Pipeline find_kernel(const Node& node, const Values& values, const Device& device,
+                     RowClass row_class) {
+  const KernelRequest request = kernel_request(node, values, row_class);
+  const Pipeline pipeline = device.find_kernel(request);
+  if (!pipeline)
+    throw UnsupportedModelError("no kernel " + describe(request, device) + " (for " + node.label +
+                                ")");
+  return pipeline;
 }
 
 // Remembers who touched which buffer last. Whole buffers, not ranges: bindings of one buffer that
@@ -54,6 +65,11 @@ class Dependencies {
 
 }  // namespace
 
+void require_kernels(const std::vector<Node>& nodes, const Values& values, const Device& device,
+                     RowClass row_class) {
+  for (const Node& node : nodes) find_kernel(node, values, device, row_class);
+}
+
 DispatchTable build_table(const std::vector<Node>& nodes, const Values& values,
                           const ScratchBindings& scratch, const Device& device,
                           RowClass row_class) {
@@ -65,11 +81,7 @@ DispatchTable build_table(const std::vector<Node>& nodes, const Values& values,
     command.operation = node.operation;
     command.extent = node.extent;
     command.params = node.params;
-    const KernelRequest request = kernel_request(node, values, row_class);
-    command.pipeline = device.find_kernel(request);
-    if (!command.pipeline)
-      throw UnsupportedModelError("no kernel " + describe(request, device) + " (for " + node.label +
-                                  ")");
+    command.pipeline = find_kernel(node, values, device, row_class);
     for (size_t slot = 0; slot < info.operands.size(); ++slot) {
       const ValueId id = node.operands[slot];
       if (id == kNoValue) continue;

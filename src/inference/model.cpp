@@ -42,6 +42,8 @@ struct FusedForwards {
       Forward& fused = by_class[static_cast<size_t>(row_class)];
       fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values);
       fuse(fused, values, device, row_class);
+      for (const std::vector<Node>* nodes : {&fused.body, &fused.logits, &fused.choose})
+        require_kernels(*nodes, values, device, row_class);
     }
     used.resize(values.size());
     for (const Forward& fused : by_class)

@@ -217,10 +217,14 @@ class Harness {
   py::dict run(const StepInput& input, uint32_t steps) {
     input.check();
     request_.operation = command_.operation;
+    request_.params = command_.params;
     command_.pipeline = device_->find_kernel(request_);
-    if (!command_.pipeline)
+    if (!command_.pipeline) {
+      const std::string shape = device_->unsupported_shape(request_);
       throw UnsupportedModelError(std::string(device_->backend()) + " (" + device_->chip().level +
-                                  ") has no kernel " + std::string(info().name) + " for this");
+                                  ") has no kernel " + std::string(info().name) + " for this" +
+                                  (shape.empty() ? "" : ": " + shape));
+    }
     const auto memory_of = [&](const auto& values, const char* label) {
       const auto bytes = std::as_bytes(std::span(values));
       OwnedBuffer buffer(device_, std::max<uint64_t>(16, bytes.size()), label);

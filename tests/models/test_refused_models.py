@@ -11,7 +11,7 @@ import gguf
 import gguf_file
 import numpy as np
 import pytest
-from engine import BOUND_F32_CACHE, relative_error
+from engine import BOUND_F32_CACHE, GPUS, relative_error
 from numpy_forward import NumpyModel
 from random_models import ModelSpec, Weights, build
 
@@ -215,6 +215,21 @@ def test_a_tensor_of_another_shape_is_named_with_both_shapes(tmp_path: Path) -> 
     shapes = r"layers.0.ffn.down.weight is \[95, 160\]; .* ask for \[96, 160\]"
     with pytest.raises(akunu.ModelFormatError, match=shapes):
         load(case.path)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_heads_too_large_for_a_device_are_named_with_their_size(gpu: str, tmp_path: Path) -> None:
+    path = build(
+        "llama", tmp_path / "model.gguf", seed=1, dim=40, n_heads=1, n_kv_heads=1, head_dim=320
+    ).path
+    with pytest.raises(akunu.UnsupportedModelError) as refused:
+        akunu.load(path, device=gpu, context=256)
+    message = str(refused.value)
+    assert message.startswith(f"{path}: no kernel attention, ")
+    assert "head_dim is 320, the most here is 256 (for layer 0 attention)" in message
+    with load(path) as model:  # the CPU has no such limit
+        expected = NumpyModel(path).logits([1, 2, 3])
+        assert relative_error(model.logits([1, 2, 3]), expected) <= BOUND_F32_CACHE
 
 
 def test_keys_beyond_the_range_of_half_precision_name_the_cache_that_holds_them(

@@ -22,6 +22,9 @@ class DeviceVariant : public Device {
     const bool is_fused = request.operation >= Operation::matmul_group;
     return is_fused && !fused_ ? Pipeline{} : device_->find_kernel(request);
   }
+  std::string unsupported_shape(const KernelRequest& request) const override {
+    return device_->unsupported_shape(request);
+  }
   const ChipConfig& chip() const override { return chip_; }
 
   std::string_view backend() const override { return device_->backend(); }

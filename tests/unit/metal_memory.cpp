@@ -14,6 +14,7 @@
 
 // The kernels of the package are not linked here.
 std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&) { return {}; }
+std::string akunu::metal::unsupported_shape(const KernelRequest&) { return {}; }
 
 namespace akunu::test {
 namespace {
