@@ -55,8 +55,12 @@ struct FusedForwards {
 };
 
 // A tensor that no operation reads would be left out of what is computed: its model is refused.
-void refuse_unused_tensors(const Weights& weights, const FusedForwards& fused) {
-  std::set<std::string_view> used{kRopeFactors};  // upload_frequencies has read it
+void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
+                           const FusedForwards& fused) {
+  std::set<std::string_view> used;
+  // upload_frequencies reads them for the layers that rotate.
+  for (const LayerDescriptor& layer : arch.layers)
+    if (layer.rope_style != RopeStyle::none) used.insert(kRopeFactors);
   for (size_t id = 0; id < fused.values.size(); ++id)
     if (fused.used[id]) used.insert(fused.values[id].name);
   for (const auto& [name, weight] : weights.tensors())
@@ -197,7 +201,7 @@ void Model::plan(const LoadOptions& options) {
     throw ArgumentError("context is 0; it must be at least 1 position");
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
                             memory_without_buffers(arch_, options.kv_format), *device_);
-  refuse_unused_tensors(*weights_, fused);
+  refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
                      .page = KvCache::page_bytes(arch_, options.kv_format)};

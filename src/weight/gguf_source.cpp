@@ -10,13 +10,46 @@
 namespace akunu {
 namespace {
 
+// One note per reason, however many tensors have it.
+class LeftOutNotes {
+ public:
+  void add(std::string_view why, const std::string& name) {
+    for (Note& note : notes_)
+      if (note.why == why) {
+        ++note.n_others;
+        return;
+      }
+    notes_.push_back({why, name, 0});
+  }
+  void write(std::vector<std::string>& lines) const {
+    for (const Note& note : notes_) {
+      const std::string others =
+          note.n_others > 0 ? " (and " + std::to_string(note.n_others) + " more)" : "";
+      lines.push_back("tensor " + note.first + others + " is left out: " + std::string(note.why));
+    }
+  }
+
+ private:
+  struct Note {
+    std::string_view why;
+    std::string first;
+    uint64_t n_others;
+  };
+  std::vector<Note> notes_;
+};
+
 ModelSource read(const GgufFile& file) {
   ModelSource source;
   source.config = read_config(file);
   for (const GgufPart& part : file.parts())
     if (part.mapping) source.files.push_back(part.mapping);
   std::set<std::string> names;
+  LeftOutNotes notes;
   for (const GgufTensor& tensor : file.tensors()) {
+    if (const LeftOut* left_out = find_left_out(gguf_names(), tensor.name)) {
+      notes.add(left_out->why, printable(tensor.name));
+      continue;
+    }
     const SourceTensor whole = gguf_tensor(file, tensor);
     std::vector<SourceTensor> named =
         give_names(gguf_names(), std::string(tensor.name), whole, source.config);
@@ -29,6 +62,7 @@ ModelSource read(const GgufFile& file) {
       source.tensors.push_back(std::move(each));
     }
   }
+  notes.write(source.config.notes);
   return source;
 }
 

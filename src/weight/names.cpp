@@ -40,6 +40,21 @@ constexpr std::array kGgufLayer{
     same("ffn_down", "ffn.down"),
 };
 
+constexpr std::array kGgufLeftOut{
+    // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
+    LeftOut{"blk.*.attn_rot_embd.weight", "RoPE's frequencies follow from the model's numbers"},
+    // Ollama's files hold the encoder of images beside the model of text.
+    LeftOut{"v.*", "it is of an encoder of images, and akunu reads text"},
+    LeftOut{"mm.*", "it is of an encoder of images, and akunu reads text"},
+};
+
+bool matches(std::string_view name, std::string_view pattern) {
+  const size_t star = pattern.find('*');
+  if (star == std::string_view::npos) return name == pattern;
+  const std::string_view begin = pattern.substr(0, star), end = pattern.substr(star + 1);
+  return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
+}
+
 // A name in the file, taken apart.
 struct FileName {
   std::optional<uint32_t> layer;
@@ -137,8 +152,14 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 }  // namespace
 
 const NameRules& gguf_names() {
-  static constexpr NameRules kRules{"blk.", kGgufModel, kGgufLayer};
+  static constexpr NameRules kRules{"blk.", kGgufModel, kGgufLayer, kGgufLeftOut};
   return kRules;
+}
+
+const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {
+  for (const LeftOut& known : rules.left_out)
+    if (matches(name, known.pattern)) return &known;
+  return nullptr;
 }
 
 std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,

@@ -39,14 +39,25 @@ struct NameRule {
   uint32_t max_dims = 2;  // 3 where a tensor may hold several matrices
 };
 
+// Tensors that may be in a file and that a model computes the same without, each with the reason. They
+// are left out with a note; all others without a rule are refused.
+struct LeftOut {
+  std::string_view pattern;  // of whole names; a '*' stands for any characters
+  std::string_view why;      // ends the sentence "tensor x is left out: ..."
+};
+
 // Of several rules for one name, the one holds whose pieces have as many rows as the tensor.
 struct NameRules {
   std::string_view layer_prefix;  // "blk.": what stands before a layer's number
   std::span<const NameRule> model;
   std::span<const NameRule> layer;
+  std::span<const LeftOut> left_out;
 };
 
 const NameRules& gguf_names();
+
+// Null where a tensor of that name may not be left out.
+const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
 
 // The tensor that the file calls `name` under its canonical name, or its pieces under theirs; none
 // for a name without a rule. Throws ModelFormatError where the pieces together have another number

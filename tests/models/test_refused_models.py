@@ -135,6 +135,32 @@ def test_a_tensor_that_nothing_would_read_is_named(
         load(path)
 
 
+def test_what_a_model_computes_the_same_without_is_left_out_with_a_note(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Buffers of old checkpoints, and the encoder of images that Ollama's files carry."""
+    plain = build("llama-32", tmp_path / "plain.gguf", seed=1)
+
+    def add(writer: gguf.GGUFWriter) -> None:
+        for layer in range(3):
+            writer.add_tensor(f"blk.{layer}.attn_rot_embd.weight", np.zeros(16, np.float32))
+        writer.add_tensor("v.patch_embd.weight", np.zeros((2, 3, 4, 5), np.float32))
+        writer.add_tensor("v.blk.0.attn_q.bias", np.zeros(8, np.float32))
+        writer.add_tensor("mm.input_projection.weight", np.zeros((2, 32), np.float32))
+
+    path = built_with(monkeypatch, tmp_path / "model.gguf", add)
+    tokens = [5, 250, 17, 99]
+    with load(plain.path) as model, load(path) as other:
+        assert np.array_equal(other.logits(tokens), model.logits(tokens))
+        assert not [note for note in model.notes if "tensor" in note]
+        assert [note for note in other.notes if "tensor" in note] == [
+            "tensor blk.0.attn_rot_embd.weight (and 2 more) is left out: RoPE's frequencies "
+            "follow from the model's numbers",
+            "tensor v.patch_embd.weight (and 2 more) is left out: it is of an encoder of images, "
+            "and akunu reads text",
+        ]
+
+
 def test_a_vector_may_not_come_as_a_matrix_of_other_numbers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
