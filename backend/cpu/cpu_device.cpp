@@ -109,33 +109,22 @@ class CpuDevice final : public Device {
   Weight import_weight(const WeightSource& source) override {
     refuse_in_child();
     check_weight(source);
-    const uint64_t bytes = source.bytes.size();
-    Allocation allocation;
-    allocation.counted_bytes = bytes;
-    std::byte* contents = nullptr;
-    if (reinterpret_cast<uintptr_t>(source.bytes.data()) % alignment_of(source.format) == 0) {
-      allocation.owner = source.owner;
-      allocation.label = kMappedLabel;
-      allocation.mapped = true;
-      contents = const_cast<std::byte*>(source.bytes.data());  // kernels only read weights
-    } else {
-      allocation.block = take_memory(bytes, kCopiedLabel);
-      allocation.label = kCopiedLabel;
-      contents = allocation.block.data();
-      std::memcpy(contents, source.bytes.data(), bytes);
-    }
-    const Buffer buffer = add(std::move(allocation), contents, bytes);
-    return {{buffer, 0}, source.format, source.rows, source.k};
+    return import_planes(
+        source, [&](const WeightPart& part) { return import(part, alignment_of(source.format)); },
+        [&](const Buffer& buffer) { remove(buffer); });
   }
 
   void release_weight(const Weight& weight) override {
-    assert(forked() || !in_flight(weight.binding.buffer));
-    remove(weight.binding.buffer);
+    for (const Binding& plane : weight.planes) {
+      if (!plane) continue;
+      assert(forked() || !in_flight(plane.buffer));
+      remove(plane.buffer);
+    }
   }
 
   // Products of 8-bit integers are exact and fast; for float weights, float.
   ActivationKind activation_kind(Format format, RowClass row_class) const override {
-    if (row_class == RowClass::many && format != Format::f32)
+    if (row_class == RowClass::many && format != Format::f32 && format_info(format).n_planes == 1)
       return format_info(format).block_size > 1 ? isa_.level->prompts_with_blocks
                                                 : isa_.level->prompts_with_halves;
     switch (format) {
@@ -154,6 +143,9 @@ class CpuDevice final : public Device {
       case Format::q5_k:
       case Format::q6_k:
         return ActivationKind::q8_32;
+      case Format::mlx4_64:
+      case Format::mlx8_64:
+        return ActivationKind::f32;
     }
     __builtin_unreachable();
   }
@@ -268,6 +260,25 @@ class CpuDevice final : public Device {
     // Where it is not allowed, pages come from the node that touches them first.
     if (!nodes_.empty() && block.is_mapped()) interleave(block.data(), block.size(), nodes_);
     return block;
+  }
+
+  Buffer import(const WeightPart& part, uint64_t alignment) {
+    const uint64_t bytes = part.bytes.size();
+    Allocation allocation;
+    allocation.counted_bytes = bytes;
+    std::byte* contents = nullptr;
+    if (reinterpret_cast<uintptr_t>(part.bytes.data()) % alignment == 0) {
+      allocation.owner = part.owner;
+      allocation.label = kMappedLabel;
+      allocation.mapped = true;
+      contents = const_cast<std::byte*>(part.bytes.data());  // kernels only read weights
+    } else {
+      allocation.block = take_memory(bytes, kCopiedLabel);
+      allocation.label = kCopiedLabel;
+      contents = allocation.block.data();
+      std::memcpy(contents, part.bytes.data(), bytes);
+    }
+    return add(std::move(allocation), contents, bytes);
   }
 
   Buffer add(Allocation allocation, std::byte* contents, uint64_t bytes) {

@@ -65,51 +65,51 @@ Buffer Memory::allocate(uint64_t bytes, std::string_view label) {
   return add(std::move(owned), nullptr);
 }
 
-Buffer Memory::import(const WeightSource& source) {
-  if (address_of(source.bytes.data()) % kWeightAlignment == 0)
-    if (std::shared_ptr<const View> view = view_over(source)) {
+Buffer Memory::import(const WeightPart& part) {
+  if (address_of(part.bytes.data()) % kWeightAlignment == 0)
+    if (std::shared_ptr<const View> view = view_over(part)) {
       auto owned = std::make_unique<Owned>();
       owned->buffer = view->buffer.get();
-      owned->offset = address_of(source.bytes.data()) - address_of(view->pages.data());
+      owned->offset = address_of(part.bytes.data()) - address_of(view->pages.data());
       owned->mapped = true;
       owned->view = std::move(view);
       owned->label = kMappedLabel;
-      owned->bytes = source.bytes.size();
-      return add(std::move(owned), const_cast<std::byte*>(source.bytes.data()));
+      owned->bytes = part.bytes.size();
+      return add(std::move(owned), const_cast<std::byte*>(part.bytes.data()));
     }
-  const Buffer copy = allocate(source.bytes.size(), kCopiedLabel);
-  if (!source.bytes.empty()) std::memcpy(copy.contents, source.bytes.data(), source.bytes.size());
+  const Buffer copy = allocate(part.bytes.size(), kCopiedLabel);
+  if (!part.bytes.empty()) std::memcpy(copy.contents, part.bytes.data(), part.bytes.size());
   return copy;
 }
 
 // A view that holds the weight, or none where it is in no mapping or longer than a buffer can be. A
 // mapping longer than that gets several views, each from where the first weight that the ones
 // before it do not hold begins.
-std::shared_ptr<const Memory::View> Memory::view_over(const WeightSource& source) {
-  if (source.mapping.empty() || source.bytes.empty() || !holds(source.mapping, source.bytes))
+std::shared_ptr<const Memory::View> Memory::view_over(const WeightPart& part) {
+  if (part.mapping.empty() || part.bytes.empty() || !holds(part.mapping, part.bytes))
     return nullptr;
   std::erase_if(views_, [](const auto& view) { return view.expired(); });
   for (const std::weak_ptr<const View>& known : views_)
-    if (std::shared_ptr<const View> view = known.lock(); view && holds(view->pages, source.bytes))
+    if (std::shared_ptr<const View> view = known.lock(); view && holds(view->pages, part.bytes))
       return view;
   const uint64_t page = page_bytes();
   const uint64_t most = device_->maxBufferLength() / page * page;
-  const uint64_t mapping_begin = address_of(source.mapping.data()) / page * page;
+  const uint64_t mapping_begin = address_of(part.mapping.data()) / page * page;
   const uint64_t mapping_end =
-      (address_of(source.mapping.data()) + source.mapping.size() + page - 1) / page * page;
+      (address_of(part.mapping.data()) + part.mapping.size() + page - 1) / page * page;
   const uint64_t begin = mapping_end - mapping_begin <= most
                              ? mapping_begin
-                             : address_of(source.bytes.data()) / page * page;
+                             : address_of(part.bytes.data()) / page * page;
   const uint64_t length = std::min(most, mapping_end - begin);
   auto view = std::make_shared<View>();
-  view->pages = {source.mapping.data() - (address_of(source.mapping.data()) - begin), length};
-  if (!holds(view->pages, source.bytes)) return nullptr;
+  view->pages = {part.mapping.data() - (address_of(part.mapping.data()) - begin), length};
+  if (!holds(view->pages, part.bytes)) return nullptr;
   refuse_unless_fits(length, "the mapped model file");
   view->buffer = NS::TransferPtr(
       device_->newBuffer(view->pages.data(), length, MTL::ResourceStorageModeShared, nullptr));
   if (!view->buffer) return nullptr;
   view->buffer->setLabel(make_string(std::string(kMappedLabel)).get());
-  view->owner = source.owner;
+  view->owner = part.owner;
   views_.push_back(view);
   return view;
 }

@@ -34,9 +34,9 @@ class Memory {
 
   // Zeroed. Throws OutOfMemoryError.
   Buffer allocate(uint64_t bytes, std::string_view label);
-  // A weight where its file is mapped, through a buffer over whole pages that it shares with its
+  // A part of a weight where its file is mapped, through a buffer over whole pages that it shares with its
   // neighbours; a copy where it lies in no mapping or at an odd place. Throws OutOfMemoryError.
-  Buffer import(const WeightSource& source);
+  Buffer import(const WeightPart& part);
   void release(const Buffer& buffer);
 
   uint64_t available() const;
@@ -56,7 +56,7 @@ class Memory {
     uint64_t bytes = 0;
   };
 
-  std::shared_ptr<const View> view_over(const WeightSource& source);
+  std::shared_ptr<const View> view_over(const WeightPart& part);
   void refuse_unless_fits(uint64_t bytes, std::string_view what) const;
   Buffer add(std::unique_ptr<Owned> owned, std::byte* contents);
 

@@ -146,10 +146,15 @@ class MetalDevice final : public Device {
     refuse_in_child();
     check_weight(source);
     const AutoreleasePool pool;
-    return {{state_->memory.import(source), 0}, source.format, source.rows, source.k};
+    return import_planes(
+        source, [&](const WeightPart& part) { return state_->memory.import(part); },
+        [&](const Buffer& buffer) { release(buffer); });
   }
 
-  void release_weight(const Weight& weight) override { release(weight.binding.buffer); }
+  void release_weight(const Weight& weight) override {
+    for (const Binding& plane : weight.planes)
+      if (plane) release(plane.buffer);
+  }
 
   // These GPUs multiply float as fast as half numbers, and floats do not overflow.
   ActivationKind activation_kind(Format, RowClass) const override { return ActivationKind::f32; }

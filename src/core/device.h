@@ -37,21 +37,26 @@ struct Binding {
   explicit operator bool() const { return buffer.handle != nullptr; }
 };
 
-// A weight as a file has it: `rows` rows of `k` numbers in `format`, row after row.
-struct WeightSource {
-  std::string_view name;
+// Bytes of a weight as they lie in a file.
+struct WeightPart {
   std::span<const std::byte> bytes;
-  Format format = Format::f32;
-  uint64_t rows = 0;
-  uint64_t k = 0;
-  std::shared_ptr<const void> owner;  // keeps `bytes` alive (the mapped file)
+  std::shared_ptr<const void> owner = nullptr;  // keeps `bytes` alive (the mapped file)
   // All that is mapped of the file, if it is; the pages that it begins and ends in are mapped whole.
   std::span<const std::byte> mapping = {};
 };
 
+// A weight as a file has it: `rows` rows of `k` numbers in `format`, row after row.
+struct WeightSource {
+  std::string_view name;
+  Format format = Format::f32;
+  uint64_t rows = 0;
+  uint64_t k = 0;
+  std::array<WeightPart, kMaxPlanes> parts = {};  // one per plane of the format
+};
+
 // A weight as the device has it.
 struct Weight {
-  Binding binding;
+  std::array<Binding, kMaxPlanes> planes = {};  // as many as the format has
   Format format = Format::f32;
   uint64_t rows = 0;
   uint64_t k = 0;

@@ -36,14 +36,16 @@ void check_command(const Command& command, int32_t waits_for, size_t index,
   if (waits_for >= static_cast<int32_t>(index) || waits_for < -1)
     throw ArgumentError(where + " waits for command " + std::to_string(waits_for) +
                         ", which is not an earlier one");
-  for (size_t slot = 0; slot < info.operands.size(); ++slot) {
+  for (size_t slot = 0; slot < kMaxOperands; ++slot) {
+    const bool is_operand = slot < info.operands.size();
     const Binding& binding = command.operands[slot];
-    if (!binding && !info.operands[slot].optional)
-      throw ArgumentError(where + " has nothing bound to " + std::string(info.operands[slot].name));
+    const std::string name =
+        is_operand ? std::string(info.operands[slot].name) : "slot " + std::to_string(slot);
+    if (!binding && is_operand && !info.operands[slot].optional)
+      throw ArgumentError(where + " has nothing bound to " + name);
     if (binding && binding.offset > binding.buffer.size)
-      throw ArgumentError(where + " binds " + std::string(info.operands[slot].name) + " at byte " +
-                          std::to_string(binding.offset) + " of a buffer of " +
-                          std::to_string(binding.buffer.size));
+      throw ArgumentError(where + " binds " + name + " at byte " + std::to_string(binding.offset) +
+                          " of a buffer of " + std::to_string(binding.buffer.size));
   }
 }
 
@@ -106,11 +108,15 @@ void check_weight(const WeightSource& source) {
   if (source.k % info.block_size != 0)
     throw ArgumentError(what + ": rows must be a multiple of " + std::to_string(info.block_size) +
                         " long");
-  const uint64_t bytes_per_row = row_bytes(source.format, source.k);
-  const bool overflows = bytes_per_row != 0 && source.rows > UINT64_MAX / bytes_per_row;
-  if (overflows || source.bytes.size() != source.rows * bytes_per_row)
-    throw ArgumentError(what + " has " + std::to_string(source.bytes.size()) +
-                        " bytes, expected rows of " + std::to_string(bytes_per_row));
+  for (uint32_t plane = 0; plane < kMaxPlanes; ++plane) {
+    const uint64_t bytes_per_row = plane_row_bytes(source.format, plane, source.k);
+    const bool overflows = bytes_per_row != 0 && source.rows > UINT64_MAX / bytes_per_row;
+    const uint64_t bytes = source.parts[plane].bytes.size();
+    if (overflows || bytes != source.rows * bytes_per_row)
+      throw ArgumentError(what + " has " + std::to_string(bytes) + " bytes" +
+                          (plane > 0 ? " in part " + std::to_string(plane) : "") +
+                          ", expected rows of " + std::to_string(bytes_per_row));
+  }
 }
 
 void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) {

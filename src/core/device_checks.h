@@ -26,8 +26,24 @@ void check_ticket(Ticket ticket, Ticket n_submitted, uint64_t n_kept);
 // and every operand that must be there, bound inside its buffer, waits for earlier commands only.
 void check_table(const DispatchTable& table);
 
-// Throws ArgumentError when the bytes are not what format, rows and k say.
+// Throws ArgumentError when the bytes of a part are not what format, rows and k say.
 void check_weight(const WeightSource& source);
+
+// The weight that `import(part)` makes Buffers of, plane by plane; `release(buffer)` gives back those
+// that are there when one throws.
+template <class Import, class Release>
+Weight import_planes(const WeightSource& source, const Import& import, const Release& release) {
+  Weight weight{.format = source.format, .rows = source.rows, .k = source.k};
+  try {
+    for (uint32_t plane = 0; plane < format_info(source.format).n_planes; ++plane)
+      weight.planes[plane] = {import(source.parts[plane]), 0};
+  } catch (...) {
+    for (const Binding& plane : weight.planes)
+      if (plane) release(plane.buffer);
+    throw;
+  }
+  return weight;
+}
 
 // Throws ArgumentError when a copy of so many bytes leaves the buffer. `verb`: "read", "write".
 void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes);

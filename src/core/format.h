@@ -26,23 +26,29 @@ enum class Format : uint8_t {
   q4_k,
   q5_k,
   q6_k,
+  mlx4_64,
+  mlx8_64,
 };
-// A weight may lie in several runs of bytes: codes, scales, biases.
-constexpr uint32_t kMaxPlanes = 4;
+constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::mlx8_64) + 1;
 
-constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::q6_k) + 1;
+// A weight lies in one or more planes: runs of bytes of their own, each with the same rows. Most formats
+// have one. MLX's have three, codes, scales and biases, each a tensor of its own in the file.
+constexpr uint32_t kMaxPlanes = 4;
 
 struct FormatInfo {
   Format format;
-  std::string_view name;  // "q4_0"
-  uint32_t block_size;    // weights per block
-  uint32_t block_bytes;   // bytes per block
+  std::string_view name;             // "q4_0"
+  uint32_t block_size;               // weights per block
+  uint32_t block_bytes;              // bytes per block, in all planes
+  uint32_t n_planes;                 // 1 or more
+  uint32_t plane_bytes[kMaxPlanes];  // bytes per block in each
 };
 
 const FormatInfo& format_info(Format format);
 std::optional<Format> format_from_name(std::string_view name);
 
-// Bytes of a row of `k` weights; `k` must be a multiple of the block size.
+// Bytes of a row of `k` weights, in all planes and in one; `k` must be a multiple of the block size.
 uint64_t row_bytes(Format format, uint64_t k);
+uint64_t plane_row_bytes(Format format, uint32_t plane, uint64_t k);
 
 }  // namespace akunu

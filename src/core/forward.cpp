@@ -78,7 +78,9 @@ class Builder {
 
   ValueId weight(const std::string& name, uint64_t n, uint64_t k) {
     const Weight& weight = tensor(name, n, k);
-    return bound(name, weight.binding, weight.format);
+    Value value{.name = name, .binding = weight.planes[0], .format = weight.format};
+    std::copy(weight.planes.begin() + 1, weight.planes.end(), value.more_planes.begin());
+    return values_.add(std::move(value));
   }
   ValueId vector(const std::string& name, uint64_t n) {
     const Weight& numbers = tensor(name, 1, n);
@@ -87,7 +89,7 @@ class Builder {
       throw UnsupportedModelError("tensor " + name + " is a matrix of one row in " +
                                   std::string(format_info(numbers.format).name) +
                                   "; akunu has F32 there, or a vector");
-    return bound(name, numbers.binding);
+    return bound(name, numbers.planes[0]);
   }
 
   ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
@@ -127,9 +129,8 @@ class Builder {
   }
 
   void embed() {
-    const Weight& table = tensor("token_embedding.weight", arch_.vocab_size, arch_.dim);
     emit(Operation::embed, "embedding",
-         {tokens_, bound("token_embedding.weight", table.binding, table.format), residual_},
+         {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), residual_},
          EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale});
   }
 

@@ -43,11 +43,12 @@ constexpr ValueId kNoValue = 0xffff;
 // it.
 struct Value {
   std::string name;
-  Binding binding;                                  // empty for scratch
-  uint64_t bytes_per_row = 0;                       // scratch only
-  Symbol per = Symbol::rows;                        // scratch only: rows or head_rows
-  ActivationKind activation = ActivationKind::f32;  // kind `activation` only
-  Format format = Format::f32;                      // weights and caches
+  Binding binding;                                       // empty for scratch
+  std::array<Binding, kMaxPlanes - 1> more_planes = {};  // of weights, behind `binding`
+  uint64_t bytes_per_row = 0;                            // scratch only
+  Symbol per = Symbol::rows;                             // scratch only: rows or head_rows
+  ActivationKind activation = ActivationKind::f32;       // kind `activation` only
+  Format format = Format::f32;                           // weights and caches
 };
 
 struct Node {

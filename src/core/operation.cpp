@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "core/format.h"
 #include "core/kernel_params.h"
 
 namespace akunu {
@@ -142,10 +143,12 @@ static_assert(params_fit(), "multiples of 16 bytes; a larger struct raises kMaxP
 
 constexpr bool operands_fit() {
   for (const OperationInfo& info : kOperations)
-    if (info.operands.size() > kMaxOperands) return false;
+    if (info.operands.size() > kFirstPlaneSlot) return false;
   return true;
 }
 static_assert(operands_fit());
+static_assert(plane_slot(1, 1) - plane_slot(0, 1) == kMaxPlanes - 1 &&
+              plane_slot(kMaxGroup - 1, kMaxPlanes - 1) < kMaxOperands);
 
 }  // namespace
 

@@ -69,7 +69,8 @@ const OperationInfo& operation_info(Operation operation);
 std::optional<Operation> operation_from_name(std::string_view name);
 
 // Slots of a command: operands first, then what every kernel may read.
-constexpr uint32_t kMaxOperands = 23;  // slots 0..22
+constexpr uint32_t kMaxOperands = 23;     // slots 0..22
+constexpr uint32_t kFirstPlaneSlot = 14;  // those of an operation come before
 constexpr uint32_t kSlotPass = 23;
 constexpr uint32_t kSlotWorkspace = 24;
 constexpr uint32_t kSlotParams = 25;
@@ -78,6 +79,14 @@ constexpr uint32_t kSlotPages = 27;
 constexpr uint32_t kSlotSequences = 28;
 constexpr uint32_t kSlotStatus = 29;
 constexpr uint32_t kSlotSpans = 30;
+
+// Where plane `plane` (from 1 on) of a command's weight number `weight` is bound: a format with several
+// planes takes a slot for each beside the operand's own, which has the first. A slot stays empty
+// where the weight's format has no such plane.
+static constexpr uint32_t plane_slot(uint32_t weight, uint32_t plane) {
+  constexpr uint32_t kMore = 3;  // kMaxPlanes of core/format.h, less the first
+  return kFirstPlaneSlot + kMore * weight + plane - 1;
+}
 
 // Row classes follow the role of a token: prompt rows run `many` (GEMM); generated, drafted and
 // forced rows run `single` or `few`, which are one arithmetic, equal bit for bit.

@@ -82,10 +82,16 @@ DispatchTable build_table(const std::vector<Node>& nodes, const Values& values,
     command.extent = node.extent;
     command.params = node.params;
     command.pipeline = find_kernel(node, values, device, row_class);
+    uint32_t n_weights = 0;
     for (size_t slot = 0; slot < info.operands.size(); ++slot) {
+      const bool is_weight = info.operands[slot].kind == OperandKind::weight;
+      const uint32_t weight = is_weight ? n_weights++ : 0;
       const ValueId id = node.operands[slot];
       if (id == kNoValue) continue;
       command.operands[slot] = values[id].bytes_per_row > 0 ? scratch[id] : values[id].binding;
+      if (is_weight)
+        std::copy(values[id].more_planes.begin(), values[id].more_planes.end(),
+                  &command.operands[plane_slot(weight, 1)]);
     }
     const auto index = static_cast<int32_t>(table.commands.size());
     table.waits_for.push_back(dependencies.add(index, info, command.operands));

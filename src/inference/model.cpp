@@ -162,7 +162,7 @@ std::vector<Binding> Model::upload_frequencies() {
       throw UnsupportedModelError("tensor " + weights_->name_in_file(kRopeFactors) +
                                   " is a matrix; akunu has a vector there");
     factors.resize(found->second.k);
-    device_->read(found->second.binding, std::as_writable_bytes(std::span(factors)));
+    device_->read(found->second.planes[0], std::as_writable_bytes(std::span(factors)));
   }
   std::map<std::tuple<uint32_t, float, float>, Binding> made;
   std::vector<Binding> bindings;

@@ -306,14 +306,22 @@ class Harness {
     const std::string name(info().operands[slot].name);
     if (!py::isinstance<py::tuple>(value) || py::len(value) != 4)
       throw ArgumentError("operand " + name + " must be a tuple (format, rows, k, bytes)");
-    const auto [format_name, n_rows, k, array] =
-        value.cast<std::tuple<std::string, uint64_t, uint64_t, py::array>>();
+    const auto [format_name, n_rows, k, bytes] =
+        value.cast<std::tuple<std::string, uint64_t, uint64_t, py::object>>();
     const Format format = format_named(format_name);
-    // The weight is released while the caller still holds its array, so no owner is needed.
-    weights_.emplace_back(device_,
-                          WeightSource{name, bytes_of(array, name), format, n_rows, k, nullptr});
-    arrays_.push_back(array);
-    command_.operands[slot] = weights_.back().get().binding;
+    const auto arrays = py::isinstance<py::array>(bytes) ? std::vector{bytes.cast<py::array>()}
+                                                         : bytes.cast<std::vector<py::array>>();
+    if (arrays.size() > kMaxPlanes)
+      throw ArgumentError("operand " + name + " has " + std::to_string(arrays.size()) + " parts");
+    // The weight is released while the caller still holds its arrays, so no owner is needed.
+    WeightSource source{.name = name, .format = format, .rows = n_rows, .k = k};
+    for (size_t i = 0; i < arrays.size(); ++i) source.parts[i] = {bytes_of(arrays[i], name)};
+    weights_.emplace_back(device_, source);
+    arrays_.insert(arrays_.end(), arrays.begin(), arrays.end());
+    const Weight& weight = weights_.back().get();
+    command_.operands[slot] = weight.planes[0];
+    std::copy(weight.planes.begin() + 1, weight.planes.end(),
+              &command_.operands[plane_slot(static_cast<uint32_t>(number), 1)]);
     request_.weights.at(number) = format;
   }
 
@@ -441,8 +449,9 @@ void register_kernels(py::module_& m) {
         py::arg("n_head_rows") = py::none(), py::arg("first_span") = 0,
         py::arg("n_spans") = py::none(),
         "Runs one operation on a device. `operands` maps slot (or name) to a C-contiguous array,\n"
-        "whose size is the test's business, or for weights to (format, rows, k, bytes). Operands\n"
-        "marked out are filled with 0xff bytes first. Returns {slot: uint8 array} of what the\n"
+        "whose size is the test's business, or for weights to (format, rows, k, bytes), where\n"
+        "bytes is an array, or a list of one per part. Operands marked out are filled with 0xff "
+        "bytes first. Returns {slot: uint8 array} of what the\n"
         "operation wrote, \"rows\", \"status\", \"steps_done\" and \"seconds\".\n"
         "Raises UnsupportedModelError where the device lacks the kernel, DeviceError where it\n"
         "wrote next to an operand.");

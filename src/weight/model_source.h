@@ -17,18 +17,11 @@
 #include <vector>
 
 #include "core/arch.h"
+#include "core/device.h"
 #include "core/format.h"
 #include "weight/mapped_file.h"
 
 namespace akunu {
-
-// A run of bytes in a file.
-struct TensorPart {
-  std::span<const std::byte> bytes;
-  std::shared_ptr<const void> owner;  // keeps `bytes` alive: the mapped file
-  // All that is mapped of the file, if it is.
-  std::span<const std::byte> mapping = {};
-};
 
 // What is done to the numbers of a tensor of one dimension while it is loaded.
 enum class Transform : uint8_t {
@@ -43,7 +36,7 @@ struct SourceTensor {
   Format format = Format::f32;
   uint32_t n_dims = 0;                         // 1 to 3
   std::array<uint64_t, 3> shape = {1, 1, 1};   // [n, rows, k], the last contiguous; 1 where absent
-  std::array<TensorPart, kMaxPlanes> parts{};  // one per plane of the format
+  std::array<WeightPart, kMaxPlanes> parts{};  // one per plane of the format
   Transform transform = Transform::none;
 
   uint64_t k() const { return shape[2]; }

@@ -128,7 +128,7 @@ SourceTensor rows_from(const SourceTensor& tensor, uint64_t first, uint64_t n) {
   SourceTensor result = tensor;
   const uint64_t length = length_of(tensor);
   (tensor.n_dims == 1 ? result.shape[2] : result.shape[1]) = n;
-  for (TensorPart& part : result.parts) {
+  for (WeightPart& part : result.parts) {
     const uint64_t each = part.bytes.size() / length;
     part.bytes = part.bytes.subspan(first * each, n * each);
   }

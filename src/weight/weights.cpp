@@ -68,20 +68,17 @@ Weights::Weights(std::shared_ptr<Device> device, const ModelSource& source)
     const std::vector<float> values = as_floats(tensor);
     vectors_.emplace_back(device_, values.size() * sizeof(float), "weights (converted)");
     device_->write(vectors_.back().binding(), std::as_bytes(std::span(values)));
-    tensors_[tensor.name] = {vectors_.back().binding(), Format::f32, 1, tensor.k()};
+    tensors_[tensor.name] = {{vectors_.back().binding()}, Format::f32, 1, tensor.k()};
   }
 }
 
 OwnedWeight Weights::import(const SourceTensor& tensor) {
-  const TensorPart& part = tensor.parts[0];
   return {device_,
           {.name = tensor.name_in_file,
-           .bytes = part.bytes,
            .format = tensor.format,
            .rows = tensor.rows(),
            .k = tensor.k(),
-           .owner = part.owner,
-           .mapping = part.mapping}};
+           .parts = tensor.parts}};
 }
 
 uint64_t Weights::bytes() const {

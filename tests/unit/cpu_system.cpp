@@ -325,21 +325,22 @@ void test_weights() {
   const auto file = std::make_shared<std::vector<std::byte>>(4096, std::byte{42});
   const auto source = [&](uint64_t offset, uint64_t bytes, Format format, uint64_t rows,
                           uint64_t k) {
-    return WeightSource{"blk.0", std::span(*file).subspan(offset, bytes), format, rows, k, file};
+    return WeightSource{
+        "blk.0", format, rows, k, {WeightPart{std::span(*file).subspan(offset, bytes), file}}};
   };
   const Weight mapped = device->import_weight(source(2, 3 * 18, Format::q4_0, 3, 32));
-  check(mapped.binding.buffer.contents == file->data() + 2,
+  check(mapped.planes[0].buffer.contents == file->data() + 2,
         "two bytes of alignment do for half scales: no copy");
   check(file.use_count() == 2, "the file stays open");
   const Weight copied = device->import_weight(source(2, 4 * 2 * 8, Format::f32, 2, 8));
-  check(copied.binding.buffer.contents != file->data() + 2 &&
-            copied.binding.buffer.contents[63] == std::byte{42},
+  check(copied.planes[0].buffer.contents != file->data() + 2 &&
+            copied.planes[0].buffer.contents[63] == std::byte{42},
         "floats at an odd place are copied");
   uint64_t n_mapped = 0, n_copied = 0;
   for (const MemoryUse& use : device->memory_use()) (use.mapped ? n_mapped : n_copied) += use.bytes;
   check(n_mapped == 54 && n_copied == 64, "mapped and copied bytes are counted apart");
   const std::array<std::byte, 1> byte{};
-  check(!message_of<ArgumentError>([&] { device->write(mapped.binding, byte); }).empty(),
+  check(!message_of<ArgumentError>([&] { device->write(mapped.planes[0], byte); }).empty(),
         "mapped files are not written");
   device->release_weight(mapped);
   device->release_weight(copied);

@@ -18,10 +18,10 @@ using emulator::Level;
 
 // --- The table ----------------------------------------------------------------------------------
 
-constexpr std::array kFormats = {Format::f32,  Format::f16,  Format::bf16, Format::q4_0,
-                                 Format::q4_1, Format::q5_0, Format::q5_1, Format::q8_0,
-                                 Format::q2_k, Format::q3_k, Format::q4_k, Format::q5_k,
-                                 Format::q6_k};
+constexpr std::array kFormats = {Format::f32,  Format::f16,     Format::bf16,   Format::q4_0,
+                                 Format::q4_1, Format::q5_0,    Format::q5_1,   Format::q8_0,
+                                 Format::q2_k, Format::q3_k,    Format::q4_k,   Format::q5_k,
+                                 Format::q6_k, Format::mlx4_64, Format::mlx8_64};
 
 uint32_t weights_of(Operation operation) {
   uint32_t n = 0;
@@ -43,7 +43,7 @@ void check_kernel(const metal::Kernel& kernel, Operation operation) {
       // Slots of a sister operation, there under the condition that they are bound.
       const bool is_sisters = launch.function.starts_with("matvec_group") ||
                               launch.function.starts_with("rope_kv_write");
-      check(is_operand || argument.index >= kSlotPass || is_sisters,
+      check(is_operand || argument.index >= kFirstPlaneSlot || is_sisters,
             launch.function + " takes slots of " + std::string(info.name));
       if (is_operand && info.operands[argument.index].access == Access::in)
         check(argument.is_read_only,
@@ -134,13 +134,14 @@ void test_the_table_names_what_is_there() {
 
 struct MlxWeight {
   uint32_t n, k, bits;
-  std::vector<std::byte> data;    // codes, scales, biases
+  std::vector<uint8_t> codes;
+  std::vector<uint16_t> scales, biases;
   std::vector<double> values;     // [n, k]
   std::vector<double> magnitude;  // |scale * code| + |bias|
 };
 
 MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random) {
-  MlxWeight weight{n, k, bits, {}, {}, {}};
+  MlxWeight weight{n, k, bits, {}, {}, {}, {}, {}};
   const uint64_t code_bytes = uint64_t{n} * k / 8 * bits, n_groups = uint64_t{n} * k / 64;
   std::vector<uint8_t> codes(code_bytes);
   std::vector<uint16_t> scales(n_groups), biases(n_groups);
@@ -157,10 +158,9 @@ MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random
     weight.values.push_back(product + half_value(biases[i / 64]));
     weight.magnitude.push_back(std::abs(product) + std::abs(half_value(biases[i / 64])));
   }
-  weight.data.resize(code_bytes + 4 * n_groups);
-  std::memcpy(weight.data.data(), codes.data(), code_bytes);
-  std::memcpy(weight.data.data() + code_bytes, scales.data(), 2 * n_groups);
-  std::memcpy(weight.data.data() + code_bytes + 2 * n_groups, biases.data(), 2 * n_groups);
+  weight.codes = std::move(codes);
+  weight.scales = std::move(scales);
+  weight.biases = std::move(biases);
   return weight;
 }
 
@@ -181,11 +181,20 @@ emulator::Launch launch_of(const std::string& name) {
   return launch;
 }
 
+// The weight's planes, at the slots of a command's first one.
+void bind_planes(emulator::Launch& launch, MlxWeight& weight) {
+  launch.buffers[1] = buffer_of(weight.codes, "codes");
+  launch.buffers[plane_slot(0, 1)] = buffer_of(weight.scales, "scales");
+  launch.buffers[plane_slot(0, 2)] = buffer_of(weight.biases, "biases");
+}
+constexpr uint32_t kBound = 7u | 1u << plane_slot(0, 1) | 1u << plane_slot(0, 2);
+
 // With every slot of the matmul bound, and nothing accumulated.
 void run(emulator::Launch launch, Level level) {
   std::vector<emulator::ConstantValue> constants;
   for (const emulator::FunctionConstantInfo& constant : constants_of(*launch.function))
-    constants.push_back({constant.index, constant.index == metal::kConstantBoundSlots ? 7u : 0u});
+    constants.push_back(
+        {constant.index, constant.index == metal::kConstantBoundSlots ? kBound : 0u});
   launch.constants = constants;
   const std::string message = message_of<emulator::EmulatorError>([&] {
     emulator::Executor executor(level);
@@ -203,7 +212,7 @@ void check_matmul(emulator::Launch launch, MlxWeight& weight, uint32_t n_rows, L
   alignas(16) PassRange pass{0, n_rows, 0, 0};
   alignas(16) MatmulParams params{weight.n, weight.k, {}};
   launch.buffers[0] = buffer_of(input, "input");
-  launch.buffers[1] = buffer_of(weight.data, "weight");
+  bind_planes(launch, weight);
   launch.buffers[2] = buffer_of(out, "out");
   launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
   launch.buffers[kSlotParams] = buffer_of_one(params, "params");
@@ -240,7 +249,7 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
   alignas(16) EmbedParams params{weight.k, weight.n, weight.n, 1.0f};
   Status status{};
   launch.buffers[0] = buffer_of(tokens, "tokens");
-  launch.buffers[1] = buffer_of(weight.data, "table");
+  bind_planes(launch, weight);
   launch.buffers[2] = buffer_of(out, "out");
   launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
   launch.buffers[kSlotParams] = buffer_of_one(params, "params");
@@ -258,7 +267,7 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
 void test_mlx_formats() {
   std::mt19937 random(5);
   for (const uint32_t bits : {4u, 8u}) {
-    const std::string name = "mlx" + std::to_string(bits);
+    const std::string name = "mlx" + std::to_string(bits) + "_64";
     for (const Level level : {Level::plain, Level::checked})
       for (const uint32_t k : {64u, 448u, 1088u}) {
         MlxWeight weight = random_mlx(11, k, bits, random);

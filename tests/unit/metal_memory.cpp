@@ -62,13 +62,14 @@ struct Mapping {
   }
   WeightSource weight(uint64_t first, uint64_t n_bytes) const {
     return {.name = "w",
-            .bytes = bytes.subspan(first, n_bytes),
             .format = Format::f32,
             .rows = 1,
             .k = n_bytes / 4,
-            .owner = owner,
-            // A file rarely ends where a page does.
-            .mapping = bytes.first(size - 100)};
+            .parts = {part(first, n_bytes)}};
+  }
+  WeightPart part(uint64_t first, uint64_t n_bytes) const {
+    // A file rarely ends where a page does.
+    return {bytes.subspan(first, n_bytes), owner, bytes.first(size - 100)};
   }
   uint64_t page, size;
   std::span<const std::byte> bytes;
@@ -76,7 +77,7 @@ struct Mapping {
 };
 
 const void* buffer_of(const Weight& weight) {
-  return metal::allocation_of(weight.binding.buffer).buffer;
+  return metal::allocation_of(weight.planes[0].buffer).buffer;
 }
 
 uint64_t bytes_of(const Device& device, std::string_view label, bool mapped) {
@@ -93,10 +94,10 @@ void test_import() {
                second = device.import_weight(mapping->weight(2 * mapping->page + 16, 1200)),
                odd = device.import_weight(mapping->weight(2 * mapping->page + 8, 1200));
   const std::byte* begin = mapping->bytes.data();
-  check(first.binding.buffer.contents == begin + 64, "a weight stays where the file is mapped");
+  check(first.planes[0].buffer.contents == begin + 64, "a weight stays where the file is mapped");
   check(buffer_of(first) == buffer_of(second), "weights of a mapping share a buffer");
   check(buffer_of(odd) != buffer_of(first) &&
-            odd.binding.buffer.contents != begin + 2 * mapping->page + 8,
+            odd.planes[0].buffer.contents != begin + 2 * mapping->page + 8,
         "a weight at an odd place is copied");
   check(bytes_of(device, "weights", true) == 1600 &&
             bytes_of(device, "weights (copied)", false) == 1200,
@@ -105,7 +106,7 @@ void test_import() {
   mapping.reset();  // the device keeps the mapping
   const auto word_of = [&](const Weight& weight, uint32_t index) {
     const Program program =
-        machine.compile({{&kReadWeight, {1, 0, index}, -1, Symbol::rows, weight.binding}});
+        machine.compile({{&kReadWeight, {1, 0, index}, -1, Symbol::rows, weight.planes[0]}});
     machine.run(program);
     machine.device->release_program(program);
     return machine.words()[0];
@@ -114,9 +115,9 @@ void test_import() {
             word_of(odd, 9) == 2 * page_words + 2 + 9,
         "kernels read all of them");
   std::array<std::byte, 4> out{};
-  device.read(first.binding, out);
+  device.read(first.planes[0], out);
   check(std::to_integer<uint32_t>(out[0]) == 16, "and so does the host");
-  check(contains(message_of<ArgumentError>([&] { device.write(first.binding, out); }),
+  check(contains(message_of<ArgumentError>([&] { device.write(first.planes[0], out); }),
                  "cannot be written"),
         "which cannot write one");
   std::weak_ptr<const void> owner;
@@ -132,10 +133,11 @@ void test_import() {
 
   WeightSource loose = Mapping(1).weight(0, 64);
   const std::vector<uint32_t> words(16, 5);
-  loose.bytes = std::as_bytes(std::span(words));
-  loose.mapping = {};
+  loose.parts[0].bytes = std::as_bytes(std::span(words));
+  loose.parts[0].mapping = {};
   const Weight copied = device.import_weight(loose);
-  check(copied.binding.buffer.contents != loose.bytes.data(), "what is not mapped is copied");
+  check(copied.planes[0].buffer.contents != loose.parts[0].bytes.data(),
+        "what is not mapped is copied");
   device.release_weight(copied);
   loose.k = 3;
   check(contains(message_of<ArgumentError>([&] { device.import_weight(loose); }), "expected rows"),
@@ -163,7 +165,7 @@ void test_views() {
   uint32_t wrong = 0;
   for (uint32_t i = 0; i < weights.size(); ++i) {
     machine.run(
-        machine.compile({{&kReadWeight, {1, 0, 100}, -1, Symbol::rows, weights[i].binding}}));
+        machine.compile({{&kReadWeight, {1, 0, 100}, -1, Symbol::rows, weights[i].planes[0]}}));
     wrong += machine.words()[0] != i * piece / 4 + 100;
   }
   check(wrong == 0, "kernels read through every view");

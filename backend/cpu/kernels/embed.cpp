@@ -6,6 +6,7 @@
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
+#include "cpu/kernels/formats_mlx.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -25,8 +26,16 @@ struct Embed {
       __builtin_memset(out, 0, uint64_t{4} * params.dim);
       return;
     }
-    const std::byte* weights = call.operands[1] + token * Format::row_bytes(params.dim);
+    const auto weights = row_of(call, token, params.dim);
     for (uint32_t i = 0; i < params.dim; ++i) out[i] = Format::element(weights, i) * params.scale;
+  }
+
+ private:
+  static auto row_of(const Call& call, uint64_t token, uint32_t dim) {
+    if constexpr (requires { typename Format::Row; })  // a place in each of several planes
+      return Format::row(call.operands[1], call.operands + plane_slot(0, 1), token, dim);
+    else
+      return call.operands[1] + token * Format::row_bytes(dim);
   }
 };
 
@@ -38,10 +47,10 @@ constexpr KernelEntry embed_entry() {
 }
 
 constexpr KernelEntry kEmbedEntries[] = {
-    embed_entry<F32>(),  embed_entry<F16>(),  embed_entry<BF16>(), embed_entry<Q4_0>(),
-    embed_entry<Q4_1>(), embed_entry<Q5_0>(), embed_entry<Q5_1>(), embed_entry<Q8_0>(),
-    embed_entry<Q2_K>(), embed_entry<Q3_K>(), embed_entry<Q4_K>(), embed_entry<Q5_K>(),
-    embed_entry<Q6_K>(),
+    embed_entry<F32>(),  embed_entry<F16>(),     embed_entry<BF16>(),    embed_entry<Q4_0>(),
+    embed_entry<Q4_1>(), embed_entry<Q5_0>(),    embed_entry<Q5_1>(),    embed_entry<Q8_0>(),
+    embed_entry<Q2_K>(), embed_entry<Q3_K>(),    embed_entry<Q4_K>(),    embed_entry<Q5_K>(),
+    embed_entry<Q6_K>(), embed_entry<Mlx4_64>(), embed_entry<Mlx8_64>(),
 };
 
 }  // namespace

@@ -68,8 +68,15 @@ struct GatedMatmul {
     const uint64_t columns = slice.end - slice.begin;
     const uint64_t origin = slice.first_row * columns + slice.begin;
     const auto member = [&](uint32_t slot, float* sums) -> MatmulMember {
-      return {call.operands[slot],           nullptr, sums - origin, params.n, params.k, columns,
-              call.kernel->first_cache_panel};
+      return {call.operands[slot],
+              nullptr,
+              sums - origin,
+              params.n,
+              params.k,
+              columns,
+              call.kernel->first_cache_panel,
+              false,
+              more_planes_of(call, slot - 1)};
     };
     way.run(member(1, gate), call.operands[0], slice, rest);
     way.run(member(2, up), call.operands[0], slice, rest);

@@ -9,7 +9,7 @@ namespace akunu::cpu {
 template <>
 bool Families<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
   const MatmulWays known[] = {VectorWays<ThisIsa>::of_floats_and_32(), VectorWays<ThisIsa>::of_k(),
-                              VectorWays<ThisIsa>::of_coded()};
+                              VectorWays<ThisIsa>::of_mlx(), VectorWays<ThisIsa>::of_coded()};
   if (request.operation != Operation::gated_matmul)
     return find_matmul_in<ThisIsa>(known, request, kernel);
   if (request.activation == F32Activation<ThisIsa>::kKind)

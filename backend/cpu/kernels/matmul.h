@@ -36,10 +36,15 @@ struct MatmulMember {
   const float* bias;  // null: none
   float* out;         // where row 0, column 0 is, or would be if scratch of a slice had it
   uint32_t n, k;
-  uint64_t stride;                 // floats from row to row of `out`
-  uint64_t first_cache_panel = 0;  // as the kernel has it
-  bool adds = false;               // to what is there
+  uint64_t stride;                                // floats from row to row of `out`
+  uint64_t first_cache_panel = 0;                 // as the kernel has it
+  bool adds = false;                              // to what is there
+  const std::byte* const* more_planes = nullptr;  // of the weight, behind the first
 };
+// The planes of weight `i` of a call behind the first.
+static inline const std::byte* const* more_planes_of(const Call& call, uint32_t i) {
+  return call.operands + plane_slot(i, 1);
+}
 static inline float* out_at(const MatmulMember& member, uint64_t row, uint64_t j) {
   return member.out + row * member.stride + j;
 }
@@ -186,7 +191,8 @@ struct Matmul {
                               params.k,
                               params.n,
                               call.kernel->first_cache_panel,
-                              kAdds};
+                              kAdds,
+                              more_planes_of(call, 0)};
     way.ask_for(member, slice_of(cut, call, params.n, begin));
     for (uint64_t slice = begin; slice < end; ++slice)
       way.run(member, call.operands[0], slice_of(cut, call, params.n, slice), scratch);
@@ -286,7 +292,9 @@ struct MatmulGroup {
             params.n[i],
             params.k,
             params.n[i],
-            call.kernel->first_cache_panel};
+            call.kernel->first_cache_panel,
+            false,
+            more_planes_of(call, i)};
   }
 };
 

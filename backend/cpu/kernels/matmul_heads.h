@@ -81,7 +81,9 @@ struct MatmulHeads {
             columns(params, i),
             params.k,
             0,
-            call.kernel->first_cache_panel};
+            call.kernel->first_cache_panel,
+            false,
+            more_planes_of(call, i)};
   }
 
   static uint64_t whole_lines(uint64_t floats) { return (sizeof(float) * floats + 63) / 64 * 64; }

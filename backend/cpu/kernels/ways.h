@@ -9,6 +9,7 @@ template <class Isa>
 struct VectorWays {
   static MatmulWays of_floats_and_32();  // blocks of 32 weights
   static MatmulWays of_k();              // super-blocks of 256
+  static MatmulWays of_mlx();            // affine groups of 64
   static MatmulWays of_coded();          // floats rounded to q16_32, at levels with words for it
 };
 

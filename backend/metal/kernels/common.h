@@ -28,6 +28,12 @@ constant bool kIsBound7 = (kBoundSlots & 0x80u) != 0;
 constant bool kIsBound8 = (kBoundSlots & 0x100u) != 0;
 constant bool kIsBound9 = (kBoundSlots & 0x200u) != 0;
 constant bool kIsBound10 = (kBoundSlots & 0x400u) != 0;
+constant bool kIsBound14 = (kBoundSlots & 0x4000u) != 0;
+constant bool kIsBound15 = (kBoundSlots & 0x8000u) != 0;
+constant bool kIsBound17 = (kBoundSlots & 0x20000u) != 0;
+constant bool kIsBound18 = (kBoundSlots & 0x40000u) != 0;
+constant bool kIsBound20 = (kBoundSlots & 0x100000u) != 0;
+constant bool kIsBound21 = (kBoundSlots & 0x200000u) != 0;
 
 // The first problem of a command stays: code, row, detail.
 inline void record_status(device atomic_uint* status, uint code, uint row, uint detail) {

@@ -8,6 +8,8 @@
 template <class F>
 [[kernel]] void embed(device const uint* tokens [[buffer(0)]],
                       device const uchar* table [[buffer(1)]], device float* out [[buffer(2)]],
+                      device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
+                      device const uchar* third [[buffer(15), function_constant(kIsBound15)]],
                       constant PassRange& pass [[buffer(23)]],
                       constant EmbedParams& params [[buffer(25)]],
                       device const Row* rows [[buffer(26)]],
@@ -21,7 +23,10 @@ template <class F>
   for (uint piece = 0; piece < 4; ++piece) q[piece] = float4(0.0f);
   if (token < params.vocab_size) {
     float scale = 1.0f, minimum = 0.0f;
-    F::unpack_16(F::row(table, token, params.vocab_size, dim), index, dim, q, scale, minimum);
+    Planes planes = one_plane(table);
+    if (kIsBound14) planes.second = second;
+    if (kIsBound15) planes.third = third;
+    F::unpack_16(F::row(planes, token, dim), index, dim, q, scale, minimum);
     finish_16<F>(q, scale, minimum);
     for (uint piece = 0; piece < 4; ++piece) q[piece] = q[piece] * params.scale;
   } else if (index == 0 && (rows[row].flags & kRowActive) != 0) {

@@ -7,7 +7,7 @@
 //   kBlock           weights per block: k is a multiple of it
 //   kScaled          false: q is the weight itself (and scale 1)
 //   kMinimum         false: there is no minimum
-//   Row, row(weight, j, n, k)            row j of a weight [n, k]
+//   Row, row(weight, j, k)               row j of a weight [n, k]
 //   units(k)                             a row's units; unit u belongs to lane u % 32
 //   is_whole(unit, run, k)               all of a run, of every lane, lies inside the row, at
 //                                        multiples of 16 bytes: it is loaded without asking
@@ -67,6 +67,16 @@ inline float load_half(device const uchar* p) {
   return float(*reinterpret_cast<device const half*>(p));
 }
 
+// A weight's planes: most formats have one. Those behind the first are bound at reserved slots
+// (plane_slot of core/operation.h) where the format has them, and are as good as any where not.
+struct Planes {
+  device const uchar* first;
+  device const uchar* second;
+  device const uchar* third;
+};
+
+inline Planes one_plane(device const uchar* first) { return Planes{first, first, first}; }
+
 // Formats whose weights are numbers. Lanes read neighbouring numbers: a unit is eight pieces that
 // lie 128 weights apart. Any k will do; what lies past the end of a row is 0.
 template <class Number>
@@ -79,8 +89,8 @@ struct Floats {
     uint nothing;
   };
 
-  static Row row(device const uchar* weight, uint j, uint, uint k) {
-    return reinterpret_cast<device const Number*>(weight) + ulong(j) * k;
+  static Row row(Planes weight, uint j, uint k) {
+    return reinterpret_cast<device const Number*>(weight.first) + ulong(j) * k;
   }
   static uint units(uint k) { return (k + 1023) / 1024 * 32; }
   static uint position(uint unit, uint run, uint piece) {
@@ -131,8 +141,8 @@ struct Blocks {
   using Row = device const uchar*;
   using Raw = typename C::Raw;
 
-  static Row row(device const uchar* weight, uint j, uint, uint k) {
-    return weight + ulong(j) * (k / L::kWeights) * C::kBytes;
+  static Row row(Planes weight, uint j, uint k) {
+    return weight.first + ulong(j) * (k / L::kWeights) * C::kBytes;
   }
   static uint units(uint k) { return k / 32; }
   static bool is_whole(uint, uint, uint) { return true; }

@@ -1,10 +1,9 @@
 // MLX's quantisation in groups of 64, w = scale * code + bias, at 4 and at 8 bits. A weight [n, k],
-// k a multiple of 64, is three planes in one buffer, each row after row:
+// k a multiple of 64, is three planes, each row after row:
 //   codes   uint32 [n, k / 8] or [n, k / 4]: code i of a word at bit 4 i or 8 i
 //   scales  half [n, k / 64]
 //   biases  half [n, k / 64]
-// A plane of codes is a multiple of 32 bytes, so every plane's rows lie at multiples of two and the
-// codes of a unit at multiples of 16. A code times a scale is exact (11 + 8 bits), the bias rounds
+// A row of codes is a multiple of 32 bytes, so the codes of a unit lie at multiples of 16. A code times a scale is exact (11 + 8 bits), the bias rounds
 // once.
 #pragma once
 
@@ -25,12 +24,11 @@ struct MlxGroups {
   using Row = MlxRow;
   using Raw = typename C::Raw;
 
-  static Row row(device const uchar* weight, uint j, uint n, uint k) {
-    device const half* scales =
-        reinterpret_cast<device const half*>(weight + ulong(n) * (k / 8 * C::kBits));
-    const uint groups = k / 64;
-    return Row{weight + ulong(j) * (k / 8 * C::kBits), scales + ulong(j) * groups,
-               scales + (ulong(n) + j) * groups};
+  static Row row(Planes weight, uint j, uint k) {
+    const ulong groups = ulong(j) * (k / 64);
+    return Row{weight.first + ulong(j) * (k / 8 * C::kBits),
+               reinterpret_cast<device const half*>(weight.second) + groups,
+               reinterpret_cast<device const half*>(weight.third) + groups};
   }
   static uint units(uint k) { return k / 32; }
   static bool is_whole(uint, uint, uint) { return true; }

@@ -25,11 +25,11 @@ constant constexpr uint kOutStride = 64;  // of the results' tile, which takes t
 // Threadgroup `group.x` takes columns [64 group.x, ..), group.y rows; `memory` holds
 // max((64 + rows) * kStride, rows * kOutStride) floats.
 template <class F>
-inline void multiply_tile(device const float* input, device const uchar* weight,
-                          device const float* bias, bool has_bias, bool accumulate,
-                          device float* out, uint first_row, uint n_rows, uint n, uint k,
-                          uint column, uint row, threadgroup float* memory, uint thread_index,
-                          uint simdgroup, uint n_simdgroups) {
+inline void multiply_tile(device const float* input, Planes weight, device const float* bias,
+                          bool has_bias, bool accumulate, device float* out, uint first_row,
+                          uint n_rows, uint n, uint k, uint column, uint row,
+                          threadgroup float* memory, uint thread_index, uint simdgroup,
+                          uint n_simdgroups) {
   const uint n_threads = 32 * n_simdgroups;
   const uint tile_rows = 16 * n_simdgroups;
   threadgroup float* weights = memory;
@@ -52,7 +52,7 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
       for (uint piece = 0; piece < 4; ++piece) q[piece] = float4(0.0f);
       // Columns past the weight's end and weights past a row's are zeros, never read.
       if (column + j < n && step + 16 * half_step < k) {
-        F::unpack_16(F::row(weight, column + j, n, k), step / 16 + half_step, k, q, scale, minimum);
+        F::unpack_16(F::row(weight, column + j, k), step / 16 + half_step, k, q, scale, minimum);
         finish_16<F>(q, scale, minimum);
       }
       threadgroup float4* to =
@@ -107,6 +107,8 @@ inline void multiply_tile(device const float* input, device const uchar* weight,
 template <class F>
 [[kernel]] void gemm(device const float* input [[buffer(0)]],
                      device const uchar* weight [[buffer(1)]], device float* out [[buffer(2)]],
+                     device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
+                     device const uchar* third [[buffer(15), function_constant(kIsBound15)]],
                      constant PassRange& pass [[buffer(23)]],
                      constant MatmulParams& params [[buffer(25)]],
                      threadgroup float* memory [[threadgroup(0)]],
@@ -114,46 +116,59 @@ template <class F>
                      uint thread_index [[thread_index_in_threadgroup]],
                      uint simdgroup [[simdgroup_index_in_threadgroup]],
                      uint n_simdgroups [[simdgroups_per_threadgroup]]) {
-  multiply_tile<F>(input, weight, input, false, kAccumulate, out, pass.first_row, pass.n_rows,
+  Planes planes = one_plane(weight);
+  if (kIsBound14) planes.second = second;
+  if (kIsBound15) planes.third = third;
+  multiply_tile<F>(input, planes, input, false, kAccumulate, out, pass.first_row, pass.n_rows,
                    params.n, params.k, group.x * kTile, group.y * 16 * n_simdgroups, memory,
                    thread_index, simdgroup, n_simdgroups);
 }
 
 // Tiles of the launch's members follow one another.
 template <class F>
-[[kernel]] void gemm_group(device const float* input [[buffer(0)]],
-                           device const uchar* weight_0 [[buffer(1)]],
-                           device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
-                           device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
-                           device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]],
-                           device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
-                           device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]],
-                           device float* out_0 [[buffer(7)]],
-                           device float* out_1 [[buffer(8), function_constant(kIsBound8)]],
-                           device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
-                           constant PassRange& pass [[buffer(23)]],
-                           constant MatmulGroupParams& params [[buffer(25)]],
-                           threadgroup float* memory [[threadgroup(0)]],
-                           uint3 group [[threadgroup_position_in_grid]],
-                           uint thread_index [[thread_index_in_threadgroup]],
-                           uint simdgroup [[simdgroup_index_in_threadgroup]],
-                           uint n_simdgroups [[simdgroups_per_threadgroup]]) {
+[[kernel]] void gemm_group(
+    device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
+    device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
+    device const uchar* weight_2 [[buffer(3), function_constant(kIsBound3)]],
+    device const float* bias_0 [[buffer(4), function_constant(kIsBound4)]],
+    device const float* bias_1 [[buffer(5), function_constant(kIsBound5)]],
+    device const float* bias_2 [[buffer(6), function_constant(kIsBound6)]],
+    device float* out_0 [[buffer(7)]],
+    device float* out_1 [[buffer(8), function_constant(kIsBound8)]],
+    device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
+    device const uchar* second_0 [[buffer(14), function_constant(kIsBound14)]],
+    device const uchar* third_0 [[buffer(15), function_constant(kIsBound15)]],
+    device const uchar* second_1 [[buffer(17), function_constant(kIsBound17)]],
+    device const uchar* third_1 [[buffer(18), function_constant(kIsBound18)]],
+    device const uchar* second_2 [[buffer(20), function_constant(kIsBound20)]],
+    device const uchar* third_2 [[buffer(21), function_constant(kIsBound21)]],
+    constant PassRange& pass [[buffer(23)]], constant MatmulGroupParams& params [[buffer(25)]],
+    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]]) {
   uint tile = group.x;
   const uint member = take_member(params.n, kTile, tile);
   if (member == kMaxGroup) return;
-  device const uchar* weight = weight_0;
+  Planes weight = one_plane(weight_0);
   device float* out = out_0;
   device const float* bias = input;  // as good as any where there is none
   if (kIsBound4 && member == 0) bias = bias_0;
+  if (kIsBound14 && member == 0) weight.second = second_0;
+  if (kIsBound15 && member == 0) weight.third = third_0;
   if (kIsBound2 && member == 1) {
-    weight = weight_1;
+    weight = one_plane(weight_1);
     out = out_1;
     if (kIsBound5) bias = bias_1;
+    if (kIsBound17) weight.second = second_1;
+    if (kIsBound18) weight.third = third_1;
   }
   if (kIsBound3 && member == 2) {
-    weight = weight_2;
+    weight = one_plane(weight_2);
     out = out_2;
     if (kIsBound6) bias = bias_2;
+    if (kIsBound20) weight.second = second_2;
+    if (kIsBound21) weight.third = third_2;
   }
   multiply_tile<F>(input, weight, bias, is_bound(4 + member), false, out, pass.first_row,
                    pass.n_rows, params.n[member], params.k, tile * kTile,

@@ -2,5 +2,5 @@
 #include "metal/kernels/formats_mlx.h"
 #include "metal/kernels/gemm.h"
 
-AKUNU_GEMM(mlx4, MLX4)
-AKUNU_GEMM(mlx8, MLX8)
+AKUNU_GEMM(mlx4_64, MLX4)
+AKUNU_GEMM(mlx8_64, MLX8)

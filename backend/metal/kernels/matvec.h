@@ -136,9 +136,9 @@ inline void input_rows(device const float* input, Share share, uint k,
     inputs[m] = input + ulong(share.row + min(m, share.n_rows - 1)) * k;
 }
 template <class F, uint kOutputs>
-inline void weight_rows(device const uchar* weight, uint first, uint n, uint k,
+inline void weight_rows(Planes weight, uint first, uint n, uint k,
                         thread typename F::Row (&weights)[kOutputs]) {
-  for (uint o = 0; o < kOutputs; ++o) weights[o] = F::row(weight, min(first + o, n - 1), n, k);
+  for (uint o = 0; o < kOutputs; ++o) weights[o] = F::row(weight, min(first + o, n - 1), k);
 }
 
 // The members of a group in the second of two formats: bit m.
@@ -156,6 +156,8 @@ struct Outputs {
 template <class F, uint kRows>
 [[kernel]] void matvec(device const float* input [[buffer(0)]],
                        device const uchar* weight [[buffer(1)]], device float* out [[buffer(2)]],
+                       device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
+                       device const uchar* third [[buffer(15), function_constant(kIsBound15)]],
                        constant PassRange& pass [[buffer(23)]],
                        constant MatmulParams& params [[buffer(25)]],
                        uint3 group [[threadgroup_position_in_grid]],
@@ -166,10 +168,13 @@ template <class F, uint kRows>
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   const uint first = share.block * kOutputs;
   if (share.n_rows == 0 || first >= params.n) return;
+  Planes planes = one_plane(weight);
+  if (kIsBound14) planes.second = second;
+  if (kIsBound15) planes.third = third;
   Input inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, params.k, inputs);
-  weight_rows<F, kOutputs>(weight, first, params.n, params.k, weights);
+  weight_rows<F, kOutputs>(planes, first, params.n, params.k, weights);
   float sums[kRows][kOutputs], squares[kRows];
   multiply<F, kRows, kOutputs>(weights, inputs, input, false, params.k, lane, sums, squares);
   for (uint m = 0; m < kRows; ++m)
@@ -182,10 +187,9 @@ template <class F, uint kRows>
 
 // A block of one member of a group: `first` to first + kOutputs of its n outputs.
 template <class F, uint kRows>
-inline void multiply_member(device const float* input, device const uchar* weight,
-                            device const float* norm, device const float* bias, bool has_bias,
-                            device float* out, constant uint* params, Share share, uint first,
-                            uint n, uint lane) {
+inline void multiply_member(device const float* input, Planes weight, device const float* norm,
+                            device const float* bias, bool has_bias, device float* out,
+                            constant uint* params, Share share, uint first, uint n, uint lane) {
   constexpr uint kOutputs = Outputs<kRows>::kCount;
   const uint k = params[0];
   Input inputs[kRows];
@@ -233,6 +237,12 @@ template <class F, class G, uint kRows>
     device float* out_1 [[buffer(8), function_constant(kIsBound8)]],
     device float* out_2 [[buffer(9), function_constant(kIsBound9)]],
     device const float* norm [[buffer(10), function_constant(kIsBound10)]],
+    device const uchar* second_0 [[buffer(14), function_constant(kIsBound14)]],
+    device const uchar* third_0 [[buffer(15), function_constant(kIsBound15)]],
+    device const uchar* second_1 [[buffer(17), function_constant(kIsBound17)]],
+    device const uchar* third_1 [[buffer(18), function_constant(kIsBound18)]],
+    device const uchar* second_2 [[buffer(20), function_constant(kIsBound20)]],
+    device const uchar* third_2 [[buffer(21), function_constant(kIsBound21)]],
     constant PassRange& pass [[buffer(23)]], constant uint* params [[buffer(25)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
@@ -244,19 +254,25 @@ template <class F, class G, uint kRows>
   if (member == kMaxGroup) return;
   const uint n = params[1 + member];
   const uint first = block * kOutputs;
-  device const uchar* weight = weight_0;
+  Planes weight = one_plane(weight_0);
   device float* out = out_0;
   device const float* bias = input;  // as good as any where there is none
   if (kIsBound4 && member == 0) bias = bias_0;
+  if (kIsBound14 && member == 0) weight.second = second_0;
+  if (kIsBound15 && member == 0) weight.third = third_0;
   if (kIsBound2 && member == 1) {
-    weight = weight_1;
+    weight = one_plane(weight_1);
     out = out_1;
     if (kIsBound5) bias = bias_1;
+    if (kIsBound17) weight.second = second_1;
+    if (kIsBound18) weight.third = third_1;
   }
   if (kIsBound3 && member == 2) {
-    weight = weight_2;
+    weight = one_plane(weight_2);
     out = out_2;
     if (kIsBound6) bias = bias_2;
+    if (kIsBound20) weight.second = second_2;
+    if (kIsBound21) weight.third = third_2;
   }
   device const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
@@ -275,8 +291,12 @@ template <class F, uint kRows>
 [[kernel]] void matvec_gated(
     device const float* input [[buffer(0)]], device const uchar* gate [[buffer(1)]],
     device const uchar* up [[buffer(2)]], device const float* norm [[buffer(3)]],
-    device float* out [[buffer(4)]], constant PassRange& pass [[buffer(23)]],
-    constant NormGatedMatmulParams& params [[buffer(25)]],
+    device float* out [[buffer(4)]],
+    device const uchar* gate_second [[buffer(14), function_constant(kIsBound14)]],
+    device const uchar* gate_third [[buffer(15), function_constant(kIsBound15)]],
+    device const uchar* up_second [[buffer(17), function_constant(kIsBound17)]],
+    device const uchar* up_third [[buffer(18), function_constant(kIsBound18)]],
+    constant PassRange& pass [[buffer(23)]], constant NormGatedMatmulParams& params [[buffer(25)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   constexpr uint kOutputs = Outputs<kRows>::kCount, kHalf = kOutputs / 2;
@@ -287,10 +307,15 @@ template <class F, uint kRows>
   Input inputs[kRows];
   typename F::Row weights[kOutputs];
   input_rows<kRows>(input, share, params.k, inputs);
+  Planes gate_planes = one_plane(gate), up_planes = one_plane(up);
+  if (kIsBound14) gate_planes.second = gate_second;
+  if (kIsBound15) gate_planes.third = gate_third;
+  if (kIsBound17) up_planes.second = up_second;
+  if (kIsBound18) up_planes.third = up_third;
   for (uint o = 0; o < kOutputs; ++o) {
     const uint j = min(first + o % n_outputs, params.n - 1);
     const bool is_gate = kPart == 0 ? o < kHalf : kPart == 1;
-    weights[o] = F::row(is_gate ? gate : up, j, params.n, params.k);
+    weights[o] = is_gate ? F::row(gate_planes, j, params.k) : F::row(up_planes, j, params.k);
   }
   float sums[kRows][kOutputs], squares[kRows];
   multiply<F, kRows, kOutputs>(weights, inputs, norm, true, params.k, lane, sums, squares);

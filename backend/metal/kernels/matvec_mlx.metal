@@ -3,5 +3,5 @@
 #include "metal/kernels/formats_mlx.h"
 #include "metal/kernels/matvec.h"
 
-AKUNU_MATVEC(mlx4, MLX4)
-AKUNU_MATVEC(mlx8, MLX8)
+AKUNU_MATVEC(mlx4_64, MLX4)
+AKUNU_MATVEC(mlx8_64, MLX8)

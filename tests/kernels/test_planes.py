@@ -1,0 +1,186 @@
+"""Weights of several planes, bound at slots of their own: MLX's affine groups of 64.
+
+What one is, MLX's documentation of `quantize` says: weight = scale * code + bias for each group,
+codes packed into words of 32 bits from the lowest bit on.
+"""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import (
+    On,
+    Run,
+    assert_same_bits,
+    assert_within,
+    make_step,
+    pack_params,
+    plain_step,
+    poisoned,
+    run,
+)
+
+from akunu import ArgumentError, _core
+
+GROUP = 64
+BITS = (4, 8)
+PARTS = ("codes", "scales", "biases")
+
+
+def mlx_weight(bits: int, n: int, k: int, rng: np.random.Generator) -> ref.Weight:
+    """Random codes, scales and biases of both signs, some scales 0; `data` is a list of parts."""
+    codes = rng.integers(0, 2**bits, (n, k), np.uint32)
+    scales, biases = (
+        (rng.standard_normal((n, k // GROUP)) * size).astype(np.float16)
+        for size in (2.0**-bits, 0.5)
+    )
+    scales[rng.random(scales.shape) < 0.1] = 0
+    in_word = 32 // bits
+    shifts = np.arange(in_word, dtype=np.uint32) * bits
+    words = (codes.reshape(n, -1, in_word) << shifts).sum(axis=-1, dtype=np.uint32)
+    scale, bias = (np.repeat(each.astype(np.float64), GROUP, axis=1) for each in (scales, biases))
+    return ref.Weight(
+        f"mlx{bits}_64",
+        [words, scales, biases],  # type: ignore[arg-type]
+        scale * codes + bias,
+        np.abs(scale * codes) + np.abs(bias),
+        GROUP,
+    )
+
+
+def multiply(target, weight, x, *, row_class=""):
+    out = poisoned((len(x), len(weight.values)))
+    on = On(target, 2, "f32", row_class=row_class)
+    run(
+        "matmul",
+        [x, weight, out],
+        pack_params("matmul", *weight.values.shape),
+        plain_step(len(x)),
+        on,
+    )
+    return out
+
+
+def rows_of(rng, n, k):
+    return rng.standard_normal((n, k)).astype(np.float32)
+
+
+# What `mlx.core.quantize` (0.32) made of the sines of 0 to 63, rounded to half precision, and the
+# CRC-32 of what its `dequantize` gives back as float32.
+MADE_BY_MLX = {
+    4: (
+        "1761ec2940eb4b20e96c11d78d02c5ae03a3ce0582dd1761ec2940eb4b30e96c",
+        -0.142822265625,
+        0x9F385D9,
+    ),
+    8: (
+        "7f140c6ddff9a22c014bc4fec34a012ca4f9de6c0b1580eaf2901e065dd3fcb2"
+        "39003cb5fdd159052093f3e97d130c6fe1f8a02a024dc6fec148012ea6fadd6a",
+        -0.00787353515625,
+        0x6A6EB701,
+    ),
+}
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
+    codes, scale, checksum = MADE_BY_MLX[bits]
+    data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.float16([scale]), np.float16([1])]
+    table = ref.Weight(f"mlx{bits}_64", data, np.zeros((1, 64)), np.zeros((1, 64)), GROUP)  # type: ignore[arg-type]
+    out = poisoned((1, 64))
+    log = np.zeros((1, 1), np.uint32)
+    run(
+        "embed", [log, table, out], pack_params("embed", 64, 1, 1, 1.0), make_step([Run(0, 0, 1)]),
+        On(target),
+    )  # fmt: skip
+    assert zlib.crc32(out.tobytes()) == checksum
+    assert np.abs(out[0] - np.sin(np.arange(64))).max() <= -scale
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_embed_gives_each_weight_rounded_once(target, rng, bits):
+    table = mlx_weight(bits, 11, 192, rng)
+    log = rng.permutation(11).astype(np.uint32)[None]
+    out = poisoned((11, 192))
+    step = make_step([Run(0, 0, 11)])
+    run("embed", [log, table, out], pack_params("embed", 192, 11, 11, 2.0), step, On(target, 2))
+    assert_same_bits(out, table.values.astype(np.float32)[log[0]] * np.float32(2))
+
+
+@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize(("n", "k"), [(1, 64), (11, 448), (70, 192)])
+@pytest.mark.parametrize("rows", [1, 3, 16, 70])
+def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
+    weight = mlx_weight(bits, n, k, rng)
+    x = rows_of(rng, rows, k)
+    activation = ref.Activation("f32", x, x.astype(np.float64))
+    expected, bound = ref.matmul(weight, activation)
+    assert target.kind_of(weight.format) == target.kind_of(weight.format, "many") == "f32"
+    assert_within(multiply(target, weight, x), expected, bound)
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_a_row_alone_has_the_bits_that_it_has_among_others(target, rng, bits):
+    weight = mlx_weight(bits, 33, 192, rng)
+    x = rows_of(rng, 16, 192)
+    together = multiply(target, weight, x, row_class="few")
+    for r in (0, 7, 15):
+        assert_same_bits(multiply(target, weight, x[r : r + 1]), together[r : r + 1])
+
+
+@pytest.mark.parametrize("rows", [2, 20])
+@pytest.mark.parametrize("formats", [(4, 8), (8, 4, 4)], ids=str)
+def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows):
+    """Query, key and value of a model are in formats of their own; biases of the matmul are beside
+    those of the weights."""
+    ns = (40, 16, 24)[: len(formats)]
+    weights = [mlx_weight(bits, n, 128, rng) for bits, n in zip(formats, ns, strict=True)]
+    x = rows_of(rng, rows, 128)
+    outs = [poisoned((rows, n)) for n in ns]
+    added = [rng.standard_normal(n).astype(np.float32) for n in ns]
+
+    def three(values):
+        return [*values, None][:3]
+
+    run(
+        "matmul_group",
+        [x, *three(weights), *three(added), *three(outs)],
+        pack_params("matmul_group", 128, *ns, *([0] * (3 - len(ns)))),
+        plain_step(rows),
+        On(target, 2, "f32"),
+    )
+    for weight, bias, out in zip(weights, added, outs, strict=True):
+        assert_same_bits(out, multiply(target, weight, x) + bias)
+
+
+def test_matmul_add_adds_to_what_is_there(target, rng):
+    weight = mlx_weight(4, 20, 128, rng)
+    x, data = rows_of(rng, 5, 128), rows_of(rng, 5, 20)
+    expected = data + multiply(target, weight, x)
+    run(
+        "matmul_add", [x, weight, data], pack_params("matmul_add", 20, 128), plain_step(5),
+        On(target, 2, "f32"),
+    )  # fmt: skip
+    assert_same_bits(data, expected)
+
+
+@pytest.mark.parametrize("part", range(3), ids=PARTS)
+def test_a_part_of_another_size_is_named(target, rng, part):
+    weight = mlx_weight(4, 6, 128, rng)
+    weight.data[part] = weight.data[part][:-1]
+    where = ["bytes, expected", "bytes in part 1, expected", "bytes in part 2, expected"][part]
+    with pytest.raises(ArgumentError, match=rf"mlx4_64 \[6, 128\]\) has \d+ {where} rows of"):
+        multiply(target, weight, rows_of(rng, 1, 128))
+
+
+def test_no_operand_lies_where_planes_are():
+    """Slots 14 to 22: three for each of three weights (plane_slot of core/operation.h)."""
+    assert max(len(operation["operands"]) for operation in _core.operations()) <= 14
+    slots = [
+        14 + 3 * weight + plane - 1 for weight, plane in itertools.product(range(3), (1, 2, 3))
+    ]
+    assert slots == list(range(14, 23))
