@@ -20,6 +20,7 @@ from akunu.errors import (
     MisuseError,
     ModelFormatError,
     OutOfMemoryError,
+    QueueFullError,
     UnsupportedModelError,
 )
 
@@ -48,6 +49,7 @@ __all__ = [
     "ModelConfig",
     "ModelFormatError",
     "OutOfMemoryError",
+    "QueueFullError",
     "SamplingOptions",
     "TextStream",
     "Tokenizer",

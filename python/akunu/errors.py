@@ -38,5 +38,9 @@ class ContextOverflowError(AkunuError):
     """A prompt does not fit into the context; nothing was computed."""
 
 
+class QueueFullError(AkunuError):
+    """As many requests wait as may; this one was not begun, and may be tried again later."""
+
+
 class DownloadError(AkunuError):
     """A model could not be fetched; the message says why, and what to do. What came is kept."""

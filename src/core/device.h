@@ -164,7 +164,7 @@ struct SubmissionLimits {
   uint32_t max_rows = 0;
   uint32_t max_updates = 0;
   uint64_t max_update_bytes = 0;
-  uint32_t max_passes = 8;
+  uint32_t max_passes = 0;
 };
 
 class Device {

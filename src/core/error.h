@@ -36,6 +36,11 @@ struct ContextOverflowError : Error {
   using Error::Error;
 };
 
+// As many tasks wait as may; nothing is wrong with the one that was refused.
+struct QueueFullError : Error {
+  using Error::Error;
+};
+
 // The caller passed something that makes no sense.
 struct ArgumentError : Error {
   using Error::Error;

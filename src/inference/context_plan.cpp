@@ -46,14 +46,14 @@ class Planner {
     plan.n_pages = n_pages;
     if (options_.kv_memory)
       plan.n_pages =
-          static_cast<uint32_t>(std::min<uint64_t>(paid, uint64_t{n_pages} * kMaxSequences));
+          static_cast<uint32_t>(std::min<uint64_t>(paid, uint64_t{n_pages} * needs_.max_texts));
     return plan;
   }
 
  private:
   uint64_t besides_cache(uint32_t context) const {
-    return needs_.fixed + SequenceStore::bytes(kMaxSequences, context, needs_.n_groups) +
-           kQueuedSubmissions * max_update_bytes(context, needs_.n_groups);
+    return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.n_groups) +
+           kQueuedSubmissions * max_update_bytes(context, needs_.n_groups, needs_.max_texts);
   }
   uint32_t positions_of(uint32_t n_pages) const {
     return static_cast<uint32_t>(std::min<uint64_t>(wanted_, uint64_t{n_pages} * kPagePositions));
@@ -142,9 +142,9 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
   return Planner(options, needs, left).plan();
 }
 
-uint64_t max_update_bytes(uint32_t context, uint32_t n_groups) {
+uint64_t max_update_bytes(uint32_t context, uint32_t n_groups, uint32_t max_texts) {
   const uint64_t page_tables = uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t);
-  return SequenceStore::bytes(1, context, n_groups) + kMaxSequences * page_tables;
+  return SequenceStore::bytes(1, context, n_groups) + max_texts * page_tables;
 }
 
 }  // namespace akunu

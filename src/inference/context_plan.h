@@ -18,8 +18,6 @@ struct LoadOptions {
   Format kv_format = Format::f16;     // f16 or f32
 };
 
-constexpr uint32_t kMaxSequences = 8;  // conversations that can be under way at a time
-
 // What a model needs, in bytes.
 struct ContextNeeds {
   uint32_t trained_context = 0;  // positions
@@ -27,6 +25,7 @@ struct ContextNeeds {
   uint64_t fixed = 0;            // scratch and what else does not grow with the context
   uint64_t mapped = 0;           // of the file: its pages want to stay in memory as well
   uint32_t n_groups = 1;         // of the cache
+  uint32_t max_texts = 1;        // that can be under way at a time
 };
 
 struct ContextPlan {
@@ -39,7 +38,8 @@ struct ContextPlan {
 ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
                          const MemoryLeft& left);
 
-// The most bytes that change before one submission: all that a device knows of a sequence, and new pages of the others.
-uint64_t max_update_bytes(uint32_t context, uint32_t n_groups);
+// The most bytes that change before one submission: all that a device knows of a sequence (where several begin, they
+// share it), and new pages of the others.
+uint64_t max_update_bytes(uint32_t context, uint32_t n_groups, uint32_t max_texts);
 
 }  // namespace akunu

@@ -3,35 +3,48 @@
 #include <algorithm>
 
 namespace akunu {
+namespace {
 
-void Task::fail(std::exception_ptr error) {
-  const std::lock_guard lock(mutex_);
-  if (reason_ != FinishReason::none) return;
-  error_ = std::move(error);
-  reason_ = FinishReason::cancelled;
-  changed_.notify_all();
+SequenceRecord make_record(const GenerateRequest& request) {
+  const SamplingSettings& sampling = request.sampling;
+  SequenceRecord record{};
+  record.version = kSequenceRecordVersion;
+  record.seed_low = static_cast<uint32_t>(sampling.seed);
+  record.seed_high = static_cast<uint32_t>(sampling.seed >> 32);
+  record.choice = sampling.choice;
+  record.temperature = sampling.temperature;
+  record.top_k = sampling.top_k;
+  record.top_p = sampling.top_p;
+  record.min_p = sampling.min_p;
+  record.repetition_penalty = sampling.repetition_penalty;
+  record.frequency_penalty = sampling.frequency_penalty;
+  record.presence_penalty = sampling.presence_penalty;
+  record.penalty_window = sampling.penalty_window;
+  record.n_stop_ids = static_cast<uint32_t>(request.stop_ids.size());
+  record.mask = kNone;
+  std::copy(request.stop_ids.begin(), request.stop_ids.end(), record.stop_ids);
+  return record;
 }
 
-void Task::finish(FinishReason reason) {
-  const std::lock_guard lock(mutex_);
-  if (reason_ != FinishReason::none) return;
-  reason_ = reason;
-  changed_.notify_all();
+TaskRows rows_of(GenerateRequest& request) {
+  TaskRows rows;
+  rows.first_output = static_cast<uint32_t>(request.prompt.size()) - 1;
+  rows.max_chosen = request.max_tokens;
+  rows.tokens = std::move(request.prompt);
+  return rows;
 }
 
-void Task::rethrow_error() const {
-  if (error_) std::rethrow_exception(error_);
-}
+}  // namespace
 
-Generation::Generation(GenerateRequest request) : request_(std::move(request)) {
-  tokens_.reserve(request_.max_tokens);
-  times_.reserve(request_.max_tokens);
+Generation::Generation(GenerateRequest request)
+    : Task(rows_of(request), make_record(request), request.priority) {
+  tokens_.reserve(request.max_tokens);
+  times_.reserve(request.max_tokens);
 }
 
 size_t Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout,
-                    [&] { return taken_ < tokens_.size() || reason_ != FinishReason::none; });
+  wait_until(lock, timeout, [&] { return has_news(); });
   const size_t n = std::min(out.size(), tokens_.size() - taken_);
   std::copy_n(tokens_.begin() + static_cast<ptrdiff_t>(taken_), n, out.begin());
   taken_ += n;
@@ -41,7 +54,7 @@ size_t Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeo
 
 FinishReason Generation::reason() const {
   const std::lock_guard lock(mutex_);
-  return taken_ < tokens_.size() ? FinishReason::none : reason_;
+  return has_news() ? FinishReason::none : reason_;
 }
 
 uint32_t Generation::completion_tokens() const {
@@ -60,33 +73,11 @@ double Generation::completion_seconds(uint32_t n_tokens) const {
   return n == 0 ? 0.0 : std::chrono::duration<double>(times_[n - 1] - times_[0]).count();
 }
 
-void Generation::set_prompt_tokens_done(uint32_t n) {
-  prompt_done_.store(std::min(prompt_tokens(), std::max(n, prompt_tokens_done())),
-                     std::memory_order_relaxed);
-}
-
-void Generation::publish(uint32_t token) {
+void Generation::take_tokens(std::span<const uint32_t> tokens) {
   const std::lock_guard lock(mutex_);
-  times_.push_back(Clock::now());
-  tokens_.push_back(token);
-  changed_.notify_all();
-}
-
-LogitsTask::LogitsTask(LogitsRequest request, uint32_t vocab_size)
-    : request_(std::move(request)),
-      vocab_size_(vocab_size),
-      logits_(std::make_unique_for_overwrite<float[]>((request_.tokens.size() - request_.first) *
-                                                      size_t{vocab_size})) {}
-
-bool LogitsTask::wait(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, timeout, [&] { return reason_ != FinishReason::none; });
-  rethrow_error();
-  return reason_ != FinishReason::none;
-}
-
-std::span<float> LogitsTask::logits(size_t first_row, size_t n_rows) {
-  return {logits_.get() + (first_row - request_.first) * vocab_size_, n_rows * vocab_size_};
+  times_.insert(times_.end(), tokens.size(), Clock::now());
+  tokens_.insert(tokens_.end(), tokens.begin(), tokens.end());
+  tell_change();
 }
 
 }  // namespace akunu

@@ -204,7 +204,8 @@ void Model::plan(const LoadOptions& options) {
   refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
-                     .page = KvCache::page_bytes(arch_, options.kv_format)};
+                     .page = KvCache::page_bytes(arch_, options.kv_format),
+                     .max_texts = max_texts()};
   needs.fixed = Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
                 uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) +
                 sizeof(Status);
@@ -218,7 +219,7 @@ void Model::plan(const LoadOptions& options) {
 
 void Model::allocate(const LoadOptions& options) {
   cache_ = std::make_unique<KvCache>(device_, arch_, options.kv_format, n_pages_);
-  sequences_ = std::make_unique<SequenceStore>(device_, kMaxSequences, context_,
+  sequences_ = std::make_unique<SequenceStore>(device_, max_texts(), context_,
                                                static_cast<uint32_t>(cache_->groups().size()));
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
   spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
@@ -228,10 +229,13 @@ void Model::allocate(const LoadOptions& options) {
 
 void Model::compile() {
   const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
-  device_->set_limits({.max_rows = max_rows(),
-                       .max_updates = max_updates(),
-                       .max_update_bytes = max_update_bytes(context_, n_groups),
-                       .max_passes = 8});
+  // A body and logits per group of rows that generate, and of prompts; a choice for either.
+  const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
+  limits_ = {.max_rows = max_rows(),
+             .max_updates = max_texts() * (2 + n_groups),  // records, logs, page tables
+             .max_update_bytes = max_update_bytes(context_, n_groups, max_texts()),
+             .max_passes = 2 * n_row_groups + 2};
+  device_->set_limits(limits_);
 
   ForwardMemory memory;
   memory.layers = cache_->layers();

@@ -52,12 +52,18 @@ class Model {
   Program choose() const { return choose_; }
   Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
   Binding picked() const { return picked_.binding(); }
-  uint32_t max_rows() const { return kMaxFewRows + device_->chip().max_prompt_rows; }
-  // Per step: one new conversation's record, log and page tables; new pages for the others.
-  uint32_t max_updates() const {
-    return 2 + (1 + kMaxSequences) * static_cast<uint32_t>(cache_->groups().size());
+
+  // What one step can hold. Every text under way has a row that generates; beside them there is
+  // room for a group of rows that were generated before, for prompts, and for logits of many rows.
+  uint32_t max_texts() const { return device_->chip().max_texts; }
+  uint32_t max_generated_rows() const { return max_texts() + kMaxFewRows; }
+  uint32_t max_rows() const { return max_generated_rows() + device_->chip().max_prompt_rows; }
+  uint32_t max_head_rows() const { return max_texts() + device_->chip().max_head_rows; }
+  const SubmissionLimits& submission_limits() const { return limits_; }
+  // Records and tokens of sequences that begin in one step; one has room, and several short ones.
+  uint64_t sequence_update_bytes() const {
+    return sizeof(SequenceRecord) + uint64_t{sequences_->log_stride()} * sizeof(uint32_t);
   }
-  uint32_t max_head_rows() const { return kMaxFewRows + device_->chip().max_head_rows; }
 
   // Steps of one row that a submission may hold; see ChipConfig.
   uint32_t chain_steps() const {
@@ -100,6 +106,7 @@ class Model {
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;
   OwnedBuffer picked_, rows_, spans_, status_;
+  SubmissionLimits limits_;
   std::array<ClassPrograms, 3> programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
   Program choose_;

@@ -37,7 +37,7 @@ void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
     cache.extend(row.sequence, row.position + n_rows);
     step.update(cache.take_unsent(row.sequence));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
-    await(model, step.submit(device, 1, false, false));
+    await(model, step.submit(device, 1, false));
     step.clear();
     cache.done(row.sequence, row.position += n_rows);
   }
@@ -70,17 +70,15 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   row.sequence = *slot;
   row.adapter = kNone;
   row.last_position = kNone;
-  row.flags = kRowActive;
-  step.update_sequence(*slot, record);
+  static_cast<void>(step.update_sequence(*slot, record));
   compute_before(step, model, cache, row, request);
   cache.extend(*slot, static_cast<uint32_t>(n_positions));
   step.update(cache.take_unsent(*slot));
   row.position = request.depth;
-  row.kv_length = row.position + 1;
   if (request.n_prompt > 0)
-    step.add_prompt(row, n_rows, Step::Logits::last, false);
+    step.add_prompt(row, n_rows, Step::Logits::last, true);
   else
-    step.add_generated(row);
+    step.add_generated(row, 1, Step::Logits::last, true);
 
   std::vector<ProfiledCommand> commands;
   std::vector<std::vector<double>> seconds;

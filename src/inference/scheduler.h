@@ -1,13 +1,13 @@
-// The scheduler's thread is the only one that submits. It takes requests in the order in which they
-// came and runs what is under way together: one row for each generation, beside them a piece of a
-// prompt. Pages are taken as texts grow. Where there are none left, the youngest generation steps
-// back and goes on, from what is then still in the cache, when an older one has made room.
+// The scheduler's thread is the only one that submits. It takes tasks in order, as there are
+// sequences and pages for them (queue.h), has rows of all that are under way run together
+// (composer.h) and hands on what comes out (results.h). Pages are taken as texts grow. Where there
+// are none left, the last in order steps back and goes on, from what is then still in the cache,
+// when another has made room.
 #pragma once
 
 #include <sys/types.h>
 
-#include <condition_variable>
-#include <deque>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -15,17 +15,28 @@
 #include <vector>
 
 #include "cache/sequence_cache.h"
+#include "inference/active.h"
+#include "inference/composer.h"
 #include "inference/generation.h"
+#include "inference/logits_task.h"
 #include "inference/model.h"
+#include "inference/queue.h"
+#include "inference/results.h"
 #include "inference/step.h"
 
 namespace akunu {
 
+struct SchedulerOptions {
+  // Prompts that begin like an earlier text use what is left of it in the cache.
+  bool prefix_cache = true;
+  // Tasks that may wait; more are refused.
+  uint32_t most_waiting = 1024;
+};
+
 class Scheduler {
  public:
-  // The model must outlive the scheduler. `prefix_cache`: prompts that begin like an earlier text
-  // use what is left of it in the cache.
-  explicit Scheduler(Model& model, bool prefix_cache = true);
+  // The model must outlive the scheduler.
+  explicit Scheduler(Model& model, const SchedulerOptions& options = {});
   ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -33,13 +44,14 @@ class Scheduler {
   // Ends everything that is under way with an error, and the thread. May be called again.
   void stop();
 
-  // Both throw ArgumentError, ContextOverflowError or DeviceError before any work. max_tokens is
-  // cut at what the context holds: a caller who wants to know compares it with `most_tokens`.
+  // Both throw ArgumentError, ContextOverflowError, QueueFullError or DeviceError before any work.
+  // max_tokens is cut at what the context holds: a caller who wants to know compares it with
+  // `most_tokens`.
   std::shared_ptr<Generation> generate(GenerateRequest request);
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
-  // The text of a generation ends after `n_tokens` of those it published: it is over, and nothing
+  // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.
-  void cut(const std::shared_ptr<Generation>& generation, uint32_t n_tokens);
+  void cut(const std::shared_ptr<Task>& task, uint32_t n_chosen);
 
   // Tokens that can follow a prompt of this length: one more than there are positions left, since
   // the last one is chosen but never read.
@@ -49,88 +61,49 @@ class Scheduler {
   void check_process() const;
 
  private:
-  // A generation that has a sequence.
-  struct Active {
-    std::shared_ptr<Generation> generation;
-    uint32_t sequence = 0;
-    SequenceRecord record = {};
-    bool is_known = false;       // to the device: record and log
-    bool is_generating = false;  // its row in the step under way is not a prompt's
-    uint32_t row = kNone;        // its row with logits in the step under way
-  };
-  // A logits task that has a sequence.
-  struct ActiveLogits {
-    std::shared_ptr<LogitsTask> task;
-    uint32_t sequence = 0;
-    SequenceRecord record = {};
-    bool is_known = false;
-    size_t chunk = 0;
-  };
-  // What one submission runs for those that generate.
-  struct Chunk {
+  // What was submitted together.
+  struct Submitted {
     Ticket ticket = 0;
     uint32_t steps = 0;
-    bool is_chain = false;  // its rows move on by themselves, step after step
-  };
-  struct Cut {
-    std::shared_ptr<Generation> generation;
-    uint32_t n_tokens = 0;
+    bool is_chain = false;  // all of its rows move on by themselves, step after step
   };
 
   void check(const std::vector<uint32_t>& tokens) const;
   void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
-  template <class Kind>
-  void enqueue(std::deque<std::shared_ptr<Kind>>& queue, const std::shared_ptr<Kind>& task);
-
   void run();
-  bool wait_for_work();
-  void apply_cuts();
+  void let_in();  // and out: who was cut or cancelled
+  void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
-  void admit();
-  bool admit(const std::shared_ptr<Generation>& generation);
-  bool admit(const std::shared_ptr<LogitsTask>& task);
+  Queue::Answer admit(const std::shared_ptr<Task>& task);
+  bool waits_for_prefix(const Task& task, const std::vector<uint32_t>& tokens) const;
+  bool is_disturbed() const;  // somebody comes, leaves or is cut
   void grow();
-  bool make_room(uint32_t sequence, uint32_t n_positions);
+  bool grow(const Active& active);
+  std::vector<Active>::iterator first_to_go();
   void step_back(std::vector<Active>::iterator active);
-  void compose();
-  bool is_disturbed();  // somebody comes, leaves or is cut
-  void generate_step();
-  Chunk submit();
-  bool can_go_ahead(const Chunk& chunk) const;
-  void finish(const Chunk& chunk);
-  void logits_step();
-  Row row_of(const Active& active, uint32_t position) const;
-  bool take_token(Active& active);  // false: the generation is over
-  void fail_everything(std::exception_ptr error);
-  bool has_prompt_left(const Active& active) const;
-  // Positions that a sequence comes to have at most: the last token is chosen but never run.
-  static uint32_t most_positions(const Generation& generation) {
-    return generation.prompt_tokens() + generation.request().max_tokens - 1;
-  }
+  void run_step();
+  Submitted submit();
+  bool can_go_ahead(const Submitted& submitted) const;
+  void finish(const Submitted& submitted);
+  void fail_everything(const std::exception_ptr& error);
 
   Model& model_;
+  const bool prefix_cache_;
   const pid_t process_;
   const uint32_t chain_steps_;
-
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::shared_ptr<Generation>> queue_;
-  std::deque<std::shared_ptr<LogitsTask>> logits_queue_;
-  std::vector<Cut> cuts_;
-  uint64_t n_tasks_ = 0;
-  bool stopping_ = false;
+  Queue queue_;
   std::once_flag stopped_;
 
   // Everything below belongs to the scheduler's thread.
   SequenceCache cache_;
-  std::vector<Active> active_;  // oldest first
-  std::unique_ptr<ActiveLogits> active_logits_;
-  std::optional<Chunk> ahead_;  // submitted before the one that is being waited for has ended
+  std::vector<Active> active_;       // in order; see goes_before
+  std::optional<Submitted> ahead_;   // submitted before the one that is being waited for has ended
+  const Composer composer_;
+  Results results_;
   Step step_;
-  Step logits_step_;
-  bool someone_waits_ = false;  // so a submission should be short
-  bool recompose_ = true;       // the rows of the last step are not those of the next
+  bool room_changed_ = true;  // since those in line were last offered it
+  bool recompose_ = true;     // the rows of the last step are not those of the next
 
   std::thread thread_;
 };

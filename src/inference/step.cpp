@@ -1,5 +1,6 @@
 #include "inference/step.h"
 
+#include <algorithm>
 #include <cassert>
 #include <chrono>
 #include <string>
@@ -36,18 +37,23 @@ std::string describe(const Outcome& outcome, Format cache) {
 }  // namespace
 
 Step::Step(const Model& model) : model_(model) {
-  rows_.reserve(model.max_rows());
-  spans_.reserve(model.max_rows());
-  updates_.reserve(model.max_updates());
+  const SubmissionLimits limits = model.submission_limits();
+  rows_.reserve(limits.max_rows);
+  spans_.reserve(limits.max_rows);
+  updates_.reserve(limits.max_updates);
+  passes_.reserve(limits.max_passes);
+  generated_.reserve(limits.max_passes);
 }
 
 void Step::clear() {
   rows_.clear();
   spans_.clear();
   updates_.clear();
-  n_generated_ = 0;
-  n_generated_head_rows_ = 0;
-  n_head_rows_ = 0;
+  sequence_bytes_ = 0;
+  generated_.clear();
+  prompt_ = {};
+  n_generated_ = n_head_rows_ = 0;
+  n_generated_choosing_ = n_prompt_choosing_ = 0;
 }
 
 void Step::update(const Binding& destination, std::span<const std::byte> bytes) {
@@ -59,95 +65,106 @@ void Step::update(std::span<const Update> updates) {
   for (const Update& each : updates) update(each.destination, each.bytes);
 }
 
-void Step::update_sequence(uint32_t sequence, const SequenceRecord& record) {
+bool Step::update_sequence(uint32_t sequence, const SequenceRecord& record) {
   const SequenceStore& store = model_.sequences();
+  const auto tokens = std::as_bytes(std::span(store[sequence].tokens));
+  const uint64_t n_bytes = sizeof record + tokens.size();
+  if (sequence_bytes_ + n_bytes > model_.sequence_update_bytes()) return false;
+  sequence_bytes_ += n_bytes;
   update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
-  update(store.log(sequence, 0), std::as_bytes(std::span(store[sequence].tokens)));
+  update(store.log(sequence, 0), tokens);
+  return true;
 }
 
-void Step::add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows) {
-  spans_.push_back({sequence, first_row, n_rows, 0});
-}
-
-uint32_t Step::add_generated(const Row& row) {
-  assert(rows_.size() == n_generated_ && n_generated_ < kMaxFewRows);
-  const auto index = static_cast<uint32_t>(rows_.size());
-  Row added = row;
-  added.head_row = n_head_rows_++;
-  // Neighbours of one sequence, one position after the other, are one span.
-  const bool continues = index > 0 && rows_.back().sequence == row.sequence &&
-                         rows_.back().position + 1 == row.position;
-  if (continues)
-    ++spans_.back().n_rows;
-  else
-    add_span(row.sequence, index, 1);
-  added.span = static_cast<uint32_t>(spans_.size()) - 1;
-  rows_.push_back(added);
-  ++n_generated_;
-  ++n_generated_head_rows_;
-  return index;
-}
-
-uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last) {
-  assert(rows_.size() + n_rows <= model_.max_rows());
+uint32_t Step::add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
+  assert(prompt_.n_rows == 0);
   const auto first_index = static_cast<uint32_t>(rows_.size());
+  Row row = first;
+  for (uint32_t left = n_rows; left > 0;) {
+    if (generated_.empty() || generated_.back().n_rows == kMaxFewRows) generated_.emplace_back();
+    Run& group = generated_.back();
+    const uint32_t n = std::min(left, kMaxFewRows - group.n_rows);
+    const bool last = n == left;
+    add_rows(group, row, n, last || logits == Logits::all ? logits : Logits::none, last && choose);
+    row.position += n;
+    left -= n;
+  }
+  n_generated_ += n_rows;
+  if (choose) n_generated_choosing_ = n_generated_;
+  return first_index;
+}
+
+uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
+  const auto first_index = static_cast<uint32_t>(rows_.size());
+  Row row = first;
+  row.flags |= kRowPrompt;
+  add_rows(prompt_, row, n_rows, logits, choose);
+  if (choose) n_prompt_choosing_ = prompt_.n_rows;
+  return first_index;
+}
+
+// A span of its own, even where the sequence's rows go on from the group before.
+void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, bool choose) {
+  assert(rows_.size() + n_rows <= rows_.capacity());
+  if (run.n_rows == 0)
+    run = {.first_row = static_cast<uint32_t>(rows_.size()),
+           .first_head_row = n_head_rows_,
+           .first_span = static_cast<uint32_t>(spans_.size())};
   const auto span = static_cast<uint32_t>(spans_.size());
-  add_span(first.sequence, first_index, n_rows);
+  spans_.push_back({first.sequence, static_cast<uint32_t>(rows_.size()), n_rows, 0});
   for (uint32_t i = 0; i < n_rows; ++i) {
     const bool last = i + 1 == n_rows;
     Row row = first;
     row.position = first.position + i;
     row.kv_length = row.position + 1;
-    row.flags = kRowActive | kRowPrompt | (last && chain_last ? kRowChained : 0);
+    row.flags |= kRowActive | (last && choose ? kRowChained : 0);
     row.span = span;
     row.head_row =
         logits == Logits::all || (last && logits == Logits::last) ? n_head_rows_++ : kNone;
     rows_.push_back(row);
   }
-  return first_index;
+  run.n_rows += n_rows;
+  run.n_head_rows = n_head_rows_ - run.first_head_row;
+  ++run.n_spans;
 }
 
-Ticket Step::submit(Device& device, uint32_t steps, bool choose, bool go_on) {
-  Passes passes;
-  Replay replay = make_replay(passes, choose, go_on);
+Ticket Step::submit(Device& device, uint32_t steps, bool go_on) {
+  Replay replay = make_replay(go_on);
   replay.steps = steps;
   return device.submit(replay);
 }
 
 std::vector<CommandTime> Step::profile(Device& device) {
-  Passes passes;
-  return device.profile(make_replay(passes, true, false));
+  return device.profile(make_replay(false));
 }
 
-Replay Step::make_replay(Passes& passes, bool choose, bool go_on) const {
-  const auto n_rows = static_cast<uint32_t>(rows_.size());
-  const auto n_spans = static_cast<uint32_t>(spans_.size());
-  const uint32_t n_prompt = n_rows - n_generated_;
-  const uint32_t n_prompt_head_rows = n_head_rows_ - n_generated_head_rows_;
-  uint32_t n_generated_spans = 0;
-  while (n_generated_spans < n_spans && spans_[n_generated_spans].first_row < n_generated_)
-    ++n_generated_spans;
+void Step::add_pass(Program program, const Run& run) {
+  assert(passes_.size() < passes_.capacity());
+  passes_.push_back({program, run.first_row, run.n_rows, run.first_head_row, run.n_head_rows,
+                     run.first_span, run.n_spans});
+}
 
-  const ClassPrograms& generated =
-      model_.programs(n_generated_ == 1 ? RowClass::single : RowClass::few);
-  const ClassPrograms& prompt = model_.programs(RowClass::many);
-  size_t n_passes = 0;
-  const auto add_pass = [&](Program program, bool prompts) {
-    passes[n_passes++] =
-        prompts ? Pass{program,
-                       n_generated_,
-                       n_prompt,
-                       n_generated_head_rows_,
-                       n_prompt_head_rows,
-                       n_generated_spans,
-                       n_spans - n_generated_spans}
-                : Pass{program, 0, n_generated_, 0, n_generated_head_rows_, 0, n_generated_spans};
+Replay Step::make_replay(bool go_on) {
+  const auto programs = [&](const Run& group) -> const ClassPrograms& {
+    return model_.programs(group.n_rows == 1 ? RowClass::single : RowClass::few);
   };
-  if (n_generated_ > 0) add_pass(generated.body, false);
-  if (n_prompt > 0) add_pass(prompt.body, true);
-  if (n_generated_head_rows_ > 0) add_pass(generated.logits, false);
-  if (n_prompt_head_rows > 0) add_pass(prompt.logits, true);
-  if (choose) passes[n_passes++] = {model_.choose(), 0, n_rows, 0, n_head_rows_, 0, n_spans};
+  const ClassPrograms& prompt = model_.programs(RowClass::many);
+  passes_.clear();
+  for (const Run& group : generated_) add_pass(programs(group).body, group);
+  if (prompt_.n_rows > 0) add_pass(prompt.body, prompt_);
+  for (const Run& group : generated_)
+    if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
+  if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
+  // Logits that a caller wants stay as they are: their rows lie behind those that choose.
+  for (const auto& [first_row, n_rows] :
+       {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
+    if (n_rows > 0)
+      add_pass(model_.choose(), {.first_row = first_row,
+                                 .n_rows = n_rows,
+                                 .first_head_row = 0,
+                                 .n_head_rows = n_head_rows_,
+                                 .first_span = 0,
+                                 .n_spans = static_cast<uint32_t>(spans_.size())});
 
   Replay replay;
   if (!go_on) {
@@ -155,7 +172,7 @@ Replay Step::make_replay(Passes& passes, bool choose, bool go_on) const {
     replay.spans = spans_;
   }
   replay.updates = updates_;
-  replay.passes = std::span(passes).first(n_passes);
+  replay.passes = passes_;
   return replay;
 }
 

@@ -1,8 +1,8 @@
 // One step in the making: rows, spans and passes in the order that the device wants them, and the
-// updates that go before. Rows that generate come first, prompt rows behind them.
+// updates that go before. Rows that generate come first, prompt rows behind them; among either,
+// those of tasks that choose tokens come first.
 #pragma once
 
-#include <array>
 #include <vector>
 
 #include "inference/model.h"
@@ -20,42 +20,58 @@ class Step {
   void update(const Binding& destination, std::span<const std::byte> bytes);
   void update(std::span<const Update> updates);
   // What the device has to know of a sequence besides its pages: its record and its tokens.
-  void update_sequence(uint32_t sequence, const SequenceRecord& record);
+  // False, and nothing done, where this step has no room for it beside others that begin.
+  bool update_sequence(uint32_t sequence, const SequenceRecord& record);
 
-  // A row that generates: runs the `single` or `few` kernels. All of them before any prompt rows.
-  // Returns its index.
-  uint32_t add_generated(const Row& row);
-  // A run of prompt rows of one sequence from `first.position` on. Logits for the last row, for
-  // all, or for none; `chain_last`: the last row's token is chosen and logged.
+  // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
-  uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool chain_last);
+  // A run of rows of one sequence from `first.position` on, which run the `single` or `few` kernels,
+  // in groups of at most kMaxFewRows. `choose`: the last row's token is chosen and logged, and the
+  // row moves on. Returns the index of the first.
+  uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);
+  // Likewise of rows that run the `many` kernels, behind all that generate.
+  uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose);
 
   uint32_t n_rows() const { return static_cast<uint32_t>(rows_.size()); }
   uint32_t n_generated() const { return n_generated_; }
+  uint32_t n_head_rows() const { return n_head_rows_; }
+  // The row's logits lie there, after the step.
+  uint32_t head_row(uint32_t row) const { return rows_[row].head_row; }
 
-  // `choose`: run the sampler and move chained rows on. With `go_on`, the rows that the device has
-  // from the step before are used again: they must be the same ones, moved on.
-  Ticket submit(Device& device, uint32_t steps, bool choose, bool go_on);
-  // Runs one step, the sampler included, command after command; see Device::profile.
+  // With `go_on`, the rows that the device has from the step before are used again: they must be
+  // the same ones, moved on.
+  Ticket submit(Device& device, uint32_t steps, bool go_on);
+  // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 
  private:
-  // Most passes that a step has: two bodies, two logits, one choice.
-  using Passes = std::array<Pass, 5>;
-  Replay make_replay(Passes& passes, bool choose, bool go_on) const;
-  void add_span(uint32_t sequence, uint32_t first_row, uint32_t n_rows);
+  // A run of neighbouring rows, as a pass covers it.
+  struct Run {
+    uint32_t first_row = 0, n_rows = 0;
+    uint32_t first_head_row = 0, n_head_rows = 0;
+    uint32_t first_span = 0, n_spans = 0;
+  };
+
+  void add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, bool choose);
+  Replay make_replay(bool go_on);
+  void add_pass(Program program, const Run& run);
 
   const Model& model_;
   std::vector<Row> rows_;
   std::vector<Span> spans_;
   std::vector<Update> updates_;
+  uint64_t sequence_bytes_ = 0;  // of update_sequence
+  std::vector<Run> generated_;  // groups of at most kMaxFewRows
+  Run prompt_;
   uint32_t n_generated_ = 0;
-  uint32_t n_generated_head_rows_ = 0;
   uint32_t n_head_rows_ = 0;
+  uint32_t n_generated_choosing_ = 0;  // rows up to the last that chooses
+  uint32_t n_prompt_choosing_ = 0;
+  std::vector<Pass> passes_;
 };
 
-// Until the device has done what was submitted. Throws DeviceError, which names command and row, where that failed,
-// and what Model::check_files throws.
+// Until the device has done what was submitted. Throws DeviceError, which names command and row,
+// where that failed, and what Model::check_files throws.
 void await(Model& model, Ticket ticket);
 
 }  // namespace akunu

@@ -47,6 +47,8 @@ void register_errors(pybind11::module_&) {
       raise("OutOfMemoryError", error);
     } catch (const ContextOverflowError& error) {
       raise("ContextOverflowError", error);
+    } catch (const QueueFullError& error) {
+      raise("QueueFullError", error);
     } catch (const ArgumentError& error) {
       raise("ArgumentError", error);
     } catch (const Error& error) {

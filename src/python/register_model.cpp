@@ -105,7 +105,7 @@ class NativeGeneration {
         "the process was forked after the generation began; it goes on in the parent only");
     return *generation_;
   }
-  uint32_t prompt_tokens() const { return generation_->prompt_tokens(); }
+  uint32_t prompt_tokens() const { return generation_->n_given(); }
   void cancel() { generation_->cancel(); }
   // The text ends after this many tokens, and so does what stays in the cache.
   void cut(uint32_t n_tokens) {
@@ -225,7 +225,8 @@ class NativeLoad {
         [path = path.string(), device, threads, options, prefix_cache] {
           std::shared_ptr<Engine> engine = Engine::make();
           engine->model = Model::load(path, create_device(device, {.threads = threads}), options);
-          engine->scheduler = std::make_unique<Scheduler>(*engine->model, prefix_cache);
+          engine->scheduler = std::make_unique<Scheduler>(
+              *engine->model, SchedulerOptions{.prefix_cache = prefix_cache});
           return engine;
         });
     loaded_ = load.get_future();
@@ -286,9 +287,9 @@ void register_model(py::module_& m) {
       .def_property_readonly("completion_tokens",
                              [](const NativeGeneration& g) { return g.get().completion_tokens(); })
       .def_property_readonly("prompt_tokens_done",
-                             [](const NativeGeneration& g) { return g.get().prompt_tokens_done(); })
+                             [](const NativeGeneration& g) { return g.get().n_given_done(); })
       .def_property_readonly("cached_tokens",
-                             [](const NativeGeneration& g) { return g.get().cached_tokens(); })
+                             [](const NativeGeneration& g) { return g.get().n_cached(); })
       .def_property_readonly("prompt_seconds",
                              [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
       .def(

@@ -14,7 +14,8 @@ constexpr uint32_t kPage = 256;  // positions
 // them) takes 16,704 bytes: 1.6 % as much.
 ContextNeeds needs_of(uint32_t trained_context) {
   return {
-      .trained_context = trained_context, .page = kMiB, .fixed = 10 * kMiB, .mapped = 90 * kMiB};
+      .trained_context = trained_context, .page = kMiB, .fixed = 10 * kMiB, .mapped = 90 * kMiB,
+      .max_texts = 8};
 }
 
 MemoryLeft memory(uint64_t bytes) { return {.memory = bytes, .address_space = std::nullopt}; }
@@ -87,7 +88,7 @@ void test_kv_memory_pays_for_several_texts() {
   check(several.context == kPage && several.n_pages == 5, "five pages, of one text each");
   const ContextPlan most =
       plan_context({.context = kPage, .kv_memory = 50 * kMiB}, needs_of(1000), memory(kGiB));
-  check(most.n_pages == kMaxSequences, "never more than all texts can use");
+  check(most.n_pages == 8, "never more than all texts can use");
   const ContextPlan part =
       plan_context({.context = {}, .kv_memory = 3 * kMiB}, needs_of(1000), memory(kGiB));
   check(part.context == 3 * kPage && contains(part.notes.at(0), "kv_memory allows no more"),

@@ -82,21 +82,23 @@ void test_chains(const std::string& path, uint32_t submissions_ahead) {
   const auto device = std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, 8,
                                                       submissions_ahead);
   Engine chained(path, device);
+  const auto request = [&](uint32_t i) {
+    return GenerateRequest{
+        .prompt = make_tokens(20, single.model->arch().vocab_size, i + 1),
+        .max_tokens = 20 + 7 * i,
+        .stop_ids = {},
+        .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed = i}};
+  };
   std::vector<std::shared_ptr<Generation>> generations;
   for (Engine* engine : {&single, &chained})
     for (uint32_t i = 0; i < 3; ++i)
-      generations.push_back(engine->scheduler.generate(
-          {.prompt = make_tokens(20, engine->model->arch().vocab_size, i + 1),
-           .max_tokens = 20 + 7 * i,
-           .stop_ids = {},
-           .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed = i}}));
+      generations.push_back(engine->scheduler.generate(request(i)));
   for (uint32_t i = 0; i < 3; ++i) {
     const std::vector<uint32_t> text = collect(*generations[i]);
     check(text == collect(*generations[3 + i]), "a chain of 8 steps is 8 steps");
-    const GenerateRequest stopping{.prompt = generations[i]->request().prompt,
-                                   .max_tokens = 40,
-                                   .stop_ids = {text[10]},
-                                   .sampling = generations[i]->request().sampling};
+    GenerateRequest stopping = request(i);
+    stopping.max_tokens = 40;
+    stopping.stop_ids = {text[10]};
     const auto once = single.scheduler.generate(stopping);
     const auto chain = chained.scheduler.generate(stopping);
     check(collect(*once) == collect(*chain) && chain->reason() == FinishReason::stop,
@@ -133,14 +135,10 @@ void test_no_allocation(const std::string& path) {
       row.last_position = kNone;
       step.clear();
       if (prompt)
-        step.add_prompt(row, n_rows, Step::Logits::last, false);
+        step.add_prompt(row, n_rows, Step::Logits::last, true);
       else
-        for (uint32_t r = 0; r < n_rows; ++r, ++row.position) {
-          row.kv_length = row.position + 1;
-          row.flags = kRowActive;
-          step.add_generated(row);
-        }
-      status |= device.wait(step.submit(device, 1, true, false), kWait).status.code;
+        step.add_generated(row, n_rows, Step::Logits::all, true);
+      status |= device.wait(step.submit(device, 1, false), kWait).status.code;
     }
   };
   check(count_allocations([&] { steps(1, false); }) == 0, "steps of single rows allocate nothing");

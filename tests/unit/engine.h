@@ -31,7 +31,7 @@ struct Engine {
          bool prefix_cache = true)
       : model(
             Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
-        scheduler(*model, prefix_cache) {}
+        scheduler(*model, {.prefix_cache = prefix_cache}) {}
   std::unique_ptr<Model> model;
   Scheduler scheduler;
 };

@@ -102,13 +102,13 @@ void test_prefixes(const std::string& path) {
     const auto first = warm.scheduler.generate(
         {.prompt = tokens, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
     collect(*first);
-    check(first->cached_tokens() <= 2, "random tokens share no more than the first few");
+    check(first->n_cached() <= 2, "random tokens share no more than the first few");
     const std::vector<uint32_t> rest = make_tokens(40, vocab_size, n_shared + 1);
     tokens.insert(tokens.end(), rest.begin(), rest.end());
     const auto second = warm.scheduler.generate(
         {.prompt = tokens, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
     collect(*second);
-    check(second->cached_tokens() >= n_shared, "a prefix is taken over");
+    check(second->n_cached() >= n_shared, "a prefix is taken over");
     const auto last = static_cast<uint32_t>(tokens.size()) - 1;
     check(same_bits(logits_of(warm, tokens, {}, false, last),
                     last_rows(logits_of(cold, tokens, {}, false), 1, vocab_size)),
@@ -190,7 +190,7 @@ void test_order(const std::string& path) {
   const auto small = request(10, 2);      // one, which is there
   std::array<uint32_t, 1> some;
   check(small->next(some, kWait) == 1, "the youngest comes in");
-  check(oldest->completion_tokens() == 40 && waiting->prompt_tokens_done() == 300,
+  check(oldest->completion_tokens() == 40 && waiting->n_given_done() == 300,
         "after the one that waited, which came after the oldest");
   check(collect(*waiting).size() == 40, "all end");
 }

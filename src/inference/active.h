@@ -1,0 +1,26 @@
+// A task that has a sequence, and what it does in the step under way.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "inference/task.h"
+
+namespace akunu {
+
+struct Active {
+  std::shared_ptr<Task> task;
+  uint32_t sequence = 0;
+  bool is_known = false;  // to the device: record and log
+  size_t chunk = 0;       // of the task's chunks, the next
+
+  // Of the step under way.
+  uint32_t n_rows = 0;  // 0: it has none in it
+  uint32_t first_row = 0;
+  uint32_t n_wanted = 0;       // rows that it could use, as the composer shares them out
+  bool is_generating = false;  // one row, which moves on by itself, step after step
+  bool chooses = false;        // the last row's token is chosen
+  bool wants_logits = false;   // of all its rows
+};
+
+}  // namespace akunu

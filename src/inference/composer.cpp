@@ -1,0 +1,169 @@
+#include "inference/composer.h"
+
+#include <algorithm>
+#include <optional>
+
+namespace akunu {
+namespace {
+
+// A prompt among others gets at least so many rows: with fewer each, reading the weights would take
+// longer than what is done with them.
+constexpr uint32_t kLeastShare = 16;
+
+}  // namespace
+
+bool Composer::is_generating(const Active& active) const {
+  const Sequence& sequence = sequence_of(active);
+  return active.is_known && sequence.n_done >= active.task->n_given() &&
+         sequence.n_done + 1 == sequence.tokens.size();
+}
+
+// Rows that were generated run the kernels of those that generate again: they have the bits that
+// they had in no others.
+bool Composer::runs_prompt_kernels(const Active& active) const {
+  return !active.task->rows().generated && sequence_of(active).n_done < active.task->n_given();
+}
+
+void Composer::compose(std::span<Active> actives, Step& step) const {
+  step.clear();
+  for (Active& active : actives) {
+    active.n_rows = 0;
+    active.chooses = active.wants_logits = false;
+    active.is_generating = is_generating(active);
+  }
+  add_generating(actives, step);
+  add_generated_before(actives, step);
+  // Everybody has one row with logits.
+  const ChipConfig& chip = model_.device().chip();
+  Room room{.generated = model_.max_generated_rows() - step.n_generated(),
+            .prompts = chip.max_prompt_rows,
+            .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size())};
+  plan_chunks(actives, room);
+  add_planned(actives, step, false, true);
+  if (!step.empty()) room.prompts = std::min(room.prompts, chip.max_mixed_rows);
+  plan_prompts(actives, room);
+  add_planned(actives, step, true, false);
+  add_planned(actives, step, true, true);
+}
+
+void Composer::add_generating(std::span<Active> actives, Step& step) const {
+  for (Active& active : actives) {
+    if (!active.is_generating) continue;
+    active.n_rows = 1;
+    active.chooses = true;
+    active.first_row = step.add_generated(next_row(active), 1, Step::Logits::last, true);
+    step.update(cache_.take_unsent(active.sequence));
+  }
+}
+
+// As many as fill a group: reading the weights for one row more or less costs the same.
+void Composer::add_generated_before(std::span<Active> actives, Step& step) const {
+  uint32_t room = kMaxFewRows - step.n_generated() % kMaxFewRows;
+  for (Active& active : actives) {
+    const Sequence& sequence = sequence_of(active);
+    const bool has_some = sequence.n_done >= active.task->n_given() && !active.is_generating;
+    if (!has_some || room == 0) continue;
+    plan(active, std::min(room, static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done));
+    room -= active.n_rows;
+  }
+  add_planned(actives, step, false, false);
+}
+
+// Chunks run as they are or not at all. They come on top of the budget: who asks for them has few.
+void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
+  for (Active& active : actives) {
+    const TaskRows& rows = active.task->rows();
+    if (rows.chunks.empty()) continue;
+    const uint32_t chunk = rows.chunks[active.chunk];
+    const uint32_t n_logits = sequence_of(active).n_done >= rows.first_output ? chunk - 1 : 0;
+    uint32_t& of_kind = rows.generated ? room.generated : room.prompts;
+    if (chunk > of_kind || n_logits > room.logits) continue;
+    plan(active, chunk);
+    of_kind -= chunk;
+    room.logits -= n_logits;
+  }
+}
+
+// Each of the most important gets the same share, then all of them what is left, in order: a short
+// prompt does not wait for the long one before it.
+void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
+  const auto takes_part = [&](const Active& active) {
+    return active.task->rows().chunks.empty() && runs_prompt_kernels(active);
+  };
+  std::optional<int32_t> first_priority;
+  uint32_t n_first = 0;
+  for (Active& active : actives) {
+    if (!takes_part(active)) continue;
+    const Task& task = *active.task;
+    const uint32_t n_done = sequence_of(active).n_done;
+    active.n_wanted = task.n_given() - n_done;
+    if (task.rows().max_chosen == 0 && n_done < task.rows().first_output) {
+      active.n_wanted = task.rows().first_output - n_done;
+    } else if (task.rows().max_chosen == 0) {
+      active.n_wanted = std::min(active.n_wanted, 1 + room.logits);
+      room.logits -= active.n_wanted - 1;
+    }
+    if (!first_priority) first_priority = task.priority();
+    n_first += task.priority() == *first_priority;
+  }
+  if (n_first == 0) return;
+  const auto give = [&](Active& active, uint32_t most) {
+    const uint32_t n = std::min({active.n_wanted - active.n_rows, most, room.prompts});
+    plan(active, active.n_rows + n);
+    room.prompts -= n;
+  };
+  const uint32_t share = std::max(room.prompts / n_first, kLeastShare);
+  for (Active& active : actives)
+    if (takes_part(active) && active.task->priority() == *first_priority) give(active, share);
+  for (Active& active : actives)
+    if (takes_part(active)) give(active, UINT32_MAX);
+}
+
+void Composer::plan(Active& active, uint32_t n_rows) const {
+  const Task& task = *active.task;
+  const Sequence& sequence = sequence_of(active);
+  active.n_rows = n_rows;
+  active.chooses = task.rows().max_chosen > 0 && sequence.n_done + n_rows == sequence.tokens.size();
+  active.wants_logits =
+      task.rows().max_chosen == 0 && n_rows > 0 && sequence.n_done >= task.rows().first_output;
+}
+
+// Adds rows that were planned, of the kernels for prompts or of the others, of tasks that want
+// their logits or of the others.
+void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const {
+  for (Active& active : actives) {
+    const bool takes_logits = active.task->rows().max_chosen == 0;
+    if (active.n_rows == 0 || active.is_generating || takes_logits != logits ||
+        runs_prompt_kernels(active) != prompts)
+      continue;
+    if (!active.is_known) {
+      if (!step.update_sequence(active.sequence, active.task->record())) {
+        active.n_rows = 0;  // in the next step
+        active.chooses = active.wants_logits = false;
+        continue;
+      }
+      active.is_known = true;
+    }
+    step.update(cache_.take_unsent(active.sequence));
+    const Step::Logits wanted = active.wants_logits ? Step::Logits::all
+                                : active.chooses    ? Step::Logits::last
+                                                    : Step::Logits::none;
+    active.first_row =
+        prompts ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses)
+                : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
+    if (!active.task->rows().chunks.empty()) ++active.chunk;
+  }
+}
+
+Row Composer::next_row(const Active& active) const {
+  const Task& task = *active.task;
+  Row row{};
+  row.sequence = active.sequence;
+  row.position = sequence_of(active).n_done;
+  row.draw = static_cast<uint32_t>(task.chosen().size());
+  row.adapter = kNone;
+  row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
+  return row;
+}
+
+}  // namespace akunu

@@ -1,0 +1,56 @@
+// Which rows run next. Whoever generates has its row in every step. Beside them run rows that were
+// generated before their text stepped back, and pieces of prompts: of several at a time, within a
+// budget of rows, since everybody waits for the step to end.
+#pragma once
+
+#include <algorithm>
+#include <span>
+
+#include "cache/sequence_cache.h"
+#include "inference/active.h"
+#include "inference/model.h"
+#include "inference/step.h"
+
+namespace akunu {
+
+class Composer {
+ public:
+  Composer(const Model& model, SequenceCache& cache) : model_(model), cache_(cache) {}
+
+  // Fills `step` with rows of `actives`, which are in order (see goes_before), and says in each of
+  // them which rows are its own.
+  void compose(std::span<Active> actives, Step& step) const;
+
+  // Whether all of its rows have run but that of the token chosen last, which generates the next.
+  bool is_generating(const Active& active) const;
+
+ private:
+  // What is left of a step.
+  struct Room {
+    uint32_t generated = 0;
+    uint32_t prompts = 0;
+    uint32_t logits = 0;  // rows that want them, beside one of each task
+  };
+
+  const Sequence& sequence_of(const Active& active) const {
+    return model_.sequences()[active.sequence];
+  }
+  bool runs_prompt_kernels(const Active& active) const;
+  void plan_chunks(std::span<Active> actives, Room& room) const;
+  void plan_prompts(std::span<Active> actives, Room& room) const;
+  void plan(Active& active, uint32_t n_rows) const;
+  void add_generating(std::span<Active> actives, Step& step) const;
+  void add_generated_before(std::span<Active> actives, Step& step) const;
+  void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;
+  Row next_row(const Active& active) const;
+
+  const Model& model_;
+  SequenceCache& cache_;
+};
+
+// Positions that the sequence of a task comes to have at most: the last token is chosen, never run.
+inline uint32_t most_positions(const Task& task) {
+  return task.n_given() + std::max(task.rows().max_chosen, 1u) - 1;
+}
+
+}  // namespace akunu

@@ -1,0 +1,44 @@
+// A task whose output is the logits of a text's tokens.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "inference/task.h"
+
+namespace akunu {
+
+// Which logits are wanted.
+struct LogitsRequest {
+  std::vector<uint32_t> tokens;
+  uint32_t first = 0;            // of these tokens, the first whose logits are wanted
+  std::vector<uint32_t> chunks;  // see TaskRows; `first` begins one of them
+  bool generated = false;
+  int32_t priority = 0;
+};
+
+class LogitsTask : public Task {
+ public:
+  LogitsTask(LogitsRequest request, uint32_t vocab_size);
+
+  // False when the time is up. Throws the error that ended the task.
+  bool wait(std::chrono::milliseconds timeout);
+  // float32 [tokens - first, vocab_size], once `wait` was true.
+  std::unique_ptr<float[]> take() { return std::move(logits_); }
+
+  // The scheduler's side.
+  const std::vector<uint32_t>& chosen() const override { return none_; }
+  void take_tokens(std::span<const uint32_t>) override {}
+  std::span<float> logits_of(uint32_t first_row, uint32_t n_rows) override;
+
+ protected:
+  bool has_news() const override { return false; }  // all of it comes with the end
+
+ private:
+  const uint32_t vocab_size_;
+  const std::vector<uint32_t> none_;
+  std::unique_ptr<float[]> logits_;  // not zeroed: of a long text they are hundreds of megabytes
+};
+
+}  // namespace akunu

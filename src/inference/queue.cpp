@@ -1,0 +1,94 @@
+#include "inference/queue.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "core/error.h"
+
+namespace akunu {
+
+void Queue::add(const std::shared_ptr<Task>& task) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) throw Error("the model is closed");
+    if (added_.size() + n_in_line_ >= most_waiting_)
+      throw QueueFullError(std::to_string(most_waiting_) +
+                           " requests are waiting already, as many as may; try again when some "
+                           "of them are done");
+    task->arrival = ++n_tasks_;
+    added_.push_back(task);
+    news_.store(true, std::memory_order_release);
+  }
+  wake_.notify_one();
+}
+
+void Queue::cut(Cut cut) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    cuts_.push_back(std::move(cut));
+    news_.store(true, std::memory_order_release);
+  }
+  wake_.notify_one();
+}
+
+void Queue::close() {
+  {
+    const std::lock_guard lock(mutex_);
+    closed_ = true;
+    news_.store(true, std::memory_order_release);
+  }
+  wake_.notify_one();
+}
+
+bool Queue::wait(bool is_busy) {
+  std::unique_lock lock(mutex_);
+  if (!is_busy && line_.empty())
+    wake_.wait(lock, [&] { return closed_ || !added_.empty() || !cuts_.empty(); });
+  return !closed_;
+}
+
+std::vector<Cut> Queue::collect() {
+  std::vector<std::shared_ptr<Task>> added;
+  std::vector<Cut> cuts;
+  {
+    const std::lock_guard lock(mutex_);
+    added.swap(added_);
+    cuts.swap(cuts_);
+    n_in_line_ += added.size();
+    news_.store(closed_, std::memory_order_release);
+  }
+  for (std::shared_ptr<Task>& task : added) insert(std::move(task));
+  for (const Cut& cut : cuts) std::erase(line_, cut.task);
+  return cuts;
+}
+
+void Queue::put_back(std::shared_ptr<Task> task) { insert(std::move(task)); }
+
+void Queue::insert(std::shared_ptr<Task> task) {
+  const auto place = std::ranges::find_if(
+      line_, [&](const std::shared_ptr<Task>& other) { return goes_before(*task, *other); });
+  line_.insert(place, std::move(task));
+}
+
+void Queue::drop_cancelled() {
+  std::erase_if(line_, [](const std::shared_ptr<Task>& task) {
+    if (!task->is_cancelled()) return false;
+    task->finish(FinishReason::cancelled);
+    return true;
+  });
+}
+
+void Queue::fail(const std::exception_ptr& error) {
+  static_cast<void>(collect());
+  for (const std::shared_ptr<Task>& task : line_) task->fail(error);
+  line_.clear();
+}
+
+void Queue::set_n_in_line() {
+  const std::lock_guard lock(mutex_);
+  n_in_line_ = line_.size();
+}
+
+}  // namespace akunu

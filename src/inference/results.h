@@ -1,0 +1,30 @@
+// What a submission has made goes to the tasks whose rows ran.
+#pragma once
+
+#include <vector>
+
+#include "cache/sequence_cache.h"
+#include "inference/active.h"
+#include "inference/model.h"
+#include "inference/step.h"
+
+namespace akunu {
+
+class Results {
+ public:
+  // `most_steps`: that a submission has.
+  Results(Model& model, SequenceCache& cache, uint32_t most_steps);
+
+  // After a submission of so many steps: hands over what the task wanted of them and counts the
+  // positions that are in the cache now. False: the task is over.
+  bool take(Active& active, const Step& step, uint32_t n_steps);
+
+ private:
+  bool take_tokens(Active& active, uint32_t n_steps);
+
+  Model& model_;
+  SequenceCache& cache_;
+  std::vector<uint32_t> tokens_;
+};
+
+}  // namespace akunu

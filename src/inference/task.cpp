@@ -1,0 +1,44 @@
+#include "inference/task.h"
+
+#include <algorithm>
+
+namespace akunu {
+
+Task::Task(TaskRows rows, const SequenceRecord& record, int32_t priority)
+    : rows_(std::move(rows)), record_(record), priority_(priority) {}
+
+void Task::on_change(std::function<void()> callback) {
+  const std::lock_guard lock(mutex_);
+  on_change_ = std::move(callback);
+  if (on_change_ && (reason_ != FinishReason::none || has_news())) on_change_();
+}
+
+void Task::fail(std::exception_ptr error) {
+  const std::lock_guard lock(mutex_);
+  if (reason_ != FinishReason::none) return;
+  error_ = std::move(error);
+  reason_ = FinishReason::cancelled;
+  tell_change();
+}
+
+void Task::finish(FinishReason reason) {
+  const std::lock_guard lock(mutex_);
+  if (reason_ != FinishReason::none) return;
+  reason_ = reason;
+  tell_change();
+}
+
+void Task::set_given_done(uint32_t n) {
+  given_done_.store(std::min(n_given(), std::max(n, n_given_done())), std::memory_order_relaxed);
+}
+
+void Task::tell_change() {
+  changed_.notify_all();
+  if (on_change_) on_change_();
+}
+
+void Task::rethrow_error() const {
+  if (error_) std::rethrow_exception(error_);
+}
+
+}  // namespace akunu

@@ -1,0 +1,120 @@
+// A task: rows of one sequence that a caller wants to have run, which of them have an output, and
+// what takes it. Made by a caller's thread, worked on by the scheduler's. A kind of task derives
+// from this: it says what its rows are, and is the sink of what comes out of them.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "core/rows.h"
+
+namespace akunu {
+
+enum class FinishReason : uint8_t { none, stop, length, cancelled };
+
+constexpr std::chrono::milliseconds kWithoutLimit = std::chrono::milliseconds::max();
+
+// Rows of a sequence: one for each of the tokens that are given, then one for each that is chosen.
+struct TaskRows {
+  std::vector<uint32_t> tokens;
+  // The first of these tokens whose row has an output; those behind it have one too. 0: all;
+  // tokens.size() - 1: the last one alone; tokens.size(): none.
+  uint32_t first_output = 0;
+  // Tokens to choose, at most, each from the logits of the row before it: the output goes to
+  // take_tokens. 0: it is the rows' logits, and goes to logits_of.
+  uint32_t max_chosen = 0;
+  // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
+  std::vector<uint32_t> chunks;
+  bool generated = false;  // with chunks: they run the kernels of rows that generate
+};
+
+class Task {
+ public:
+  // `priority`: of what waits, or wants more rows than a step has, the higher goes first.
+  Task(TaskRows rows, const SequenceRecord& record, int32_t priority);
+  virtual ~Task() = default;
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  // The callers' side; any thread.
+
+  void cancel() { cancelled_.store(true, std::memory_order_relaxed); }
+  bool is_cancelled() const { return cancelled_.load(std::memory_order_relaxed); }
+  // Has `callback` called whenever something new can be had without waiting, or the task is over;
+  // at once if that is so already. It is called by whoever brings the news, mostly the scheduler's
+  // thread: it must not block, throw, or ask anything of the task. An empty one takes it back; the
+  // old one is not called any more once this returns.
+  void on_change(std::function<void()> callback);
+
+  const TaskRows& rows() const { return rows_; }
+  int32_t priority() const { return priority_; }
+  uint32_t n_given() const { return static_cast<uint32_t>(rows_.tokens.size()); }
+  // Of the tokens given, those whose positions are in the cache so far, and how many of them were
+  // there before the task began.
+  uint32_t n_given_done() const { return given_done_.load(std::memory_order_relaxed); }
+  uint32_t n_cached() const { return cached_.load(std::memory_order_relaxed); }
+
+  // The scheduler's side.
+
+  uint64_t arrival = 0;  // counts tasks; set before the scheduler's thread sees this one
+
+  // Ends the task; the first call counts.
+  void fail(std::exception_ptr error);
+  void finish(FinishReason reason);
+
+  const SequenceRecord& record() const { return record_; }
+  void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
+  void set_given_done(uint32_t n);  // never less than before, nor more than there are
+
+  // The sink. None of these may block, throw or allocate.
+
+  // Every token chosen so far: only take_tokens changes them.
+  virtual const std::vector<uint32_t>& chosen() const = 0;
+  virtual void take_tokens(std::span<const uint32_t> tokens) = 0;
+  // Where the logits of some rows belong, float32 [n_rows, vocab_size].
+  virtual std::span<float> logits_of(uint32_t first_row, uint32_t n_rows) = 0;
+
+ protected:
+  // With `lock` held: waits until `holds` or the task is over. False when the time is up.
+  template <class Holds>
+  bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout,
+                  const Holds& holds) {
+    const auto is_over = [&] { return holds() || reason_ != FinishReason::none; };
+    if (timeout != kWithoutLimit) return changed_.wait_for(lock, timeout, is_over);
+    changed_.wait(lock, is_over);
+    return true;
+  }
+  void tell_change();           // with mutex_ held
+  void rethrow_error() const;   // likewise
+  virtual bool has_news() const = 0;  // likewise: something that nobody took yet
+
+  mutable std::mutex mutex_;
+  FinishReason reason_ = FinishReason::none;
+
+ private:
+  const TaskRows rows_;
+  const SequenceRecord record_;
+  const int32_t priority_;
+  std::condition_variable changed_;
+  std::function<void()> on_change_;
+  std::exception_ptr error_;
+  std::atomic<bool> cancelled_{false};
+  std::atomic<uint32_t> given_done_{0};
+  std::atomic<uint32_t> cached_{0};
+};
+
+// The order in which tasks get what there is too little of.
+inline bool goes_before(const Task& a, const Task& b) {
+  return a.priority() != b.priority() ? a.priority() > b.priority() : a.arrival < b.arrival;
+}
+
+}  // namespace akunu
