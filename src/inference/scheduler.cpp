@@ -230,18 +230,26 @@ bool Scheduler::waits_for_prefix(const Task& task, const std::vector<uint32_t>& 
   return std::ranges::any_of(active_, [&](const Active& active) {
     const Sequence& other = model_.sequences()[active.sequence];
     if (other.n_done >= active.task->n_given()) return false;
-    const auto n_alike = std::ranges::mismatch(tokens, active.task->rows().tokens).in1 - tokens.begin();
+    const auto n_alike =
+        std::ranges::mismatch(tokens, active.task->rows().tokens).in1 - tokens.begin();
     return n_alike >= kPagePositions && n_alike > other.n_done;
   });
 }
 
-// Takes the pages that the next submission needs. Who is first in order comes first.
+// Takes the pages that the next submission needs. Who is first in order comes first: for it, others
+// step back until there are pages, or it does itself.
 void Scheduler::grow() {
-  for (size_t i = 0; i < active_.size();)
-    if (grow(active_[i])) ++i;
+  for (size_t i = 0; i < active_.size();) {
+    if (grow(active_[i])) {
+      ++i;
+      continue;
+    }
+    if (active_.size() == 1) throw Error("the cache has no room for one text alone");
+    step_back(first_to_go());
+    i = 0;
+  }
 }
 
-// For one text others step back, until there are pages. False: it was this one itself.
 bool Scheduler::grow(const Active& active) {
   const ChipConfig& chip = model_.device().chip();
   const Sequence& sequence = model_.sequences()[active.sequence];
@@ -251,13 +259,7 @@ bool Scheduler::grow(const Active& active) {
                                most_positions(*active.task))
                     : std::min(sequence.n_done + chip.max_prompt_rows,
                                static_cast<uint32_t>(sequence.tokens.size()));
-  while (!cache_.extend(active.sequence, n_positions)) {
-    if (active_.size() == 1) throw Error("the cache has no room for one text alone");
-    const auto last = first_to_go();
-    const bool is_this = &*last == &active;
-    step_back(last);
-    if (is_this) return false;
-  }
+  if (!cache_.extend(active.sequence, n_positions)) return false;
   recompose_ |= is_generating && cache_.has_unsent(active.sequence);
   return true;
 }
@@ -265,9 +267,9 @@ bool Scheduler::grow(const Active& active) {
 // The last in order. Those that choose nothing go first only among themselves: they end by
 // themselves, and would begin again.
 std::vector<Active>::iterator Scheduler::first_to_go() {
-  const auto last = std::ranges::find_if(
-      active_.rbegin(), active_.rend(),
-      [](const Active& other) { return other.task->rows().max_chosen > 0; });
+  const auto last = std::ranges::find_if(active_.rbegin(), active_.rend(), [](const Active& other) {
+    return other.task->rows().max_chosen > 0;
+  });
   return last == active_.rend() ? active_.end() - 1 : last.base() - 1;
 }
 

@@ -97,8 +97,8 @@ class Scheduler {
 
   // Everything below belongs to the scheduler's thread.
   SequenceCache cache_;
-  std::vector<Active> active_;       // in order; see goes_before
-  std::optional<Submitted> ahead_;   // submitted before the one that is being waited for has ended
+  std::vector<Active> active_;      // in order; see goes_before
+  std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   const Composer composer_;
   Results results_;
   Step step_;

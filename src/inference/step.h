@@ -61,7 +61,7 @@ class Step {
   std::vector<Span> spans_;
   std::vector<Update> updates_;
   uint64_t sequence_bytes_ = 0;  // of update_sequence
-  std::vector<Run> generated_;  // groups of at most kMaxFewRows
+  std::vector<Run> generated_;   // groups of at most kMaxFewRows
   Run prompt_;
   uint32_t n_generated_ = 0;
   uint32_t n_head_rows_ = 0;

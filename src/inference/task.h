@@ -93,8 +93,8 @@ class Task {
     changed_.wait(lock, is_over);
     return true;
   }
-  void tell_change();           // with mutex_ held
-  void rethrow_error() const;   // likewise
+  void tell_change();                 // with mutex_ held
+  void rethrow_error() const;         // likewise
   virtual bool has_news() const = 0;  // likewise: something that nobody took yet
 
   mutable std::mutex mutex_;

@@ -130,6 +130,7 @@ def test_what_is_counted_is_what_the_process_takes() -> None:
     grown, mapped, memory = json.loads(done.stdout)
     weights = memory["weights (mapped)"]
     counted = memory["total"] - weights
-    assert 0.98 * counted < grown < 1.02 * counted
+    # Counted, but not touched here: rows and logs that only 64 texts at once use.
+    assert 0.95 * counted < grown < 1.02 * counted
     # Mapped once, and all of it looked at; the file has metadata besides.
     assert 0.98 * weights < mapped < 1.02 * weights

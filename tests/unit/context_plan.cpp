@@ -13,9 +13,11 @@ constexpr uint32_t kPage = 256;  // positions
 // A page of the cache takes 1 MiB. What else comes with a page's positions (the tokens of 8 texts, and what devices queue of
 // them) takes 16,704 bytes: 1.6 % as much.
 ContextNeeds needs_of(uint32_t trained_context) {
-  return {
-      .trained_context = trained_context, .page = kMiB, .fixed = 10 * kMiB, .mapped = 90 * kMiB,
-      .max_texts = 8};
+  return {.trained_context = trained_context,
+          .page = kMiB,
+          .fixed = 10 * kMiB,
+          .mapped = 90 * kMiB,
+          .max_texts = 8};
 }
 
 MemoryLeft memory(uint64_t bytes) { return {.memory = bytes, .address_space = std::nullopt}; }

@@ -91,8 +91,7 @@ void test_chains(const std::string& path, uint32_t submissions_ahead) {
   };
   std::vector<std::shared_ptr<Generation>> generations;
   for (Engine* engine : {&single, &chained})
-    for (uint32_t i = 0; i < 3; ++i)
-      generations.push_back(engine->scheduler.generate(request(i)));
+    for (uint32_t i = 0; i < 3; ++i) generations.push_back(engine->scheduler.generate(request(i)));
   for (uint32_t i = 0; i < 3; ++i) {
     const std::vector<uint32_t> text = collect(*generations[i]);
     check(text == collect(*generations[3 + i]), "a chain of 8 steps is 8 steps");
