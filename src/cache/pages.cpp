@@ -4,14 +4,6 @@
 #include <cassert>
 
 namespace akunu {
-namespace {
-
-// Bytes of one page of one layer's K (or V).
-uint64_t layer_page_bytes(const LayerDescriptor& layer, Format format) {
-  return row_bytes(format, uint64_t{layer.n_kv_heads} * kPagePositions * layer.head_dim);
-}
-
-}  // namespace
 
 PagePool::PagePool(uint32_t n_pages) : references_(n_pages, 0) {
   free_.reserve(n_pages);
@@ -38,35 +30,46 @@ void PagePool::release(uint32_t page) {
   if (--references_[page] == 0) free_.push_back(page);
 }
 
-KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch, Format format,
-                 uint32_t n_pages)
-    : device_(device) {
-  uint32_t n_groups = 0;
-  for (const LayerDescriptor& layer : arch.layers) {
-    const uint64_t bytes = n_pages * layer_page_bytes(layer, format);
-    LayerCache memory;
-    for (Binding* binding : {&memory.keys, &memory.values}) {
-      buffers_.emplace_back(device, bytes, "cache");
-      *binding = buffers_.back().binding();
+std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
+                                              std::span<const GroupShape> groups) {
+  std::vector<LayerCache> layers(arch.layers.size());
+  for (uint32_t group = 0; group < groups.size(); ++group)
+    for (const LayerShape& shape : groups[group].layers) {
+      layers[shape.layer].format = groups[group].format;
+      layers[shape.layer].group = group;
     }
-    layers_.push_back(memory);
-    shapes_.push_back({layer.cache_group, layer.n_kv_heads, row_bytes(format, layer.head_dim)});
-    n_groups = std::max(n_groups, layer.cache_group + 1);
+  for (size_t i = 0; i < layers.size(); ++i)
+    if (const std::optional<uint32_t> source = arch.layers[i].kv_from) layers[i] = layers[*source];
+  return layers;
+}
+
+KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
+                 std::span<const GroupShape> groups, std::span<const uint32_t> n_pages)
+    : device_(device), layers_(layers_without_memory(arch, groups)) {
+  for (size_t group = 0; group < groups.size(); ++group) {
+    groups_.push_back({groups[group], PagePool(n_pages[group])});
+    for (const LayerShape& shape : groups[group].layers) {
+      LayerCache& layer = layers_[shape.layer];
+      for (Binding* binding : {&layer.keys, &layer.values}) {
+        buffers_.emplace_back(device, n_pages[group] * shape.page_bytes(), "cache");
+        *binding = buffers_.back().binding();
+      }
+    }
   }
-  for (uint32_t i = 0; i < n_groups; ++i) groups_.push_back({format, PagePool(n_pages)});
+  for (size_t i = 0; i < layers_.size(); ++i)
+    if (const std::optional<uint32_t> source = arch.layers[i].kv_from)
+      layers_[i] = layers_[*source];
 }
 
 void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page,
                              uint32_t n_positions) {
   std::vector<std::byte> staging;  // where the host cannot see the memory
-  for (size_t layer = 0; layer < layers_.size(); ++layer) {
-    const LayerShape& shape = shapes_[layer];
-    if (shape.group != group) continue;
+  for (const LayerShape& shape : groups_[group].shape.layers) {
     const uint64_t n_bytes = n_positions * shape.position_bytes;
     const auto offset = [&](uint32_t page, uint32_t head) {
       return (uint64_t{page} * shape.n_heads + head) * kPagePositions * shape.position_bytes;
     };
-    for (const Binding& memory : {layers_[layer].keys, layers_[layer].values})
+    for (const Binding& memory : {layers_[shape.layer].keys, layers_[shape.layer].values})
       for (uint32_t head = 0; head < shape.n_heads; ++head) {
         const Binding from{memory.buffer, memory.offset + offset(from_page, head)};
         const Binding to{memory.buffer, memory.offset + offset(to_page, head)};
@@ -79,12 +82,6 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
         device_->write(to, staging);
       }
   }
-}
-
-uint64_t KvCache::page_bytes(const ArchDescriptor& arch, Format format) {
-  uint64_t bytes = 0;
-  for (const LayerDescriptor& layer : arch.layers) bytes += 2 * layer_page_bytes(layer, format);
-  return bytes;
 }
 
 }  // namespace akunu

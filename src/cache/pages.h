@@ -7,6 +7,7 @@
 #include <span>
 #include <vector>
 
+#include "cache/groups.h"
 #include "core/arch.h"
 #include "core/device.h"
 #include "core/forward.h"
@@ -32,18 +33,19 @@ class PagePool {
   std::vector<uint32_t> free_;  // a stack, lowest numbers on top
 };
 
-// Layers that keep the same positions in the same dtype.
 struct CacheGroup {
-  Format format = Format::f16;
+  GroupShape shape;
   PagePool pages;
 };
 
 // The device memory of every layer's pages.
 class KvCache {
  public:
-  KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch, Format format,
-          uint32_t n_pages);
+  // `n_pages`: of each group.
+  KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
+          std::span<const GroupShape> groups, std::span<const uint32_t> n_pages);
 
+  // Where each layer's keys and values lie: its own, or those of the layer that it reads.
   const std::vector<LayerCache>& layers() const { return layers_; }
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
@@ -52,27 +54,15 @@ class KvCache {
   // may be in flight.
   void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
 
-  // Bytes of one page over all layers.
-  static uint64_t page_bytes(const ArchDescriptor& arch, Format format);
-
  private:
-  // Of one layer's keys or values: [n_pages][n_heads][kPagePositions] rows of `position_bytes`.
-  struct LayerShape {
-    uint32_t group = 0;
-    uint32_t n_heads = 0;
-    uint64_t position_bytes = 0;
-  };
-
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;
   std::vector<LayerCache> layers_;
-  std::vector<LayerShape> shapes_;  // as many as layers
   std::vector<CacheGroup> groups_;
 };
 
-// Pages that `positions` positions need.
-constexpr uint32_t pages_for(uint64_t positions) {
-  return static_cast<uint32_t>((positions + kPagePositions - 1) / kPagePositions);
-}
+// What `layers` of a model would be, without memory: good for the forward pass's sizes and names.
+std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
+                                              std::span<const GroupShape> groups);
 
 }  // namespace akunu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <tuple>
 #include <utility>
 
 namespace akunu {
@@ -10,8 +11,12 @@ namespace {
 // More would cost more to search than a long prefix saves.
 constexpr uint32_t kMostKept = 64;
 
-size_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+// Whoever continues a text may go on some tokens before the place where others did: templates write
+// the last reply anew. So many positions before it are as good as the place itself.
+constexpr uint32_t kRewind = kPagePositions;
+
+uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
+  return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
 std::span<const uint32_t> tokens_done(const Sequence& sequence) {
@@ -20,59 +25,65 @@ std::span<const uint32_t> tokens_done(const Sequence& sequence) {
 
 }  // namespace
 
-SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, bool keep)
-    : cache_(cache),
-      store_(store),
-      most_kept_(keep ? std::min(cache.groups()[0].pages.n_pages(), kMostKept) : 0) {
-  kept_.reserve(most_kept_);
-  kept_references_.resize(cache.groups()[0].pages.n_pages());
-  updates_.reserve(cache.groups().size());
-}
-
-uint32_t SequenceCache::n_free() {
-  uint32_t n = ~0u;
-  for (const CacheGroup& group : groups()) n = std::min(n, group.pages.n_free());
-  return n;
-}
-
-// Pages that are free or can be had by evicting, without the whole pages that `source` lends.
-uint32_t SequenceCache::n_available(const Source& source) {
-  uint32_t least = ~0u;
-  for (size_t group = 0; group < groups().size(); ++group) {
-    const PagePool& pool = groups()[group].pages;
-    std::ranges::fill(kept_references_, 0);
-    for (const Sequence& sequence : kept_)
-      for (const uint32_t page : sequence.pages[group]) ++kept_references_[page];
-    for (uint32_t i = 0; i < source.n_positions / kPagePositions; ++i)
-      kept_references_[source.sequence->pages[group][i]] = 0;
-    uint32_t n = pool.n_free();
-    for (uint32_t page = 0; page < pool.n_pages(); ++page)
-      n += kept_references_[page] > 0 && kept_references_[page] == pool.references(page);
-    least = std::min(least, n);
+SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep)
+    : cache_(cache), store_(store), n_rows_(n_rows), most_kept_(keep ? kMostKept : 0) {
+  for (CacheGroup& group : cache.groups()) {
+    groups_.push_back({group, {}});
+    groups_.back().pages.resize(group.pages.n_pages());
   }
-  return least;
+  kept_.reserve(most_kept_);
+  updates_.reserve(groups_.size());
 }
 
-SequenceCache::Source SequenceCache::find(std::span<const uint32_t> tokens,
-                                          uint32_t most_reused) const {
+// --- what a new sequence takes over ------------------------------------------------------------
+
+// The longest prefix, of at most `most` positions, that every group still has.
+uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const {
+  for (uint32_t before = most + 1; most > 0 && most < before;) {
+    before = most;
+    for (size_t group = 0; group < groups_.size(); ++group)
+      most = groups_[group].of.shape.reusable(sequence.pages[group], most);
+  }
+  return most;
+}
+
+SequenceCache::Source SequenceCache::find(std::span<const uint32_t> tokens, uint32_t most_reused) {
   Source best;
-  const size_t most = std::min<size_t>(most_reused, tokens.size() - 1);
-  const auto consider = [&](const Sequence& sequence, std::optional<size_t> kept) {
-    const size_t n = std::min(most, common_prefix(tokens_done(sequence), tokens));
-    if (n > best.n_positions) best = {&sequence, kept, static_cast<uint32_t>(n)};
-  };
   if (most_kept_ == 0) return best;
+  const uint32_t most = std::min(most_reused, static_cast<uint32_t>(tokens.size()) - 1);
+  uint32_t n_same = 0;
+  Sequence* most_alike = nullptr;
+  const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
+    const uint32_t n = common_prefix(tokens_done(sequence), tokens);
+    if (n > n_same) {
+      n_same = n;
+      most_alike = &sequence;
+    }
+    const uint32_t n_reusable = reusable(sequence, std::min(most, n));
+    if (n_reusable > best.n_positions) best = {&sequence, kept, n_reusable, 0};
+  };
   for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
+  // Little is computed again as fast.
+  if (n_same >= kPagePositions && n_same < most_alike->n_done) {
+    most_alike->part(n_same);
+    best.n_same = n_same;
+  }
   return best;
 }
 
 std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32_t> tokens,
                                              uint32_t n_positions, uint32_t most_reused) {
   const Source source = find(tokens, most_reused);
-  const uint32_t n_pages = pages_for(n_positions);
-  if (n_available(source) < n_pages - source.n_positions / kPagePositions) return std::nullopt;
+  const uint32_t n_done = source.n_positions;
+  const auto n_entries = [&](const GroupShape& shape) {
+    return std::min(shape.needed(n_done, n_positions).end,
+                    shape.needed(n_done, n_done).first + shape.most_pages(n_positions, n_rows_));
+  };
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    if (n_available(group, source) < n_entries(groups_[group].of.shape) - n_done / kPagePositions)
+      return std::nullopt;
   const std::optional<uint32_t> slot = store_.take();
   if (!slot) return std::nullopt;
 
@@ -80,24 +91,49 @@ std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32
   sequence.id = id;
   sequence.tokens.reserve(store_.log_stride());
   sequence.tokens.assign(tokens.begin(), tokens.end());
-  sequence.pages.resize(groups().size());
+  sequence.n_prompt = static_cast<uint32_t>(tokens.size()) - 1;
+  sequence.pages.resize(groups_.size());
   for (std::vector<uint32_t>& pages : sequence.pages) pages.reserve(store_.page_table_stride());
-  sequence.n_sent.assign(groups().size(), 0);
+  sequence.n_sent.assign(groups_.size(), 0);
   share(source, sequence);
-  if (own_last_page(sequence) && extend(*slot, n_positions)) return slot;
+  bool there_is_room = own_last_page(sequence);
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    there_is_room = there_is_room && extend(sequence, group, n_entries(groups_[group].of.shape));
+  if (there_is_room) return slot;
   assert(false);  // n_available counted wrongly
   discard(*slot);
   return std::nullopt;
 }
 
-// Gives `with` every page of the source that it can use, the last one perhaps only in part.
+// Pages that are free or can be had by evicting, without the whole pages that `source` lends.
+uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
+  survey(group);
+  const GroupShape& shape = groups_[group].of.shape;
+  const Entries lent{shape.needed(source.n_positions, source.n_positions).first,
+                     source.n_positions / kPagePositions};
+  for (uint32_t entry = lent.first; entry < lent.end; ++entry)
+    groups_[group].pages[source.sequence->pages[group][entry]].worth = Worth::needed;
+  return groups_[group].of.pages.n_free() +
+         static_cast<uint32_t>(std::ranges::count_if(groups_[group].pages, [](const auto& page) {
+           return page.worth == Worth::between || page.worth == Worth::continued;
+         }));
+}
+
+// Gives `with` every page of the source that it can use, the last one perhaps only in part, and what
+// the source has behind its windows: `with` may be rewound, and continued by others, like it.
 void SequenceCache::share(const Source& source, Sequence& with) {
   with.n_done = source.n_positions;
-  for (size_t group = 0; group < groups().size(); ++group)
-    for (uint32_t i = 0; i < pages_for(source.n_positions); ++i) {
-      with.pages[group].push_back(source.sequence->pages[group][i]);
-      groups()[group].pages.share(with.pages[group].back());
+  for (size_t group = 0; group < groups_.size(); ++group)
+    for (uint32_t entry = 0; entry < pages_for(source.n_positions); ++entry) {
+      const uint32_t page = source.sequence->pages[group][entry];
+      with.pages[group].push_back(page);
+      if (page != kNoPage) groups_[group].of.pages.share(page);
     }
+  use(with);
+  if (source.sequence != nullptr)
+    for (const uint32_t place : source.sequence->parted)
+      if (place <= source.n_positions) with.part(place);
+  if (source.n_same > 0) with.part(source.n_same);
   if (!source.kept) return;
   if (source.sequence->tokens.size() == source.n_positions)
     drop(*source.kept);  // `with` has all of it
@@ -109,11 +145,12 @@ void SequenceCache::share(const Source& source, Sequence& with) {
 bool SequenceCache::own_last_page(Sequence& sequence) {
   const uint32_t n_positions = sequence.n_done % kPagePositions;
   if (n_positions == 0) return true;
-  for (uint32_t group = 0; group < groups().size(); ++group) {
-    PagePool& pool = groups()[group].pages;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    PagePool& pool = groups_[group].of.pages;
     uint32_t& last = sequence.pages[group].back();
-    // Evicting may leave the page to this sequence alone.
-    while (pool.references(last) > 1 && pool.n_free() == 0 && evict_page()) continue;
+    while (pool.references(last) > 1 && pool.n_free() == 0 && evict_page(group)) continue;
+    // Those who hold it besides may be able to do without it.
+    if (pool.n_free() == 0) give_up(group, last, sequence.n_done / kPagePositions, &sequence);
     if (pool.references(last) == 1) continue;
     uint32_t page = 0;
     if (!pool.take(std::span(&page, 1))) return false;
@@ -124,20 +161,26 @@ bool SequenceCache::own_last_page(Sequence& sequence) {
   return true;
 }
 
-bool SequenceCache::add_page(Sequence& sequence) {
-  if (n_free() == 0 && !evict_page()) return false;
-  for (size_t group = 0; group < groups().size(); ++group) {
+// --- sequences under way -----------------------------------------------------------------------
+
+bool SequenceCache::extend(Sequence& sequence, uint32_t group, uint32_t n_entries) {
+  PagePool& pool = groups_[group].of.pages;
+  std::vector<uint32_t>& pages = sequence.pages[group];
+  while (pages.size() < n_entries) {
+    if (pool.n_free() == 0 && !evict_page(group)) return false;
     uint32_t page = 0;
-    groups()[group].pages.take(std::span(&page, 1));
-    sequence.pages[group].push_back(page);
+    pool.take(std::span(&page, 1));
+    groups_[group].pages[page].last_use = ++n_uses_;
+    pages.push_back(page);
   }
   return true;
 }
 
 bool SequenceCache::extend(uint32_t slot, uint32_t n_positions) {
   Sequence& sequence = store_[slot];
-  while (sequence.pages[0].size() < pages_for(n_positions))
-    if (!add_page(sequence)) return false;
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    if (!extend(sequence, group, groups_[group].of.shape.needed(sequence.n_done, n_positions).end))
+      return false;
   return true;
 }
 
@@ -148,11 +191,23 @@ uint32_t SequenceCache::covered(uint32_t slot) const {
   return static_cast<uint32_t>(least);
 }
 
-void SequenceCache::done(uint32_t slot, uint32_t n) { store_[slot].n_done = n; }
+void SequenceCache::done(uint32_t slot, uint32_t n) {
+  Sequence& sequence = store_[slot];
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    const uint32_t end = shape.needed(n, n).first;
+    for (uint32_t i = shape.needed(sequence.n_done, n).first; i < end; ++i)
+      if (most_kept_ == 0)
+        release(group, sequence.pages[group][i]);
+      else if (sequence.pages[group][i] != kNoPage)
+        groups_[group].pages[sequence.pages[group][i]].last_use = ++n_uses_;
+  }
+  sequence.n_done = n;
+}
 
 bool SequenceCache::has_unsent(uint32_t slot) const {
   const Sequence& sequence = store_[slot];
-  for (size_t group = 0; group < sequence.pages.size(); ++group)
+  for (size_t group = 0; group < groups_.size(); ++group)
     if (sequence.n_sent[group] < sequence.pages[group].size()) return true;
   return false;
 }
@@ -160,46 +215,123 @@ bool SequenceCache::has_unsent(uint32_t slot) const {
 std::span<const Update> SequenceCache::take_unsent(uint32_t slot) {
   updates_.clear();
   Sequence& sequence = store_[slot];
-  for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    // Entries that the rows to come never read are not sent: the device may have anything there.
     const std::vector<uint32_t>& pages = sequence.pages[group];
+    const uint32_t first_needed =
+        groups_[group].of.shape.needed(sequence.n_done, sequence.n_done).first;
     const auto n = static_cast<uint32_t>(pages.size());
-    const uint32_t n_sent = std::exchange(sequence.n_sent[group], n);
-    if (n_sent < n)
-      updates_.push_back({store_.page_table(group, slot, n_sent),
-                          std::as_bytes(std::span(pages).subspan(n_sent))});
+    const uint32_t first = std::max(first_needed, std::exchange(sequence.n_sent[group], n));
+    if (first < n)
+      updates_.push_back(
+          {store_.page_table(group, slot, first), std::as_bytes(std::span(pages).subspan(first))});
   }
   return updates_;
 }
 
-// Frees a page in every group, of the end of what was not used for the longest time.
-bool SequenceCache::evict_page() {
-  while (!kept_.empty()) {
-    const uint32_t before = n_free();
-    Sequence& oldest = kept_.front();
-    const auto n_pages = static_cast<uint32_t>(oldest.pages[0].size());
-    cut(oldest, (n_pages - 1) * kPagePositions);
-    if (oldest.tokens.empty()) kept_.erase(kept_.begin());
-    if (n_free() > before) return true;  // not, if somebody else has the page too
-  }
-  return false;
+// --- what goes when somebody needs a page ------------------------------------------------------
+
+SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_kept, uint32_t group,
+                                             uint32_t entry) const {
+  const GroupShape& shape = groups_[group].of.shape;
+  if (!is_kept && entry >= shape.needed(sequence.n_done, sequence.n_done).first)
+    return Worth::needed;
+  const auto is_near = [&](uint32_t place) {
+    return place <= sequence.n_done &&
+           shape.needed(place - std::min(place, kRewind), place).contains(entry);
+  };
+  if (is_near(sequence.n_done) || is_near(sequence.n_prompt) ||
+      std::ranges::any_of(sequence.parted, is_near))
+    return Worth::continued;
+  return Worth::between;
 }
 
-// Forgets what comes after `n_tokens`, and the tokens that are in no page.
+// Finds out what each page of a group is worth: as much as to the one to whom it is worth most.
+void SequenceCache::survey(uint32_t group) {
+  for (PageState& page : groups_[group].pages) page.worth = Worth::none;
+  const auto look_at = [&](const Sequence& sequence, bool is_kept) {
+    for (uint32_t entry = 0; entry < sequence.pages[group].size(); ++entry) {
+      if (sequence.pages[group][entry] == kNoPage) continue;
+      PageState& page = groups_[group].pages[sequence.pages[group][entry]];
+      page.worth = std::max(page.worth, worth_of(sequence, is_kept, group, entry));
+      page.entry = entry;
+    }
+  };
+  for (const Sequence& sequence : kept_) look_at(sequence, true);
+  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
+    if (store_.is_used(slot)) look_at(store_[slot], false);
+}
+
+// Frees the page that is worth least; false where somebody under way needs each of them.
+bool SequenceCache::evict_page(uint32_t group) {
+  survey(group);
+  const std::vector<PageState>& pages = groups_[group].pages;
+  const bool from_end = groups_[group].of.shape.goes_from_end();
+  const auto rank = [&](const PageState& page) {
+    return std::tuple(page.worth, page.last_use, from_end ? ~page.entry : page.entry);
+  };
+  const PageState* least = nullptr;
+  for (const PageState& page : pages)
+    if (page.worth == Worth::between || page.worth == Worth::continued)
+      if (least == nullptr || rank(page) < rank(*least)) least = &page;
+  if (least == nullptr) return false;
+  give_up(group, static_cast<uint32_t>(least - pages.data()), least->entry, nullptr);
+  return true;
+}
+
+// Takes a page from everybody who can do without it, but for `except`. What of a kept text cannot be
+// continued any more goes with it.
+void SequenceCache::give_up(uint32_t group, uint32_t page, uint32_t entry, const Sequence* except) {
+  const auto has_it = [&](const Sequence& sequence) {
+    return entry < sequence.pages[group].size() && sequence.pages[group][entry] == page;
+  };
+  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot) {
+    if (!store_.is_used(slot) || &store_[slot] == except || !has_it(store_[slot])) continue;
+    if (worth_of(store_[slot], false, group, entry) != Worth::needed)
+      release(group, store_[slot].pages[group][entry]);
+  }
+  for (Sequence& sequence : kept_) {
+    if (!has_it(sequence)) continue;
+    release(group, sequence.pages[group][entry]);
+    cut(sequence, sequence.n_done);
+  }
+  std::erase_if(kept_, [](const Sequence& sequence) { return sequence.tokens.empty(); });
+}
+
+void SequenceCache::release(uint32_t group, uint32_t& entry) {
+  if (const uint32_t page = std::exchange(entry, kNoPage); page != kNoPage)
+    groups_[group].of.pages.release(page);
+}
+
+// All pages of the sequence are used now.
+void SequenceCache::use(const Sequence& sequence) {
+  ++n_uses_;
+  for (size_t group = 0; group < groups_.size(); ++group)
+    for (const uint32_t page : sequence.pages[group])
+      if (page != kNoPage) groups_[group].pages[page].last_use = n_uses_;
+}
+
+// --- sequences that ended ----------------------------------------------------------------------
+
+// Forgets what comes after `n_tokens`, and what cannot be continued: tokens that are in no page, or
+// whose window is gone.
 void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
-  sequence.n_done = std::min(sequence.n_done, n_tokens);
+  sequence.n_done = reusable(sequence, std::min(sequence.n_done, n_tokens));
   sequence.tokens.resize(sequence.n_done);
   const uint32_t n_pages = pages_for(sequence.n_done);
-  for (size_t group = 0; group < sequence.pages.size(); ++group) {
+  for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
     // Last page first: the free list is a stack, so the next taker finds them in order.
     std::vector<uint32_t>& pages = sequence.pages[group];
-    for (; pages.size() > n_pages; pages.pop_back()) groups()[group].pages.release(pages.back());
+    for (; pages.size() > n_pages; pages.pop_back()) release(group, pages.back());
   }
 }
 
 void SequenceCache::end(uint32_t slot, uint32_t n_kept) {
   Sequence sequence = store_.release(slot);
   cut(sequence, most_kept_ > 0 ? n_kept : 0);
-  if (!sequence.tokens.empty()) keep(std::move(sequence));
+  if (sequence.tokens.empty()) return;
+  use(sequence);
+  keep(std::move(sequence));
 }
 
 void SequenceCache::discard(uint32_t slot) {
@@ -209,12 +341,12 @@ void SequenceCache::discard(uint32_t slot) {
 
 void SequenceCache::keep(Sequence&& sequence) {
   for (size_t i = 0; i < kept_.size(); ++i) {
-    const size_t n = common_prefix(kept_[i].tokens, sequence.tokens);
-    if (n == sequence.tokens.size()) {  // nothing new
+    const uint32_t n = common_prefix(kept_[i].tokens, sequence.tokens);
+    if (n == sequence.tokens.size() && reusable(kept_[i], n) == n) {  // nothing new
       cut(sequence, 0);
       return touch(i);
     }
-    if (n == kept_[i].tokens.size()) drop(i--);  // a part of the new one
+    if (n == kept_[i].tokens.size() && reusable(sequence, n) == n) drop(i--);  // a part of the new
   }
   if (kept_.size() == most_kept_) drop(0);
   kept_.push_back(std::move(sequence));
@@ -233,6 +365,7 @@ void SequenceCache::drop(size_t kept_index) {
 }
 
 void SequenceCache::touch(size_t kept_index) {
+  use(kept_[kept_index]);
   std::rotate(kept_.begin() + static_cast<ptrdiff_t>(kept_index),
               kept_.begin() + static_cast<ptrdiff_t>(kept_index) + 1, kept_.end());
 }

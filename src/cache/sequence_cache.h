@@ -1,7 +1,10 @@
 // Who has which pages: the sequences under way, and those that ended and are kept because a later
 // request may begin alike. A request takes over the longest prefix that any of them has: whole pages
-// are shared, a partly filled one is copied. What is kept costs nothing: it gives its pages back,
-// the least recently used first and from its end, whenever somebody needs one.
+// are shared, a partly filled one is copied.
+//
+// What nobody under way needs is spare: texts that ended, and pages that a window has left behind. It
+// stays until somebody needs a page, and then goes in this order: first what lies between the places
+// where texts were continued, then the least recently used, from a text's end.
 #pragma once
 
 #include <optional>
@@ -16,12 +19,14 @@ namespace akunu {
 // For one thread, and only while no submission is in flight.
 class SequenceCache {
  public:
-  // Both must outlive this. `keep`: sequences that ended are kept.
-  SequenceCache(KvCache& cache, SequenceStore& store, bool keep);
+  // Both must outlive this. `n_rows`: rows of one sequence that are in flight at a time, at most.
+  // `keep`: sequences that ended are kept.
+  SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep);
 
-  // A slot for a sequence that begins with `tokens`, with pages for `n_positions`. Its n_done says
-  // how many positions it took over: at most `most_reused`, and never all of `tokens`, since the
-  // last one's logits are wanted. Nothing, and nothing changed, where slots or pages are short.
+  // A slot for a sequence that begins with `tokens`, with pages for `n_positions`, or where a window
+  // needs fewer at a time, with those. Its n_done says how many positions it took over: at most
+  // `most_reused`, and never all of `tokens`, since the last one's logits are wanted. Nothing, and
+  // nothing changed, where slots or pages are short.
   std::optional<uint32_t> begin(uint64_t id, std::span<const uint32_t> tokens, uint32_t n_positions,
                                 uint32_t most_reused);
   // Gives the slot pages for positions up to `n_positions`; false where there are none left. To be
@@ -51,17 +56,38 @@ class SequenceCache {
   struct Source {
     const Sequence* sequence = nullptr;
     std::optional<size_t> kept;  // its index in kept_, unless it is under way
-    uint32_t n_positions = 0;    // of it that fit
+    uint32_t n_positions = 0;    // of it that can be taken over
+    uint32_t n_same = 0;         // tokens that begin alike, of this or another sequence
+  };
+  // How much a page is worth to whoever holds it, in the order in which pages go.
+  enum class Worth : uint8_t {
+    none,       // in no sequence
+    between,    // spare, and far from where its text was or is likely to be continued
+    continued,  // spare, and near such a place
+    needed,     // by a sequence under way
+  };
+  struct PageState {
+    Worth worth = Worth::none;
+    uint32_t entry = 0;
+    uint64_t last_use = 0;
+  };
+  struct Group {
+    CacheGroup& of;
+    std::vector<PageState> pages;
   };
 
-  std::vector<CacheGroup>& groups() { return cache_.groups(); }
-  uint32_t n_free();
-  uint32_t n_available(const Source& source);
-  Source find(std::span<const uint32_t> tokens, uint32_t most_reused) const;
+  Source find(std::span<const uint32_t> tokens, uint32_t most_reused);
+  uint32_t reusable(const Sequence& sequence, uint32_t most) const;
+  uint32_t n_available(uint32_t group, const Source& source);
   void share(const Source& source, Sequence& with);
   bool own_last_page(Sequence& sequence);
-  bool add_page(Sequence& sequence);
-  bool evict_page();
+  bool extend(Sequence& sequence, uint32_t group, uint32_t n_entries);
+  void survey(uint32_t group);
+  Worth worth_of(const Sequence& sequence, bool is_kept, uint32_t group, uint32_t entry) const;
+  bool evict_page(uint32_t group);
+  void give_up(uint32_t group, uint32_t page, uint32_t entry, const Sequence* except);
+  void release(uint32_t group, uint32_t& entry);
+  void use(const Sequence& sequence);
   void cut(Sequence& sequence, uint32_t n_tokens);
   void keep(Sequence&& sequence);
   void drop(size_t kept_index);
@@ -69,10 +95,12 @@ class SequenceCache {
 
   KvCache& cache_;
   SequenceStore& store_;
+  const uint32_t n_rows_;
   const size_t most_kept_;
-  std::vector<Sequence> kept_;             // least recently used first
-  std::vector<uint32_t> kept_references_;  // per page, scratch of n_available
-  std::vector<Update> updates_;            // what take_unsent returned last
+  uint64_t n_uses_ = 0;
+  std::vector<Group> groups_;
+  std::vector<Sequence> kept_;   // least recently used first
+  std::vector<Update> updates_;  // what take_unsent returned last
 };
 
 }  // namespace akunu

@@ -2,6 +2,8 @@
 // A slot is taken when a request is admitted; its pages are SequenceCache's business.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <memory>
 #include <optional>
 #include <span>
@@ -14,11 +16,21 @@ namespace akunu {
 
 // Tokens, and the pages in which their keys and values lie. Keeps no account of references.
 struct Sequence {
+  // Other texts went on differently from here, and more may: the place is remembered, of three the
+  // last ones.
+  void part(uint32_t place) {
+    const auto known = std::ranges::find(parted, place);
+    std::shift_right(parted.begin(), known == parted.end() ? known : known + 1, 1);
+    parted.front() = place;
+  }
+
   uint64_t id = 0;                           // of the request
   std::vector<uint32_t> tokens;              // as far as they are known
   uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
-  std::vector<std::vector<uint32_t>> pages;  // per cache group
+  std::vector<std::vector<uint32_t>> pages;  // per cache group and entry of its page table
   std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
+  uint32_t n_prompt = 0;                     // tokens that it began with, but for the last
+  std::array<uint32_t, 3> parted = {};       // 0: none
 };
 
 class SequenceStore {

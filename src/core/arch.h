@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -45,12 +46,13 @@ struct LayerDescriptor {
   uint32_t head_dim = 0;
   float attention_scale = 0;
   float attention_soft_cap = 0;  // 0: none
-  uint32_t window = 0;           // positions that a row sees; 0: all
+  uint32_t window = 0;           // positions that a row sees, its own included; 0: all
+  // The layer before it whose keys and values it reads; nothing: it has its own.
+  std::optional<uint32_t> kv_from;
   RopeStyle rope_style = RopeStyle::none;
   uint32_t rope_dim = 0;
   float rope_theta = 0;
   float rope_linear_factor = 1;
-  uint32_t cache_group = 0;
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;

@@ -220,10 +220,10 @@ class Builder {
     }
 
     const std::string cache = "layer " + std::to_string(index) + " ";
-    const ValueId keys = bound(cache + "keys", memory_.layers[index].keys, memory_.cache_format);
-    const ValueId values =
-        bound(cache + "values", memory_.layers[index].values, memory_.cache_format);
-    const uint32_t table_base = memory_.page_table_bases[layer.cache_group];
+    const LayerCache& pools = memory_.layers[index];
+    const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
+    const ValueId values = bound(cache + "values", pools.values, pools.format);
+    const uint32_t table_base = memory_.page_table_bases[pools.group];
     emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
          KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
 

@@ -19,16 +19,17 @@ namespace akunu {
 // tensors are float32 with rows = 1.
 using TensorMap = std::map<std::string, Weight, std::less<>>;
 
-// One cache group's pools, layer by layer; a layer outside the group has empty bindings.
+// Where a layer's keys and values lie. Layers of one group have the same page numbers.
 struct LayerCache {
   Binding keys;
   Binding values;
+  Format format = Format::f16;
+  uint32_t group = 0;
 };
 
 // What the forward pass needs besides the weights: memory that outlives a step.
 struct ForwardMemory {
   std::vector<LayerCache> layers;
-  Format cache_format = Format::f16;
   Binding tokens;  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
   Binding picked;                          // uint32 [max_rows]

@@ -12,6 +12,27 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kQueuedSubmissions = 8;  // a device keeps the updates of so many
+// Texts whose windows are kept beside that of one at its prompt: short ones under way, or what earlier
+// ones left for the next to begin with. A pool for one alone would forget with every new request.
+constexpr uint32_t kTextsBeside = 2;
+
+using Pages = std::vector<uint32_t>;  // of each group
+
+// The largest number in [1, most] that `fits`, which smaller ones then do as well; 0: none.
+template <class Fits>
+uint32_t largest(uint32_t most, Fits&& fits) {
+  uint32_t found = 0;
+  for (uint32_t first = 1, last = most; first <= last;) {
+    const uint32_t middle = first + (last - first) / 2;
+    if (fits(middle)) {
+      found = middle;
+      first = middle + 1;
+    } else {
+      last = middle - 1;
+    }
+  }
+  return found;
+}
 
 uint64_t less(uint64_t from, uint64_t bytes) { return from - std::min(from, bytes); }
 
@@ -29,9 +50,10 @@ class Planner {
       plan.notes.push_back(
           "a context of " + std::to_string(wanted_) + " positions is longer than the " +
           std::to_string(needs_.trained_context) + " that the model was trained on");
-    const uint64_t paid = options_.kv_memory.value_or(kNoLimit) / needs_.page;
-    const auto most = static_cast<uint32_t>(std::min<uint64_t>(pages_for(wanted_), paid));
-    const uint32_t n_pages = options_.kv_memory ? most_with_kv_memory(most) : most_that_fit(most);
+    // The number of pages in which a text's positions lie, whether or not every layer keeps them.
+    const uint32_t n_pages = largest(
+        pages_for(wanted_), [&](uint32_t n) { return cache_bytes(pages_of_one(n)) <= budget(n); });
+    if (options_.kv_memory) refuse_kv_memory_that_is_not_there(n_pages);
     if (n_pages == 0) refuse_any_context();
     if (n_pages == pages_for(wanted_)) {
       plan.context = wanted_;
@@ -42,18 +64,71 @@ class Planner {
                            std::to_string(plan.context) + " positions: " +
                            (options_.kv_memory ? "kv_memory allows no more" : need(wanted_)));
     }
-    // The pool holds one full context, or all that kv_memory pays for (several shorter conversations).
-    plan.n_pages = n_pages;
-    if (options_.kv_memory)
-      plan.n_pages =
-          static_cast<uint32_t>(std::min<uint64_t>(paid, uint64_t{n_pages} * needs_.max_texts));
+    plan.n_pages = pools(n_pages);
     return plan;
   }
 
  private:
   uint64_t besides_cache(uint32_t context) const {
-    return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.n_groups) +
-           kQueuedSubmissions * max_update_bytes(context, needs_.n_groups, needs_.max_texts);
+    const auto n_groups = static_cast<uint32_t>(needs_.groups.size());
+    return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, n_groups) +
+           kQueuedSubmissions * max_update_bytes(context, n_groups, needs_.max_texts);
+  }
+  uint64_t cache_bytes(const Pages& pages) const {
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < pages.size(); ++i) bytes += pages[i] * needs_.groups[i].page_bytes();
+    return bytes;
+  }
+  // What the cache may take where a text has `n_pages`.
+  uint64_t budget(uint32_t n_pages) const {
+    return options_.kv_memory.value_or(less(room(), besides_cache(positions_of(n_pages))));
+  }
+
+  // What one text needs that goes on to the end of `n_pages`.
+  Pages pages_of_one(uint32_t n_pages) const {
+    Pages pages;
+    for (const GroupShape& group : needs_.groups)
+      pages.push_back(group.most_pages(positions_of(n_pages), needs_.n_rows));
+    return pages;
+  }
+  // What `m` pages' worth of texts are well served with where one has `n_pages` of them.
+  Pages pages_of_several(uint32_t n_pages, uint64_t m) const {
+    Pages pages;
+    for (const GroupShape& group : needs_.groups) {
+      const uint32_t positions = positions_of(n_pages);
+      const uint64_t windows = group.most_pages(positions, needs_.n_rows) +
+                               kTextsBeside * group.most_pages(positions, 1);
+      pages.push_back(static_cast<uint32_t>(std::min(m, (windows * m + n_pages - 1) / n_pages)));
+    }
+    return pages;
+  }
+  // The pools hold one full context, or all that kv_memory pays for (several shorter texts).
+  Pages pools(uint32_t n_pages) const {
+    const uint64_t most = budget(n_pages);
+    const uint32_t n_contexts = largest(needs_.max_texts, [&](uint32_t n) {
+      return (n == 1 || options_.kv_memory) &&
+             cache_bytes(pages_of_several(n_pages, uint64_t{n} * n_pages)) <= most;
+    });
+    if (n_contexts > 0) {
+      const uint32_t part = largest(n_pages, [&](uint32_t n) {
+        return n_contexts < needs_.max_texts && options_.kv_memory &&
+               cache_bytes(pages_of_several(n_pages, uint64_t{n_contexts} * n_pages + n)) <= most;
+      });
+      return pages_of_several(n_pages, uint64_t{n_contexts} * n_pages + part);
+    }
+    // Too little for that: what one text needs, and of windows as much more as there is room for.
+    Pages pages = pages_of_one(n_pages);
+    const Pages wished = pages_of_several(n_pages, n_pages);
+    for (bool grew = true; grew;) {
+      grew = false;
+      for (size_t i = 0; i < pages.size(); ++i) {
+        if (pages[i] >= wished[i] || cache_bytes(pages) + needs_.groups[i].page_bytes() > most)
+          continue;
+        ++pages[i];
+        grew = true;
+      }
+    }
+    return pages;
   }
   uint32_t positions_of(uint32_t n_pages) const {
     return static_cast<uint32_t>(std::min<uint64_t>(wanted_, uint64_t{n_pages} * kPagePositions));
@@ -69,21 +144,6 @@ class Planner {
     uint64_t space = left_.address_space.value_or(kNoLimit);
     if (leaves_an_eighth()) space -= space / 8;
     return std::min(memory, space);
-  }
-
-  // The largest number of pages, up to `most`, that fit with all that comes with so many positions.
-  uint32_t most_that_fit(uint32_t most) const {
-    uint32_t fit = 0;
-    for (uint32_t first = 1, last = most; first <= last;) {
-      const uint32_t middle = first + (last - first) / 2;
-      if (besides_cache(positions_of(middle)) + middle * needs_.page <= room()) {
-        fit = middle;
-        first = middle + 1;
-      } else {
-        last = middle - 1;
-      }
-    }
-    return fit;
   }
 
   // Whether it is address space that there is least of. The file has its share of that already.
@@ -105,25 +165,25 @@ class Planner {
   }
   std::string need(uint32_t context) const {
     return "a context of " + std::to_string(context) + " positions needs " +
-           mebibytes(pages_for(context) * needs_.page) + " of cache, besides " +
+           mebibytes(cache_bytes(pages_of_one(pages_for(context)))) + " of cache, besides " +
            what_goes_besides(context) + "; " + what_there_is();
   }
   std::string kv_memory_too() const {
     return options_.kv_memory ? ", and kv_memory allows " + mebibytes(*options_.kv_memory) : "";
   }
 
-  uint32_t most_with_kv_memory(uint32_t n_pages) const {
+  void refuse_kv_memory_that_is_not_there(uint32_t n_pages) const {
     const uint64_t for_cache = less(room(), besides_cache(positions_of(n_pages)));
     if (*options_.kv_memory > for_cache)
       throw OutOfMemoryError("kv_memory is " + mebibytes(*options_.kv_memory) + "; " +
                              mebibytes(for_cache) + " are available for the cache");
-    return n_pages;
   }
   [[noreturn]] void refuse_any_context() const {
     const uint32_t page = std::min(wanted_, kPagePositions);
     throw OutOfMemoryError("no memory for a cache: one page of " + std::to_string(kPagePositions) +
-                           " positions needs " + mebibytes(needs_.page) + ", besides " +
-                           what_goes_besides(page) + "; " + what_there_is() + kv_memory_too());
+                           " positions needs " + mebibytes(cache_bytes(pages_of_one(1))) +
+                           ", besides " + what_goes_besides(page) + "; " + what_there_is() +
+                           kv_memory_too());
   }
   [[noreturn]] void refuse_context() const {
     throw OutOfMemoryError(need(wanted_) + kv_memory_too() + "; ask for a shorter context");

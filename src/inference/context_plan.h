@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "cache/groups.h"
 #include "core/format.h"
 #include "core/memory_left.h"
 
@@ -20,17 +21,17 @@ struct LoadOptions {
 
 // What a model needs, in bytes.
 struct ContextNeeds {
-  uint32_t trained_context = 0;  // positions
-  uint64_t page = 0;             // a page of the cache, all layers together
-  uint64_t fixed = 0;            // scratch and what else does not grow with the context
-  uint64_t mapped = 0;           // of the file: its pages want to stay in memory as well
-  uint32_t n_groups = 1;         // of the cache
-  uint32_t max_texts = 1;        // that can be under way at a time
+  uint32_t trained_context = 0;    // positions
+  std::vector<GroupShape> groups;  // of the cache
+  uint32_t n_rows = 1;             // of one text that are in flight at a time, at most
+  uint64_t fixed = 0;              // scratch and what else does not grow with the context
+  uint64_t mapped = 0;             // of the file: its pages want to stay in memory as well
+  uint32_t max_texts = 1;          // that can be under way at a time
 };
 
 struct ContextPlan {
-  uint32_t context = 0;  // positions
-  uint32_t n_pages = 0;
+  uint32_t context = 0;            // positions
+  std::vector<uint32_t> n_pages;   // of each group
   std::vector<std::string> notes;  // a line each, on what the caller might not expect
 };
 

@@ -71,11 +71,11 @@ void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
 }
 
 // Bindings are empty: good for sizes and names only.
-ForwardMemory memory_without_buffers(const ArchDescriptor& arch, Format kv_format) {
+ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
+                                     const std::vector<GroupShape>& groups) {
   ForwardMemory memory;
-  memory.layers.resize(arch.layers.size());
-  memory.cache_format = kv_format;
-  memory.page_table_bases.assign(1, 0);
+  memory.layers = layers_without_memory(arch, groups);
+  memory.page_table_bases.assign(groups.size(), 0);
   return memory;
 }
 
@@ -199,12 +199,14 @@ std::vector<Binding> Model::upload_frequencies() {
 void Model::plan(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
+  const std::vector<GroupShape> groups = cache_groups(arch_, options.kv_format);
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, options.kv_format), *device_);
+                            memory_without_buffers(arch_, groups), *device_);
   refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
-                     .page = KvCache::page_bytes(arch_, options.kv_format),
+                     .groups = groups,
+                     .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts()};
   needs.fixed = Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
                 uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) +
@@ -218,7 +220,8 @@ void Model::plan(const LoadOptions& options) {
 }
 
 void Model::allocate(const LoadOptions& options) {
-  cache_ = std::make_unique<KvCache>(device_, arch_, options.kv_format, n_pages_);
+  const std::vector<GroupShape> groups = cache_groups(arch_, options.kv_format);
+  cache_ = std::make_unique<KvCache>(device_, arch_, groups, n_pages_);
   sequences_ = std::make_unique<SequenceStore>(device_, max_texts(), context_,
                                                static_cast<uint32_t>(cache_->groups().size()));
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
@@ -239,7 +242,6 @@ void Model::compile() {
 
   ForwardMemory memory;
   memory.layers = cache_->layers();
-  memory.cache_format = cache_->groups()[0].format;
   memory.tokens = {sequences_->tokens(), 0};
   memory.log_stride = sequences_->log_stride();
   memory.picked = picked_.binding();

@@ -72,6 +72,13 @@ class Model {
     return static_cast<uint32_t>(std::clamp<uint64_t>(steps, 1, std::max(1u, chip.chain_steps)));
   }
 
+  // Rows of one sequence that are in flight at a time: of a prompt, or of chains that were submitted.
+  uint32_t max_rows_in_flight() const {
+    const ChipConfig& chip = device_->chip();
+    return std::max(
+        {chip.max_prompt_rows, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
+  }
+
   // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
   // was computed since is worth nothing, and neither is the model.
   void check_files() const;
@@ -101,7 +108,7 @@ class Model {
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
   uint32_t context_ = 0;
-  uint32_t n_pages_ = 0;
+  std::vector<uint32_t> n_pages_;  // of each cache group
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;

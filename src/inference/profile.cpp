@@ -57,7 +57,7 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
                         std::to_string(model.device().chip().max_prompt_rows));
   if (request.repetitions == 0) throw ArgumentError("a profile needs a repetition");
 
-  SequenceCache cache(model.cache(), model.sequences(), false);
+  SequenceCache cache(model.cache(), model.sequences(), model.max_rows_in_flight(), false);
   const std::vector<uint32_t> tokens =
       make_tokens(static_cast<uint32_t>(n_positions), model.arch().vocab_size);
   const auto slot = cache.begin(1, tokens, static_cast<uint32_t>(n_positions), 0);

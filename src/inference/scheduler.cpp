@@ -17,7 +17,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       process_(getpid()),
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
-      cache_(model.cache(), model.sequences(), options.prefix_cache),
+      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), options.prefix_cache),
       composer_(model, cache_),
       results_(model, cache_, chain_steps_),
       step_(model) {
@@ -257,7 +257,7 @@ bool Scheduler::grow(const Active& active) {
   const uint32_t n_positions =
       is_generating ? std::min(sequence.n_done + chain_steps_ * (1 + chip.submissions_ahead),
                                most_positions(*active.task))
-                    : std::min(sequence.n_done + chip.max_prompt_rows,
+                    : std::min(sequence.n_done + model_.max_rows_in_flight(),
                                static_cast<uint32_t>(sequence.tokens.size()));
   if (!cache_.extend(active.sequence, n_positions)) return false;
   recompose_ |= is_generating && cache_.has_unsent(active.sequence);

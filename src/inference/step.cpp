@@ -12,12 +12,17 @@ namespace {
 
 constexpr auto kForever = std::chrono::hours(24);
 
-std::string describe(const Outcome& outcome, Format cache) {
+bool is_f16(const KvCache& cache) {
+  return std::ranges::any_of(
+      cache.groups(), [](const CacheGroup& group) { return group.shape.format == Format::f16; });
+}
+
+std::string describe(const Outcome& outcome, const KvCache& cache) {
   std::string what;
   switch (outcome.status.code) {
     case kStatusNotANumber:
       what = "the logits are not numbers (NaN): ";
-      what += cache == Format::f16
+      what += is_f16(cache)
                   ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
                     "weights; load the model with kv_type=\"f32\" to know which"
                   : "the weights are damaged";
@@ -180,8 +185,7 @@ void await(Model& model, Ticket ticket) {
   const Outcome outcome = model.device().wait(ticket, kForever);
   model.check_files();  // first: numbers of a file that was cut explain everything else
   if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
-  if (outcome.status.code != kStatusOk)
-    throw DeviceError(describe(outcome, model.cache().groups()[0].format));
+  if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome, model.cache()));
 }
 
 }  // namespace akunu

@@ -9,12 +9,18 @@ namespace {
 
 constexpr uint64_t kMiB = 1024 * 1024, kGiB = 1024 * kMiB;
 constexpr uint32_t kPage = 256;  // positions
+using Pages = std::vector<uint32_t>;
+
+// Layers that keep everything, and layers of a window, whose pages of 2 * 256 positions take so much.
+GroupShape group_of(CacheKind kind, uint64_t page_bytes) {
+  return {kind, Format::f16, {{0, 1, page_bytes / 2 / kPage}}};
+}
 
 // A page of the cache takes 1 MiB. What else comes with a page's positions (the tokens of 8 texts, and what devices queue of
 // them) takes 16,704 bytes: 1.6 % as much.
 ContextNeeds needs_of(uint32_t trained_context) {
   return {.trained_context = trained_context,
-          .page = kMiB,
+          .groups = {group_of(FullCache{}, kMiB)},
           .fixed = 10 * kMiB,
           .mapped = 90 * kMiB,
           .max_texts = 8};
@@ -24,15 +30,15 @@ MemoryLeft memory(uint64_t bytes) { return {.memory = bytes, .address_space = st
 
 void test_what_fits_is_taken_whole() {
   const ContextPlan plan = plan_context({}, needs_of(1000), memory(kGiB));
-  check(plan.context == 1000 && plan.n_pages == 4 && plan.notes.empty(), "a whole context");
+  check(plan.context == 1000 && plan.n_pages == Pages{4} && plan.notes.empty(), "a whole context");
 }
 
 void test_what_does_not_fit_is_reduced_to_what_does() {
   // 3 GiB less 100 MiB: 2,972 MiB, by 1.0159 MiB a page.
   for (const uint32_t trained : {100'000'000u, 2'147'483'647u}) {
     const ContextPlan plan = plan_context({}, needs_of(trained), memory(3 * kGiB));
-    check(plan.context == 2925 * kPage && plan.n_pages == 2925,
-          "as many pages as fit: " + std::to_string(plan.n_pages));
+    check(plan.context == 2925 * kPage && plan.n_pages == Pages{2925},
+          "as many pages as fit: " + std::to_string(plan.n_pages[0]));
     check(plan.notes.size() == 1 &&
               contains(plan.notes[0], "context reduced from " + std::to_string(trained) +
                                           " to 748800 positions: a context of"),
@@ -54,7 +60,7 @@ void test_a_limit_of_the_process_counts_without_the_file() {
   // The file is mapped: its 90 MiB are gone from the address space already. An eighth is left to the rest of the process.
   const MemoryLeft left{.memory = 3 * kGiB, .address_space = 80 * kMiB};
   const ContextPlan plan = plan_context({}, needs_of(100'000), left);
-  check(plan.n_pages == 59, "70 MiB less 10, by 1.0159: " + std::to_string(plan.n_pages));
+  check(plan.n_pages == Pages{59}, "70 MiB less 10, by 1.0159: " + std::to_string(plan.n_pages[0]));
   check(plan.notes.size() == 1 && contains(plan.notes[0],
                                            "the process may take 80.0 MiB more (ulimit -v or -d), "
                                            "an eighth of which is left to"),
@@ -87,14 +93,57 @@ void test_what_is_asked_for_is_refused_and_not_reduced() {
 void test_kv_memory_pays_for_several_texts() {
   const ContextPlan several =
       plan_context({.context = kPage, .kv_memory = 5 * kMiB}, needs_of(1000), memory(kGiB));
-  check(several.context == kPage && several.n_pages == 5, "five pages, of one text each");
+  check(several.context == kPage && several.n_pages == Pages{5}, "five pages, of one text each");
   const ContextPlan most =
       plan_context({.context = kPage, .kv_memory = 50 * kMiB}, needs_of(1000), memory(kGiB));
-  check(most.n_pages == 8, "never more than all texts can use");
+  check(most.n_pages == Pages{8}, "never more than all texts can use");
   const ContextPlan part =
       plan_context({.context = {}, .kv_memory = 3 * kMiB}, needs_of(1000), memory(kGiB));
   check(part.context == 3 * kPage && contains(part.notes.at(0), "kv_memory allows no more"),
         "or a part of a context");
+}
+
+// Of 18 layers three see everything and the others 512 positions, as in a small Gemma 3. With 512 rows
+// in flight a window needs 4 pages and one; two texts beside it, of one row each, 2 and one.
+ContextNeeds needs_of_windows(uint32_t trained_context) {
+  ContextNeeds needs = needs_of(trained_context);
+  needs.groups = {group_of(WindowCache{512}, 15 * kMiB), group_of(FullCache{}, 3 * kMiB)};
+  needs.n_rows = 512;
+  return needs;
+}
+
+void test_windows_need_as_much_however_long_the_text() {
+  const ContextPlan plan = plan_context({}, needs_of_windows(32768), memory(8 * kGiB));
+  check(plan.context == 32768 && plan.n_pages == Pages{11, 128}, "a window's pages do not grow");
+  // 11 * 15 + 128 * 3 MiB are 549; layers that see everything would have 128 * 18 = 2,304.
+  const ContextPlan longer = plan_context({}, needs_of_windows(4 * 32768), memory(8 * kGiB));
+  check(longer.n_pages == Pages{11, 512}, "with the text");
+  const ContextPlan small = plan_context({}, needs_of_windows(600), memory(8 * kGiB));
+  check(small.n_pages == Pages{3, 3}, "and a short text has no more pages than positions");
+}
+
+void test_windows_shrink_to_one_text_before_the_context_does() {
+  // 384 MiB of full layers and 5 * 15 of windows; with what is besides, some MiB more.
+  const ContextPlan tight = plan_context({}, needs_of_windows(32768), memory(kMiB * (459 + 104)));
+  check(tight.context == 32768 && tight.n_pages == Pages{5, 128}, "room for one text");
+  const ContextPlan more = plan_context({}, needs_of_windows(32768), memory(kMiB * (459 + 134)));
+  check(more.n_pages == Pages{7, 128}, "30 MiB more are two pages more");
+  const ContextPlan less = plan_context({}, needs_of_windows(32768), memory(kMiB * (439 + 104)));
+  check(less.n_pages[0] == 5 && less.n_pages[1] < 128 && less.notes.size() == 1 &&
+            contains(less.notes[0], "needs 459.0 MiB of cache"),
+        "then the context does, and the note sums the groups");
+}
+
+void test_kv_memory_is_shared_between_groups() {
+  const auto plan = [](uint64_t bytes) {
+    return plan_context({.context = 32768, .kv_memory = bytes}, needs_of_windows(32768),
+                        memory(8 * kGiB));
+  };
+  check(plan(459 * kMiB).n_pages == Pages{5, 128}, "one text");
+  check(plan((384 + 11 * 15) * kMiB).n_pages == Pages{11, 128}, "one, and two beside it");
+  check(plan(2 * (384 + 11 * 15) * kMiB).n_pages == Pages{22, 256}, "twice as much of each");
+  const std::string refusal = message_of<OutOfMemoryError>([&] { plan(458 * kMiB); });
+  check(contains(refusal, "needs 459.0 MiB of cache"), refusal);
 }
 
 void test_mebibytes_of_any_number() {
@@ -114,6 +163,9 @@ int main() {
   test_a_limit_of_the_process_counts_without_the_file();
   test_what_is_asked_for_is_refused_and_not_reduced();
   test_kv_memory_pays_for_several_texts();
+  test_windows_need_as_much_however_long_the_text();
+  test_windows_shrink_to_one_text_before_the_context_does();
+  test_kv_memory_is_shared_between_groups();
   test_mebibytes_of_any_number();
   return summary();
 }

@@ -114,7 +114,7 @@ void test_no_allocation(const std::string& path) {
   Device& device = engine.model->device();
   SequenceStore& store = engine.model->sequences();
   const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->arch().vocab_size);
-  SequenceCache cache(engine.model->cache(), store, true);
+  SequenceCache cache(engine.model->cache(), store, 20, true);
   const std::optional<uint32_t> sequence = cache.begin(1, tokens, 1024, 0);
   SequenceRecord record{};
   record.version = kSequenceRecordVersion;

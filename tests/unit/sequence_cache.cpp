@@ -17,13 +17,17 @@ constexpr uint32_t kPages = 6;
 constexpr uint32_t kSlots = 4;
 constexpr uint32_t kHeadDim = 2;
 constexpr uint32_t kHeads = 2;
+constexpr uint32_t kRows = 64;  // of a step
 
-ArchDescriptor two_layers() {
+// Two layers of each window; 0: they see everything.
+ArchDescriptor layers_of(const std::vector<uint32_t>& windows) {
   ArchDescriptor arch;
-  arch.layers.resize(2);
-  for (LayerDescriptor& layer : arch.layers) {
+  for (size_t i = 0; i < 2 * windows.size(); ++i) {
+    LayerDescriptor layer;
     layer.n_heads = layer.n_kv_heads = kHeads;
     layer.head_dim = kHeadDim;
+    layer.window = windows[i % windows.size()];
+    arch.layers.push_back(layer);
   }
   return arch;
 }
@@ -39,76 +43,111 @@ std::vector<uint32_t> histories(std::span<const uint32_t> tokens) {
 class Harness {
  public:
   explicit Harness(bool keep = true, uint32_t n_pages = kPages)
-      : device_(create_device("cpu", {.threads = 1})),
-        pages_(device_, two_layers(), Format::f32, n_pages),
-        store_(device_, kSlots, n_pages * kPagePositions, 1),
-        cache_(pages_, store_, keep),
-        n_pages_(n_pages) {}
+      : Harness({0}, {n_pages}, n_pages, keep) {}
+  // A group for each window, with so many pages.
+  Harness(const std::vector<uint32_t>& windows, const std::vector<uint32_t>& n_pages,
+          uint32_t context_pages, bool keep = true)
+      : arch_(layers_of(windows)),
+        device_(create_device("cpu", {.threads = 1})),
+        pages_(device_, arch_, cache_groups(arch_, Format::f32), n_pages),
+        store_(device_, kSlots, context_pages * kPagePositions,
+               static_cast<uint32_t>(windows.size())),
+        cache_(pages_, store_, kRows, keep) {}
 
   SequenceCache& cache() { return cache_; }
   SequenceStore& store() { return store_; }
-  PagePool& pool() { return pages_.groups()[0].pages; }
+  const GroupShape& shape(uint32_t group) { return pages_.groups()[group].shape; }
+  PagePool& pool(uint32_t group = 0) { return pages_.groups()[group].pages; }
+  uint32_t n_groups() const { return static_cast<uint32_t>(pages_.groups().size()); }
 
-  // Runs tokens [n_done, n) of a sequence, whose pages must be there.
-  void run(uint32_t slot, uint32_t n) {
+  // Runs tokens [n_done, n) of a sequence, step after step; false where there are no more pages.
+  bool run(uint32_t slot, uint32_t n) {
     Sequence& sequence = store_[slot];
     const std::vector<uint32_t> hashes = histories(sequence.tokens);
-    for (; sequence.n_done < n; ++sequence.n_done)
-      each_number(sequence, sequence.n_done, hashes, [&](const Binding& at, float number) {
-        device_->write(at, std::as_bytes(std::span(&number, 1)));
-      });
+    while (sequence.n_done < n) {
+      const uint32_t end = std::min(n, sequence.n_done + kRows);
+      if (!cache_.extend(slot, end)) return false;
+      check(cache_.covered(slot) >= end, "pages that were given cover what they were asked for");
+      for (uint32_t group = 0; group < n_groups(); ++group)
+        for (uint32_t position = sequence.n_done; position < end; ++position)
+          each_number(sequence, group, position, hashes, [&](const Binding& at, float number) {
+            device_->write(at, std::as_bytes(std::span(&number, 1)));
+          });
+      cache_.done(slot, end);
+    }
+    return true;
   }
 
+  // Whether all that a row would read that comes next is what was computed from its own tokens.
   bool holds_its_own(uint32_t slot) {
     bool same = true;
     const Sequence& sequence = store_[slot];
     const std::vector<uint32_t> hashes = histories(sequence.tokens);
-    for (uint32_t position = 0; position < sequence.n_done; ++position)
-      each_number(sequence, position, hashes, [&](const Binding& at, float expected) {
-        float found = 0;
-        device_->read(at, std::as_writable_bytes(std::span(&found, 1)));
-        same = same && found == expected;
-      });
+    for (uint32_t group = 0; group < n_groups(); ++group) {
+      const auto* kind = std::get_if<WindowCache>(&shape(group).kind);
+      const uint32_t window = kind ? kind->window : sequence.n_done + 1;
+      for (uint32_t position = sequence.n_done + 1 - std::min(window, sequence.n_done + 1);
+           position < sequence.n_done; ++position)
+        each_number(sequence, group, position, hashes, [&](const Binding& at, float expected) {
+          float found = 0;
+          device_->read(at, std::as_writable_bytes(std::span(&found, 1)));
+          same = same && found == expected;
+        });
+    }
     return same;
   }
 
-  // Pages that sequences under way have, each counted once.
-  size_t n_pages_under_way() {
+  // Pages that sequences under way cannot do without, each counted once.
+  uint32_t n_needed(uint32_t group = 0) {
     std::set<uint32_t> pages;
-    for (uint32_t slot = 0; slot < kSlots; ++slot)
-      if (store_.is_used(slot))
-        pages.insert(store_[slot].pages[0].begin(), store_[slot].pages[0].end());
-    return pages.size();
+    for (uint32_t slot = 0; slot < kSlots; ++slot) {
+      if (!store_.is_used(slot)) continue;
+      const Sequence& sequence = store_[slot];
+      const uint32_t first = shape(group).needed(sequence.n_done, sequence.n_done).first;
+      for (uint32_t entry = first; entry < sequence.pages[group].size(); ++entry)
+        pages.insert(sequence.pages[group][entry]);
+    }
+    return static_cast<uint32_t>(pages.size());
+  }
+  bool is_full() {
+    for (uint32_t group = 0; group < n_groups(); ++group)
+      if (n_needed(group) == pool(group).n_pages()) return true;
+    return false;
   }
 
   bool counts_are_right() {
-    uint32_t n_used = 0;
-    for (uint32_t page = 0; page < n_pages_; ++page) n_used += pool().references(page) > 0;
-    return n_used + pool().n_free() == n_pages_;
+    for (uint32_t group = 0; group < n_groups(); ++group) {
+      uint32_t n_used = 0;
+      for (uint32_t page = 0; page < pool(group).n_pages(); ++page)
+        n_used += pool(group).references(page) > 0;
+      if (n_used + pool(group).n_free() != pool(group).n_pages()) return false;
+    }
+    return true;
   }
 
  private:
   template <class Use>
-  void each_number(const Sequence& sequence, uint32_t position, std::span<const uint32_t> hashes,
-                   Use&& use) {
-    const uint64_t page = sequence.pages[0][position / kPagePositions];
-    for (size_t layer = 0; layer < 2; ++layer)
+  void each_number(const Sequence& sequence, uint32_t group, uint32_t position,
+                   std::span<const uint32_t> hashes, Use&& use) {
+    const uint64_t page = sequence.pages[group][position / kPagePositions];
+    if (page == kNoPage) return check(false, "what a row reads has a page");
+    for (const LayerShape& layer : shape(group).layers)
       for (uint32_t head = 0; head < kHeads; ++head)
         for (const bool is_value : {false, true}) {
-          const LayerCache& memory = pages_.layers()[layer];
+          const LayerCache& memory = pages_.layers()[layer.layer];
           Binding at = is_value ? memory.values : memory.keys;
           const uint64_t row = (page * kHeads + head) * kPagePositions + position % kPagePositions;
           at.offset += (row * kHeadDim + kHeadDim - 1) * sizeof(float);
-          const auto place = static_cast<uint32_t>(layer * 4 + head * 2) + is_value;
+          const uint32_t place = layer.layer * 4 + head * 2 + is_value;
           use(at, static_cast<float>(((hashes[position] ^ (place << 24)) >> 8)));
         }
   }
 
+  ArchDescriptor arch_;
   std::shared_ptr<Device> device_;
   KvCache pages_;
   SequenceStore store_;
   SequenceCache cache_;
-  uint32_t n_pages_;
 };
 
 std::vector<uint32_t> tokens_of(uint32_t n_shared, uint32_t n, uint32_t seed) {
@@ -131,8 +170,7 @@ uint32_t n_reused(Harness& harness, const std::vector<uint32_t>& tokens) {
 
 uint32_t run_text(Harness& harness, uint64_t id, const std::vector<uint32_t>& tokens) {
   const auto slot = harness.cache().begin(id, tokens, size_of(tokens), kNone);
-  check(slot.has_value(), "there is room");
-  harness.run(*slot, size_of(tokens));
+  check(slot.has_value() && harness.run(*slot, size_of(tokens)), "there is room");
   return *slot;
 }
 
@@ -164,7 +202,7 @@ void test_sharing_with_what_is_under_way() {
   check(harness.store()[two].pages[0][1] == harness.store()[one].pages[0][1] &&
             harness.store()[two].pages[0][2] != harness.store()[one].pages[0][2],
         "whole pages are shared, a partly filled one is copied");
-  check(harness.n_pages_under_way() == 4, "two texts of three pages have four");
+  check(harness.n_needed() == 4, "two texts of three pages have four");
   check(harness.holds_its_own(one) && harness.holds_its_own(two), "neither writes to the other");
 }
 
@@ -172,7 +210,7 @@ void test_a_text_that_goes_on_copies_nothing() {
   Harness harness(true, 3);
   harness.cache().end(run_text(harness, 1, tokens_of(700, 700, 0)), kNone);
   const uint32_t slot = run_text(harness, 2, tokens_of(700, 760, 0));
-  check(harness.holds_its_own(slot) && harness.n_pages_under_way() == 3,
+  check(harness.holds_its_own(slot) && harness.n_needed() == 3,
         "a pool that is full with a text has room for its continuation");
   harness.cache().end(slot, kNone);
   check(harness.cache().n_kept() == 1, "a text that was gone on from is not kept beside it");
@@ -229,11 +267,97 @@ void test_what_the_device_lacks_is_sent_once() {
   check(next == slot && cache.take_unsent(next).size() == 1, "a slot's next text is sent anew");
 }
 
+constexpr uint32_t kWindow = 300;  // with 64 rows in flight, two pages and one
+
+void test_a_window_needs_as_much_however_long_the_text() {
+  for (const bool keep : {true, false}) {
+    Harness harness({0, kWindow}, {40, 3}, 40, keep);
+    const std::vector<uint32_t> tokens = tokens_of(10'000, 10'000, 0);
+    const auto slot = harness.cache().begin(1, tokens, size_of(tokens), kNone);
+    check(slot && harness.store()[*slot].pages[0].size() == 40, "the other layers have it whole");
+    check(harness.store()[*slot].pages[1].size() == 3, "the window has what it needs at first");
+    check(harness.run(*slot, 10'000) && harness.holds_its_own(*slot), "the text runs to its end");
+    check(harness.pool(1).n_free() < 2, "in three pages");
+    const Sequence& sequence = harness.store()[*slot];
+    const Entries last{9701 / kPagePositions, 40};  // the row at 10,000 sees 9,701 to 10,000
+    for (uint32_t entry = 0; entry < 40; ++entry)
+      check((sequence.pages[1][entry] != kNoPage) == last.contains(entry) ||
+                (keep && entry == last.first - 1),
+            "and holds what its window holds");
+    harness.cache().end(*slot, kNone);
+    check(n_reused(harness, tokens_of(10'000, 10'040, 1)) == (keep ? 10'000u : 0u),
+          "where it ended, it can go on");
+  }
+}
+
+void test_only_what_a_row_can_read_is_sent() {
+  Harness harness({0, kWindow}, {40, 12}, 40);
+  const uint32_t slot = run_text(harness, 1, tokens_of(5000, 5000, 0));
+  harness.cache().end(slot, kNone);
+  const auto next = harness.cache().begin(2, tokens_of(5000, 5010, 0), 5010, kNone);
+  const std::span<const Update> updates = harness.cache().take_unsent(*next);
+  check(updates.size() == 2 && updates[0].bytes.size() == 20 * sizeof(uint32_t),
+        "of a text taken over, the pages of every position");
+  check(updates[1].destination.offset == harness.store().page_table(1, *next, 18).offset &&
+            updates[1].bytes.size() == 2 * sizeof(uint32_t),
+        "of its window, those of positions 4,701 to 5,010");
+}
+
+// A text of 40 pages of which others share the beginning, in a pool of windows with some room to spare.
+void test_what_was_shared_once_stays() {
+  Harness harness({0, kWindow}, {130, 8}, 40);
+  const auto text = [](uint32_t i) { return tokens_of(700, 5000, i); };
+  const auto run = [&](uint64_t id, const std::vector<uint32_t>& tokens) {
+    const auto slot = harness.cache().begin(id, tokens, size_of(tokens), kNone);
+    const uint32_t n_reused = harness.store()[*slot].n_done;
+    check(harness.holds_its_own(*slot) && harness.run(*slot, size_of(tokens)) &&
+              harness.holds_its_own(*slot),
+          "texts beside what is left of others are their own");
+    harness.cache().end(*slot, kNone);
+    return n_reused;
+  };
+  check(run(1, text(1)) == 0, "the first text computes everything");
+  check(run(2, text(2)) == 0, "nobody knew that the place where they part would matter");
+  check(run(3, text(3)) == 700, "now somebody does");
+  check(run(4, text(4)) == 700, "and the place outlives texts of several windows");
+}
+
+void test_a_text_rewinds_as_far_as_its_window_is_there() {
+  Harness harness({0, kWindow}, {40, 6}, 40);
+  const auto began = tokens_of(3000, 3000, 0);
+  auto whole = tokens_of(3000, 3700, 1);
+  const auto slot = harness.cache().begin(1, began, 3000, kNone);
+  check(harness.run(*slot, 3000), "there is room");
+  harness.store()[*slot].tokens = whole;  // which it generated
+  check(harness.run(*slot, 3700), "there is room");
+  harness.cache().end(*slot, 3690);
+  const auto other_from = [&](uint32_t place) {
+    std::vector<uint32_t> tokens = whole;
+    std::fill(tokens.begin() + place, tokens.end(), 7u);
+    return tokens;
+  };
+  check(n_reused(harness, other_from(3600)) == 3600, "a text goes on some tokens before its end");
+  check(n_reused(harness, other_from(3000)) == 3000, "where its prompt ended");
+  check(n_reused(harness, other_from(2000)) == 0, "but not in the middle");
+  check(n_reused(harness, whole) == 3690, "and where it was cut");
+}
+
+// Of kept texts whose last window had to go nothing is left that cannot be used.
+void test_what_cannot_be_continued_goes_whole() {
+  Harness harness({0, kWindow}, {40, 3}, 20);
+  harness.cache().end(run_text(harness, 1, tokens_of(0, 2000, 1)), kNone);
+  check(harness.pool(0).n_free() == 32 && harness.cache().n_kept() == 1, "a text is kept");
+  harness.cache().end(run_text(harness, 2, tokens_of(0, 2000, 2)), kNone);
+  check(harness.cache().n_kept() == 1 && harness.pool(0).n_free() == 32,
+        "another takes its window, and with it what it was worth");
+}
+
 // Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
-void test_at_random(uint32_t seed) {
+void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
+                    const std::vector<uint32_t>& n_pages) {
   std::mt19937 random(seed);
   const auto below = [&](uint32_t n) { return static_cast<uint32_t>(random() % n); };
-  Harness harness(seed % 4 != 0);
+  Harness harness(windows, n_pages, kPages, seed % 4 != 0);
   const std::array<uint32_t, 8> edges{1, 100, 255, 256, 257, 300, 512, 600};
   bool well = true;
   uint32_t n_began = 0, n_refused = 0, n_over = 0;
@@ -243,18 +367,25 @@ void test_at_random(uint32_t seed) {
       const uint32_t shared = edges[below(8)];
       const auto tokens = tokens_of(shared, shared + 1 + below(300), below(3));
       const uint32_t n_positions = std::min(size_of(tokens) + below(2), kPages * kPagePositions);
-      const size_t before = harness.n_pages_under_way();
+      bool may_be_refused = false;
+      for (uint32_t group = 0; group < harness.n_groups(); ++group)
+        may_be_refused |=
+            harness.n_needed(group) + harness.shape(group).most_pages(n_positions, kRows) >
+            harness.pool(group).n_pages();
       const auto found = harness.cache().begin(id, tokens, n_positions, kNone);
       if (!found) {
         ++n_refused;
-        well = well && before + pages_for(n_positions) > kPages;
+        well = well && may_be_refused;
         continue;
       }
       ++n_began;
       n_over += harness.store()[*found].n_done;
       well =
           well && harness.store()[*found].n_done < tokens.size() && harness.holds_its_own(*found);
-      harness.run(*found, below(4) ? size_of(tokens) : size_of(tokens) / 2);
+      if (!harness.run(*found, below(4) ? size_of(tokens) : size_of(tokens) / 2)) {
+        well = well && harness.is_full();
+        harness.cache().end(*found, kNone);
+      }
       continue;
     }
     Sequence& sequence = harness.store()[slot];
@@ -262,13 +393,12 @@ void test_at_random(uint32_t seed) {
     if (what < 5) {  // it goes on
       const uint32_t n = sequence.n_done + 1 + below(90);
       if (n > kPages * kPagePositions) continue;
-      if (!harness.cache().extend(slot, n)) {
-        well = well && harness.n_pages_under_way() == kPages;
+      while (sequence.tokens.size() < n) sequence.tokens.push_back(5000 + below(3));
+      if (!harness.run(slot, n)) {
+        well = well && harness.is_full();
         harness.cache().end(slot, kNone);
         continue;
       }
-      while (sequence.tokens.size() < n) sequence.tokens.push_back(5000 + below(3));
-      harness.run(slot, n);
     } else if (what == 5) {
       harness.cache().discard(slot);
     } else {
@@ -288,7 +418,9 @@ void test_at_random(uint32_t seed) {
   check(well, "at random, seed " + std::to_string(seed));
   check(n_began > 20 && n_refused > 0 && (n_over > 1000 || seed % 4 == 0), "much happened");
   const std::vector<uint32_t> whole = tokens_of(0, kPages * kPagePositions, 7);
-  check(n_reused(harness, whole) == 0, "in the end one text can have every page");
+  const auto slot = harness.cache().begin(999, whole, size_of(whole), kNone);
+  check(slot && harness.store()[*slot].n_done == 0 && harness.run(*slot, size_of(whole)),
+        "in the end one text can have every page");
 }
 
 }  // namespace
@@ -303,6 +435,16 @@ int main() {
   test_a_refusal_changes_nothing();
   test_nothing_is_kept_on_request();
   test_what_the_device_lacks_is_sent_once();
-  for (uint32_t seed = 0; seed < 40; ++seed) test_at_random(seed);
+  test_a_window_needs_as_much_however_long_the_text();
+  test_only_what_a_row_can_read_is_sent();
+  test_what_was_shared_once_stays();
+  test_a_text_rewinds_as_far_as_its_window_is_there();
+  test_what_cannot_be_continued_goes_whole();
+  for (uint32_t seed = 0; seed < 40; ++seed) {
+    test_at_random(seed, {0}, {kPages});
+    test_at_random(seed, {0, kWindow}, {kPages, 4});
+    test_at_random(seed, {kWindow}, {3});
+    test_at_random(seed, {1, 0, 700}, {3, kPages, 5});
+  }
   return summary();
 }
