@@ -33,9 +33,10 @@ Entries FullCache::needed(uint32_t, uint32_t n_positions) const {
   return {0, pages_for(n_positions)};
 }
 
-uint32_t FullCache::reusable(std::span<const uint32_t> pages, uint32_t most) const {
-  const auto n_pages = static_cast<uint32_t>(std::ranges::find(pages, kNoPage) - pages.begin());
-  return std::min(most, n_pages * kPagePositions);
+uint32_t FullCache::reusable(const Held& held, uint32_t most) const {
+  const auto missing = std::ranges::find(held.pages, kNoPage);
+  return static_cast<uint32_t>(
+      std::min<uint64_t>(most, covered(static_cast<size_t>(missing - held.pages.begin()))));
 }
 
 uint32_t FullCache::most_pages(uint32_t n_positions, uint32_t) const {
@@ -47,12 +48,12 @@ Entries WindowCache::needed(uint32_t n_done, uint32_t n_positions) const {
   return {first_seen / kPagePositions, pages_for(n_positions)};
 }
 
-uint32_t WindowCache::reusable(std::span<const uint32_t> pages, uint32_t most) const {
-  uint32_t n = std::min<uint32_t>(most, static_cast<uint32_t>(pages.size()) * kPagePositions);
+uint32_t WindowCache::reusable(const Held& held, uint32_t most) const {
+  auto n = static_cast<uint32_t>(std::min<uint64_t>(most, covered(held.pages.size())));
   while (n > 0) {
     const Entries entries = needed(n, n);
     uint32_t end = entries.end;
-    while (end > entries.first && pages[end - 1] != kNoPage) --end;
+    while (end > entries.first && held.pages[end - 1] != kNoPage) --end;
     if (end <= entries.first) break;
     n = (end - 1) * kPagePositions;  // before the page that is not there
   }
@@ -64,26 +65,27 @@ uint32_t WindowCache::most_pages(uint32_t n_positions, uint32_t n_rows) const {
   return std::min(pages_for(n_positions), pages_for(uint64_t{window} + n_rows - 2) + 1);
 }
 
+uint32_t StateCache::reusable(const Held& held, uint32_t most) const {
+  uint32_t best = 0;
+  const auto consider = [&](uint32_t position, size_t entry) {
+    if (position <= most && entry < held.pages.size() && held.pages[entry] != kNoPage)
+      best = std::max(best, position);
+  };
+  consider(held.n_done, 0);
+  for (size_t i = 0; i < held.checkpoints.size(); ++i) consider(held.checkpoints[i], 1 + i);
+  return best;
+}
+
+uint32_t CrossCache::reusable(const Held& held, uint32_t most) const {
+  const bool is_whole = held.pages.size() >= pages_for(n_positions) &&
+                        std::ranges::find(held.pages, kNoPage) == held.pages.end();
+  return is_whole ? most : 0;
+}
+
 uint64_t GroupShape::page_bytes() const {
   uint64_t bytes = 0;
   for (const LayerShape& layer : layers) bytes += 2 * layer.page_bytes();
   return bytes;
-}
-
-Entries GroupShape::needed(uint32_t n_done, uint32_t n_positions) const {
-  return std::visit([&](const auto& each) { return each.needed(n_done, n_positions); }, kind);
-}
-
-uint32_t GroupShape::reusable(std::span<const uint32_t> pages, uint32_t most) const {
-  return std::visit([&](const auto& each) { return each.reusable(pages, most); }, kind);
-}
-
-uint32_t GroupShape::most_pages(uint32_t n_positions, uint32_t n_rows) const {
-  return std::visit([&](const auto& each) { return each.most_pages(n_positions, n_rows); }, kind);
-}
-
-bool GroupShape::goes_from_end() const {
-  return std::visit([](const auto& each) { return each.kGoesFromEnd; }, kind);
 }
 
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) {

@@ -29,18 +29,35 @@ struct Entries {
   bool operator==(const Entries&) const = default;
 };
 
+// What a text has of a group.
+struct Held {
+  std::span<const uint32_t> pages;        // by entry; kNoPage where one has gone
+  uint32_t n_done = 0;                    // positions that are computed
+  std::span<const uint32_t> checkpoints;  // of states: the positions after which they were copied
+};
+
+// The questions are those of FullCache, where they are explained.
+
 // Rows see every position before them.
 struct FullCache {
-  // Entries whose pages rows at positions [n_done, n_positions) read or write. What is in no such
-  // entry may go when n_done positions are done.
+  // Entries that rows at positions [n_done, n_positions) read or write.
   Entries needed(uint32_t n_done, uint32_t n_positions) const;
-  // The longest prefix, of at most `most` positions, behind which a text can go on with the pages
-  // that are there: how much of it another text can reuse, and how far it can rewind.
-  uint32_t reusable(std::span<const uint32_t> pages, uint32_t most) const;
+  // Whether no row from n_done on needs the entry.
+  bool may_go(uint32_t, uint32_t) const { return false; }
+  // Entries that another text shares which takes over n positions; what else it needs is copied.
+  Entries lent(uint32_t n) const { return {0, n / kPagePositions}; }
+  // The longest prefix, of at most `most` positions, behind which a text can go on with what is
+  // there: how much another one can take over, and how far this one can rewind.
+  uint32_t reusable(const Held& held, uint32_t most) const;
   // Pages that one text needs at a time, on its way to n_positions in steps of at most n_rows.
   uint32_t most_pages(uint32_t n_positions, uint32_t n_rows) const;
+  // Positions for which so many entries suffice.
+  uint64_t covered(size_t n_entries) const { return uint64_t{kPagePositions} * n_entries; }
+
   // Pages of an old text go from its end: what is before them is of use without them.
   static constexpr bool kGoesFromEnd = true;
+  // Tokens alone say what is in the pages, so that a text that begins alike can have them.
+  static constexpr bool kIsShared = true;
   bool operator==(const FullCache&) const = default;
 };
 
@@ -49,21 +66,63 @@ struct WindowCache {
   uint32_t window = 0;
 
   Entries needed(uint32_t n_done, uint32_t n_positions) const;
-  uint32_t reusable(std::span<const uint32_t> pages, uint32_t most) const;
+  bool may_go(uint32_t n_done, uint32_t entry) const {
+    return entry < needed(n_done, n_done).first;
+  }
+  Entries lent(uint32_t n) const { return {needed(n, n).first, n / kPagePositions}; }
+  uint32_t reusable(const Held& held, uint32_t most) const;
   uint32_t most_pages(uint32_t n_positions, uint32_t n_rows) const;
+  uint64_t covered(size_t n_entries) const { return uint64_t{kPagePositions} * n_entries; }
   static constexpr bool kGoesFromEnd = false;  // what comes last is what the next row sees
+  static constexpr bool kIsShared = true;
   bool operator==(const WindowCache&) const = default;
 };
 
-using CacheKind = std::variant<FullCache, WindowCache>;
+// One state of fixed size, which every row changes (recurrent layers). Entry 0 is the state after
+// n_done positions; a row at position 0 does not read it. Entry 1 + i is a copy of it as it was after
+// `checkpoints[i]` positions: to anywhere else there is no way back.
+struct StateCache {
+  uint32_t n_checkpoints = 0;  // that a text keeps, at most
 
-// One layer's part of a page: [n_heads][kPagePositions] rows of `position_bytes`, of keys and as
-// much of values.
+  Entries needed(uint32_t, uint32_t) const { return {0, 1}; }
+  bool may_go(uint32_t, uint32_t entry) const { return entry > 0; }
+  Entries lent(uint32_t) const { return {}; }
+  uint32_t reusable(const Held& held, uint32_t most) const;
+  uint32_t most_pages(uint32_t, uint32_t) const { return 1 + n_checkpoints; }
+  uint64_t covered(size_t n_entries) const { return n_entries > 0 ? UINT64_MAX : 0; }
+  static constexpr bool kGoesFromEnd = true;
+  static constexpr bool kIsShared = true;
+  bool operator==(const StateCache&) const = default;
+};
+
+// Positions of an encoder, written once before the first row, which all rows see.
+struct CrossCache {
+  uint32_t n_positions = 0;
+
+  Entries needed(uint32_t, uint32_t) const { return {0, pages_for(n_positions)}; }
+  bool may_go(uint32_t, uint32_t) const { return false; }
+  Entries lent(uint32_t n) const { return n > 0 ? needed(n, n) : Entries{}; }
+  uint32_t reusable(const Held& held, uint32_t most) const;
+  uint32_t most_pages(uint32_t, uint32_t) const { return pages_for(n_positions); }
+  uint64_t covered(size_t n_entries) const {
+    return n_entries >= pages_for(n_positions) ? UINT64_MAX : 0;
+  }
+  static constexpr bool kGoesFromEnd = true;
+  // Of two texts that begin alike each has its own input: only a text that steps back finds its own.
+  static constexpr bool kIsShared = false;
+  bool operator==(const CrossCache&) const = default;
+};
+
+using CacheKind = std::variant<FullCache, WindowCache, StateCache, CrossCache>;
+
+// One layer's part of a page: [n_heads][n_positions] rows of `position_bytes`, of keys and as much of
+// values.
 struct LayerShape {
   uint32_t layer = 0;
   uint32_t n_heads = 0;
   uint64_t position_bytes = 0;
-  uint64_t page_bytes() const { return n_heads * kPagePositions * position_bytes; }
+  uint32_t n_positions = kPagePositions;  // 1 of a state
+  uint64_t page_bytes() const { return uint64_t{n_heads} * n_positions * position_bytes; }
 };
 
 struct GroupShape {
@@ -72,10 +131,18 @@ struct GroupShape {
   std::vector<LayerShape> layers;
 
   uint64_t page_bytes() const;  // of one page in all layers
-  Entries needed(uint32_t n_done, uint32_t n_positions) const;
-  uint32_t reusable(std::span<const uint32_t> pages, uint32_t most) const;
-  uint32_t most_pages(uint32_t n_positions, uint32_t n_rows) const;
-  bool goes_from_end() const;
+  bool has_states() const { return std::holds_alternative<StateCache>(kind); }
+  // Asks a question of whatever kind it is: ask([](const auto& kind) { return kind.needed(3, 4); })
+  template <class Question>
+  auto ask(Question&& question) const {
+    return std::visit(question, kind);
+  }
+  Entries needed(uint32_t n_done, uint32_t n_positions) const {
+    return ask([&](const auto& each) { return each.needed(n_done, n_positions); });
+  }
+  uint32_t most_pages(uint32_t n_positions, uint32_t n_rows) const {
+    return ask([&](const auto& each) { return each.most_pages(n_positions, n_rows); });
+  }
 };
 
 // The groups of a model, in the order of their first layers: layers of one kind and format are one.

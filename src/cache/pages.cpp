@@ -65,9 +65,9 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
                              uint32_t n_positions) {
   std::vector<std::byte> staging;  // where the host cannot see the memory
   for (const LayerShape& shape : groups_[group].shape.layers) {
-    const uint64_t n_bytes = n_positions * shape.position_bytes;
+    const uint64_t n_bytes = std::min(n_positions, shape.n_positions) * shape.position_bytes;
     const auto offset = [&](uint32_t page, uint32_t head) {
-      return (uint64_t{page} * shape.n_heads + head) * kPagePositions * shape.position_bytes;
+      return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * shape.position_bytes;
     };
     for (const Binding& memory : {layers_[shape.layer].keys, layers_[shape.layer].values})
       for (uint32_t head = 0; head < shape.n_heads; ++head) {

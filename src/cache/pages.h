@@ -50,8 +50,8 @@ class KvCache {
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
 
-  // Copies the first `n_positions` positions of a page in every layer of a group. No submission
-  // may be in flight.
+  // Copies the first `n_positions` positions of a page (of a state: all of it) in every layer of a
+  // group. No submission may be in flight.
   void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
 
  private:

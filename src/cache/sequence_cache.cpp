@@ -19,6 +19,16 @@ uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b)
   return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+Entries lent(const GroupShape& shape, uint32_t n) {
+  return shape.ask([&](const auto& kind) { return kind.lent(n); });
+}
+
+// Entries that the device's page table has: of states that which is now.
+uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size_t group) {
+  const size_t n = sequence.pages[group].size();
+  return static_cast<uint32_t>(shape.has_states() ? std::min<size_t>(n, 1) : n);
+}
+
 std::span<const uint32_t> tokens_done(const Sequence& sequence) {
   return std::span(sequence.tokens).first(sequence.n_done);
 }
@@ -42,18 +52,24 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
   for (uint32_t before = most + 1; most > 0 && most < before;) {
     before = most;
     for (size_t group = 0; group < groups_.size(); ++group)
-      most = groups_[group].of.shape.reusable(sequence.pages[group], most);
+      most = groups_[group].of.shape.ask(
+          [&](const auto& kind) { return kind.reusable(sequence.held(group), most); });
   }
   return most;
 }
 
-SequenceCache::Source SequenceCache::find(std::span<const uint32_t> tokens, uint32_t most_reused) {
+SequenceCache::Source SequenceCache::find(uint64_t id, std::span<const uint32_t> tokens,
+                                          uint32_t most_reused) {
   Source best;
   if (most_kept_ == 0) return best;
   const uint32_t most = std::min(most_reused, static_cast<uint32_t>(tokens.size()) - 1);
   uint32_t n_same = 0;
   Sequence* most_alike = nullptr;
+  const bool is_shared = std::ranges::all_of(groups_, [](const Group& group) {
+    return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
+  });
   const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
+    if (!is_shared && sequence.id != id) return;
     const uint32_t n = common_prefix(tokens_done(sequence), tokens);
     if (n > n_same) {
       n_same = n;
@@ -75,15 +91,17 @@ SequenceCache::Source SequenceCache::find(std::span<const uint32_t> tokens, uint
 
 std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32_t> tokens,
                                              uint32_t n_positions, uint32_t most_reused) {
-  const Source source = find(tokens, most_reused);
+  const Source source = find(id, tokens, most_reused);
   const uint32_t n_done = source.n_positions;
   const auto n_entries = [&](const GroupShape& shape) {
-    return std::min(shape.needed(n_done, n_positions).end,
-                    shape.needed(n_done, n_done).first + shape.most_pages(n_positions, n_rows_));
+    const Entries needed = shape.needed(n_done, n_positions);
+    return std::min(needed.end, needed.first + shape.most_pages(n_positions, n_rows_));
   };
-  for (uint32_t group = 0; group < groups_.size(); ++group)
-    if (n_available(group, source) < n_entries(groups_[group].of.shape) - n_done / kPagePositions)
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    if (n_available(group, source) < n_entries(shape) - lent(shape, n_done).end)
       return std::nullopt;
+  }
   const std::optional<uint32_t> slot = store_.take();
   if (!slot) return std::nullopt;
 
@@ -93,10 +111,13 @@ std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32
   sequence.tokens.assign(tokens.begin(), tokens.end());
   sequence.n_prompt = static_cast<uint32_t>(tokens.size()) - 1;
   sequence.pages.resize(groups_.size());
-  for (std::vector<uint32_t>& pages : sequence.pages) pages.reserve(store_.page_table_stride());
+  // Sizes that no text exceeds: what is to be sent must stay where it is.
+  for (size_t group = 0; group < groups_.size(); ++group)
+    sequence.pages[group].reserve(std::max(
+        store_.page_table_stride(), groups_[group].of.shape.most_pages(store_.context(), n_rows_)));
   sequence.n_sent.assign(groups_.size(), 0);
   share(source, sequence);
-  bool there_is_room = own_last_page(sequence);
+  bool there_is_room = own_what_it_writes(sequence);
   for (uint32_t group = 0; group < groups_.size(); ++group)
     there_is_room = there_is_room && extend(sequence, group, n_entries(groups_[group].of.shape));
   if (there_is_room) return slot;
@@ -109,9 +130,8 @@ std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32
 uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
   survey(group);
   const GroupShape& shape = groups_[group].of.shape;
-  const Entries lent{shape.needed(source.n_positions, source.n_positions).first,
-                     source.n_positions / kPagePositions};
-  for (uint32_t entry = lent.first; entry < lent.end; ++entry)
+  const Entries shared = lent(shape, source.n_positions);
+  for (uint32_t entry = shared.first; entry < shared.end; ++entry)
     groups_[group].pages[source.sequence->pages[group][entry]].worth = Worth::needed;
   return groups_[group].of.pages.n_free() +
          static_cast<uint32_t>(std::ranges::count_if(groups_[group].pages, [](const auto& page) {
@@ -123,12 +143,18 @@ uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
 // the source has behind its windows: `with` may be rewound, and continued by others, like it.
 void SequenceCache::share(const Source& source, Sequence& with) {
   with.n_done = source.n_positions;
-  for (size_t group = 0; group < groups_.size(); ++group)
-    for (uint32_t entry = 0; entry < pages_for(source.n_positions); ++entry) {
-      const uint32_t page = source.sequence->pages[group][entry];
+  for (uint32_t group = 0; group < groups_.size() && with.n_done > 0; ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    if (shape.has_states()) {
+      take_over_states(*source.sequence, with, group);
+      continue;
+    }
+    const std::span<const uint32_t> pages = source.sequence->pages[group];
+    for (const uint32_t page : pages.first(shape.needed(with.n_done, with.n_done).end)) {
       with.pages[group].push_back(page);
       if (page != kNoPage) groups_[group].of.pages.share(page);
     }
+  }
   use(with);
   if (source.sequence != nullptr)
     for (const uint32_t place : source.sequence->parted)
@@ -141,23 +167,45 @@ void SequenceCache::share(const Source& source, Sequence& with) {
     touch(*source.kept);
 }
 
-// A page that the sequence is going to write must be its own.
-bool SequenceCache::own_last_page(Sequence& sequence) {
-  const uint32_t n_positions = sequence.n_done % kPagePositions;
-  if (n_positions == 0) return true;
-  for (uint32_t group = 0; group < groups_.size(); ++group) {
-    PagePool& pool = groups_[group].of.pages;
-    uint32_t& last = sequence.pages[group].back();
-    while (pool.references(last) > 1 && pool.n_free() == 0 && evict_page(group)) continue;
-    // Those who hold it besides may be able to do without it.
-    if (pool.n_free() == 0) give_up(group, last, sequence.n_done / kPagePositions, &sequence);
-    if (pool.references(last) == 1) continue;
-    uint32_t page = 0;
-    if (!pool.take(std::span(&page, 1))) return false;
-    cache_.copy_positions(group, last, page, n_positions);
-    pool.release(last);
-    last = page;
+// The state after with.n_done positions, and the checkpoints before it.
+void SequenceCache::take_over_states(const Sequence& from, Sequence& with, uint32_t group) {
+  const std::vector<uint32_t>& pages = from.pages[group];
+  const auto place = std::ranges::lower_bound(from.checkpoints, with.n_done);
+  const auto n_before = place - from.checkpoints.begin();
+  const bool is_now = from.n_done == with.n_done && pages[0] != kNoPage;
+  with.checkpoints.assign(from.checkpoints.begin(), place);
+  with.pages[group].push_back(pages[is_now ? 0 : 1 + static_cast<size_t>(n_before)]);
+  with.pages[group].insert(with.pages[group].end(), pages.begin() + 1,
+                           pages.begin() + 1 + n_before);
+  for (const uint32_t page : with.pages[group])
+    if (page != kNoPage) groups_[group].of.pages.share(page);
+}
+
+// Pages that the sequence is going to write must be its own.
+bool SequenceCache::own_what_it_writes(Sequence& sequence) {
+  const uint32_t n_done = sequence.n_done;
+  for (uint32_t group = 0; group < groups_.size() && n_done > 0; ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    const uint32_t n_copied = shape.has_states() ? 1 : n_done % kPagePositions;
+    for (uint32_t entry = lent(shape, n_done).end; entry < shape.needed(n_done, n_done).end;
+         ++entry)
+      if (!own(sequence, group, entry, n_copied)) return false;
   }
+  return true;
+}
+
+bool SequenceCache::own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions) {
+  PagePool& pool = groups_[group].of.pages;
+  uint32_t& own = sequence.pages[group][entry];
+  while (pool.references(own) > 1 && pool.n_free() == 0 && evict_page(group)) continue;
+  // Those who hold it besides may be able to do without it.
+  if (pool.n_free() == 0) give_up(group, own, &sequence);
+  if (pool.references(own) == 1) return true;
+  uint32_t page = 0;
+  if (!pool.take(std::span(&page, 1))) return false;
+  cache_.copy_positions(group, own, page, n_positions);
+  pool.release(own);
+  own = page;
   return true;
 }
 
@@ -186,8 +234,10 @@ bool SequenceCache::extend(uint32_t slot, uint32_t n_positions) {
 
 uint32_t SequenceCache::covered(uint32_t slot) const {
   uint64_t least = store_.context();
-  for (const std::vector<uint32_t>& pages : store_[slot].pages)
-    least = std::min<uint64_t>(least, uint64_t{kPagePositions} * pages.size());
+  for (size_t group = 0; group < groups_.size(); ++group)
+    least = std::min(least, groups_[group].of.shape.ask([&](const auto& kind) {
+      return kind.covered(store_[slot].pages[group].size());
+    }));
   return static_cast<uint32_t>(least);
 }
 
@@ -205,10 +255,48 @@ void SequenceCache::done(uint32_t slot, uint32_t n) {
   sequence.n_done = n;
 }
 
+bool SequenceCache::checkpoint(uint32_t slot) {
+  Sequence& sequence = store_[slot];
+  const auto has_states = [&](uint32_t group) { return groups_[group].of.shape.has_states(); };
+  uint32_t n_most = 0;
+  for (const Group& group : groups_)
+    if (const auto* states = std::get_if<StateCache>(&group.of.shape.kind))
+      n_most = states->n_checkpoints;
+  std::vector<uint32_t>& places = sequence.checkpoints;
+  if (n_most == 0 || std::ranges::find(places, sequence.n_done) != places.end()) return true;
+  if (places.size() == n_most) {  // the first one goes
+    places.erase(places.begin());
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      if (!has_states(group)) continue;
+      release(group, sequence.pages[group][1]);
+      sequence.pages[group].erase(sequence.pages[group].begin() + 1);
+    }
+  }
+  const auto n_entries = static_cast<uint32_t>(2 + places.size());
+  bool there_is_room = true;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    if (!has_states(group)) continue;
+    there_is_room = there_is_room && extend(sequence, group, n_entries);
+    if (there_is_room)
+      cache_.copy_positions(group, sequence.pages[group][0], sequence.pages[group].back(), 1);
+  }
+  if (there_is_room) {
+    places.push_back(sequence.n_done);
+    return true;
+  }
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    if (has_states(group) && sequence.pages[group].size() == n_entries) {
+      release(group, sequence.pages[group].back());
+      sequence.pages[group].pop_back();
+    }
+  return false;
+}
+
 bool SequenceCache::has_unsent(uint32_t slot) const {
   const Sequence& sequence = store_[slot];
   for (size_t group = 0; group < groups_.size(); ++group)
-    if (sequence.n_sent[group] < sequence.pages[group].size()) return true;
+    if (sequence.n_sent[group] < n_table_entries(groups_[group].of.shape, sequence, group))
+      return true;
   return false;
 }
 
@@ -220,11 +308,11 @@ std::span<const Update> SequenceCache::take_unsent(uint32_t slot) {
     const std::vector<uint32_t>& pages = sequence.pages[group];
     const uint32_t first_needed =
         groups_[group].of.shape.needed(sequence.n_done, sequence.n_done).first;
-    const auto n = static_cast<uint32_t>(pages.size());
+    const uint32_t n = n_table_entries(groups_[group].of.shape, sequence, group);
     const uint32_t first = std::max(first_needed, std::exchange(sequence.n_sent[group], n));
     if (first < n)
-      updates_.push_back(
-          {store_.page_table(group, slot, first), std::as_bytes(std::span(pages).subspan(first))});
+      updates_.push_back({store_.page_table(group, slot, first),
+                          std::as_bytes(std::span(pages).subspan(first, n - first))});
   }
   return updates_;
 }
@@ -234,8 +322,9 @@ std::span<const Update> SequenceCache::take_unsent(uint32_t slot) {
 SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_kept, uint32_t group,
                                              uint32_t entry) const {
   const GroupShape& shape = groups_[group].of.shape;
-  if (!is_kept && entry >= shape.needed(sequence.n_done, sequence.n_done).first)
+  if (!is_kept && !shape.ask([&](const auto& kind) { return kind.may_go(sequence.n_done, entry); }))
     return Worth::needed;
+  if (shape.has_states()) return Worth::continued;  // it was copied for that
   const auto is_near = [&](uint32_t place) {
     return place <= sequence.n_done &&
            shape.needed(place - std::min(place, kRewind), place).contains(entry);
@@ -266,7 +355,8 @@ void SequenceCache::survey(uint32_t group) {
 bool SequenceCache::evict_page(uint32_t group) {
   survey(group);
   const std::vector<PageState>& pages = groups_[group].pages;
-  const bool from_end = groups_[group].of.shape.goes_from_end();
+  const bool from_end =
+      groups_[group].of.shape.ask([](const auto& kind) { return kind.kGoesFromEnd; });
   const auto rank = [&](const PageState& page) {
     return std::tuple(page.worth, page.last_use, from_end ? ~page.entry : page.entry);
   };
@@ -275,26 +365,25 @@ bool SequenceCache::evict_page(uint32_t group) {
     if (page.worth == Worth::between || page.worth == Worth::continued)
       if (least == nullptr || rank(page) < rank(*least)) least = &page;
   if (least == nullptr) return false;
-  give_up(group, static_cast<uint32_t>(least - pages.data()), least->entry, nullptr);
+  give_up(group, static_cast<uint32_t>(least - pages.data()), nullptr);
   return true;
 }
 
 // Takes a page from everybody who can do without it, but for `except`. What of a kept text cannot be
 // continued any more goes with it.
-void SequenceCache::give_up(uint32_t group, uint32_t page, uint32_t entry, const Sequence* except) {
-  const auto has_it = [&](const Sequence& sequence) {
-    return entry < sequence.pages[group].size() && sequence.pages[group][entry] == page;
+void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* except) {
+  const auto give_up_of = [&](Sequence& sequence, bool is_kept) {
+    std::vector<uint32_t>& pages = sequence.pages[group];
+    const auto found = std::ranges::find(pages, page);
+    if (found == pages.end()) return;
+    const auto entry = static_cast<uint32_t>(found - pages.begin());
+    if (worth_of(sequence, is_kept, group, entry) == Worth::needed) return;
+    release(group, *found);
+    if (is_kept) cut(sequence, sequence.n_done);
   };
-  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot) {
-    if (!store_.is_used(slot) || &store_[slot] == except || !has_it(store_[slot])) continue;
-    if (worth_of(store_[slot], false, group, entry) != Worth::needed)
-      release(group, store_[slot].pages[group][entry]);
-  }
-  for (Sequence& sequence : kept_) {
-    if (!has_it(sequence)) continue;
-    release(group, sequence.pages[group][entry]);
-    cut(sequence, sequence.n_done);
-  }
+  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
+    if (store_.is_used(slot) && &store_[slot] != except) give_up_of(store_[slot], false);
+  for (Sequence& sequence : kept_) give_up_of(sequence, true);
   std::erase_if(kept_, [](const Sequence& sequence) { return sequence.tokens.empty(); });
 }
 
@@ -316,14 +405,29 @@ void SequenceCache::use(const Sequence& sequence) {
 // Forgets what comes after `n_tokens`, and what cannot be continued: tokens that are in no page, or
 // whose window is gone.
 void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
-  sequence.n_done = reusable(sequence, std::min(sequence.n_done, n_tokens));
-  sequence.tokens.resize(sequence.n_done);
-  const uint32_t n_pages = pages_for(sequence.n_done);
+  const uint32_t n = reusable(sequence, std::min(sequence.n_done, n_tokens));
+  if (n < sequence.n_done) rewind_states(sequence, n);
+  sequence.n_done = n;
+  sequence.tokens.resize(n);
   for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
+    const GroupShape& shape = groups_[group].of.shape;
+    size_t n_entries = n == 0 ? 0 : shape.needed(n, n).end;
+    if (n > 0 && shape.has_states()) n_entries += sequence.checkpoints.size();
     // Last page first: the free list is a stack, so the next taker finds them in order.
     std::vector<uint32_t>& pages = sequence.pages[group];
-    for (; pages.size() > n_pages; pages.pop_back()) release(group, pages.back());
+    for (; pages.size() > n_entries; pages.pop_back()) release(group, pages.back());
   }
+}
+
+// The checkpoint after n positions becomes the state; it and those behind it are none any more.
+void SequenceCache::rewind_states(Sequence& sequence, uint32_t n) {
+  std::vector<uint32_t>& places = sequence.checkpoints;
+  const auto place = std::ranges::lower_bound(places, n);
+  const auto i = static_cast<size_t>(place - places.begin());
+  for (uint32_t group = 0; group < groups_.size() && place != places.end() && *place == n; ++group)
+    if (groups_[group].of.shape.has_states())
+      std::swap(sequence.pages[group][0], sequence.pages[group][1 + i]);
+  places.resize(i);
 }
 
 void SequenceCache::end(uint32_t slot, uint32_t n_kept) {

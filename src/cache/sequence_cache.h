@@ -37,6 +37,10 @@ class SequenceCache {
   // The first `n` positions are in the pages, or will be when what was submitted has run.
   void done(uint32_t slot, uint32_t n);
 
+  // Keeps what states are now, so that the text can rewind to here and others can go on from here.
+  // False where there is no page for it. Without states there is nothing to do.
+  bool checkpoint(uint32_t slot);
+
   // Whether the device's page tables lack pages that the slot has.
   bool has_unsent(uint32_t slot) const;
   // Those pages, to be sent before the next step; from now on they count as sent. The bytes stay
@@ -76,19 +80,22 @@ class SequenceCache {
     std::vector<PageState> pages;
   };
 
-  Source find(std::span<const uint32_t> tokens, uint32_t most_reused);
+  Source find(uint64_t id, std::span<const uint32_t> tokens, uint32_t most_reused);
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);
   void share(const Source& source, Sequence& with);
-  bool own_last_page(Sequence& sequence);
+  bool own_what_it_writes(Sequence& sequence);
+  bool own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions);
+  void take_over_states(const Sequence& from, Sequence& with, uint32_t group);
   bool extend(Sequence& sequence, uint32_t group, uint32_t n_entries);
   void survey(uint32_t group);
   Worth worth_of(const Sequence& sequence, bool is_kept, uint32_t group, uint32_t entry) const;
   bool evict_page(uint32_t group);
-  void give_up(uint32_t group, uint32_t page, uint32_t entry, const Sequence* except);
+  void give_up(uint32_t group, uint32_t page, const Sequence* except);
   void release(uint32_t group, uint32_t& entry);
   void use(const Sequence& sequence);
   void cut(Sequence& sequence, uint32_t n_tokens);
+  void rewind_states(Sequence& sequence, uint32_t n);
   void keep(Sequence&& sequence);
   void drop(size_t kept_index);
   void touch(size_t kept_index);

@@ -24,10 +24,13 @@ struct Sequence {
     parted.front() = place;
   }
 
+  Held held(size_t group) const { return {pages[group], n_done, checkpoints}; }
+
   uint64_t id = 0;                           // of the request
   std::vector<uint32_t> tokens;              // as far as they are known
   uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
   std::vector<std::vector<uint32_t>> pages;  // per cache group and entry of its page table
+  std::vector<uint32_t> checkpoints;         // of states: after how many positions, in order
   std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
   uint32_t n_prompt = 0;                     // tokens that it began with, but for the last
   std::array<uint32_t, 3> parted = {};       // 0: none

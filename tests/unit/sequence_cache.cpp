@@ -352,6 +352,129 @@ void test_what_cannot_be_continued_goes_whole() {
         "another takes its window, and with it what it was worth");
 }
 
+// A group of `kind` beside one that keeps everything, of a layer each. A state is one number.
+class Pair {
+ public:
+  Pair(const CacheKind& kind, uint32_t n_pages)
+      : arch_(layers_of({0})),
+        device_(create_device("cpu", {.threads = 1})),
+        pages_(device_, arch_, groups_with(kind), std::array{40u, n_pages}),
+        store_(device_, kSlots, 10 * kPagePositions, 2),
+        cache_(pages_, store_, kRows, true) {}
+
+  SequenceCache& cache() { return cache_; }
+  SequenceStore& store() { return store_; }
+  PagePool& pool() { return pages_.groups()[1].pages; }
+
+  uint32_t begin(uint64_t id, const std::vector<uint32_t>& tokens) {
+    const auto slot = cache_.begin(id, tokens, size_of(tokens), kNone);
+    check(slot.has_value(), "there is room");
+    return *slot;
+  }
+  // A state is how many positions it has seen.
+  void run(uint32_t slot, uint32_t n) {
+    check(cache_.extend(slot, n), "there is room");
+    const auto number = static_cast<float>(n);
+    device_->write(state_of(slot), std::as_bytes(std::span(&number, 1)));
+    cache_.done(slot, n);
+  }
+  float state(uint32_t slot) {
+    float number = 0;
+    device_->read(state_of(slot), std::as_writable_bytes(std::span(&number, 1)));
+    return number;
+  }
+  // What a text takes over; its state is that of so many positions.
+  uint32_t n_reused(const std::vector<uint32_t>& tokens) {
+    const uint32_t slot = begin(99, tokens);
+    const uint32_t n = store_[slot].n_done;
+    check(n == 0 || state(slot) == static_cast<float>(n), "the state is that of its positions");
+    cache_.discard(slot);
+    return n;
+  }
+
+ private:
+  static std::vector<GroupShape> groups_with(const CacheKind& kind) {
+    std::vector<GroupShape> groups = cache_groups(layers_of({0}), Format::f32);
+    groups[0].layers = {groups[0].layers[0]};
+    groups.push_back({kind, Format::f32, {{1, 1, sizeof(float), 1}}});
+    return groups;
+  }
+  Binding state_of(uint32_t slot) {
+    Binding at = pages_.layers()[1].keys;
+    at.offset += store_[slot].pages[1][0] * sizeof(float);
+    return at;
+  }
+
+  ArchDescriptor arch_;
+  std::shared_ptr<Device> device_;
+  KvCache pages_;
+  SequenceStore store_;
+  SequenceCache cache_;
+};
+
+void test_states_rewind_to_checkpoints_only() {
+  Pair texts(StateCache{.n_checkpoints = 2}, 12);
+  const uint32_t slot = texts.begin(1, tokens_of(900, 900, 0));
+  check(texts.cache().covered(slot) == 1024, "a state is enough for any number of positions");
+  check(texts.cache().take_unsent(slot)[1].bytes.size() == sizeof(uint32_t),
+        "the device hears of the state that rows change, once");
+  for (const uint32_t place : {100u, 400u, 700u}) {
+    texts.run(slot, place);
+    check(texts.cache().checkpoint(slot), "there is a page for a checkpoint");
+  }
+  texts.run(slot, 900);
+  check(!texts.cache().has_unsent(slot), "checkpoints are none of its business");
+  check(12 - texts.pool().n_free() == 3, "two checkpoints stay, the last ones");
+  texts.cache().end(slot, kNone);
+  check(texts.n_reused(tokens_of(850, 1000, 1)) == 700, "to the checkpoint before the difference");
+  check(texts.n_reused(tokens_of(700, 1000, 2)) == 700, "or at it");
+  check(texts.n_reused(tokens_of(650, 1000, 3)) == 400, "or to the one before");
+  check(texts.n_reused(tokens_of(300, 1000, 4)) == 0, "but to no other place");
+  texts.cache().shorten(1, 800);
+  const uint32_t longer = texts.begin(2, tokens_of(900, 1000, 5));
+  check(texts.store()[longer].n_done == 700 && texts.state(longer) == 700,
+        "a text that is cut ends at a checkpoint");
+  texts.run(longer, 1000);
+  texts.cache().end(longer, kNone);
+  check(texts.n_reused(tokens_of(400, 500, 6)) == 400,
+        "who goes on from a text has its checkpoints");
+}
+
+void test_states_are_copied_from_texts_under_way() {
+  Pair texts(StateCache{.n_checkpoints = 1}, 4);
+  const uint32_t one = texts.begin(1, tokens_of(600, 600, 0));
+  texts.run(one, 500);
+  check(texts.cache().checkpoint(one), "there is a page for a checkpoint");
+  texts.run(one, 600);
+  const uint32_t two = texts.begin(2, tokens_of(550, 700, 1));
+  check(texts.store()[two].n_done == 500 && texts.state(two) == 500, "from its checkpoint");
+  texts.run(two, 700);
+  check(texts.state(one) == 600 && texts.state(two) == 700, "neither writes to the other");
+  // Two states and a checkpoint of four pages.
+  texts.begin(3, tokens_of(0, 10, 2));
+  texts.begin(4, tokens_of(0, 10, 3));
+  check(texts.pool().n_free() == 0, "a checkpoint gives way to a text");
+}
+
+void test_what_an_encoder_wrote_belongs_to_its_text() {
+  Pair texts(CrossCache{.n_positions = 1500}, 12);  // six pages
+  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
+  const uint32_t one = texts.begin(1, tokens);
+  check(texts.store()[one].pages[1].size() == 6 && texts.cache().covered(one) == 512,
+        "it is there from the beginning, and as long as it is");
+  texts.run(one, 300);
+  const uint32_t two = texts.begin(2, tokens);
+  check(texts.store()[two].n_done == 0, "the same tokens with another input are another text");
+  check(!texts.cache().begin(3, tokens, 300, kNone), "each needs its own pages");
+  texts.cache().end(one, kNone);
+  const uint32_t again = texts.begin(1, tokens);
+  check(texts.store()[again].n_done == 299 && texts.pool().n_free() == 0,
+        "a text that stepped back goes on with its own");
+  texts.cache().end(again, kNone);
+  texts.cache().shorten(1, 100);
+  check(texts.store()[texts.begin(1, tokens)].n_done == 100, "and can be cut anywhere");
+}
+
 // Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
 void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
                     const std::vector<uint32_t>& n_pages) {
@@ -440,6 +563,9 @@ int main() {
   test_what_was_shared_once_stays();
   test_a_text_rewinds_as_far_as_its_window_is_there();
   test_what_cannot_be_continued_goes_whole();
+  test_states_rewind_to_checkpoints_only();
+  test_states_are_copied_from_texts_under_way();
+  test_what_an_encoder_wrote_belongs_to_its_text();
   for (uint32_t seed = 0; seed < 40; ++seed) {
     test_at_random(seed, {0}, {kPages});
     test_at_random(seed, {0, kWindow}, {kPages, 4});
