@@ -17,25 +17,25 @@ void require(uint32_t value, std::string_view what, const ModelConfig& config) {
 // Pre-norm transformer with grouped-query attention, rotary positions and a gated feed-forward
 // network (Touvron et al., 2023).
 ArchDescriptor llama(const ModelConfig& config) {
-  LayerDescriptor layer;
-  layer.n_heads = config.n_heads;
-  layer.n_kv_heads = config.n_kv_heads;
-  layer.head_dim = config.head_dim;
-  layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(config.head_dim));
-  // GGUF stores the Q and K rows of llama permuted, so that neighbours rotate together.
-  layer.rope_style = RopeStyle::interleaved;
-  layer.rope_dim = config.rope_dim;
-  layer.rope_theta = config.rope_theta;
-  layer.rope_linear_factor = config.rope_linear_factor;
-  layer.activation = Activation::silu;
-  layer.ffn_dim = config.ffn_dim;
-
   ArchDescriptor arch;
   arch.dim = config.dim;
   arch.vocab_size = config.vocab_size;
   arch.context_length = config.context_length;
   arch.norm_epsilon = config.norm_epsilon;
-  arch.layers.assign(config.n_layers, layer);
+  for (const LayerConfig& from : config.layers) {
+    LayerDescriptor& layer = arch.layers.emplace_back();
+    layer.n_heads = from.n_heads;
+    layer.n_kv_heads = from.n_kv_heads;
+    layer.head_dim = from.head_dim;
+    layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(from.head_dim));
+    // GGUF stores the Q and K rows of llama permuted, so that neighbours rotate together.
+    layer.rope_style = RopeStyle::interleaved;
+    layer.rope_dim = config.rope_dim;
+    layer.rope_theta = config.rope_theta;
+    layer.rope_linear_factor = config.rope_linear_factor;
+    layer.activation = Activation::silu;
+    layer.ffn_dim = from.ffn_dim;
+  }
   return arch;
 }
 
@@ -47,26 +47,113 @@ ArchDescriptor qwen(const ModelConfig& config) {
   return arch;
 }
 
+// Gemma (2024): larger embeddings, GELU in the gate. Its norms multiply by 1 + w; whoever makes the
+// file adds the 1.
+ArchDescriptor gemma(const ModelConfig& config) {
+  ArchDescriptor arch = qwen(config);
+  arch.embedding_scale = std::sqrt(static_cast<float>(config.dim));
+  for (LayerDescriptor& layer : arch.layers) layer.activation = Activation::gelu_tanh;
+  return arch;
+}
+
+// Every `period`th layer sees everything and the others a window, unless the file says which.
+void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
+                  uint32_t usual_window) {
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    if (config.layers[i].windowed.value_or((i + 1) % period != 0))
+      arch.layers[i].window = config.window != 0 ? config.window : usual_window;
+}
+
+// The scale is 1 / sqrt(head_dim), in the largest model of a generation 1 / sqrt(dim / n_heads).
+void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_t n_largest) {
+  for (LayerDescriptor& layer : arch.layers) {
+    if (arch.layers.size() == n_largest)
+      layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(arch.dim / layer.n_heads));
+    if (config.attention_scale != 0) layer.attention_scale = config.attention_scale;
+  }
+}
+
+// Gemma 2 (2024): a norm behind attention and one behind the feed-forward network (seen from the
+// tensors), caps, a window in every second layer.
+ArchDescriptor gemma2(const ModelConfig& config) {
+  ArchDescriptor arch = gemma(config);
+  give_windows(arch, config, 2, 4096);
+  give_attention_scale(arch, config, 46);
+  arch.logit_soft_cap = config.logit_soft_cap.value_or(30.0f);
+  for (LayerDescriptor& layer : arch.layers)
+    layer.attention_soft_cap = config.attention_soft_cap.value_or(50.0f);
+  return arch;
+}
+
+// Gemma 3 (2025): norms per head of Q and K instead of the caps; windows in five of six layers,
+// whose positions turn faster and are never scaled. A file without a window has none anywhere.
+ArchDescriptor gemma3(const ModelConfig& config) {
+  ArchDescriptor arch = gemma(config);
+  give_windows(arch, config, 6, 0);
+  give_attention_scale(arch, config, 62);
+  arch.logit_soft_cap = config.logit_soft_cap.value_or(0.0f);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.attention_soft_cap = config.attention_soft_cap.value_or(0.0f);
+    if (layer.window == 0) continue;
+    layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
+    layer.rope_linear_factor = 1;
+  }
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
+  FamilyTraits traits;
 };
 
+constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attention_scale = true};
 constexpr std::array kFamilies{
-    Family{"llama", llama},
-    Family{"qwen2", qwen},
-    Family{"qwen3", qwen},
+    Family{"llama", llama, {}},
+    Family{"qwen2", qwen, {}},
+    Family{"qwen3", qwen, {}},
+    Family{"gemma", gemma, {}},
+    Family{"gemma2", gemma2, kLaterGemma},
+    Family{"gemma3", gemma3, kLaterGemma},
 };
 
-const Family* find_family(std::string_view name) {
+const Family* family_of(std::string_view architecture) {
   for (const Family& family : kFamilies)
-    if (family.architecture == name) return &family;
+    if (family.architecture == architecture) return &family;
   return nullptr;
+}
+
+void check_layer(const LayerConfig& layer, const ModelConfig& config) {
+  require(layer.n_heads, "number of heads", config);
+  require(layer.n_kv_heads, "number of key/value heads", config);
+  require(layer.head_dim, "head dimension", config);
+  require(layer.ffn_dim, "feed-forward length", config);
+  if (layer.n_heads % layer.n_kv_heads != 0)
+    throw ModelFormatError(std::to_string(layer.n_heads) + " heads cannot share " +
+                           std::to_string(layer.n_kv_heads) + " key/value heads evenly");
+  constexpr uint64_t kMostNumbers = 1u << 31;  // their products have 32 bits in the kernels
+  if (uint64_t{layer.n_heads} * layer.head_dim >= kMostNumbers)
+    throw ModelFormatError(std::to_string(layer.n_heads) + " heads of " +
+                           std::to_string(layer.head_dim) +
+                           " numbers are beyond what any model has");
+  if (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > layer.head_dim)
+    throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
+                           "; it must be even and at most the head dimension, " +
+                           std::to_string(layer.head_dim));
+}
+
+void require_positive(float value, std::string_view what) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw ModelFormatError("the " + std::string(what) + " is " + std::to_string(value) +
+                           "; it must be a positive number");
 }
 
 }  // namespace
 
-bool is_known_architecture(std::string_view name) { return find_family(name) != nullptr; }
+const FamilyTraits* find_family(std::string_view architecture) {
+  const Family* family = family_of(architecture);
+  return family == nullptr ? nullptr : &family->traits;
+}
 
 std::string known_architectures() {
   std::string names;
@@ -76,40 +163,23 @@ std::string known_architectures() {
 }
 
 ArchDescriptor describe(const ModelConfig& config) {
-  const Family* family = find_family(config.architecture);
+  const Family* family = family_of(config.architecture);
   if (family == nullptr)
     throw UnsupportedModelError("the architecture is '" + config.architecture + "'; akunu has " +
                                 known_architectures());
   require(config.dim, "embedding length", config);
-  require(config.n_layers, "number of layers", config);
-  require(config.n_heads, "number of heads", config);
-  require(config.n_kv_heads, "number of key/value heads", config);
-  require(config.head_dim, "head dimension", config);
-  require(config.ffn_dim, "feed-forward length", config);
+  require(static_cast<uint32_t>(config.layers.size()), "number of layers", config);
   require(config.vocab_size, "vocabulary size", config);
   require(config.context_length, "context length", config);
-  if (config.n_heads % config.n_kv_heads != 0)
-    throw ModelFormatError(std::to_string(config.n_heads) + " heads cannot share " +
-                           std::to_string(config.n_kv_heads) + " key/value heads evenly");
-  constexpr uint64_t kMostNumbers = 1u << 31;  // their products have 32 bits in the kernels
-  if (uint64_t{config.n_heads} * config.head_dim >= kMostNumbers)
-    throw ModelFormatError(std::to_string(config.n_heads) + " heads of " +
-                           std::to_string(config.head_dim) +
-                           " numbers are beyond what any model has");
-  if (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > config.head_dim)
-    throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
-                           "; it must be even and at most the head dimension, " +
-                           std::to_string(config.head_dim));
-  if (!(config.norm_epsilon > 0) || !std::isfinite(config.norm_epsilon))
-    throw ModelFormatError("the norm epsilon is " + std::to_string(config.norm_epsilon) +
-                           "; it must be a positive number");
-  if (!(config.rope_theta > 0) || !std::isfinite(config.rope_theta))
-    throw ModelFormatError("the rotary base is " + std::to_string(config.rope_theta) +
-                           "; it must be a positive number");
-  if (!(config.rope_linear_factor > 0) || !std::isfinite(config.rope_linear_factor))
-    throw ModelFormatError("the rotary scaling factor is " +
-                           std::to_string(config.rope_linear_factor) +
-                           "; it must be a positive number");
+  for (const LayerConfig& layer : config.layers) check_layer(layer, config);
+  require_positive(config.norm_epsilon, "norm epsilon");
+  require_positive(config.rope_theta, "rotary base");
+  require_positive(config.rope_linear_factor, "rotary scaling factor");
+  if (config.rope_theta_windowed != 0)
+    require_positive(config.rope_theta_windowed, "rotary base of windowed layers");
+  if (config.attention_scale != 0) require_positive(config.attention_scale, "attention scale");
+  for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
+    if (cap && *cap != 0) require_positive(*cap, "soft cap");
   return family->describe(config);
 }
 

@@ -11,23 +11,33 @@
 
 namespace akunu {
 
+// What a model file says of one layer; 0 where it says nothing.
+struct LayerConfig {
+  uint32_t n_heads = 0;
+  uint32_t n_kv_heads = 0;
+  uint32_t head_dim = 0;
+  uint32_t ffn_dim = 0;
+  std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
+};
+
 // What a model file says, whatever its format; 0 or empty where it says nothing.
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", ...
   std::string name;
   uint32_t dim = 0;
-  uint32_t n_layers = 0;
-  uint32_t n_heads = 0;
-  uint32_t n_kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t ffn_dim = 0;
   uint32_t vocab_size = 0;
-  uint32_t context_length = 0;  // positions that the model was trained on
-  uint32_t rope_dim = 0;        // leading dimensions of a head that rotate
+  uint32_t context_length = 0;      // positions that the model was trained on
+  std::vector<LayerConfig> layers;  // all of them
+  uint32_t window = 0;              // positions that a row of a windowed layer sees
+  uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
   float rope_theta = 0;
-  float rope_linear_factor = 1;  // positions are divided by it
+  float rope_theta_windowed = 0;  // of windowed layers, where it is another
+  float rope_linear_factor = 1;   // positions are divided by it
   float norm_epsilon = 0;
-  std::vector<std::string> notes;  // what of it was not taken as it is, a line each
+  float attention_scale = 0;
+  std::optional<float> attention_soft_cap;  // 0: none
+  std::optional<float> logit_soft_cap;      // 0: none
+  std::vector<std::string> notes;           // what of it was not taken as it is, a line each
 };
 
 enum class Mixer : uint8_t { attention };
@@ -72,7 +82,14 @@ struct ArchDescriptor {
 // ModelFormatError where the numbers contradict each other.
 ArchDescriptor describe(const ModelConfig& config);
 
-bool is_known_architecture(std::string_view name);
-std::string known_architectures();  // "llama, qwen2, qwen3"
+// What some families compute with, and others do not.
+struct FamilyTraits {
+  bool windows = false;          // layers that see the last positions only
+  bool soft_caps = false;        // of attention's scores and of the logits
+  bool attention_scale = false;  // of its own, instead of 1 / sqrt(head_dim)
+};
+
+const FamilyTraits* find_family(std::string_view architecture);  // null: not here
+std::string known_architectures();                               // "llama, qwen2, qwen3, ..."
 
 }  // namespace akunu

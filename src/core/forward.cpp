@@ -159,117 +159,122 @@ class Builder {
   }
 
   void layer(uint32_t index) {
-    attention(index, "layers." + std::to_string(index) + ".",
-              "layer " + std::to_string(index) + " ");
-    feed_forward(index, "layers." + std::to_string(index) + ".",
-                 "layer " + std::to_string(index) + " ");
+    const std::string name = "layers." + std::to_string(index) + ".";
+    const std::string label = "layer " + std::to_string(index) + " ";
+    const ValueId attended = attention(index, name, label);
+    add_to_residual(label + "attention output", attended, name + "attention_post_norm.weight");
+    const ValueId fed = feed_forward(arch_.layers[index], name, label);
+    add_to_residual(label + "down", fed, name + "ffn_post_norm.weight");
   }
 
-  void attention(uint32_t index, const std::string& prefix, const std::string& label) {
+  ValueId attention(uint32_t index, const std::string& layer_name, const std::string& label) {
     const LayerDescriptor& layer = arch_.layers[index];
     const uint32_t q_dim = layer.n_heads * layer.head_dim;
     const uint32_t kv_dim = layer.n_kv_heads * layer.head_dim;
-    const std::string name = prefix + "attention.";
+    const std::string name = layer_name + "attention.";
+    const ValueId query = rows("query", q_dim);
+    const ValueId key = rows("key", kv_dim);
+    const ValueId value = rows("value", kv_dim);
 
-    struct Projection {
-      const char* letter;
-      uint32_t n;
-      ValueId out;
-    };
-    const std::array projections{
-        Projection{"q", q_dim, rows("query", q_dim)},
-        Projection{"k", kv_dim, rows("key", kv_dim)},
-        Projection{"v", kv_dim, rows("value", kv_dim)},
-    };
-    const ValueId query = projections[0].out;
-    const ValueId key = projections[1].out;
-    const ValueId value = projections[2].out;
+    project_normed(
+        label, "attention norm", layer_name + "attention_norm.weight", name,
+        std::array{Part{"q", q_dim, query}, Part{"k", kv_dim, key}, Part{"v", kv_dim, value}});
+    head_norm_if_present(label + "q norm", query, name + "q_norm.weight", layer.n_heads, layer);
+    head_norm_if_present(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
+    rope(label + "q rope", query, layer.n_heads, index);
+    rope(label + "k rope", key, layer.n_kv_heads, index);
 
-    // The norm is written once per activation kind that the three weights want: usually one.
-    std::map<ActivationKind, ValueId> normed;
-    for (const Projection& each : projections) {
-      const ActivationKind kind = kind_for(name + each.letter + ".weight", each.n, arch_.dim);
-      if (normed.contains(kind)) continue;
-      normed[kind] = activation("normed", kind, arch_.dim);
-      norm(label + "attention norm", residual_, prefix + "attention_norm.weight", normed[kind]);
-    }
-    for (const Projection& each : projections)
-      matmul(label + each.letter,
-             normed.at(kind_for(name + each.letter + ".weight", each.n, arch_.dim)),
-             name + each.letter + ".weight", each.n, arch_.dim, each.out);
-    for (const Projection& each : projections)
-      bias_if_present(label + each.letter + " bias", each.out, name + each.letter + ".bias",
-                      each.n);
-
-    if (find(name + "q_norm.weight") != nullptr)
-      emit(Operation::head_norm, label + "q norm",
-           {query, vector(name + "q_norm.weight", layer.head_dim)},
-           HeadNormParams{layer.n_heads, layer.head_dim, arch_.norm_epsilon, 0});
-    if (find(name + "k_norm.weight") != nullptr)
-      emit(Operation::head_norm, label + "k norm",
-           {key, vector(name + "k_norm.weight", layer.head_dim)},
-           HeadNormParams{layer.n_kv_heads, layer.head_dim, arch_.norm_epsilon, 0});
-
-    if (layer.rope_style != RopeStyle::none) {
-      const uint32_t style = layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
-      const ValueId angles = angles_[index];
-      emit(Operation::rope, label + "q rope", {query, angles},
-           RopeParams{layer.n_heads, layer.head_dim, layer.rope_dim / 2, style});
-      emit(Operation::rope, label + "k rope", {key, angles},
-           RopeParams{layer.n_kv_heads, layer.head_dim, layer.rope_dim / 2, style});
-    }
-
-    const std::string cache = "layer " + std::to_string(index) + " ";
     const LayerCache& pools = memory_.layers[index];
-    const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
-    const ValueId values = bound(cache + "values", pools.values, pools.format);
+    const ValueId keys = bound(label + "keys", pools.keys, pools.format);
+    const ValueId values = bound(label + "values", pools.values, pools.format);
     const uint32_t table_base = memory_.page_table_bases[pools.group];
     emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
          KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
 
-    const ActivationKind kind = kind_for(name + "output.weight", arch_.dim, q_dim);
-    const ValueId attended = activation("attended", kind, q_dim);
+    const ValueId attended =
+        activation("attended", kind_for(name + "output.weight", arch_.dim, q_dim), q_dim);
     emit(Operation::attention, label + "attention", {query, keys, values, attended},
          AttentionParams{layer.n_heads, layer.n_kv_heads, layer.head_dim, layer.window,
                          layer.attention_scale, layer.attention_soft_cap, memory_.page_table_stride,
                          table_base});
-    add_projection(label + "attention output", attended, name + "output", q_dim);
+    return project(label + "attention output", attended, name + "output", q_dim);
   }
 
-  void feed_forward(uint32_t index, const std::string& prefix, const std::string& label) {
-    const LayerDescriptor& layer = arch_.layers[index];
-    const std::string name = prefix + "ffn.";
-    std::map<ActivationKind, ValueId> normed;
-    for (const char* part : {"gate", "up"}) {
-      const ActivationKind kind = kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim);
-      if (normed.contains(kind)) continue;
-      normed[kind] = activation("normed", kind, arch_.dim);
-      norm(label + "ffn norm", residual_, prefix + "ffn_norm.weight", normed[kind]);
-    }
-    for (const char* part : {"gate", "up"})
-      matmul(label + part, normed.at(kind_for(name + part + ".weight", layer.ffn_dim, arch_.dim)),
-             name + part + ".weight", layer.ffn_dim, arch_.dim, rows(part, layer.ffn_dim));
-    for (const char* part : {"gate", "up"})
-      bias_if_present(label + part + " bias", rows(part, layer.ffn_dim), name + part + ".bias",
-                      layer.ffn_dim);
+  ValueId feed_forward(const LayerDescriptor& layer, const std::string& layer_name,
+                       const std::string& label) {
+    const std::string name = layer_name + "ffn.";
+    const ValueId gate = rows("gate", layer.ffn_dim);
+    const ValueId up = rows("up", layer.ffn_dim);
+    project_normed(label, "ffn norm", layer_name + "ffn_norm.weight", name,
+                   std::array{Part{"gate", layer.ffn_dim, gate}, Part{"up", layer.ffn_dim, up}});
 
     const ValueId hidden = activation(
         "hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);
     const uint32_t act =
         layer.activation == Activation::silu ? kActivationSilu : kActivationGeluTanh;
-    emit(Operation::gated_activation, label + "activation",
-         {rows("gate", layer.ffn_dim), rows("up", layer.ffn_dim), hidden},
+    emit(Operation::gated_activation, label + "activation", {gate, up, hidden},
          GatedActivationParams{layer.ffn_dim, act, {}});
-    add_projection(label + "down", hidden, name + "down", layer.ffn_dim);
+    return project(label + "down", hidden, name + "down", layer.ffn_dim);
   }
 
-  // residual += weight * input (+ bias)
-  void add_projection(const std::string& label, ValueId input, const std::string& name,
-                      uint32_t k) {
+  // One of several projections of one input.
+  struct Part {
+    const char* name;
+    uint32_t n;
+    ValueId out;
+  };
+
+  // The residual's norm, and each part's projection of it.
+  void project_normed(const std::string& label, const std::string& norm_label,
+                      const std::string& norm_weight, const std::string& name,
+                      std::span<const Part> parts) {
+    // The norm is written once per activation kind that the weights want: usually one.
+    std::map<ActivationKind, ValueId> normed;
+    for (const Part& part : parts) {
+      const ActivationKind kind = kind_for(name + part.name + ".weight", part.n, arch_.dim);
+      if (normed.contains(kind)) continue;
+      normed[kind] = activation("normed", kind, arch_.dim);
+      norm(label + norm_label, residual_, norm_weight, normed[kind]);
+    }
+    for (const Part& part : parts)
+      matmul(label + part.name,
+             normed.at(kind_for(name + part.name + ".weight", part.n, arch_.dim)),
+             name + part.name + ".weight", part.n, arch_.dim, part.out);
+    for (const Part& part : parts)
+      bias_if_present(label + part.name + " bias", part.out, name + part.name + ".bias", part.n);
+  }
+
+  // weight * input (+ bias), as wide as the residual
+  ValueId project(const std::string& label, ValueId input, const std::string& name, uint32_t k) {
     const ValueId projected = rows("projected", arch_.dim);
     matmul(label, input, name + ".weight", arch_.dim, k, projected);
     bias_if_present(label + " bias", projected, name + ".bias", arch_.dim);
-    emit(Operation::add, label + " add", {residual_, projected}, AddParams{arch_.dim, {}});
+    return projected;
+  }
+
+  // residual += what one half of a layer made, normed before in models that have a weight for that
+  void add_to_residual(const std::string& label, ValueId made, const std::string& norm_weight) {
+    if (find(norm_weight) != nullptr) {
+      const ValueId normed = rows("post-normed", arch_.dim);
+      norm(label + " norm", made, norm_weight, normed);
+      made = normed;
+    }
+    emit(Operation::add, label + " add", {residual_, made}, AddParams{arch_.dim, {}});
+  }
+
+  void head_norm_if_present(const std::string& label, ValueId data, const std::string& name,
+                            uint32_t n_heads, const LayerDescriptor& layer) {
+    if (find(name) == nullptr) return;
+    emit(Operation::head_norm, label, {data, vector(name, layer.head_dim)},
+         HeadNormParams{n_heads, layer.head_dim, arch_.norm_epsilon, 0});
+  }
+
+  void rope(const std::string& label, ValueId data, uint32_t n_heads, uint32_t index) {
+    const LayerDescriptor& layer = arch_.layers[index];
+    if (layer.rope_style == RopeStyle::none) return;
+    const uint32_t style = layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
+    emit(Operation::rope, label, {data, angles_[index]},
+         RopeParams{n_heads, layer.head_dim, layer.rope_dim / 2, style});
   }
 
   void head() {

@@ -7,6 +7,7 @@
 #include <pybind11/stl/filesystem.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <future>
 #include <memory>
@@ -176,11 +177,17 @@ class NativeModel {
     result["architecture"] = config.architecture;
     result["name"] = config.name;
     result["dim"] = config.dim;
-    result["n_layers"] = config.n_layers;
-    result["n_heads"] = config.n_heads;
-    result["n_kv_heads"] = config.n_kv_heads;
-    result["head_dim"] = config.head_dim;
-    result["ffn_dim"] = config.ffn_dim;
+    result["n_layers"] = config.layers.size();
+    // Where layers differ, the most of any.
+    const auto most = [&](uint32_t LayerConfig::* number) {
+      uint32_t found = 0;
+      for (const LayerConfig& layer : config.layers) found = std::max(found, layer.*number);
+      return found;
+    };
+    result["n_heads"] = most(&LayerConfig::n_heads);
+    result["n_kv_heads"] = most(&LayerConfig::n_kv_heads);
+    result["head_dim"] = most(&LayerConfig::head_dim);
+    result["ffn_dim"] = most(&LayerConfig::ffn_dim);
     result["vocab_size"] = config.vocab_size;
     result["context_length"] = config.context_length;
     result["rope_theta"] = config.rope_theta;

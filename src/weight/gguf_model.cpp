@@ -22,33 +22,31 @@ class Reader {
   }
 
   ModelConfig read() const {
-    if (!is_known_architecture(architecture_))
+    const FamilyTraits* family = find_family(architecture_);
+    if (family == nullptr)
       refuse("general.architecture is '" + printable(architecture_) + "'; akunu has " +
              known_architectures());
-    refuse_what_is_not_here();
+    refuse_what_is_not_here(*family);
 
     ModelConfig config;
     config.architecture = architecture_;
     config.name = name(config.notes);
     config.dim = required("embedding_length");
-    config.n_layers = required("block_count");
-    if (!file_.tensors().empty() && config.n_layers > file_.tensors().size())
-      throw ModelFormatError(path() + ": " + key("block_count") + " is " +
-                             std::to_string(config.n_layers) + "; the file has " +
-                             std::to_string(file_.tensors().size()) + " tensors");
-    config.n_heads = required("attention.head_count");
-    config.n_kv_heads = optional("attention.head_count_kv").value_or(config.n_heads);
-    config.ffn_dim = required("feed_forward_length");
     config.context_length = context_length(config.notes);
-    config.head_dim = head_dim();
-    if (const auto value_length = optional("attention.value_length");
-        value_length && *value_length != config.head_dim)
-      throw UnsupportedModelError(path() + ": " + key("attention.value_length") + " is " +
-                                  std::to_string(*value_length) + ", the keys' length " +
-                                  std::to_string(config.head_dim) + "; akunu needs them equal");
-    config.rope_dim = optional("rope.dimension_count").value_or(config.head_dim);
+    config.layers = layers();
+    const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
+    config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
     config.rope_linear_factor = rope_linear_factor();
+    if (family->windows) {
+      config.window = optional("attention.sliding_window").value_or(0);
+      config.rope_theta_windowed = number("rope.freq_base_swa").value_or(0.0f);
+    }
+    if (family->soft_caps) {
+      config.attention_soft_cap = number("attn_logit_softcapping");
+      config.logit_soft_cap = number("final_logit_softcapping");
+    }
+    if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     const std::optional<float> epsilon = number("attention.layer_norm_rms_epsilon");
     if (!epsilon)
       throw ModelFormatError(path() + ": the key " + key("attention.layer_norm_rms_epsilon") +
@@ -93,6 +91,77 @@ class Reader {
     const std::optional<double> value = file_.get_float(key(name));
     if (!value) return std::nullopt;
     return static_cast<float>(*value);
+  }
+
+  // What the file says of every layer: one number for all, or a list of one each.
+  std::vector<uint32_t> per_layer(std::string_view name, size_t n_layers) const {
+    const GgufValue* const value = file_.find(key(name));
+    if (value == nullptr || !value->is_array)
+      return std::vector<uint32_t>(n_layers, optional(name).value_or(0));
+    std::vector<uint32_t> numbers;
+    const std::vector<int64_t> said = file_.get_int_array(key(name)).value();
+    for (const int64_t number : said) {
+      if (number < 0 || number > std::numeric_limits<int32_t>::max())
+        throw ModelFormatError(path() + ": " + key(name) + " holds " + std::to_string(number) +
+                               ", which is out of any sensible range");
+      numbers.push_back(static_cast<uint32_t>(number));
+    }
+    check_length(name, numbers.size(), n_layers);
+    return numbers;
+  }
+
+  void check_length(std::string_view name, size_t n, size_t n_layers) const {
+    if (n != n_layers)
+      throw ModelFormatError(path() + ": " + key(name) + " has " + std::to_string(n) +
+                             " entries for " + std::to_string(n_layers) + " layers");
+  }
+
+  std::vector<LayerConfig> layers() const {
+    const uint32_t n_layers = required("block_count");
+    if (file_.tensors().empty()) return {};  // a vocabulary only
+    if (n_layers > file_.tensors().size())
+      throw ModelFormatError(path() + ": " + key("block_count") + " is " +
+                             std::to_string(n_layers) + "; the file has " +
+                             std::to_string(file_.tensors().size()) + " tensors");
+    for (const char* name : {"attention.head_count", "feed_forward_length"})
+      if (file_.find(key(name)) == nullptr)
+        throw ModelFormatError(path() + ": the key " + key(name) + " is missing");
+    const std::vector<uint32_t> n_heads = per_layer("attention.head_count", n_layers);
+    const std::vector<uint32_t> n_kv_heads = file_.find(key("attention.head_count_kv")) == nullptr
+                                                 ? n_heads
+                                                 : per_layer("attention.head_count_kv", n_layers);
+    const std::vector<uint32_t> ffn_dim = per_layer("feed_forward_length", n_layers);
+    const std::vector<std::optional<bool>> windowed = windowed_layers(n_layers);
+    std::vector<LayerConfig> layers;
+    for (uint32_t i = 0; i < n_layers; ++i)
+      layers.push_back({.n_heads = n_heads[i],
+                        .n_kv_heads = n_kv_heads[i],
+                        .head_dim = head_dim(n_heads[i]),
+                        .ffn_dim = ffn_dim[i],
+                        .windowed = windowed[i]});
+    return layers;
+  }
+
+  // The pattern is a list of one entry per layer, or a period: every so many layers, one sees all.
+  std::vector<std::optional<bool>> windowed_layers(uint32_t n_layers) const {
+    constexpr std::string_view kPattern = "attention.sliding_window_pattern";
+    std::vector<std::optional<bool>> windowed(n_layers);
+    const GgufValue* const value = file_.find(key(kPattern));
+    if (value == nullptr) return windowed;
+    if (value->is_array) {
+      if (value->type == GgufValueType::boolean) {
+        const std::vector<bool> said = file_.get_bool_array(key(kPattern)).value();
+        check_length(kPattern, said.size(), n_layers);
+        windowed.assign(said.begin(), said.end());
+      } else {
+        const std::vector<uint32_t> said = per_layer(kPattern, n_layers);
+        for (uint32_t i = 0; i < n_layers; ++i) windowed[i] = said[i] != 0;
+      }
+      return windowed;
+    }
+    const uint32_t period = required(kPattern);
+    for (uint32_t i = 0; i < n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
+    return windowed;
   }
 
   // For people: what is wrong with it must not stop a load, and must not steer a terminal.
@@ -140,7 +209,7 @@ class Reader {
     refuse(key(name) + " is " + value + "; it is not supported for " + architecture_);
   }
 
-  void refuse_what_is_not_here() const {
+  void refuse_what_is_not_here(const FamilyTraits& family) const {
     if (const auto type = file_.get_string("general.type"); type && *type != "model")
       refuse("general.type is '" + printable(*type) + "'; akunu loads models");
     if (const auto experts = optional("expert_count"); experts && *experts > 0)
@@ -149,19 +218,21 @@ class Reader {
     if (const auto causal = file_.get_bool(key("attention.causal")); causal && !*causal)
       refuse(key("attention.causal") + " is false; encoders are not supported");
     const auto window = optional("attention.sliding_window");
-    if (window && *window > 0 && *window < file_.get_uint(key("context_length")).value_or(0))
+    if (!family.windows && window && *window > 0 &&
+        *window < file_.get_uint(key("context_length")).value_or(0))
       refuse(key("attention.sliding_window") + " is " + std::to_string(*window) +
              "; sliding windows are not supported for " + architecture_);
     for (const char* name : {"use_parallel_residual", "swin_norm"})
       if (const auto value = file_.get_bool(key(name)); value && *value) refuse_value(name, "true");
-    refuse_numbers_with_an_effect();
+    refuse_numbers_with_an_effect(family);
   }
 
   // What other architectures compute with, and these do not: each key may have the values that change nothing.
-  void refuse_numbers_with_an_effect() const {
+  void refuse_numbers_with_an_effect(const FamilyTraits& family) const {
     struct Rule {
       const char* name;
       std::initializer_list<float> neutral;
+      bool taken = false;  // by this family
     };
     const Rule rules[] = {
         // Factors, where 0 means that there is none.
@@ -174,8 +245,8 @@ class Reader {
         {"rope.scaling.attn_factor", {1}},
         {"rope.scaling.yarn_attn_factor", {1}},
         // Limits, slopes and lengths: only 0 switches them off.
-        {"attn_logit_softcapping", {0}},
-        {"final_logit_softcapping", {0}},
+        {"attn_logit_softcapping", {0}, family.soft_caps},
+        {"final_logit_softcapping", {0}, family.soft_caps},
         {"attention.clamp_kqv", {0}},
         {"attention.max_alibi_bias", {0}},
         {"attention.temperature_scale", {0}},
@@ -184,11 +255,13 @@ class Reader {
     };
     for (const Rule& rule : rules)
       if (const auto value = number(rule.name);
-          value &&
+          value && !rule.taken &&
           std::find(rule.neutral.begin(), rule.neutral.end(), *value) == rule.neutral.end())
         refuse_value(rule.name, shown(*value));
-    if (const auto scale = number("attention.scale"); scale && *scale != 0.0f) {
-      const auto usual = static_cast<float>(1 / std::sqrt(static_cast<double>(head_dim())));
+    if (const auto scale = number("attention.scale");
+        !family.attention_scale && scale && *scale != 0.0f) {
+      const uint32_t length = head_dim(required("attention.head_count"));
+      const auto usual = static_cast<float>(1 / std::sqrt(static_cast<double>(length)));
       constexpr float kRounding = 1e-6f;  // of whoever computed it in half as many digits, or twice
       if (!(std::abs(*scale - usual) <= kRounding * usual))
         refuse_value("attention.scale", shown(*scale));
@@ -202,10 +275,16 @@ class Reader {
     return {digits.data(), end};
   }
 
-  uint32_t head_dim() const {
-    const uint32_t n_heads = required("attention.head_count");
+  uint32_t head_dim(uint32_t n_heads) const {
     if (n_heads == 0) throw ModelFormatError(path() + ": " + key("attention.head_count") + " is 0");
-    return optional("attention.key_length").value_or(required("embedding_length") / n_heads);
+    const auto length = optional("attention.key_length");
+    const uint32_t head_dim = length.value_or(required("embedding_length") / n_heads);
+    if (const auto value_length = optional("attention.value_length");
+        value_length && *value_length != head_dim)
+      throw UnsupportedModelError(path() + ": " + key("attention.value_length") + " is " +
+                                  std::to_string(*value_length) + ", the keys' length " +
+                                  std::to_string(head_dim) + "; akunu needs them equal");
+    return head_dim;
   }
 
   const GgufFile& file_;

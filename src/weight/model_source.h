@@ -3,7 +3,7 @@
 // of a file but this.
 //
 //   const ModelSource source = open_model("model.gguf");
-//   source.config.n_layers;
+//   source.config.layers.size();
 //   for (const SourceTensor& tensor : source.tensors) import(tensor);
 #pragma once
 

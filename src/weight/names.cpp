@@ -34,10 +34,12 @@ constexpr std::array kGgufLayer{
     same("attn_output", "attention.output"),
     same("attn_q_norm", "attention.q_norm"),
     same("attn_k_norm", "attention.k_norm"),
+    same("post_attention_norm", "attention_post_norm"),
     same("ffn_norm", "ffn_norm"),
     same("ffn_gate", "ffn.gate"),
     same("ffn_up", "ffn.up"),
     same("ffn_down", "ffn.down"),
+    same("post_ffw_norm", "ffn_post_norm"),
 };
 
 constexpr std::array kGgufLeftOut{
@@ -77,16 +79,16 @@ std::optional<FileName> take_apart(std::string_view name, std::string_view layer
   return result;
 }
 
-uint64_t rows_of(PieceRows rows, const ModelConfig& config, uint64_t all) {
+uint64_t rows_of(PieceRows rows, const LayerConfig& layer, uint64_t all) {
   switch (rows) {
     case PieceRows::all:
       return all;
     case PieceRows::query:
-      return uint64_t{config.n_heads} * config.head_dim;
+      return uint64_t{layer.n_heads} * layer.head_dim;
     case PieceRows::key_value:
-      return uint64_t{config.n_kv_heads} * config.head_dim;
+      return uint64_t{layer.n_kv_heads} * layer.head_dim;
     case PieceRows::ffn:
-      return config.ffn_dim;
+      return layer.ffn_dim;
   }
   __builtin_unreachable();
 }
@@ -102,22 +104,22 @@ uint64_t length_of(const SourceTensor& tensor) {
   return tensor.n_dims == 1 ? tensor.k() : tensor.rows();
 }
 
-uint64_t length_of(const NameRule& rule, const ModelConfig& config, uint64_t all) {
+uint64_t length_of(const NameRule& rule, const LayerConfig& layer, uint64_t all) {
   uint64_t length = 0;
-  for (const Piece& piece : pieces_of(rule)) length += rows_of(piece.rows, config, all);
+  for (const Piece& piece : pieces_of(rule)) length += rows_of(piece.rows, layer, all);
   return length;
 }
 
 [[noreturn]] void refuse_length(const NameRule& rule, const SourceTensor& tensor,
-                                const ModelConfig& config) {
+                                const LayerConfig& layer) {
   const uint64_t length = length_of(tensor);
   std::string text = tensor.label() + " has " + std::to_string(length) +
                      (tensor.n_dims == 1 ? " numbers" : " rows") +
                      "; the model's numbers ask for " +
-                     std::to_string(length_of(rule, config, length)) + ":";
+                     std::to_string(length_of(rule, layer, length)) + ":";
   for (const Piece& piece : pieces_of(rule))
     text += (&piece == &rule.pieces[0] ? " " : ", ") +
-            std::to_string(rows_of(piece.rows, config, length)) + " of " +
+            std::to_string(rows_of(piece.rows, layer, length)) + " of " +
             std::string(piece.canonical);
   throw ModelFormatError(text);
 }
@@ -137,15 +139,15 @@ SourceTensor rows_from(const SourceTensor& tensor, uint64_t first, uint64_t n) {
 
 // The rule for `stem` that has the tensor's rows; null where there is no rule for it at all.
 const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem,
-                          const SourceTensor& tensor, const ModelConfig& config) {
+                          const SourceTensor& tensor, const LayerConfig& layer) {
   const uint64_t length = length_of(tensor);
   const NameRule* other = nullptr;
   for (const NameRule& rule : rules) {
     if (rule.name != stem) continue;
-    if (length_of(rule, config, length) == length) return &rule;
+    if (length_of(rule, layer, length) == length) return &rule;
     other = &rule;
   }
-  if (other != nullptr) refuse_length(*other, tensor, config);
+  if (other != nullptr) refuse_length(*other, tensor, layer);
   return nullptr;
 }
 
@@ -166,8 +168,12 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
                                      const SourceTensor& tensor, const ModelConfig& config) {
   const std::optional<FileName> parts = take_apart(name, rules.layer_prefix);
   if (!parts) return {};
+  // Whoever describes the model refuses layers that it does not have.
+  const LayerConfig layer = parts->layer && *parts->layer < config.layers.size()
+                                ? config.layers[*parts->layer]
+                                : LayerConfig{};
   const NameRule* rule =
-      find_rule(parts->layer ? rules.layer : rules.model, parts->stem, tensor, config);
+      find_rule(parts->layer ? rules.layer : rules.model, parts->stem, tensor, layer);
   if (rule == nullptr) return {};
   const std::span<const Piece> pieces = pieces_of(*rule);
   if (tensor.n_dims > rule->max_dims)
@@ -177,7 +183,7 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
   std::vector<SourceTensor> named;
   uint64_t first = 0;
   for (const Piece& piece : pieces) {
-    const uint64_t n = rows_of(piece.rows, config, length_of(tensor));
+    const uint64_t n = rows_of(piece.rows, layer, length_of(tensor));
     named.push_back(pieces.size() > 1 ? rows_from(tensor, first, n) : tensor);
     named.back().name = (parts->layer ? "layers." + std::to_string(*parts->layer) + "." : "") +
                         std::string(piece.canonical) + std::string(parts->suffix);

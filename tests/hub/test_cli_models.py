@@ -207,7 +207,8 @@ def test_a_plan_says_what_does_not_work(hub: Hub, repo: Repo, run_akunu: Run, em
     done = run_akunu("plan", REPO)
     assert done.returncode == 1
     assert done.stderr.strip().endswith(
-        f"error: {REPO}:Q8_0: general.architecture is 'mamba'; akunu has llama, qwen2, qwen3"
+        f"error: {REPO}:Q8_0: general.architecture is 'mamba'; akunu has llama, qwen2, qwen3, "
+        "gemma, gemma2, gemma3"
     )
     assert "to download" in done.stdout
     done = run_akunu("plan", REPO, "--json")

@@ -1,8 +1,8 @@
 """Writes a `ModelSpec` and its weights as GGUF, the way llama.cpp's converter does.
 
 Names, metadata keys and their presence follow `convert_hf_to_gguf.py`: the rows of llama's Q and K
-are permuted so that neighbouring dimensions rotate together, qwen's are not; Llama 3.1's scaling
-becomes the tensor `rope_freqs.weight`; vectors stay float32.
+are permuted so that neighbouring dimensions rotate together, those of the others are not; Llama
+3.1's scaling becomes the tensor `rope_freqs.weight`; vectors stay float32.
 """
 
 from __future__ import annotations
@@ -70,18 +70,25 @@ _LAYER_NAMES = {
     "self_attn.q_norm": "attn_q_norm",
     "self_attn.k_norm": "attn_k_norm",
     "post_attention_layernorm": "ffn_norm",
+    "pre_feedforward_layernorm": "ffn_norm",
+    "post_feedforward_layernorm": "post_ffw_norm",
     "mlp.gate_proj": "ffn_gate",
     "mlp.up_proj": "ffn_up",
     "mlp.down_proj": "ffn_down",
 }
 
 
-def gguf_name(name: str) -> str:
-    """llama.cpp's name of a tensor that Hugging Face calls `name`."""
+def gguf_name(name: str, *, post_norms: bool = False) -> str:
+    """llama.cpp's name of a tensor that Hugging Face calls `name`.
+
+    In models with norms behind attention, "post_attention_layernorm" is one of these.
+    """
     if name in _GLOBAL_NAMES:
         return _GLOBAL_NAMES[name]
     _, _, layer, rest = name.split(".", 3)
     module, _, suffix = rest.rpartition(".")
+    if post_norms and module == "post_attention_layernorm":
+        return f"blk.{layer}.post_attention_norm.{suffix}"
     return f"blk.{layer}.{_LAYER_NAMES[module]}.{suffix}"
 
 
@@ -157,7 +164,8 @@ def write(
         elif spec.architecture == "llama" and ".k_proj." in name:
             stored = interleave(data, spec.n_kv_heads)
         kind = _kind(formats[name])
-        writer.add_tensor(gguf_name(name), stored_bytes(stored, formats[name]), raw_dtype=kind)
+        file_name = gguf_name(name, post_norms=spec.post_norms)
+        writer.add_tensor(file_name, stored_bytes(stored, formats[name]), raw_dtype=kind)
 
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -180,13 +188,26 @@ def _write_numbers(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str)
         writer.add_key_length(spec.head_dim)
         writer.add_value_length(spec.head_dim)
     writer.add_file_type(_FILE_TYPES[weight_format])
-    # The converter writes these two for llama and leaves them to be found for qwen.
+    # The converter writes these two for llama and leaves them to be found for the others.
     if spec.architecture == "llama":
         writer.add_vocab_size(spec.vocab_size)
         writer.add_rope_dimension_count(spec.head_dim)
     if spec.rope_linear_factor != 1.0:
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(spec.rope_linear_factor)
+    prefix = spec.architecture
+    if spec.window is not None:
+        writer.add_sliding_window(spec.window)
+    if spec.window_pattern is not None:
+        writer.add_array(f"{prefix}.attention.sliding_window_pattern", list(spec.window_pattern))
+    for key, number in (
+        ("rope.freq_base_swa", spec.windowed_rope_theta),
+        ("attention.scale", spec.attention_scale),
+        ("attn_logit_softcapping", spec.attention_soft_cap),
+        ("final_logit_softcapping", spec.logit_soft_cap),
+    ):
+        if number is not None:
+            writer.add_float32(f"{prefix}.{key}", number)
 
 
 def _byte_characters() -> list[str]:

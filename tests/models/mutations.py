@@ -81,6 +81,17 @@ def _modulo_heads(spec: ModelSpec, weights: Weights) -> Weights:
     return changed
 
 
+def _unscaled_embedding(spec: ModelSpec, weights: Weights) -> Weights:
+    """What the engine multiplies by sqrt(dim) is divided by it; the head keeps its own."""
+    table = weights["model.embed_tokens.weight"]
+    scaled = table / np.float32(np.sqrt(spec.dim))
+    return {**weights, "model.embed_tokens.weight": scaled, "lm_head.weight": table}
+
+
+def _one_added_again(spec: ModelSpec, weights: Weights) -> Weights:
+    return {name: data + np.float32("norm" in name) for name, data in weights.items()}
+
+
 def _filled(ending: str, value: float) -> Callable[[ModelSpec, Weights], Weights]:
     def change(spec: ModelSpec, weights: Weights) -> Weights:
         assert any(name.endswith(ending) for name in weights)
@@ -93,7 +104,16 @@ def _filled(ending: str, value: float) -> Callable[[ModelSpec, Weights], Weights
 
 
 MUTATIONS: dict[str, Mutation] = {
-    "rope-base-5-percent": Mutation(overrides=lambda spec: {"rope_theta": spec.rope_theta * 1.05}),
+    # Where most layers have another base, one layer must be felt through them.
+    "rope-base-too-high": Mutation(
+        overrides=lambda spec: {
+            "rope_theta": spec.rope_theta * (2 if spec.architecture == "gemma3" else 1.05)
+        }
+    ),
+    "windowed-rope-base-5-percent": Mutation(
+        applies=lambda spec: spec.architecture == "gemma3",
+        overrides=lambda spec: {"windowed_rope_theta": (spec.windowed_rope_theta or 10000) * 1.05},
+    ),
     "rope-style": Mutation(change=_other_rope_style, variant=Variant(swap_rope_style=True)),
     "rope-factors-ignored": Mutation(
         applies=lambda spec: spec.rope_factors is not None,
@@ -127,6 +147,52 @@ MUTATIONS: dict[str, Mutation] = {
     ),
     "k-norm-weight-ignored": Mutation(
         applies=lambda spec: spec.qk_norm, change=_filled("k_norm.weight", 1.0)
+    ),
+    "attention-post-norm-weight-ignored": Mutation(
+        applies=lambda spec: spec.post_norms,
+        change=_filled("post_attention_layernorm.weight", 1.0),
+    ),
+    "ffn-post-norm-weight-ignored": Mutation(
+        applies=lambda spec: spec.post_norms,
+        change=_filled("post_feedforward_layernorm.weight", 1.0),
+    ),
+    "embedding-scale-ignored": Mutation(
+        applies=lambda spec: spec.is_gemma,
+        overrides=lambda spec: {"tied": False},
+        change=_unscaled_embedding,
+    ),
+    "one-added-to-norms-again": Mutation(
+        applies=lambda spec: spec.is_gemma, change=_one_added_again
+    ),
+    "attention-soft-cap-ignored": Mutation(
+        applies=lambda spec: spec.attention_soft_cap is not None,
+        overrides=lambda spec: {"attention_soft_cap": 0.0},
+    ),
+    "logit-soft-cap-ignored": Mutation(
+        applies=lambda spec: spec.logit_soft_cap is not None,
+        overrides=lambda spec: {"logit_soft_cap": 0.0},
+    ),
+    "attention-scale-ignored": Mutation(
+        applies=lambda spec: spec.attention_scale is not None,
+        overrides=lambda spec: {"attention_scale": None},
+    ),
+    "window-ignored": Mutation(
+        applies=lambda spec: spec.window is not None, overrides=lambda spec: {"window": 100000}
+    ),
+    **{
+        f"window-{offset:+d}": Mutation(
+            applies=lambda spec: spec.window is not None,
+            overrides=lambda spec, offset=offset: {"window": spec.window + offset},
+        )
+        for offset in (-1, 1)
+    },
+    "windows-in-the-other-layers": Mutation(
+        applies=lambda spec: spec.window is not None,
+        overrides=lambda spec: {"window_pattern": tuple(not each for each in spec.windowed)},
+    ),
+    "one-rope-base-for-all-layers": Mutation(
+        applies=lambda spec: spec.architecture == "gemma3",
+        overrides=lambda spec: {"windowed_rope_theta": spec.rope_theta},
     ),
     "gqa-modulo": Mutation(
         applies=lambda spec: 1 < spec.n_kv_heads < spec.n_heads,

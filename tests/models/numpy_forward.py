@@ -4,7 +4,8 @@
     model.logits([1, 2, 3]).shape  # (3, vocab_size)
 
 Written from the papers: Touvron et al. 2023 (llama), Ainslie et al. 2023 (grouped queries), Su et
-al. 2021 (rotary positions), Zhang & Sennrich 2019 (RMS norm), Shazeer 2020 (gated feed-forward).
+al. 2021 (rotary positions), Zhang & Sennrich 2019 (RMS norm), Shazeer 2020 (gated feed-forward),
+Gemma Team 2024 and 2025 (soft caps, norms behind, windows).
 It shares no code with the engine, and reads the file itself. `Variant` holds what the engine may
 round on purpose, and mistakes that tests make on purpose.
 """
@@ -36,10 +37,12 @@ class Variant:
     mask_offset: int = 0  # 1: a row also sees the next position; -1: it does not see itself
     swap_rope_style: bool = False
     modulo_heads: bool = False  # query head h reads kv head h % n_kv_heads
+    other_activation: bool = False  # GELU in the place of SiLU, and the other way round
+    scaled_windows: bool = False  # linear scaling of positions in windowed layers too
 
 
 class NumpyModel:
-    """A llama, qwen2 or qwen3 model read from a GGUF file."""
+    """A model of any architecture of `random_models`, read from a GGUF file."""
 
     def __init__(self, path: Path) -> None:
         reader = gguf.GGUFReader(path)
@@ -71,22 +74,51 @@ class NumpyModel:
         factor = 1.0
         if meta.get(prefix + "rope.scaling.type") == "linear":
             factor = meta[prefix + "rope.scaling.factor"]
-        frequencies = theta ** -(np.arange(0, rope_dim, 2) / rope_dim)
+        exponents = np.arange(0, rope_dim, 2) / rope_dim
         divisors = self.tensors.get("rope_freqs.weight", np.ones(rope_dim // 2))
-        self.frequencies: Array = frequencies / divisors / factor
+        self.frequencies: Array = theta**-exponents / divisors / factor
+
+        self.is_gemma = self.architecture.startswith("gemma")
+        later = self.architecture in ("gemma2", "gemma3")
+        self.scale: float = meta.get(prefix + "attention.scale", self.head_dim**-0.5)
+        self.attention_cap: float = 0.0
+        self.logit_cap: float = 0.0
+        self.window: int = 0
+        if later:
+            caps = (50.0, 30.0) if self.architecture == "gemma2" else (0.0, 0.0)
+            self.attention_cap = meta.get(prefix + "attn_logit_softcapping", caps[0])
+            self.logit_cap = meta.get(prefix + "final_logit_softcapping", caps[1])
+            self.window = meta.get(prefix + "attention.sliding_window", 0)
+        period = 2 if self.architecture == "gemma2" else 6
+        pattern = [(layer + 1) % period != 0 for layer in range(self.n_layers)]
+        pattern = meta.get(prefix + "attention.sliding_window_pattern", pattern)
+        self.windowed = [bool(each) and self.window > 0 for each in pattern]
+        # Gemma 3's windows have a base of their own, and no scaling.
+        self.windowed_factor = factor
+        self.windowed_frequencies = self.frequencies
+        if self.architecture == "gemma3":
+            self.windowed_frequencies = meta.get(prefix + "rope.freq_base_swa", 1e4) ** -exponents
 
     def logits(self, tokens: Sequence[int], variant: Variant | None = None) -> Array:
         """Logits `[n, vocab_size]` after each of the `n` tokens, read from position 0 on."""
         variant = variant or Variant()
         x = self.tensors["token_embd.weight"][np.asarray(tokens)]
+        if self.is_gemma:
+            x = x * np.sqrt(self.dim)
         for layer in range(self.n_layers):
             prefix = f"blk.{layer}."
-            x = x + self._attention(self._norm(x, prefix + "attn_norm.weight"), prefix, variant)
-            x = x + self._feed_forward(self._norm(x, prefix + "ffn_norm.weight"), prefix, variant)
+            attended = self._attention(self._norm(x, prefix + "attn_norm.weight"), layer, variant)
+            x = x + self._post_norm(attended, prefix + "post_attention_norm.weight")
+            fed = self._feed_forward(self._norm(x, prefix + "ffn_norm.weight"), prefix, variant)
+            x = x + self._post_norm(fed, prefix + "post_ffw_norm.weight")
         x = self._norm(x, "output_norm.weight")
         name = "output" if "output.weight" in self.tensors else "token_embd"
         rounds = variant.int8_head or variant.int8_activations
-        return self._project(x, name, Variant(int8_activations=rounds))
+        logits = self._project(x, name, Variant(int8_activations=rounds))
+        return self.logit_cap * np.tanh(logits / self.logit_cap) if self.logit_cap else logits
+
+    def _post_norm(self, x: Array, name: str) -> Array:
+        return self._norm(x, name) if name in self.tensors else x
 
     def _norm(self, x: Array, name: str) -> Array:
         root = np.sqrt(np.mean(x * x, axis=-1, keepdims=True) + self.epsilon)
@@ -105,10 +137,14 @@ class NumpyModel:
         bias = self.tensors.get(name + ".bias")
         return product if bias is None else product + bias
 
-    def _rotate(self, x: Array, variant: Variant) -> Array:
+    def _rotate(self, x: Array, layer: int, variant: Variant) -> Array:
         """Rotate pairs of `x[position, head, head_dim]` by position times frequency."""
-        angles = np.arange(x.shape[0])[:, None, None] * self.frequencies
-        n_pairs = len(self.frequencies)
+        frequencies = self.frequencies
+        if self.windowed[layer]:
+            factor = self.windowed_factor if variant.scaled_windows else 1.0
+            frequencies = self.windowed_frequencies / factor
+        angles = np.arange(x.shape[0])[:, None, None] * frequencies
+        n_pairs = len(frequencies)
         if (self.architecture == "llama") != variant.swap_rope_style:
             first, second = slice(0, 2 * n_pairs, 2), slice(1, 2 * n_pairs, 2)
         else:
@@ -118,28 +154,34 @@ class NumpyModel:
         turned[..., second] = x[..., second] * np.cos(angles) + x[..., first] * np.sin(angles)
         return turned
 
-    def _attention(self, x: Array, prefix: str, variant: Variant) -> Array:
+    def _attention(self, x: Array, layer: int, variant: Variant) -> Array:
         n = x.shape[0]
+        prefix = f"blk.{layer}."
         query = self._project(x, prefix + "attn_q", variant).reshape(n, self.n_heads, -1)
         key = self._project(x, prefix + "attn_k", variant).reshape(n, self.n_kv_heads, -1)
         value = self._project(x, prefix + "attn_v", variant).reshape(n, self.n_kv_heads, -1)
         if prefix + "attn_q_norm.weight" in self.tensors:
             query = self._norm(query, prefix + "attn_q_norm.weight")
             key = self._norm(key, prefix + "attn_k_norm.weight")
-        query, key = self._rotate(query, variant), self._rotate(key, variant)
+        query, key = self._rotate(query, layer, variant), self._rotate(key, layer, variant)
         if variant.f16_cache:
             key, value = key.astype(np.float16), value.astype(np.float16)
         if variant.bf16_layers:
             query, key, value = bf16(query), bf16(key), bf16(value)
 
         seen = np.arange(n)[None, :] <= np.arange(n)[:, None] + variant.mask_offset
+        if self.windowed[layer]:
+            seen &= np.arange(n)[None, :] > np.arange(n)[:, None] - self.window
         seen[0, 0] = True  # with mask_offset -1 the first row has nothing else to see
         out = np.empty((n, self.n_heads, self.head_dim))
         for head in range(self.n_heads):
             group = self.n_heads // self.n_kv_heads
             kv_head = head % self.n_kv_heads if variant.modulo_heads else head // group
             scores = query[:, head] @ key[:, kv_head].T.astype(np.float64)
-            scores = np.where(seen, scores / np.sqrt(self.head_dim), -np.inf)
+            scores = scores * self.scale
+            if self.attention_cap:
+                scores = self.attention_cap * np.tanh(scores / self.attention_cap)
+            scores = np.where(seen, scores, -np.inf)
             weights = np.exp(scores - scores.max(axis=1, keepdims=True))
             total = weights.sum(axis=1, keepdims=True)
             weights = (bf16(weights) if variant.bf16_layers else weights) / total
@@ -149,7 +191,11 @@ class NumpyModel:
     def _feed_forward(self, x: Array, prefix: str, variant: Variant) -> Array:
         gate = self._project(x, prefix + "ffn_gate", variant)
         up = self._project(x, prefix + "ffn_up", variant)
-        hidden = gate / (1 + np.exp(-gate)) * up
+        if self.is_gemma != variant.other_activation:
+            inner = np.sqrt(2 / np.pi) * (gate + 0.044715 * gate**3)
+            hidden = gate / 2 * (1 + np.tanh(inner)) * up
+        else:
+            hidden = gate / (1 + np.exp(-gate)) * up
         return self._project(hidden, prefix + "ffn_down", variant)
 
 

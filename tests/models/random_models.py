@@ -3,8 +3,9 @@
     case = build("qwen3", tmp_path / "qwen3.gguf", seed=1)
     case.spec.head_dim, case.weights["model.embed_tokens.weight"].shape
 
-Weights are N(0, 1/sqrt(fan_in)), embeddings and biases N(0, 1), norms uniform in [0.5, 1.5]. They
-carry Hugging Face's names, so that the oracle can load the very same numbers; `gguf_file.write`
+Weights are N(0, 1/sqrt(fan_in)), biases N(0, 1), embeddings N(0, 1) once they are scaled, norms
+uniform in [0.5, 1.5] (of gemma, whose norms multiply by 1 + w, this is 1 + w). They carry Hugging
+Face's names, so that the oracle can load the very same numbers; `gguf_file.write`
 gives them llama.cpp's names and conventions. A tensor's numbers depend on (seed, name, shape) only:
 changing one tensor leaves the others as they are.
 """
@@ -38,7 +39,7 @@ class RopeFactors:
 class ModelSpec:
     """What a model is, apart from its numbers."""
 
-    architecture: str  # "llama", "qwen2", "qwen3"
+    architecture: str  # "llama", "qwen2", "qwen3", "gemma", "gemma2", "gemma3"
     dim: int
     n_heads: int
     n_kv_heads: int
@@ -57,6 +58,29 @@ class ModelSpec:
     output_bias: bool = False
     ffn_bias: bool = False  # of gate, up and down
     qk_norm: bool = False
+    # Gemma's. A window is of all layers but every so manyth; None: the file does not say.
+    post_norms: bool = False
+    window: int | None = None
+    window_pattern: tuple[bool, ...] | None = None
+    windowed_rope_theta: float | None = None
+    attention_scale: float | None = None
+    attention_soft_cap: float | None = None
+    logit_soft_cap: float | None = None
+
+    @property
+    def is_gemma(self) -> bool:
+        """Whether it has gemma's embedding scale, GELU and 1 + w."""
+        return self.architecture.startswith("gemma")
+
+    @property
+    def windowed(self) -> tuple[bool, ...]:
+        """Whether each layer sees a window only."""
+        if self.window is None:
+            return (False,) * self.n_layers
+        if self.window_pattern is not None:
+            return self.window_pattern
+        period = {"gemma2": 2, "gemma3": 6}[self.architecture]
+        return tuple((layer + 1) % period != 0 for layer in range(self.n_layers))
 
     @property
     def q_dim(self) -> int:
@@ -114,6 +138,22 @@ KINDS: dict[str, ModelSpec] = {
         architecture="qwen3", dim=90, n_heads=6, n_kv_heads=2, head_dim=26, ffn_dim=147,
         rope_theta=1000000.0, qk_norm=True,
     ),
+    # Heads together wider than dim; embedding scaled, GELU.
+    "gemma": ModelSpec(
+        architecture="gemma", dim=75, n_heads=3, n_kv_heads=1, head_dim=34, ffn_dim=139, tied=True
+    ),
+    # Both caps, low enough to be felt; windows that end on both sides of the cache's page.
+    "gemma2": ModelSpec(
+        architecture="gemma2", dim=92, n_heads=4, n_kv_heads=2, head_dim=22, ffn_dim=147,
+        n_layers=4, tied=True, post_norms=True, window=70, attention_scale=30**-0.5,
+        attention_soft_cap=1.5, logit_soft_cap=2.0,
+    ),
+    # Two rotary bases, linear scaling of the one of full layers; two layers are full.
+    "gemma3": ModelSpec(
+        architecture="gemma3", dim=76, n_heads=4, n_kv_heads=1, head_dim=26, ffn_dim=133,
+        n_layers=7, tied=True, post_norms=True, qk_norm=True, window=37, rope_theta=1000000.0,
+        rope_linear_factor=8.0,
+    ),
     # Rows that are multiples of 32 long, so that Q8_0 and Q4_0 variants exist.
     "llama-32": ModelSpec(
         architecture="llama", dim=96, n_heads=3, n_kv_heads=1, head_dim=32, ffn_dim=160
@@ -126,6 +166,10 @@ KINDS: dict[str, ModelSpec] = {
         architecture="qwen3", dim=96, n_heads=8, n_kv_heads=2, head_dim=24, ffn_dim=352,
         rope_theta=1000000.0, qk_norm=True, tied=True,
     ),
+    "gemma2-32": ModelSpec(
+        architecture="gemma2", dim=96, n_heads=4, n_kv_heads=2, head_dim=32, ffn_dim=160, tied=True,
+        post_norms=True, window=70, attention_soft_cap=1.5, logit_soft_cap=2.0,
+    ),
     # Multiples of 256, for the K formats.
     "llama-256": ModelSpec(
         architecture="llama", dim=256, n_heads=8, n_kv_heads=2, head_dim=32, ffn_dim=512
@@ -134,14 +178,23 @@ KINDS: dict[str, ModelSpec] = {
         architecture="qwen3", dim=256, n_heads=4, n_kv_heads=2, head_dim=64, ffn_dim=768,
         rope_theta=1000000.0, qk_norm=True, tied=True,
     ),
+    # Heads of 256, as all of Gemma's have.
+    "gemma3-256": ModelSpec(
+        architecture="gemma3", dim=256, n_heads=2, n_kv_heads=1, head_dim=256, ffn_dim=512,
+        tied=True, post_norms=True, qk_norm=True, window=100, window_pattern=(True, False, True),
+        rope_theta=1000000.0,
+    ),
 }  # fmt: skip
 
 # Kinds whose sizes are multiples of nothing: compared with the oracle in F32.
-ODD_KINDS = ("llama", "llama-gqa", "llama-factors", "llama-linear", "qwen2", "qwen3")
+ODD_KINDS = (
+    *("llama", "llama-gqa", "llama-factors", "llama-linear", "qwen2", "qwen3"),
+    *("gemma", "gemma3"),
+)
 # Kinds that can be quantised.
 ALIGNED_KINDS = ("llama-32", "qwen2-32", "qwen3-32")
 # Those that the formats with 256 weights in a block fit.
-K_KINDS = ("llama-256", "qwen3-256")
+K_KINDS = ("llama-256", "qwen3-256", "gemma3-256")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,6 +226,9 @@ def _shapes(spec: ModelSpec) -> dict[str, tuple[int, ...]]:
             shapes[attention + "q_norm.weight"] = (spec.head_dim,)
             shapes[attention + "k_norm.weight"] = (spec.head_dim,)
         shapes[prefix + "post_attention_layernorm.weight"] = (spec.dim,)
+        if spec.post_norms:
+            shapes[prefix + "pre_feedforward_layernorm.weight"] = (spec.dim,)
+            shapes[prefix + "post_feedforward_layernorm.weight"] = (spec.dim,)
         for part, n, k in (
             ("gate", spec.ffn_dim, spec.dim),
             ("up", spec.ffn_dim, spec.dim),
@@ -195,7 +251,7 @@ def random_weights(spec: ModelSpec, *, seed: int) -> Weights:
         stream = np.random.RandomState([seed, zlib.crc32(name.encode())])
         if "norm" in name:
             values = stream.uniform(0.5, 1.5, shape)
-        elif name.endswith(".bias") or "embed" in name:
+        elif name.endswith(".bias") or ("embed" in name and not spec.is_gemma):
             values = stream.standard_normal(shape)
         else:
             values = stream.standard_normal(shape) / np.sqrt(shape[-1])

@@ -15,6 +15,9 @@ _CLASSES: dict[str, tuple[Any, Any]] = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
     "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+    "gemma": (transformers.GemmaConfig, transformers.GemmaForCausalLM),
+    "gemma2": (transformers.Gemma2Config, transformers.Gemma2ForCausalLM),
+    "gemma3": (transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM),
 }
 
 
@@ -37,9 +40,51 @@ def _rope_parameters(spec: ModelSpec) -> dict[str, Any]:
     return {"rope_type": "default", "rope_theta": spec.rope_theta}
 
 
+def _of_llama(spec: ModelSpec) -> dict[str, Any]:
+    # A switch for the biases of all four projections of attention, and one for those of the
+    # feed-forward network; qwen2 always has three.
+    return {
+        "hidden_act": "silu",
+        "attention_bias": spec.output_bias,
+        "mlp_bias": spec.ffn_bias,
+    }
+
+
+def _of_gemma(spec: ModelSpec) -> dict[str, Any]:
+    if spec.architecture == "gemma":
+        return {"hidden_act": "gelu_pytorch_tanh"}
+    scale = spec.attention_scale or spec.head_dim**-0.5
+    options: dict[str, Any] = {
+        "hidden_activation": "gelu_pytorch_tanh",
+        "query_pre_attn_scalar": round(scale**-2),
+        "sliding_window": spec.window,
+        "layer_types": [
+            "sliding_attention" if windowed else "full_attention" for windowed in spec.windowed
+        ],
+        "attn_logit_softcapping": spec.attention_soft_cap,
+        "final_logit_softcapping": spec.logit_soft_cap,
+    }
+    if spec.architecture == "gemma3":
+        theta = spec.windowed_rope_theta or 10000.0
+        options["rope_parameters"] = {
+            "full_attention": _rope_parameters(spec),
+            "sliding_attention": {"rope_type": "default", "rope_theta": theta},
+        }
+    return options
+
+
 def load(spec: ModelSpec, weights: Weights) -> Any:
     """A causal language model in evaluation mode; every weight is ours or this raises."""
     config_class, model_class = _CLASSES[spec.architecture]
+    options: dict[str, Any] = {"rope_parameters": _rope_parameters(spec)}
+    if spec.is_gemma:
+        options |= _of_gemma(spec)
+        # Ours are what the norms multiply by; theirs lack the 1. Of numbers near 1 no bit is lost.
+        weights = {
+            name: data - np.float32(1) if "norm" in name else data for name, data in weights.items()
+        }
+    else:
+        options |= _of_llama(spec) if spec.architecture == "llama" else {"hidden_act": "silu"}
     config = config_class(
         vocab_size=spec.vocab_size,
         hidden_size=spec.dim,
@@ -50,21 +95,13 @@ def load(spec: ModelSpec, weights: Weights) -> Any:
         head_dim=spec.head_dim,
         max_position_embeddings=spec.context_length,
         rms_norm_eps=spec.norm_epsilon,
-        rope_parameters=_rope_parameters(spec),
         tie_word_embeddings=spec.tied,
-        hidden_act="silu",
         bos_token_id=None,
         eos_token_id=None,
         pad_token_id=None,
         attn_implementation="eager",
         dtype=torch.float32,
-        # llama has a switch for the biases of all four projections of attention, and one for those
-        # of the feed-forward network; qwen2 always has three.
-        **(
-            {"attention_bias": spec.output_bias, "mlp_bias": spec.ffn_bias}
-            if spec.architecture == "llama"
-            else {}
-        ),
+        **options,
     )
     model = model_class(config).eval()
     state = {name: torch.from_numpy(data) for name, data in weights.items()}
@@ -79,19 +116,32 @@ def logits(model: Any, tokens: Sequence[int], *, mask_offset: int = 0) -> NDArra
     n = len(tokens)
     seen = torch.arange(n)[None, :] <= torch.arange(n)[:, None] + mask_offset
     seen[0, 0] = True
-    mask = torch.zeros(n, n).masked_fill(~seen, float("-inf"))
     with torch.inference_mode():
         if mask_offset == 0:
             out = model(input_ids=torch.tensor([list(tokens)]), use_cache=False)
         else:
             out = model(
                 input_ids=torch.tensor([list(tokens)]),
-                attention_mask=mask[None, None],
+                attention_mask=_masks(model.config, seen),
                 use_cache=False,
             )
     assert out.logits.dtype == torch.float32
     result: NDArray[np.float32] = out.logits[0].numpy()
     return result
+
+
+def _masks(config: Any, seen: Any) -> Any:
+    """The mask of `seen` as the model takes it: two of them where some layers have a window."""
+
+    def mask(visible: Any) -> Any:
+        return torch.zeros(seen.shape).masked_fill(~visible, float("-inf"))[None, None]
+
+    window = getattr(config, "sliding_window", None)
+    if "sliding_attention" not in (getattr(config, "layer_types", None) or ()):
+        return mask(seen)
+    n = len(seen)
+    recent = torch.arange(n)[None, :] > torch.arange(n)[:, None] - window
+    return {"full_attention": mask(seen), "sliding_attention": mask(seen & recent)}
 
 
 def greedy(

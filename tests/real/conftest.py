@@ -44,6 +44,12 @@ def smollm2(smollm2_file: Path) -> Iterator[akunu.Model]:
 
 
 @pytest.fixture(scope="session")
+def gemma3_file(real_models: Path) -> Path:
+    """Gemma 3 270M: `gemma3`, Q4_K_M, a vocabulary of 262,144, no chat template."""
+    return real_models / "gemma3.gguf"
+
+
+@pytest.fixture(scope="session")
 def windows(smollm2_file: Path) -> Windows:
     """Logits of SmolLM2 by both engines."""
     return read_windows(smollm2_file, n_windows=2)
