@@ -83,6 +83,8 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
                         [](const Scope& s) { return s.get<RopeAnglesParams>().n_pairs; });
     case Operation::rms_norm:
       return one_launch("rms_norm", norm_grid);
+    case Operation::norm_add:
+      return one_launch("norm_add", norm_grid);
     case Operation::add_bias:
       return per_number("add_bias", [](const Scope& s) { return s.get<BiasParams>().n; });
     case Operation::head_norm:

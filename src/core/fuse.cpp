@@ -59,6 +59,21 @@ bool merge_matmul_add(std::span<const Node> sequence, Node& fused, std::vector<V
   return true;
 }
 
+// rms_norm in f32, add of its result -> norm_add
+bool merge_norm_add(std::span<const Node> sequence, Node& fused, std::vector<ValueId>& dropped) {
+  const Node& norm = sequence[0];
+  const Node& add = sequence[1];
+  if (add.operands[1] != norm.operands[2] || add.operands[0] == norm.operands[2] ||
+      add.operands[0] == norm.operands[0])
+    return false;
+  fused.operands[0] = norm.operands[0];
+  fused.operands[1] = norm.operands[1];
+  fused.operands[2] = add.operands[0];
+  fused.params = norm.params;
+  dropped.push_back(norm.operands[2]);
+  return true;
+}
+
 // rope of query, rope of key, kv_write of that key -> rope_kv_write
 bool merge_rope_kv_write(std::span<const Node> sequence, Node& fused,
                          std::vector<ValueId>& dropped) {
@@ -282,6 +297,7 @@ std::span<const FusionRule> fusion_rules() {
       {matmul_group, {matmul, matmul}, merge_matmuls},
       {matmul_group, {matmul_group, add_bias}, merge_bias},
       {matmul_add, {matmul, add}, merge_matmul_add},
+      {norm_add, {rms_norm, add}, merge_norm_add},
       {norm_matmul_group, {rms_norm, matmul_group}, merge_norm_group},
       {norm_matmul_group, {rms_norm, matmul}, merge_norm_matmul},
       {norm_matmul_group, {norm_matmul_group, add_bias}, merge_bias},

@@ -94,6 +94,8 @@ constexpr Operands<4> kGatedMatmul{{{"input", activation, in},
                                     {"up", weight, in},
                                     {"out", activation, out}}};
 
+constexpr Operands<3> kNormAdd{
+    {{"input", rows, in}, {"weight", vector, in}, {"data", rows, inout}}};
 constexpr Operands<13> kMatmulRopeKvWrite{{{"input", activation, in},
                                            {"weight_0", weight, in},
                                            {"weight_1", weight, in},
@@ -131,6 +133,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"norm_gated_matmul", kNormGatedMatmul, sizeof(NormGatedMatmulParams)},
     {"rope_attention", kRopeAttention, sizeof(RopeAttentionParams)},
     {"gated_matmul", kGatedMatmul, sizeof(GatedMatmulParams)},
+    {"norm_add", kNormAdd, sizeof(NormParams)},
     {"matmul_rope_kv_write", kMatmulRopeKvWrite, sizeof(MatmulRopeKvWriteParams)},
 }};
 

@@ -33,6 +33,7 @@ enum class Operation : uint8_t {
   norm_gated_matmul,
   rope_attention,
   gated_matmul,
+  norm_add,
   matmul_rope_kv_write,
 };
 constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::matmul_rope_kv_write) + 1;

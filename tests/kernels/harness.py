@@ -77,6 +77,7 @@ PARAMS = {
     "norm_gated_matmul": "IIIf",
     "rope_attention": "IIIIIIffIIf",
     "gated_matmul": "III",
+    "norm_add": "If",
     "matmul_rope_kv_write": "IIIIIIIIf",
 }
 

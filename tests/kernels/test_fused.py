@@ -76,6 +76,20 @@ def matmul_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[O
     return [data], [expected]
 
 
+def norm_add(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
+    dim, rows = case
+    step = plain_step(rows)
+    x = rng.standard_normal((rows, dim)).astype(np.float32)
+    weight = rng.standard_normal(dim).astype(np.float32)
+    data = rng.standard_normal((rows, dim)).astype(np.float32)
+    expected, normed = data.copy(), poisoned((rows, dim))
+    params = pack_params("norm_add", dim, 1e-5)
+    run("norm_add", [x, weight, data], params, step, On(target, 2))
+    run("rms_norm", [x, weight, normed], params, step, On(target, 1, "f32"))
+    run("add", [expected, normed], pack_params("add", dim), step, On(target))
+    return [data], [expected]
+
+
 def gated_matmul(target: Target, case: tuple, rng: np.random.Generator) -> tuple[Outputs, Outputs]:
     format_name, activation, n, rows = case
     kind, k = target.kind_of(format_name, row_class_of(rows)), 768
@@ -225,6 +239,7 @@ GATED = [(7, 3), (96, 1), (300, 70), (1700, 1), (1700, 5)]
 # Each fused operation, its generator of (fused, sequence) results, and the cases.
 FUSED: dict[str, tuple[Callable[..., tuple[Outputs, Outputs]], list[tuple]]] = {
     "matmul_group": (matmul_group, [(*group, rows) for group in GROUPS for rows in (1, 5, 70)]),
+    "norm_add": (norm_add, [(dim, rows) for dim in (1, 7, 40, 640) for rows in (1, 17)]),
     "matmul_add": (matmul_add, [(f, rows) for f in ref.ALL_FORMATS for rows in (1, 16, 70)]),
     "gated_matmul": (
         gated_matmul,

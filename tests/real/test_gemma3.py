@@ -1,21 +1,93 @@
-"""Gemma 3 270M, a base model with windows in five of six layers, beside other engines."""
+"""Gemma 3 270M, a base model with windows in five of six layers, beside llama.cpp (xllamacpp)."""
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from math import exp, sqrt
 from pathlib import Path
+from pydoc_data.topics import topics
+from typing import Any
 
+import numpy as np
 import pytest
+from numpy.typing import NDArray
+from tools.compare.divergence import negative_log_likelihoods
+from tools.compare.engine_process import EngineProcess
+from tools.compare.texts import read_text
+from windows import LICENSE
 
 import akunu
 
 pytestmark = pytest.mark.real
 
 
-def test_a_greedy_text_is_that_of_transformers(gemma3_file: Path) -> None:
-    """transformers 5 on the dequantised weights in float32 continues like this."""
-    with akunu.load(gemma3_file, context=512) as model:
-        reply = model.generate("The capital of France is", max_tokens=20, temperature=0.0)
-    assert reply.text == (
-        " the capital of the country of France. It is the largest city in France and the second "
-        "largest city"
-    )
+@pytest.fixture(scope="module")
+def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Long English text that every Python has: what `help` says about the language."""
+    path = tmp_path_factory.mktemp("text") / "topics.txt"
+    path.write_text("\n\n".join(topics[name] for name in sorted(topics)))
+    return path
+
+
+def costs(worker: str, model: Path, chunks: list[list[int]]) -> NDArray[np.float64]:
+    """Nats of each token in the second halves, as llama.cpp's `perplexity` counts them."""
+    found = []
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        EngineProcess(sys.executable, worker, model, context=len(chunks[0]), threads=1) as engine,
+    ):
+        output = Path(folder) / "logits.npy"
+        for chunk in chunks:  # the logits of a chunk are half a gigabyte
+            engine.ask({"chunks": [chunk], "kv_type": "f16", "output": str(output)})
+            logits: Any = np.load(output, mmap_mode="r")[0]
+            found.append(negative_log_likelihoods(logits, chunk, [True] * len(chunk)))
+    return np.concatenate(found)
+
+
+@pytest.mark.parametrize(("length", "n_chunks"), [(512, 12), (1024, 2)])
+def test_perplexity_is_that_of_llama_cpp(
+    gemma3_file: Path, prose: Path, length: int, n_chunks: int
+) -> None:
+    """In chunks of 512 tokens no window ends; in those of 1024, all do before what is counted."""
+    tokenizer = akunu.Tokenizer.from_gguf(gemma3_file)
+    chunks = read_text(tokenizer, str(prose), length=length, n_chunks=n_chunks).chunks
+    ours = costs("akunu_logits", gemma3_file, chunks)
+    theirs = costs("llama_cpp_logits", gemma3_file, chunks)
+    difference = ours - theirs
+    standard_error = difference.std() / sqrt(len(difference))
+    print(f"perplexity {exp(ours.mean()):.3f}, llama.cpp {exp(theirs.mean()):.3f}")
+    print(f"a token {difference.mean():+.4f} nats, standard error {standard_error:.4f}")
+    assert abs(difference.mean()) <= max(0.003, 3 * standard_error)
+    # The comparison has something to say: a mistake in one layer costs more than that.
+    assert standard_error <= 0.005
+
+
+def test_tokens_are_those_of_llama_cpp(gemma3_file: Path) -> None:
+    tokenizer = akunu.Tokenizer.from_gguf(gemma3_file)
+    assert tokenizer.vocab_size == 262144
+    texts = [
+        LICENSE.read_text(),
+        "  12 345,67  \n\n\n\t\t tab",
+        "日本語 não ó 🙂‍↔️ ﷽",
+        "it's I'LL<b>x</b>",
+        "<start_of_turn>user\nHi<end_of_turn>\n",
+        "\n\n\n\n",
+        " ",
+        "▁a ▁▁b",
+    ]
+    with EngineProcess(
+        sys.executable, "llama_cpp_tokens", gemma3_file, context=64, threads=1
+    ) as engine:
+        theirs = engine.ask({"texts": texts})["tokens"]
+    assert [tokenizer.encode(text, add_special=False) for text in texts] == theirs
+    for text in texts[:-1]:
+        assert tokenizer.decode(tokenizer.encode(text, add_special=False)) == text
+
+
+def test_a_text_begins_with_bos_and_a_turn_ends_it(gemma3_file: Path) -> None:
+    tokenizer = akunu.Tokenizer.from_gguf(gemma3_file)
+    assert tokenizer.encode("a")[0] == tokenizer.bos_id == 2
+    end_of_turn = tokenizer.encode("<end_of_turn>", add_special=False, parse_special=True)
+    assert len(end_of_turn) == 1
+    assert {tokenizer.eos_id, *end_of_turn} <= set(tokenizer.stop_ids)

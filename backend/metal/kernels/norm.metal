@@ -1,8 +1,29 @@
 // rms_norm: a threadgroup per row. Floor: the row twice (the second time out of the cache) and the
-// weight. head_norm: a SIMD-group per head, in place.
+// weight. norm_add: likewise, and what it is added to. head_norm: a SIMD-group per head, in place.
 #include "metal/kernels/norm.h"
 
-// `partial`: a float per SIMD-group. How many threads there are follows from `dim` alone.
+// 1 / rms of a row, in every thread. `partial`: a float per SIMD-group. How many threads there are
+// follows from `dim` alone.
+inline float row_factor(device const float* x, uint dim, float epsilon, threadgroup float* partial,
+                        uint thread_index, uint simdgroup, uint lane, uint n_simdgroups) {
+  const bool aligned = dim % 4 == 0;
+  float4 squares = float4(0.0f);
+  for (uint i = 4 * thread_index; i < dim; i += 4 * 32 * n_simdgroups) {
+    const float4 v = load_four(x, i, dim, aligned);
+    squares = fma(v, v, squares);
+  }
+  const float sum = threadgroup_sum(sum_of(squares), partial, simdgroup, lane, n_simdgroups);
+  return 1.0f / sqrt(sum / float(dim) + epsilon);
+}
+
+inline void store_four(device float* to, uint i, uint dim, bool aligned, float4 v) {
+  if (aligned) {
+    *reinterpret_cast<device float4*>(to + i) = v;
+  } else {
+    for (uint j = 0; j < min(4u, dim - i); ++j) to[i + j] = v[j];
+  }
+}
+
 [[kernel]] void rms_norm(
     device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
     device float* out [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
@@ -10,25 +31,35 @@
     uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  const uint dim = params.dim, n_threads = 32 * n_simdgroups;
+  const uint dim = params.dim;
   const bool aligned = dim % 4 == 0;
   const ulong first = ulong(pass.first_row + group.x) * dim;
   device const float* x = input + first;
-  device float* y = out + first;
-  float4 squares = float4(0.0f);
-  for (uint i = 4 * thread_index; i < dim; i += 4 * n_threads) {
-    const float4 v = load_four(x, i, dim, aligned);
-    squares = fma(v, v, squares);
-  }
-  const float sum = threadgroup_sum(sum_of(squares), partial, simdgroup, lane, n_simdgroups);
-  const float factor = 1.0f / sqrt(sum / float(dim) + params.epsilon);
-  for (uint i = 4 * thread_index; i < dim; i += 4 * n_threads) {
+  const float factor = row_factor(x, dim, params.epsilon, partial, thread_index, simdgroup, lane,
+                                  n_simdgroups);
+  for (uint i = 4 * thread_index; i < dim; i += 4 * 32 * n_simdgroups) {
     const float4 v = (load_four(x, i, dim, aligned) * factor) * load_four(weight, i, dim, aligned);
-    if (aligned) {
-      *reinterpret_cast<device float4*>(y + i) = v;
-    } else {
-      for (uint j = 0; j < min(4u, dim - i); ++j) y[i + j] = v[j];
-    }
+    store_four(out + first, i, dim, aligned, v);
+  }
+}
+
+// data += rms_norm(input)
+[[kernel]] void norm_add(
+    device const float* input [[buffer(0)]], device const float* weight [[buffer(1)]],
+    device float* data [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    constant NormParams& params [[buffer(25)]], threadgroup float* partial [[threadgroup(0)]],
+    uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  const uint dim = params.dim;
+  const bool aligned = dim % 4 == 0;
+  const ulong first = ulong(pass.first_row + group.x) * dim;
+  device const float* x = input + first;
+  const float factor = row_factor(x, dim, params.epsilon, partial, thread_index, simdgroup, lane,
+                                  n_simdgroups);
+  for (uint i = 4 * thread_index; i < dim; i += 4 * 32 * n_simdgroups) {
+    const float4 v = (load_four(x, i, dim, aligned) * factor) * load_four(weight, i, dim, aligned);
+    store_four(data + first, i, dim, aligned, load_four(data + first, i, dim, aligned) + v);
   }
 }
 
