@@ -39,18 +39,23 @@ ArchDescriptor llama(const ModelConfig& config) {
   return arch;
 }
 
-// qwen2 adds biases to Q, K and V, qwen3 a norm per head of Q and K: both are seen from the
-// tensors.
-ArchDescriptor qwen(const ModelConfig& config) {
+// Biases of Q, K and V are seen from the tensors.
+ArchDescriptor qwen2(const ModelConfig& config) {
   ArchDescriptor arch = llama(config);
   for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  return arch;
+}
+
+ArchDescriptor qwen3(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  for (LayerDescriptor& layer : arch.layers) layer.head_norms = true;
   return arch;
 }
 
 // Gemma (2024): larger embeddings, GELU in the gate. Its norms multiply by 1 + w; whoever makes the
 // file adds the 1.
 ArchDescriptor gemma(const ModelConfig& config) {
-  ArchDescriptor arch = qwen(config);
+  ArchDescriptor arch = qwen2(config);
   arch.embedding_scale = std::sqrt(static_cast<float>(config.dim));
   for (LayerDescriptor& layer : arch.layers) layer.activation = Activation::gelu_tanh;
   return arch;
@@ -73,15 +78,17 @@ void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_
   }
 }
 
-// Gemma 2 (2024): a norm behind attention and one behind the feed-forward network (seen from the
-// tensors), caps, a window in every second layer.
+// Gemma 2 (2024): norms behind attention and the feed-forward network, caps, a window in every
+// second layer.
 ArchDescriptor gemma2(const ModelConfig& config) {
   ArchDescriptor arch = gemma(config);
   give_windows(arch, config, 2, 4096);
   give_attention_scale(arch, config, 46);
   arch.logit_soft_cap = config.logit_soft_cap.value_or(30.0f);
-  for (LayerDescriptor& layer : arch.layers)
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.post_norms = true;
     layer.attention_soft_cap = config.attention_soft_cap.value_or(50.0f);
+  }
   return arch;
 }
 
@@ -93,6 +100,7 @@ ArchDescriptor gemma3(const ModelConfig& config) {
   give_attention_scale(arch, config, 62);
   arch.logit_soft_cap = config.logit_soft_cap.value_or(0.0f);
   for (LayerDescriptor& layer : arch.layers) {
+    layer.head_norms = layer.post_norms = true;
     layer.attention_soft_cap = config.attention_soft_cap.value_or(0.0f);
     if (layer.window == 0) continue;
     layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
@@ -110,8 +118,8 @@ struct Family {
 constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attention_scale = true};
 constexpr std::array kFamilies{
     Family{"llama", llama, {}},
-    Family{"qwen2", qwen, {}},
-    Family{"qwen3", qwen, {}},
+    Family{"qwen2", qwen2, {}},
+    Family{"qwen3", qwen3, {}},
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},

@@ -57,6 +57,9 @@ struct LayerDescriptor {
   float attention_scale = 0;
   float attention_soft_cap = 0;  // 0: none
   uint32_t window = 0;           // positions that a row sees, its own included; 0: all
+  // Norms that the family always has; where a layer has their weights, it has them anyway.
+  bool head_norms = false;  // per head of Q and of K
+  bool post_norms = false;  // behind attention and behind the feed-forward network
   // The layer before it whose keys and values it reads; nothing: it has its own.
   std::optional<uint32_t> kv_from;
   RopeStyle rope_style = RopeStyle::none;

@@ -161,10 +161,12 @@ class Builder {
   void layer(uint32_t index) {
     const std::string name = "layers." + std::to_string(index) + ".";
     const std::string label = "layer " + std::to_string(index) + " ";
+    const LayerDescriptor& layer = arch_.layers[index];
     const ValueId attended = attention(index, name, label);
-    add_to_residual(label + "attention output", attended, name + "attention_post_norm.weight");
-    const ValueId fed = feed_forward(arch_.layers[index], name, label);
-    add_to_residual(label + "down", fed, name + "ffn_post_norm.weight");
+    add_to_residual(label + "attention output", attended, name + "attention_post_norm.weight",
+                    layer.post_norms);
+    const ValueId fed = feed_forward(layer, name, label);
+    add_to_residual(label + "down", fed, name + "ffn_post_norm.weight", layer.post_norms);
   }
 
   ValueId attention(uint32_t index, const std::string& layer_name, const std::string& label) {
@@ -179,8 +181,8 @@ class Builder {
     project_normed(
         label, "attention norm", layer_name + "attention_norm.weight", name,
         std::array{Part{"q", q_dim, query}, Part{"k", kv_dim, key}, Part{"v", kv_dim, value}});
-    head_norm_if_present(label + "q norm", query, name + "q_norm.weight", layer.n_heads, layer);
-    head_norm_if_present(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
+    head_norm(label + "q norm", query, name + "q_norm.weight", layer.n_heads, layer);
+    head_norm(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
     rope(label + "q rope", query, layer.n_heads, index);
     rope(label + "k rope", key, layer.n_kv_heads, index);
 
@@ -253,8 +255,9 @@ class Builder {
   }
 
   // residual += what one half of a layer made, normed before in models that have a weight for that
-  void add_to_residual(const std::string& label, ValueId made, const std::string& norm_weight) {
-    if (find(norm_weight) != nullptr) {
+  void add_to_residual(const std::string& label, ValueId made, const std::string& norm_weight,
+                       bool must_have_norm) {
+    if (must_have_norm || find(norm_weight) != nullptr) {
       const ValueId normed = rows("post-normed", arch_.dim);
       norm(label + " norm", made, norm_weight, normed);
       made = normed;
@@ -262,9 +265,9 @@ class Builder {
     emit(Operation::add, label + " add", {residual_, made}, AddParams{arch_.dim, {}});
   }
 
-  void head_norm_if_present(const std::string& label, ValueId data, const std::string& name,
-                            uint32_t n_heads, const LayerDescriptor& layer) {
-    if (find(name) == nullptr) return;
+  void head_norm(const std::string& label, ValueId data, const std::string& name, uint32_t n_heads,
+                 const LayerDescriptor& layer) {
+    if (!layer.head_norms && find(name) == nullptr) return;
     emit(Operation::head_norm, label, {data, vector(name, layer.head_dim)},
          HeadNormParams{n_heads, layer.head_dim, arch_.norm_epsilon, 0});
   }
