@@ -178,20 +178,23 @@ class Builder {
     const ValueId key = rows("key", kv_dim);
     const ValueId value = rows("value", kv_dim);
 
-    project_normed(
-        label, "attention norm", layer_name + "attention_norm.weight", name,
-        std::array{Part{"q", q_dim, query}, Part{"k", kv_dim, key}, Part{"v", kv_dim, value}});
+    const bool has_own = !layer.kv_from;  // keys and values
+    std::vector<Part> parts{{"q", q_dim, query}};
+    if (has_own) parts.insert(parts.end(), {{"k", kv_dim, key}, {"v", kv_dim, value}});
+    project_normed(label, "attention norm", layer_name + "attention_norm.weight", name, parts);
     head_norm(label + "q norm", query, name + "q_norm.weight", layer.n_heads, layer);
-    head_norm(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
+    if (has_own) head_norm(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
     rope(label + "q rope", query, layer.n_heads, index);
-    rope(label + "k rope", key, layer.n_kv_heads, index);
+    if (has_own) rope(label + "k rope", key, layer.n_kv_heads, index);
 
     const LayerCache& pools = memory_.layers[index];
-    const ValueId keys = bound(label + "keys", pools.keys, pools.format);
-    const ValueId values = bound(label + "values", pools.values, pools.format);
+    const std::string cache = "layer " + std::to_string(layer.kv_from.value_or(index)) + " ";
+    const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
+    const ValueId values = bound(cache + "values", pools.values, pools.format);
     const uint32_t table_base = memory_.page_table_bases[pools.group];
-    emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
-         KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
+    if (has_own)
+      emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
+           KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
 
     const ValueId attended =
         activation("attended", kind_for(name + "output.weight", arch_.dim, q_dim), q_dim);

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import reference as ref
-from harness import PAGE, On, Run, assert_same_bits, make_step, pack_params, run
+from harness import NONE, PAGE, On, Run, assert_same_bits, make_step, pack_params, run
 from reference import AttentionShape
 
 DTYPE = {"f32": np.float32, "f16": np.float16}
@@ -25,7 +25,12 @@ class Setting:
         self.poison_unseen()
 
     def poison_unseen(self) -> None:
+        """Pages that every row's window has left behind may be anybody's: they have no number."""
         rows, window = self.step.rows, self.shape.window
+        for sequence in set(rows["sequence"].tolist()) if window else ():
+            shortest = int(rows["kv_length"][rows["sequence"] == sequence].min())
+            first = self.step.page_base + sequence * self.step.page_stride
+            self.step.pages[first : first + max(0, shortest - window) // PAGE] = NONE
         seen = np.zeros((self.step.n_pages, PAGE), bool)
         for row in rows:
             end = int(row["kv_length"])
