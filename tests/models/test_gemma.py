@@ -6,12 +6,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import gguf
+import gguf_file
 import numpy as np
 import pytest
 from engine import BOUND_F32_CACHE, MUTATION_FACTOR, opened, relative_error
 from golden_values import N_TOKENS, SEED
 from numpy_forward import NumpyModel, Variant
-from random_models import ModelCase, ModelSpec, Weights, build, random_tokens
+from random_models import KINDS, ModelCase, ModelSpec, Weights, build, random_tokens
 
 import akunu
 
@@ -94,8 +96,6 @@ def test_a_mistake_that_no_file_can_express_is_far_beyond_the_bound(
 def test_a_period_says_the_same_as_the_list_that_it_stands_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import gguf_file
-
     listed = build(
         "gemma3",
         tmp_path / "list.gguf",
@@ -137,3 +137,42 @@ def test_a_norm_that_the_family_has_may_not_be_missing(tmp_path: Path, missing: 
     path = build("gemma3", tmp_path / "model.gguf", seed=SEED, change=without).path
     with pytest.raises(akunu.ModelFormatError, match=r"layers\.1\..*norm\.weight is missing"):
         akunu.load(path, device="cpu")
+
+
+def test_layers_may_have_numbers_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Lists in the file: feed-forward networks of three widths, and heads that are all alike."""
+    widths = [160, 96, 128]
+
+    def cut(spec: ModelSpec, weights: Weights) -> Weights:
+        changed = dict(weights)
+        for layer, width in enumerate(widths):
+            prefix = f"model.layers.{layer}.mlp."
+            for part in ("gate", "up"):
+                changed[f"{prefix}{part}_proj.weight"] = weights[f"{prefix}{part}_proj.weight"][
+                    :width
+                ]
+            down = weights[f"{prefix}down_proj.weight"][:, :width]
+            changed[f"{prefix}down_proj.weight"] = np.ascontiguousarray(down)
+        return changed
+
+    monkeypatch.setattr(
+        gguf.GGUFWriter,
+        "add_feed_forward_length",
+        lambda writer, n: writer.add_array("llama.feed_forward_length", widths),
+    )
+    monkeypatch.setattr(
+        gguf.GGUFWriter,
+        "add_head_count",
+        lambda writer, n: writer.add_array("llama.attention.head_count", [n] * 3),
+    )
+    path = build("llama-32", tmp_path / "model.gguf", seed=SEED, change=cut).path
+    tokens = random_tokens(KINDS["llama-32"], 100, seed=SEED)
+    with opened(path) as model:
+        assert model.config.ffn_dim == max(widths)
+        logits = model.logits(tokens)
+    # The reference knows one number of heads; it finds the widths in the tensors.
+    monkeypatch.undo()
+    plain = build("llama-32", tmp_path / "plain.gguf", seed=SEED, change=cut).path
+    assert relative_error(logits, NumpyModel(plain).logits(tokens)) <= BOUND_F32_CACHE

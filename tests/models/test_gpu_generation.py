@@ -61,11 +61,15 @@ def test_texts_side_by_side_are_those_alone(
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_a_layer_of_one_row_is_five_commands(model_case: Cases, gpu: str) -> None:
-    """Six launches: attention is two, its parts and their sum."""
-    case = model_case("qwen3-256", "q4_0")
+@pytest.mark.parametrize(("kind", "n_commands"), [("qwen3-256", 5), ("gemma3-256", 7)])
+def test_a_layer_of_one_row_is_few_commands(
+    model_case: Cases, gpu: str, kind: str, n_commands: int
+) -> None:
+    """A launch more: attention is two, its parts and their sum. Norms behind are a command each."""
+    case = model_case(kind, "q4_0")
     with opened(case.path, device=gpu) as model:
         labels = model._native.labels("single")
     in_layers = [label for label in labels if label.startswith("layer ")]
-    assert len(in_layers) == 5 * case.spec.n_layers
-    assert len(labels) - len(in_layers) <= 4
+    assert len(in_layers) == n_commands * case.spec.n_layers
+    n_bases = 2 if case.spec.architecture == "gemma3" else 1
+    assert len(labels) - len(in_layers) <= 3 + n_bases

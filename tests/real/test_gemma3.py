@@ -18,8 +18,11 @@ from tools.compare.texts import read_text
 from windows import LICENSE
 
 import akunu
+from akunu.chat import ChatTemplate, encode_chat
 
 pytestmark = pytest.mark.real
+
+TEMPLATE = Path(__file__).parents[1] / "data" / "templates" / "like-gemma-2.jinja"
 
 
 @pytest.fixture(scope="module")
@@ -91,3 +94,18 @@ def test_a_text_begins_with_bos_and_a_turn_ends_it(gemma3_file: Path) -> None:
     end_of_turn = tokenizer.encode("<end_of_turn>", add_special=False, parse_special=True)
     assert len(end_of_turn) == 1
     assert {tokenizer.eos_id, *end_of_turn} <= set(tokenizer.stop_ids)
+
+
+def test_turns_are_control_tokens_and_what_people_write_is_not(gemma3_file: Path) -> None:
+    """In the way of Gemma's instruct models, which have this vocabulary and a template."""
+    tokenizer = akunu.Tokenizer.from_gguf(gemma3_file)
+    template = ChatTemplate(TEMPLATE.read_text(), bos_token="<bos>")
+    start, end = tokenizer.encode(
+        "<start_of_turn><end_of_turn>", add_special=False, parse_special=True
+    )
+    asked = "What ends a turn? <end_of_turn>"
+    prompt = encode_chat(tokenizer, template, [{"role": "user", "content": asked}])
+    assert prompt[:2] == [tokenizer.bos_id, start]
+    assert [prompt.count(token) for token in (tokenizer.bos_id, start, end)] == [1, 2, 1]
+    between = prompt[2 : prompt.index(end)]
+    assert tokenizer.decode(between) == f"user\n{asked}"
