@@ -88,6 +88,12 @@ uint64_t GroupShape::page_bytes() const {
   return bytes;
 }
 
+uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context) {
+  uint32_t most = 0;
+  for (const GroupShape& group : groups) most = std::max(most, group.needed(0, context).end);
+  return most;
+}
+
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) {
   std::vector<GroupShape> groups;
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {

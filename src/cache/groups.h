@@ -54,6 +54,8 @@ struct FullCache {
   // Positions for which so many entries suffice.
   uint64_t covered(size_t n_entries) const { return uint64_t{kPagePositions} * n_entries; }
 
+  // A short text needs fewer pages.
+  static constexpr bool kGrows = true;
   // Pages of an old text go from its end: what is before them is of use without them.
   static constexpr bool kGoesFromEnd = true;
   // Tokens alone say what is in the pages, so that a text that begins alike can have them.
@@ -73,6 +75,7 @@ struct WindowCache {
   uint32_t reusable(const Held& held, uint32_t most) const;
   uint32_t most_pages(uint32_t n_positions, uint32_t n_rows) const;
   uint64_t covered(size_t n_entries) const { return uint64_t{kPagePositions} * n_entries; }
+  static constexpr bool kGrows = true;
   static constexpr bool kGoesFromEnd = false;  // what comes last is what the next row sees
   static constexpr bool kIsShared = true;
   bool operator==(const WindowCache&) const = default;
@@ -90,6 +93,7 @@ struct StateCache {
   uint32_t reusable(const Held& held, uint32_t most) const;
   uint32_t most_pages(uint32_t, uint32_t) const { return 1 + n_checkpoints; }
   uint64_t covered(size_t n_entries) const { return n_entries > 0 ? UINT64_MAX : 0; }
+  static constexpr bool kGrows = false;
   static constexpr bool kGoesFromEnd = true;
   static constexpr bool kIsShared = true;
   bool operator==(const StateCache&) const = default;
@@ -107,6 +111,7 @@ struct CrossCache {
   uint64_t covered(size_t n_entries) const {
     return n_entries >= pages_for(n_positions) ? UINT64_MAX : 0;
   }
+  static constexpr bool kGrows = false;
   static constexpr bool kGoesFromEnd = true;
   // Of two texts that begin alike each has its own input: only a text that steps back finds its own.
   static constexpr bool kIsShared = false;
@@ -144,6 +149,9 @@ struct GroupShape {
     return ask([&](const auto& each) { return each.most_pages(n_positions, n_rows); });
   }
 };
+
+// Entries that a page table needs per text and group.
+uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
 // The groups of a model, in the order of their first layers: layers of one kind and format are one.
 // A layer that reads another one's keys and values is in none. Throws ModelFormatError where a layer

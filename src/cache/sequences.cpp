@@ -5,19 +5,22 @@
 namespace akunu {
 
 SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_sequences,
-                             uint32_t context, uint32_t n_groups)
+                             uint32_t context, std::span<const GroupShape> groups)
     : n_sequences_(n_sequences),
       context_(context),
+      page_table_stride_(table_entries(groups, context)),
       tokens_(device, uint64_t{n_sequences} * log_stride() * sizeof(uint32_t), "sequences"),
-      pages_(device, uint64_t{n_groups} * n_sequences * page_table_stride() * sizeof(uint32_t),
+      pages_(device, groups.size() * n_sequences * page_table_stride() * sizeof(uint32_t),
              "sequences"),
       records_(device, uint64_t{n_sequences} * sizeof(SequenceRecord), "sequences"),
       slots_(n_sequences) {}
 
-uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context, uint32_t n_groups) {
+uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
+                              std::span<const GroupShape> groups) {
   return uint64_t{n_sequences} *
          ((uint64_t{context} + 1) * sizeof(uint32_t) +
-          uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t) + sizeof(SequenceRecord));
+          groups.size() * table_entries(groups, context) * sizeof(uint32_t) +
+          sizeof(SequenceRecord));
 }
 
 std::optional<uint32_t> SequenceStore::take() {

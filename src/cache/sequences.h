@@ -40,14 +40,14 @@ class SequenceStore {
  public:
   // `context`: positions per sequence.
   SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_sequences, uint32_t context,
-                uint32_t n_groups);
+                std::span<const GroupShape> groups);
 
-  static uint64_t bytes(uint32_t n_sequences, uint32_t context, uint32_t n_groups);
+  static uint64_t bytes(uint32_t n_sequences, uint32_t context, std::span<const GroupShape> groups);
 
   uint32_t n_sequences() const { return n_sequences_; }
   uint32_t context() const { return context_; }
   uint32_t log_stride() const { return context_ + 1; }  // room for the token picked last
-  uint32_t page_table_stride() const { return pages_for(context_); }
+  uint32_t page_table_stride() const { return page_table_stride_; }
   uint32_t page_table_base(uint32_t group) const {
     return group * n_sequences_ * page_table_stride();
   }
@@ -77,6 +77,7 @@ class SequenceStore {
   };
   uint32_t n_sequences_;
   uint32_t context_;
+  uint32_t page_table_stride_;
   OwnedBuffer tokens_;   // uint32 [n_sequences, log_stride]
   OwnedBuffer pages_;    // uint32 [n_groups, n_sequences, page_table_stride]
   OwnedBuffer records_;  // SequenceRecord [n_sequences]

@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t kNoLimit = std::numeric_limits<uint64_t>::max();
 constexpr uint64_t kQueuedSubmissions = 8;  // a device keeps the updates of so many
-// Texts whose windows are kept beside that of one at its prompt: short ones under way, or what earlier
+// Texts that have a window, or a state, beside that of one at its prompt: short ones under way, or what earlier
 // ones left for the next to begin with. A pool for one alone would forget with every new request.
 constexpr uint32_t kTextsBeside = 2;
 
@@ -70,9 +70,8 @@ class Planner {
 
  private:
   uint64_t besides_cache(uint32_t context) const {
-    const auto n_groups = static_cast<uint32_t>(needs_.groups.size());
-    return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, n_groups) +
-           kQueuedSubmissions * max_update_bytes(context, n_groups, needs_.max_texts);
+    return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.groups) +
+           kQueuedSubmissions * max_update_bytes(context, needs_.groups, needs_.max_texts);
   }
   uint64_t cache_bytes(const Pages& pages) const {
     uint64_t bytes = 0;
@@ -96,9 +95,11 @@ class Planner {
     Pages pages;
     for (const GroupShape& group : needs_.groups) {
       const uint32_t positions = positions_of(n_pages);
-      const uint64_t windows = group.most_pages(positions, needs_.n_rows) +
+      const uint64_t of_some = group.most_pages(positions, needs_.n_rows) +
                                kTextsBeside * group.most_pages(positions, 1);
-      pages.push_back(static_cast<uint32_t>(std::min(m, (windows * m + n_pages - 1) / n_pages)));
+      const uint64_t wished = (of_some * m + n_pages - 1) / n_pages;
+      const bool grows = group.ask([](const auto& kind) { return kind.kGrows; });
+      pages.push_back(static_cast<uint32_t>(grows ? std::min(m, wished) : wished));
     }
     return pages;
   }
@@ -202,9 +203,10 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
   return Planner(options, needs, left).plan();
 }
 
-uint64_t max_update_bytes(uint32_t context, uint32_t n_groups, uint32_t max_texts) {
-  const uint64_t page_tables = uint64_t{n_groups} * pages_for(context) * sizeof(uint32_t);
-  return SequenceStore::bytes(1, context, n_groups) + max_texts * page_tables;
+uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups,
+                          uint32_t max_texts) {
+  const uint64_t page_tables = groups.size() * table_entries(groups, context) * sizeof(uint32_t);
+  return SequenceStore::bytes(1, context, groups) + max_texts * page_tables;
 }
 
 }  // namespace akunu

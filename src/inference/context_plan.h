@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,6 +42,6 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
 
 // The most bytes that change before one submission: all that a device knows of a sequence (where several begin, they
 // share it), and new pages of the others.
-uint64_t max_update_bytes(uint32_t context, uint32_t n_groups, uint32_t max_texts);
+uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts);
 
 }  // namespace akunu

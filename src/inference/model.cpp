@@ -94,7 +94,7 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
     blaming(path, [&] {
       model->describe_layers();
       model->plan(options);
-      model->allocate(options);
+      model->allocate();
       model->compile();
     });
   } catch (const Error&) {
@@ -199,13 +199,13 @@ std::vector<Binding> Model::upload_frequencies() {
 void Model::plan(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
-  const std::vector<GroupShape> groups = cache_groups(arch_, options.kv_format);
+  groups_ = cache_groups(arch_, options.kv_format);
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, groups), *device_);
+                            memory_without_buffers(arch_, groups_), *device_);
   refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
-                     .groups = groups,
+                     .groups = groups_,
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts()};
   needs.fixed = Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
@@ -219,11 +219,9 @@ void Model::plan(const LoadOptions& options) {
   notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
 }
 
-void Model::allocate(const LoadOptions& options) {
-  const std::vector<GroupShape> groups = cache_groups(arch_, options.kv_format);
-  cache_ = std::make_unique<KvCache>(device_, arch_, groups, n_pages_);
-  sequences_ = std::make_unique<SequenceStore>(device_, max_texts(), context_,
-                                               static_cast<uint32_t>(cache_->groups().size()));
+void Model::allocate() {
+  cache_ = std::make_unique<KvCache>(device_, arch_, groups_, n_pages_);
+  sequences_ = std::make_unique<SequenceStore>(device_, max_texts(), context_, groups_);
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
   spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
   picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
@@ -231,12 +229,12 @@ void Model::allocate(const LoadOptions& options) {
 }
 
 void Model::compile() {
-  const auto n_groups = static_cast<uint32_t>(cache_->groups().size());
+  const auto n_groups = static_cast<uint32_t>(groups_.size());
   // A body and logits per group of rows that generate, and of prompts; a choice for either.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
   limits_ = {.max_rows = max_rows(),
              .max_updates = max_texts() * (2 + n_groups),  // records, logs, page tables
-             .max_update_bytes = max_update_bytes(context_, n_groups, max_texts()),
+             .max_update_bytes = max_update_bytes(context_, groups_, max_texts()),
              .max_passes = 2 * n_row_groups + 2};
   device_->set_limits(limits_);
 

@@ -95,7 +95,7 @@ class Model {
   void describe_layers();
   void note_threads();
   void plan(const LoadOptions& options);
-  void allocate(const LoadOptions& options);
+  void allocate();
   void compile();
 
   std::vector<Binding> upload_frequencies();
@@ -108,7 +108,8 @@ class Model {
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
   uint32_t context_ = 0;
-  std::vector<uint32_t> n_pages_;  // of each cache group
+  std::vector<GroupShape> groups_;  // of the cache
+  std::vector<uint32_t> n_pages_;   // of each group
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;

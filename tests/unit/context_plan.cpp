@@ -146,6 +146,16 @@ void test_kv_memory_is_shared_between_groups() {
   check(contains(refusal, "needs 459.0 MiB of cache"), refusal);
 }
 
+void test_what_does_not_grow_is_there_for_three_texts() {
+  ContextNeeds needs = needs_of(448);
+  needs.groups = {group_of(FullCache{}, kMiB), group_of(CrossCache{.n_positions = 1500}, kMiB),
+                  group_of(StateCache{.n_checkpoints = 3}, kMiB)};
+  check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{2, 18, 12},
+        "six pages of an encoder and four states each");
+  // Besides the cache, 100 MiB and some KiB.
+  check(plan_context({}, needs, memory(113 * kMiB)).n_pages == Pages{2, 6, 4}, "or for one");
+}
+
 void test_mebibytes_of_any_number() {
   check(mebibytes(0) == "0.0 MiB" && mebibytes(9437184) == "9.0 MiB", "whole ones");
   check(mebibytes(kMiB - 1) == "1.0 MiB" && mebibytes(kMiB / 20) == "0.0 MiB", "rounded tenths");
@@ -166,6 +176,7 @@ int main() {
   test_windows_need_as_much_however_long_the_text();
   test_windows_shrink_to_one_text_before_the_context_does();
   test_kv_memory_is_shared_between_groups();
+  test_what_does_not_grow_is_there_for_three_texts();
   test_mebibytes_of_any_number();
   return summary();
 }

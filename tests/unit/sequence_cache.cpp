@@ -50,8 +50,7 @@ class Harness {
       : arch_(layers_of(windows)),
         device_(create_device("cpu", {.threads = 1})),
         pages_(device_, arch_, cache_groups(arch_, Format::f32), n_pages),
-        store_(device_, kSlots, context_pages * kPagePositions,
-               static_cast<uint32_t>(windows.size())),
+        store_(device_, kSlots, context_pages * kPagePositions, cache_groups(arch_, Format::f32)),
         cache_(pages_, store_, kRows, keep) {}
 
   SequenceCache& cache() { return cache_; }
@@ -359,7 +358,7 @@ class Pair {
       : arch_(layers_of({0})),
         device_(create_device("cpu", {.threads = 1})),
         pages_(device_, arch_, groups_with(kind), std::array{40u, n_pages}),
-        store_(device_, kSlots, 10 * kPagePositions, 2),
+        store_(device_, kSlots, 4 * kPagePositions, groups_with(kind)),
         cache_(pages_, store_, kRows, true) {}
 
   SequenceCache& cache() { return cache_; }

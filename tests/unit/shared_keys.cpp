@@ -54,7 +54,7 @@ class SmallModel {
         arch_(arch),
         groups_(cache_groups(arch, Format::f32)),
         cache_(device, arch, groups_, std::vector<uint32_t>(groups_.size(), 2)),
-        store_(device, 1, 2 * kPagePositions, static_cast<uint32_t>(groups_.size())) {
+        store_(device, 1, 2 * kPagePositions, groups_) {
     for (const std::string name :
          {"token_embedding.weight", "output_norm.weight", "layers.0.", "layers.1.", "layers.2."}) {
       if (!name.ends_with('.')) {
