@@ -150,19 +150,10 @@ def _merges_by_score(vocabulary: Vocabulary, ids: dict[str, int]) -> list[tuple[
     SentencePiece joins the neighbours whose union has the best score, and ranks of merges express
     the same: all splits of one piece share its score; ids decide between equal scores.
     """
+    from akunu import _core
+
     assert vocabulary.scores is not None
-    scores = vocabulary.scores.tolist()
-    ranked: list[tuple[float, int, int, str, str]] = []
-    for piece, index in ids.items():
-        for cut in range(1, len(piece)):
-            left = ids.get(piece[:cut])
-            if left is None:
-                continue
-            right = ids.get(piece[cut:])
-            if right is not None:
-                ranked.append((-scores[index], left, right, piece[:cut], piece[cut:]))
-    ranked.sort()
-    return [(left, right) for _, _, _, left, right in ranked]
+    return _core.merges_by_score(ids, vocabulary.scores)
 
 
 def build_wordpiece(vocabulary: Vocabulary) -> Encode:

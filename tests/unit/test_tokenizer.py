@@ -451,6 +451,22 @@ def test_merges_are_two_tokens_whose_union_is_one(tokens: list[str], data: st.Da
     assert _core.first_unusable_merge(merges, tokens) == expected
 
 
+@given(pieces=st.lists(TEXTS, max_size=12, unique=True), data=st.data())
+def test_splits_of_a_piece_are_merges_in_the_order_of_scores(
+    pieces: list[str], data: st.DataObject
+) -> None:
+    scores = data.draw(st.lists(st.sampled_from([-3.0, -1.5, 0.0, 2.0]), min_size=12, max_size=12))
+    ids = {piece: index for index, piece in enumerate(pieces)}
+    splits = [
+        (-scores[index], ids[piece[:cut]], ids[piece[cut:]], piece[:cut], piece[cut:])
+        for piece, index in ids.items()
+        for cut in range(1, len(piece))
+        if piece[:cut] in ids and piece[cut:] in ids
+    ]
+    expected = [(left, right) for _, _, _, left, right in sorted(splits)]
+    assert _core.merges_by_score(ids, np.array(scores, np.float32)) == expected
+
+
 def test_what_merges_text_is_built_for_the_first_text(monkeypatch: pytest.MonkeyPatch) -> None:
     built: list[Vocabulary] = []
 
