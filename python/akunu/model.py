@@ -56,7 +56,7 @@ class ModelConfig:
     """What a model's file says about its shape."""
 
     architecture: str
-    """The family, as GGUF names it: "llama", "qwen2", "qwen3"."""
+    """The family, as GGUF names it: "llama", "qwen3", "gemma2"."""
     name: str
     """The model's own name, "" where the file has none."""
     dim: int
@@ -70,7 +70,9 @@ class ModelConfig:
     head_dim: int
     """Numbers per head."""
     ffn_dim: int
-    """Width of the feed-forward layers."""
+    """Width of the feed-forward layers. Where layers differ (as in heads), the most of any."""
+    windows: tuple[int, ...]
+    """Of each layer, how many positions a token sees, its own included; 0: all of them."""
     vocab_size: int
     """Rows of the logits; the tokenizer may have fewer tokens."""
     context_length: int

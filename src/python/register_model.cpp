@@ -188,6 +188,10 @@ class NativeModel {
     result["n_kv_heads"] = most(&LayerConfig::n_kv_heads);
     result["head_dim"] = most(&LayerConfig::head_dim);
     result["ffn_dim"] = most(&LayerConfig::ffn_dim);
+    py::tuple windows(config.layers.size());
+    for (size_t i = 0; i < windows.size(); ++i)
+      windows[i] = engine()->model->arch().layers[i].window;
+    result["windows"] = windows;
     result["vocab_size"] = config.vocab_size;
     result["context_length"] = config.context_length;
     result["rope_theta"] = config.rope_theta;

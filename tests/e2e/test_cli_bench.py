@@ -9,7 +9,7 @@ import re
 import statistics
 import subprocess
 from collections.abc import Callable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from typing import Any
 
 import numpy as np
@@ -213,6 +213,31 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     head = next(t for t in file.tensors if t.name == "token_embd.weight")
     assert prompt.prompt_float_operations == prompt.float_operations
     assert prompt.prompt_byte_operations == prompt.byte_operations - 2 * int(np.prod(head.shape))
+
+
+def test_layers_with_a_window_read_and_multiply_what_it_holds(ember: akunu.Model) -> None:
+    """All layers but one see ten positions; the test says which of hundred positions those are."""
+    file, n_layers = _core.GgufFile(ember.path), ember.config.n_layers
+    config = replace(ember.config, windows=(10,) * (n_layers - 1) + (0,))
+
+    def seen(shape: Shape) -> tuple[float, float]:
+        """Keys and values that are read, and pairs that are multiplied, in layers' units."""
+        windowed, full = (
+            WorkModel.of(file.tensors, each, "f16", 512).work(shape)
+            for each in (config, ember.config)
+        )
+        kv_row = 2 * 2 * config.n_kv_heads * config.head_dim
+        pair = 4 * config.n_heads * config.head_dim
+        return (
+            (full.read_bytes - windowed.read_bytes) / kv_row / (n_layers - 1),
+            (full.float_operations - windowed.float_operations) / pair / (n_layers - 1),
+        )
+
+    assert seen(Shape(0, 1, 9)) == (0, 0)
+    assert seen(Shape(0, 1, 99)) == (90, 90)
+    assert seen(Shape(0, 2, 98)) == (89 + 90, 89 + 90)
+    # Rows 0 to 9 see all before them, then each ten; one step reads what all of its rows see.
+    assert seen(Shape(100, 0, 0)) == (0, 5050 - (55 + 90 * 10))
 
 
 @pytest.mark.parametrize("step", [Shape(0, 1, 30), Shape(20, 0, 7)], ids=["generated", "prompt"])

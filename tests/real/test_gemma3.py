@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import sys
-import tempfile
 from math import exp, sqrt
 from pathlib import Path
 from pydoc_data.topics import topics
-from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from tools.compare.divergence import negative_log_likelihoods
 from tools.compare.engine_process import EngineProcess
 from tools.compare.texts import read_text
 from windows import LICENSE
@@ -35,17 +32,9 @@ def prose(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def costs(worker: str, model: Path, chunks: list[list[int]]) -> NDArray[np.float64]:
     """Nats of each token in the second halves, as llama.cpp's `perplexity` counts them."""
-    found = []
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        EngineProcess(sys.executable, worker, model, context=len(chunks[0]), threads=1) as engine,
-    ):
-        output = Path(folder) / "logits.npy"
-        for chunk in chunks:  # the logits of a chunk are half a gigabyte
-            engine.ask({"chunks": [chunk], "kv_type": "f16", "output": str(output)})
-            logits: Any = np.load(output, mmap_mode="r")[0]
-            found.append(negative_log_likelihoods(logits, chunk, [True] * len(chunk)))
-    return np.concatenate(found)
+    context = len(chunks[0])
+    with EngineProcess(sys.executable, worker, model, context=context, threads=2) as engine:
+        return np.concatenate(engine.ask({"chunks": chunks, "kv_type": "f16"})["costs"])
 
 
 @pytest.mark.parametrize(("length", "n_chunks"), [(512, 12), (1024, 2)])

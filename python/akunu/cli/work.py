@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
 
@@ -162,20 +163,30 @@ class WorkModel:
         return work
 
     def _attention(self, test: Test) -> Work:
+        work = Work()
+        for window, n_layers in Counter(self.config.windows).items():
+            work += self._attention_of(n_layers, window, test)
+        return work
+
+    def _attention_of(self, n_layers: int, window: int, test: Test) -> Work:
+        """Count those of `n_layers` layers that see as many positions, or all (0)."""
         config = self.config
-        kv_row = 2 * config.n_layers * config.n_kv_heads * config.head_dim * _KV_BYTES[self.kv_type]
+        kv_row = 2 * n_layers * config.n_kv_heads * config.head_dim * _KV_BYTES[self.kv_type]
         # Of each pair of positions, one product for its score and one for its value, in every head.
-        per_pair = 2 * 2 * config.n_layers * config.n_heads * config.head_dim
+        per_pair = 2 * 2 * n_layers * config.n_heads * config.head_dim
         prompt_steps = -(-test.n_prompt // self.prompt_rows)
-        # Row i of the test looks at all positions before it and at itself.
-        last = test.n_depth + test.n_tokens
-        pairs = (last * (last + 1) - test.n_depth * (test.n_depth + 1)) / 2
-        # A prompt's step may read what is before it once; a generated row reads it all.
+        # Row i of the test looks at all positions that it sees, and at itself.
+        pairs = _pairs(test.n_depth, test.n_depth + test.n_tokens, window)
+        # A prompt's step may read what its rows see once; a generated row reads all that it sees.
         begin = test.n_depth + test.n_prompt
-        read_rows = sum(
+        steps = [
             min(test.n_depth + (step + 1) * self.prompt_rows, begin) for step in range(prompt_steps)
-        ) + sum(range(begin + 1, begin + test.n_gen + 1))
-        prompt_pairs = (begin * (begin + 1) - test.n_depth * (test.n_depth + 1)) / 2
+        ]
+        seen_by_a_step = window + self.prompt_rows - 1 if window else begin
+        read_rows = sum(min(end, seen_by_a_step) for end in steps) + _pairs(
+            begin, begin + test.n_gen, window
+        )
+        prompt_pairs = _pairs(test.n_depth, begin, window)
         if self.kv_type != "f16" or self.layers.tile_products == 0:
             prompt_pairs = 0  # attention stays where it is
         # Beside halves it takes sums of two numbers as well.
@@ -186,3 +197,13 @@ class WorkModel:
             prompt_float_operations=per_pair * prompt_pairs,
             prompt_tile_operations=per_pair * prompt_pairs * pair_products,
         )
+
+
+def _pairs(begin: int, end: int, window: int) -> int:
+    """How many positions the rows of positions [begin, end) see together."""
+
+    def until(n: int) -> int:
+        growing = min(n, window) if window else n
+        return growing * (growing + 1) // 2 + (n - growing) * window
+
+    return until(end) - until(begin)

@@ -1,7 +1,8 @@
 """akunu's logits, in a process of its own: `akunu_logits.py MODEL CONTEXT THREADS`.
 
 Speaks `protocol`: {"chunks": lists of tokens, "kv_type": "f16" or "f32", "output": a path} writes
-the logits, float32 [n_chunks, n, vocab_size], each chunk with an empty cache.
+the logits, float32 [n_chunks, n, vocab_size], each chunk with an empty cache. Without "output", the
+answer has "costs", of each chunk those of `costs.costs`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import sys
 from typing import Any
 
 import numpy as np
+from costs import costs
 from protocol import serve
 
 import akunu
@@ -20,6 +22,8 @@ def main(path: str, context: int, threads: int) -> None:
         with akunu.load(
             path, context=context, threads=threads, kv_type=request["kv_type"]
         ) as model:
+            if "output" not in request:
+                return {"costs": [costs(model.logits(c), c) for c in request["chunks"]]}
             logits = [model.logits(chunk) for chunk in request["chunks"]]
         np.save(request["output"], np.stack(logits))
         return {}
