@@ -158,68 +158,68 @@ class Builder {
     }
   }
 
+  // A layer, and how its tensors ("layers.3.") and its commands ("layer 3 ") begin.
+  struct Layer {
+    uint32_t index;
+    const LayerDescriptor& is;
+    std::string name, label;
+  };
+
   void layer(uint32_t index) {
-    const std::string name = "layers." + std::to_string(index) + ".";
-    const std::string label = "layer " + std::to_string(index) + " ";
-    const LayerDescriptor& layer = arch_.layers[index];
-    const ValueId attended = attention(index, name, label);
-    add_to_residual(label + "attention output", attended, name + "attention_post_norm.weight",
-                    layer.post_norms);
-    const ValueId fed = feed_forward(layer, name, label);
-    add_to_residual(label + "down", fed, name + "ffn_post_norm.weight", layer.post_norms);
+    const Layer layer{index, arch_.layers[index], "layers." + std::to_string(index) + ".",
+                      "layer " + std::to_string(index) + " "};
+    add_to_residual(layer, "attention output", attention(layer), "attention_post_norm.weight");
+    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm.weight");
   }
 
-  ValueId attention(uint32_t index, const std::string& layer_name, const std::string& label) {
-    const LayerDescriptor& layer = arch_.layers[index];
-    const uint32_t q_dim = layer.n_heads * layer.head_dim;
-    const uint32_t kv_dim = layer.n_kv_heads * layer.head_dim;
-    const std::string name = layer_name + "attention.";
+  ValueId attention(const Layer& layer) {
+    const LayerDescriptor& is = layer.is;
+    const uint32_t q_dim = is.n_heads * is.head_dim;
+    const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
+    const bool has_own = !is.kv_from;  // keys and values
     const ValueId query = rows("query", q_dim);
     const ValueId key = rows("key", kv_dim);
     const ValueId value = rows("value", kv_dim);
 
-    const bool has_own = !layer.kv_from;  // keys and values
     std::vector<Part> parts{{"q", q_dim, query}};
     if (has_own) parts.insert(parts.end(), {{"k", kv_dim, key}, {"v", kv_dim, value}});
-    project_normed(label, "attention norm", layer_name + "attention_norm.weight", name, parts);
-    head_norm(label + "q norm", query, name + "q_norm.weight", layer.n_heads, layer);
-    if (has_own) head_norm(label + "k norm", key, name + "k_norm.weight", layer.n_kv_heads, layer);
-    rope(label + "q rope", query, layer.n_heads, index);
-    if (has_own) rope(label + "k rope", key, layer.n_kv_heads, index);
+    project_normed(layer, "attention norm", "attention_norm.weight", "attention.", parts);
+    head_norm(layer, "q", query, is.n_heads);
+    if (has_own) head_norm(layer, "k", key, is.n_kv_heads);
+    rope(layer, "q", query, is.n_heads);
+    if (has_own) rope(layer, "k", key, is.n_kv_heads);
 
-    const LayerCache& pools = memory_.layers[index];
-    const std::string cache = "layer " + std::to_string(layer.kv_from.value_or(index)) + " ";
+    const LayerCache& pools = memory_.layers[layer.index];
+    const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
     const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
     const ValueId values = bound(cache + "values", pools.values, pools.format);
-    const uint32_t table_base = memory_.page_table_bases[pools.group];
+    const uint32_t stride = memory_.page_table_stride;
+    const uint32_t base = memory_.page_table_bases[pools.group];
     if (has_own)
-      emit(Operation::kv_write, label + "kv write", {key, value, keys, values},
-           KvWriteParams{layer.n_kv_heads, layer.head_dim, memory_.page_table_stride, table_base});
+      emit(Operation::kv_write, layer.label + "kv write", {key, value, keys, values},
+           KvWriteParams{is.n_kv_heads, is.head_dim, stride, base});
 
-    const ValueId attended =
-        activation("attended", kind_for(name + "output.weight", arch_.dim, q_dim), q_dim);
-    emit(Operation::attention, label + "attention", {query, keys, values, attended},
-         AttentionParams{layer.n_heads, layer.n_kv_heads, layer.head_dim, layer.window,
-                         layer.attention_scale, layer.attention_soft_cap, memory_.page_table_stride,
-                         table_base});
-    return project(label + "attention output", attended, name + "output", q_dim);
+    const ValueId attended = activation(
+        "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
+    emit(Operation::attention, layer.label + "attention", {query, keys, values, attended},
+         AttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale,
+                         is.attention_soft_cap, stride, base});
+    return project(layer, "attention output", attended, "attention.output", q_dim);
   }
 
-  ValueId feed_forward(const LayerDescriptor& layer, const std::string& layer_name,
-                       const std::string& label) {
-    const std::string name = layer_name + "ffn.";
-    const ValueId gate = rows("gate", layer.ffn_dim);
-    const ValueId up = rows("up", layer.ffn_dim);
-    project_normed(label, "ffn norm", layer_name + "ffn_norm.weight", name,
-                   std::array{Part{"gate", layer.ffn_dim, gate}, Part{"up", layer.ffn_dim, up}});
+  ValueId feed_forward(const Layer& layer) {
+    const uint32_t dim = layer.is.ffn_dim;
+    const ValueId gate = rows("gate", dim);
+    const ValueId up = rows("up", dim);
+    project_normed(layer, "ffn norm", "ffn_norm.weight", "ffn.",
+                   std::array{Part{"gate", dim, gate}, Part{"up", dim, up}});
 
-    const ValueId hidden = activation(
-        "hidden", kind_for(name + "down.weight", arch_.dim, layer.ffn_dim), layer.ffn_dim);
-    const uint32_t act =
-        layer.activation == Activation::silu ? kActivationSilu : kActivationGeluTanh;
-    emit(Operation::gated_activation, label + "activation", {gate, up, hidden},
-         GatedActivationParams{layer.ffn_dim, act, {}});
-    return project(label + "down", hidden, name + "down", layer.ffn_dim);
+    const ValueId hidden =
+        activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
+    const bool silu = layer.is.activation == Activation::silu;
+    emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
+         GatedActivationParams{dim, silu ? kActivationSilu : kActivationGeluTanh, {}});
+    return project(layer, "down", hidden, "ffn.down", dim);
   }
 
   // One of several projections of one input.
@@ -230,57 +230,61 @@ class Builder {
   };
 
   // The residual's norm, and each part's projection of it.
-  void project_normed(const std::string& label, const std::string& norm_label,
-                      const std::string& norm_weight, const std::string& name,
-                      std::span<const Part> parts) {
+  void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_weight,
+                      const std::string& prefix, std::span<const Part> parts) {
+    const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
+    const auto kind = [&](const Part& part) {
+      return kind_for(name(part) + ".weight", part.n, arch_.dim);
+    };
     // The norm is written once per activation kind that the weights want: usually one.
     std::map<ActivationKind, ValueId> normed;
     for (const Part& part : parts) {
-      const ActivationKind kind = kind_for(name + part.name + ".weight", part.n, arch_.dim);
-      if (normed.contains(kind)) continue;
-      normed[kind] = activation("normed", kind, arch_.dim);
-      norm(label + norm_label, residual_, norm_weight, normed[kind]);
+      if (normed.contains(kind(part))) continue;
+      normed[kind(part)] = activation("normed", kind(part), arch_.dim);
+      norm(layer.label + norm_label, residual_, layer.name + norm_weight, normed[kind(part)]);
     }
     for (const Part& part : parts)
-      matmul(label + part.name,
-             normed.at(kind_for(name + part.name + ".weight", part.n, arch_.dim)),
-             name + part.name + ".weight", part.n, arch_.dim, part.out);
+      matmul(layer.label + part.name, normed.at(kind(part)), name(part) + ".weight", part.n,
+             arch_.dim, part.out);
     for (const Part& part : parts)
-      bias_if_present(label + part.name + " bias", part.out, name + part.name + ".bias", part.n);
+      bias_if_present(layer.label + part.name + " bias", part.out, name(part) + ".bias", part.n);
   }
 
   // weight * input (+ bias), as wide as the residual
-  ValueId project(const std::string& label, ValueId input, const std::string& name, uint32_t k) {
+  ValueId project(const Layer& layer, const char* label, ValueId input, const std::string& name,
+                  uint32_t k) {
     const ValueId projected = rows("projected", arch_.dim);
-    matmul(label, input, name + ".weight", arch_.dim, k, projected);
-    bias_if_present(label + " bias", projected, name + ".bias", arch_.dim);
+    matmul(layer.label + label, input, layer.name + name + ".weight", arch_.dim, k, projected);
+    bias_if_present(layer.label + label + " bias", projected, layer.name + name + ".bias",
+                    arch_.dim);
     return projected;
   }
 
-  // residual += what one half of a layer made, normed before in models that have a weight for that
-  void add_to_residual(const std::string& label, ValueId made, const std::string& norm_weight,
-                       bool must_have_norm) {
-    if (must_have_norm || find(norm_weight) != nullptr) {
+  // residual += what one half of the layer made, normed before in models that have a weight for that
+  void add_to_residual(const Layer& layer, const std::string& label, ValueId made,
+                       const std::string& norm_weight) {
+    if (layer.is.post_norms || find(layer.name + norm_weight) != nullptr) {
       const ValueId normed = rows("post-normed", arch_.dim);
-      norm(label + " norm", made, norm_weight, normed);
+      norm(layer.label + label + " norm", made, layer.name + norm_weight, normed);
       made = normed;
     }
-    emit(Operation::add, label + " add", {residual_, made}, AddParams{arch_.dim, {}});
+    emit(Operation::add, layer.label + label + " add", {residual_, made}, AddParams{arch_.dim, {}});
   }
 
-  void head_norm(const std::string& label, ValueId data, const std::string& name, uint32_t n_heads,
-                 const LayerDescriptor& layer) {
-    if (!layer.head_norms && find(name) == nullptr) return;
-    emit(Operation::head_norm, label, {data, vector(name, layer.head_dim)},
-         HeadNormParams{n_heads, layer.head_dim, arch_.norm_epsilon, 0});
+  void head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads) {
+    const std::string name = layer.name + "attention." + letter + "_norm.weight";
+    if (!layer.is.head_norms && find(name) == nullptr) return;
+    emit(Operation::head_norm, layer.label + letter + " norm",
+         {data, vector(name, layer.is.head_dim)},
+         HeadNormParams{n_heads, layer.is.head_dim, arch_.norm_epsilon, 0});
   }
 
-  void rope(const std::string& label, ValueId data, uint32_t n_heads, uint32_t index) {
-    const LayerDescriptor& layer = arch_.layers[index];
-    if (layer.rope_style == RopeStyle::none) return;
-    const uint32_t style = layer.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
-    emit(Operation::rope, label, {data, angles_[index]},
-         RopeParams{n_heads, layer.head_dim, layer.rope_dim / 2, style});
+  void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads) {
+    if (layer.is.rope_style == RopeStyle::none) return;
+    const uint32_t style =
+        layer.is.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
+    emit(Operation::rope, layer.label + letter + " rope", {data, angles_[layer.index]},
+         RopeParams{n_heads, layer.is.head_dim, layer.is.rope_dim / 2, style});
   }
 
   void head() {
