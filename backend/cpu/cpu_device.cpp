@@ -340,9 +340,9 @@ class CpuDevice final : public Device {
     while (outcome.steps_done < submission.steps) {
       if (!plan_.widths().empty()) run_planned();
       ++outcome.steps_done;
-      if (find_status(submission)) break;
       if (outcome.steps_done < submission.steps && Clock::now() >= deadline) return false;
     }
+    collect_statuses(submission);
     outcome.finished = true;
     return true;
   }
@@ -358,7 +358,7 @@ class CpuDevice final : public Device {
     const StepPointers& memory = pointers_of(submission);
     std::copy(submission.rows.begin(), submission.rows.end(), memory.rows);
     std::copy(submission.spans.begin(), submission.spans.end(), memory.spans);
-    *memory.status = {};
+    std::fill_n(memory.statuses, end_of_rows(submission.passes), Status{});
   }
 
   void run_planned() {
@@ -380,16 +380,13 @@ class CpuDevice final : public Device {
         &context, widths);
   }
 
-  // The first in the order of commands, so that it is the same whoever came first.
-  bool find_status(Submission& submission) {
-    for (const PlannedCommand& planned : plan_.commands()) {
-      if (planned.status.code == kStatusOk) continue;
-      submission.outcome.status = planned.status;
-      submission.outcome.label = planned.program->labels[planned.index];
-      *pointers_of(submission).status = planned.status;
-      return true;
-    }
-    return false;
+  static void collect_statuses(Submission& submission) {
+    if (submission.passes.empty()) return;
+    const std::span statuses(pointers_of(submission).statuses, end_of_rows(submission.passes));
+    const auto is_bad = [](const Status& status) { return status.code != kStatusOk; };
+    if (std::ranges::none_of(statuses, is_bad)) return;
+    submission.statuses.assign(statuses.begin(), statuses.end());
+    submission.outcome.statuses = submission.statuses;
   }
 
   static const StepPointers& pointers_of(const Submission& submission) {

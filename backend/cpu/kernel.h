@@ -23,11 +23,11 @@ struct Call {
   const Kernel* kernel;             // the one that runs
   std::byte* operands[24];          // by slot; null where an optional operand is absent
   const void* params;               // the operation's struct of core/kernel_params.h
-  Row* rows;                        // slot 26, from row 0 on; only `advance` writes
+  Row* rows;                        // slot 26, from row 0 on; few kernels write: see record_status
   const Span* spans;                // slot 30
   const uint32_t* pages;            // slot 27
   const SequenceRecord* sequences;  // slot 28
-  Status* status;                   // slot 29; written with record_status only
+  Status* statuses;                 // slot 29, by row; written by record_status alone
   uint32_t first_row;  // the rows to work on: first_row .. first_row + n_rows; head rows where the
   uint32_t n_rows;     // command's extent is head_rows
   uint32_t first_span;
@@ -49,14 +49,11 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-// Records the first error; later ones are dropped. Any worker may call it.
-static inline void record_status(Status* status, uint32_t code, uint32_t row, uint32_t detail) {
-  uint32_t expected = kStatusOk;
-  if (__atomic_compare_exchange_n(&status->code, &expected, code, false, __ATOMIC_RELAXED,
-                                  __ATOMIC_RELAXED)) {
-    status->row = row;
-    status->detail = detail;
-  }
+// Says what is wrong with an active row and switches it off. One worker at a time has a row.
+static inline void record_status(const Call& call, uint64_t row, uint32_t code, uint32_t detail) {
+  if (!(call.rows[row].flags & kRowActive)) return;
+  call.statuses[row] = {code, call.rows[row].position, detail, 0};
+  call.rows[row].flags &= ~kRowActive;
 }
 
 // Element of a cache's pool where kv head `head` of a position lies. `params` of any operation with caches.

@@ -33,7 +33,7 @@ Call base_call(const CompiledProgram& program, const CompiledCommand& command) {
   call.spans = program.pointers.spans;
   call.pages = program.pointers.pages;
   call.sequences = program.pointers.sequences;
-  call.status = program.pointers.status;
+  call.statuses = program.pointers.statuses;
   return call;
 }
 
@@ -42,7 +42,6 @@ Call make_call(PlannedCommand& planned) {
   const Pass& pass = *planned.pass;
   const bool head = command.extent.symbol == Symbol::head_rows;
   Call call = base_call(*planned.program, command);
-  call.status = &planned.status;
   call.first_row = head ? pass.first_head_row : pass.first_row;
   call.n_rows = head ? pass.n_head_rows : pass.n_rows;
   call.first_span = pass.first_span;
@@ -64,9 +63,9 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory) {
   program.pointers = {pointer_to<Row>(memory.rows), pointer_to<Span>(memory.spans),
                       pointer_to<const uint32_t>(memory.pages),
                       pointer_to<const SequenceRecord>(memory.sequences),
-                      pointer_to<Status>(memory.status)};
+                      pointer_to<Status>(memory.statuses)};
   for (const Buffer& buffer :
-       {memory.rows, memory.spans, memory.pages, memory.sequences, memory.status})
+       {memory.rows, memory.spans, memory.pages, memory.sequences, memory.statuses})
     if (buffer.contents != nullptr) program.buffers.push_back(buffer.handle);
   for (size_t i = 0; i < table.commands.size(); ++i) {
     const Command& command = table.commands[i];
@@ -102,7 +101,6 @@ void StepPlan::lay_out(std::span<const Pass> passes, bool apart) {
       planned.program = &program;
       planned.pass = &pass;
       planned.index = i;
-      planned.status = {};
       // Passes share scratch memory, so each begins a stage.
       const bool new_stage = apart || i == 0 || program.commands[i].waits_for >= first_of_stage;
       if (new_stage) first_of_stage = static_cast<int32_t>(i);

@@ -27,7 +27,7 @@ struct StepPointers {
   Span* spans = nullptr;
   const uint32_t* pages = nullptr;
   const SequenceRecord* sequences = nullptr;
-  Status* status = nullptr;
+  Status* statuses = nullptr;
 };
 
 struct CompiledProgram {
@@ -50,7 +50,6 @@ struct PlannedCommand {
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
   uint32_t index = 0;  // in the program
-  Status status = {};  // this command's own, so that the label of an error is never a guess
 };
 
 // The commands of a step in stages: those of a stage may overlap, and wait for the stage before.

@@ -19,6 +19,7 @@ void Submissions::set_limits(const SubmissionLimits& limits) {
   for (Submission& entry : entries_) {
     entry.rows.reserve(limits_.max_rows);
     entry.spans.reserve(limits_.max_rows);
+    entry.statuses.reserve(limits_.max_rows);
     entry.updates.reserve(limits_.max_updates);
     entry.update_bytes.reserve(limits_.max_update_bytes);
     entry.passes.reserve(limits_.max_passes);

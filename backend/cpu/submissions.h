@@ -26,6 +26,7 @@ struct Submission {
   std::vector<QueuedUpdate> updates;
   std::vector<std::byte> update_bytes;
   std::vector<Pass> passes;
+  std::vector<Status> statuses;  // what the outcome shows
   Outcome outcome;
 };
 

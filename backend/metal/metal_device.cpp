@@ -254,7 +254,7 @@ class MetalDevice final : public Device {
     run_alone(ticket,
               [&](MTL::CommandBuffer* commands) { encode_tail(commands, submission, ticket); });
     state_->submissions.commit();
-    Submissions::collect(submission, ticket);
+    state_->submissions.collect(submission, ticket);
     state_->submissions.finish_front();
     return times;
   }
@@ -332,7 +332,7 @@ class MetalDevice final : public Device {
   void encode_tail(MTL::CommandBuffer* commands, const Submission& submission, Ticket ticket) {
     if (!submission.passes.empty()) {
       const OpenEncoder encoder(commands->blitCommandEncoder(), "tail");
-      Submissions::encode_tail(encoder.get(), submission, ticket);
+      state_->submissions.encode_tail(encoder.get(), submission, ticket);
     }
     commands->encodeSignalEvent(state_->event.get(), ticket);
   }
@@ -397,7 +397,7 @@ class MetalDevice final : public Device {
     submission.commands->waitUntilCompleted();
     if (submission.commands->status() == MTL::CommandBufferStatusError)
       fail(*submission.commands.get());
-    Submissions::collect(submission, ticket);
+    state_->submissions.collect(submission, ticket);
     state_->submissions.finish_front();
     return true;
   }
@@ -423,7 +423,7 @@ class MetalDevice final : public Device {
       const Ticket ticket = submissions.n_done() + 1;
       submissions.front().commands->waitUntilCompleted();
       if (state_->event->signaledValue() < ticket) state_->event->setSignaledValue(ticket);
-      Submissions::collect(submissions.front(), ticket);
+      submissions.collect(submissions.front(), ticket);
       submissions.finish_front();
     }
   }

@@ -3,7 +3,7 @@
 //
 // Everything that the host says about a submission goes through staging memory and is copied on the
 // GPU in queue order, so several submissions may be in flight. What kernels record is copied out at
-// the end of each: a submission runs all of its steps even when one of them records a status.
+// the end of each: a submission runs all of its steps, whatever is recorded in them.
 #pragma once
 
 #include <memory>

@@ -52,10 +52,10 @@ class Compiler {
       mask |= 1u << slot;
     }
     compiled.slots.push_back({kSlotParams, program_.constants.buffer(), index * kParamsBytes});
-    compiled.slots.push_back({kSlotStatus, program_.statuses.buffer(), index * sizeof(Status)});
     bind_buffer(compiled, kSlotRows, program_.memory.rows, 0);
     bind_buffer(compiled, kSlotPages, program_.memory.pages, 0);
     bind_buffer(compiled, kSlotSequences, program_.memory.sequences, 0);
+    bind_buffer(compiled, kSlotStatuses, program_.memory.statuses, 0);
     bind_buffer(compiled, kSlotSpans, program_.memory.spans, 0);
     return mask;
   }
@@ -108,8 +108,7 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory, P
   program.memory = memory;
   program.commands.reserve(n);
   program.constants = OwnedBlock(device_memory, n * kParamsBytes, kLabel);
-  program.statuses = OwnedBlock(device_memory, (1 + kCapacity) * n * sizeof(Status), kLabel);
-  program.resources = {program.constants.buffer(), program.statuses.buffer()};
+  program.resources = {program.constants.buffer()};
   Compiler compiler(program, pipelines);
   for (size_t i = 0; i < n; ++i) {
     std::memcpy(program.constants.contents() + i * kParamsBytes, table.commands[i].params.data(),

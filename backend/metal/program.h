@@ -57,14 +57,9 @@ struct CompiledProgram {
   uint64_t workspace_bytes = 0;
   uint64_t n_launches = 0;  // all that there are
   OwnedBlock constants;     // the parameters of every command
-  // A Status of each command, then a copy of them for each submission that is remembered.
-  OwnedBlock statuses;
   std::vector<RecordedPass> recorded;
 
   bool uses(const void* handle) const;
-  uint64_t status_bytes() const { return commands.size() * sizeof(Status); }
-  // Where the statuses of a submission are copied to.
-  uint64_t statuses_of(Ticket ticket) const { return (1 + ticket % kCapacity) * status_bytes(); }
 };
 
 inline CompiledProgram& program_of(Program program) {

@@ -20,15 +20,12 @@ uint64_t aligned(uint64_t bytes) {
 
 const StepMemory& memory_of(Program program) { return program_of(program).memory; }
 
-// Each program once, in the order of the passes.
-template <class Use>
-void for_each_program(const Submission& submission, const Use& use) {
-  for (auto pass = submission.passes.begin(); pass != submission.passes.end(); ++pass) {
-    const auto same = [&](const Pass& other) {
-      return other.program.handle == pass->program.handle;
-    };
-    if (std::none_of(submission.passes.begin(), pass, same)) use(program_of(pass->program));
-  }
+// Where the kernels of a submission write statuses, and how much of that its rows have.
+const Allocation& statuses_of(const Submission& submission) {
+  return allocation_of(memory_of(submission.passes.front().program).statuses);
+}
+uint64_t status_bytes(const Submission& submission) {
+  return end_of_rows(submission.passes) * sizeof(Status);
 }
 
 }  // namespace
@@ -42,6 +39,8 @@ void Submissions::set_limits(const SubmissionLimits& limits) {
   constexpr std::string_view kLabel = "staging";
   if (kCapacity * entry_bytes_ > staging_.size())
     staging_ = OwnedBlock(memory_, kCapacity * entry_bytes_, kLabel);
+  const uint64_t status_bytes = kCapacity * uint64_t{limits_.max_rows} * sizeof(Status);
+  if (status_bytes > statuses_.size()) statuses_ = OwnedBlock(memory_, status_bytes, kLabel);
   if (range_bytes > ranges_.size()) ranges_ = OwnedBlock(memory_, range_bytes, kLabel);
   for (Submission& entry : entries_) {
     entry.passes.reserve(limits_.max_passes);
@@ -125,36 +124,30 @@ void Submissions::encode_head(MTL::BlitCommandEncoder* encoder,
     encoder->copyFromBuffer(staging_.buffer(), copy.from, to.buffer, to.offset + copy.offset,
                             copy.n_bytes);
   }
-  for_each_program(submission, [&](const CompiledProgram& program) {
-    if (!program.commands.empty())
-      encoder->fillBuffer(program.statuses.buffer(), NS::Range::Make(0, program.status_bytes()), 0);
-  });
+  const uint64_t n_bytes = status_bytes(submission);
+  if (n_bytes == 0) return;
+  const Allocation& statuses = statuses_of(submission);
+  encoder->fillBuffer(statuses.buffer, NS::Range::Make(statuses.offset, n_bytes), 0);
 }
 
 void Submissions::encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
-                              Ticket ticket) {
-  for_each_program(submission, [&](const CompiledProgram& program) {
-    if (!program.commands.empty())
-      encoder->copyFromBuffer(program.statuses.buffer(), 0, program.statuses.buffer(),
-                              program.statuses_of(ticket), program.status_bytes());
-  });
+                              Ticket ticket) const {
+  const uint64_t n_bytes = status_bytes(submission);
+  if (n_bytes == 0) return;
+  const Allocation& statuses = statuses_of(submission);
+  encoder->copyFromBuffer(statuses.buffer, statuses.offset, statuses_.buffer(),
+                          first_kept_status(ticket), n_bytes);
 }
 
-void Submissions::collect(Submission& submission, Ticket ticket) {
+void Submissions::collect(Submission& submission, Ticket ticket) const {
   submission.outcome.finished = true;
   submission.outcome.steps_done = submission.steps;
-  for (const Pass& pass : submission.passes) {
-    const CompiledProgram& program = program_of(pass.program);
-    const std::byte* statuses = program.statuses.contents() + program.statuses_of(ticket);
-    for (size_t i = 0; i < program.commands.size(); ++i) {
-      Status status;
-      std::memcpy(&status, statuses + i * sizeof(Status), sizeof(Status));
-      if (status.code == kStatusOk) continue;
-      submission.outcome.status = status;
-      submission.outcome.label = program.labels[i];
-      return;
-    }
-  }
+  const uint32_t n_rows = end_of_rows(submission.passes);
+  if (n_rows == 0) return;
+  const std::span statuses(
+      reinterpret_cast<const Status*>(statuses_.contents() + first_kept_status(ticket)), n_rows);
+  const auto is_bad = [](const Status& status) { return status.code != kStatusOk; };
+  if (std::ranges::any_of(statuses, is_bad)) submission.outcome.statuses = statuses;
 }
 
 }  // namespace akunu::metal

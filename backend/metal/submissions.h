@@ -61,10 +61,10 @@ class Submissions {
   // Copies of rows, spans, updates and pass ranges, then statuses are cleared.
   void encode_head(MTL::BlitCommandEncoder* encoder, const Submission& submission) const;
   // Statuses are copied to where `collect` reads them.
-  static void encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
-                          Ticket ticket);
-  // The outcome of a submission that is done: the first command in order that recorded a status.
-  static void collect(Submission& submission, Ticket ticket);
+  void encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
+                   Ticket ticket) const;
+  // The outcome of a submission that is done.
+  void collect(Submission& submission, Ticket ticket) const;
 
   // Two PassRanges per pass of the submission that is running.
   const MTL::Buffer* ranges() const { return ranges_.buffer(); }
@@ -73,11 +73,16 @@ class Submissions {
   void check(const Replay& replay) const;
   void stage_bytes(Submission& entry, const Buffer& destination, uint64_t offset,
                    std::span<const std::byte> bytes);
+  // In statuses_, in bytes.
+  uint64_t first_kept_status(Ticket ticket) const {
+    return ticket % kCapacity * limits_.max_rows * sizeof(Status);
+  }
 
   Memory& memory_;
   SubmissionLimits limits_{0, 0, 0, 0};
   OwnedBlock staging_;  // kCapacity times entry_bytes_
   OwnedBlock ranges_;
+  OwnedBlock statuses_;  // of every submission that is remembered, Status[max_rows] each
   uint64_t entry_bytes_ = 0;
   uint64_t staged_end_ = 0;
   std::array<Submission, kCapacity>

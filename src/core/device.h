@@ -102,7 +102,7 @@ struct StepMemory {
   Buffer spans;      // Span[max_rows]
   Buffer pages;      // uint32 page table
   Buffer sequences;  // SequenceRecord[max_sequences]
-  Buffer status;     // Status
+  Buffer statuses;   // Status[max_rows]
 };
 
 struct Program {
@@ -139,12 +139,11 @@ struct Replay {
 using Ticket = uint64_t;
 
 struct Outcome {
-  bool finished = false;  // false: the time-out came first
-  // Where a status is recorded, the CPU stops after that step; a GPU runs all of them, and then tells
-  // the first command in order that recorded one in any.
-  uint32_t steps_done = 0;
-  Status status = {};
-  std::string_view label;  // of the command that recorded it; empty when all is well
+  bool finished = false;    // false: the time-out came first
+  uint32_t steps_done = 0;  // all of them run, whatever kernels record
+  // Empty when all is well; else one for each row that the passes cover, by its number. The device's
+  // own, until the ticket is forgotten.
+  std::span<const Status> statuses;
 };
 
 // How long one command of a replay took with nothing beside it.

@@ -58,6 +58,12 @@ SubmissionLimits larger_of(const SubmissionLimits& a, const SubmissionLimits& b)
           .max_passes = std::max(a.max_passes, b.max_passes)};
 }
 
+uint32_t end_of_rows(std::span<const Pass> passes) {
+  uint32_t end = 0;
+  for (const Pass& pass : passes) end = std::max(end, pass.first_row + pass.n_rows);
+  return end;
+}
+
 void check_replay(const Replay& replay, const SubmissionLimits& limits,
                   const StepMemory& (*memory_of)(Program program)) {
   check_limit("rows", replay.rows.size(), limits.max_rows);
@@ -72,7 +78,9 @@ void check_replay(const Replay& replay, const SubmissionLimits& limits,
     const StepMemory& memory = memory_of(pass.program);
     if (memory.rows.handle != memory_of(replay.passes.front().program).rows.handle)
       throw ArgumentError("the programs of a submission were compiled with different step memory");
-    const uint64_t max_rows = memory.rows.size / sizeof(Row),
+    const uint64_t max_rows =
+                       std::min({memory.rows.size / sizeof(Row),
+                                 memory.statuses.size / sizeof(Status), uint64_t{limits.max_rows}}),
                    max_spans = memory.spans.size / sizeof(Span);
     check_limit("rows in a pass", uint64_t{pass.first_row} + pass.n_rows, max_rows);
     check_limit("spans in a pass", uint64_t{pass.first_span} + pass.n_spans, max_spans);

@@ -13,6 +13,9 @@ namespace akunu {
 // The larger of each: limits only grow.
 SubmissionLimits larger_of(const SubmissionLimits& a, const SubmissionLimits& b);
 
+// The rows that passes cover are those before this one.
+uint32_t end_of_rows(std::span<const Pass> passes);
+
 // Throws ArgumentError for a replay outside the limits or the memory of its programs.
 // `memory_of` gives what a program was compiled with.
 void check_replay(const Replay& replay, const SubmissionLimits& limits,

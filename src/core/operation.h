@@ -78,7 +78,7 @@ constexpr uint32_t kSlotParams = 25;
 constexpr uint32_t kSlotRows = 26;
 constexpr uint32_t kSlotPages = 27;
 constexpr uint32_t kSlotSequences = 28;
-constexpr uint32_t kSlotStatus = 29;
+constexpr uint32_t kSlotStatuses = 29;
 constexpr uint32_t kSlotSpans = 30;
 
 // Where plane `plane` (from 1 on) of a command's weight number `weight` is bound: a format with several

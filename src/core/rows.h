@@ -85,18 +85,21 @@ struct SequenceRecord {
 };
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");
 
-// Written by kernels, read by the host after `wait`. 0 is well.
+// What went wrong with a row; each is recorded by one operation. 0 is well.
 AKUNU_CONSTANT uint32_t kStatusOk = 0;
-AKUNU_CONSTANT uint32_t kStatusNotANumber = 1;   // a row's logits hold NaN
-AKUNU_CONSTANT uint32_t kStatusBadToken = 2;     // a token of the log is outside the vocabulary
-AKUNU_CONSTANT uint32_t kStatusNoCandidate = 3;  // every logit of a row is -inf
+AKUNU_CONSTANT uint32_t kStatusNotANumber = 1;   // sample: the row's logits hold NaN
+AKUNU_CONSTANT uint32_t kStatusBadToken = 2;     // embed: its token is outside the vocabulary
+AKUNU_CONSTANT uint32_t kStatusNoCandidate = 3;  // sample: every logit of the row is -inf
 
+// One per row of a step (slot 29). A kernel that finds an active row wrong records it here and
+// clears the row's kRowActive: that row writes nothing more, all others go on. Every submission
+// begins with clean statuses of the rows that its passes cover.
 struct Status {
-  uint32_t code;    // the first kStatus... recorded
-  uint32_t row;     // of the row (or head row) that recorded it
-  uint32_t detail;  // the offending token, where there is one
+  uint32_t code;      // the first kStatus... of the row
+  uint32_t position;  // of the row then
+  uint32_t detail;    // the offending token, where there is one
   uint32_t reserved;
 };
-static_assert(sizeof(Status) == 16, "the status is 16 bytes on every device");
+static_assert(sizeof(Status) == 16, "a status is 16 bytes on every device");
 
 }  // namespace akunu

@@ -208,9 +208,9 @@ void Model::plan(const LoadOptions& options) {
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts()};
-  needs.fixed = Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
-                uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(uint32_t)) +
-                sizeof(Status);
+  needs.fixed =
+      Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
+      uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t));
   for (const MemoryUse& use : device_->memory_use())
     if (use.mapped) needs.mapped += use.bytes;
   ContextPlan plan = plan_context(options, needs, device_->memory_left());
@@ -225,7 +225,7 @@ void Model::allocate() {
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
   spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
   picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
-  status_ = OwnedBuffer(device_, sizeof(Status), "sequences");
+  statuses_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Status), "sequences");
 }
 
 void Model::compile() {
@@ -253,7 +253,7 @@ void Model::compile() {
   logits_ = scratch_->bindings()[fused.by_class[0].logits_value];
 
   const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),
-                        status_.get()};
+                        statuses_.get()};
   const auto compile_nodes = [&](const std::vector<Node>& nodes, RowClass row_class) {
     DispatchTable table =
         build_table(nodes, fused.values, scratch_->bindings(), *device_, row_class);

@@ -113,7 +113,7 @@ class Model {
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;
-  OwnedBuffer picked_, rows_, spans_, status_;
+  OwnedBuffer picked_, rows_, spans_, statuses_;
   SubmissionLimits limits_;
   std::array<ClassPrograms, 3> programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;

@@ -37,7 +37,7 @@ void compute_before(Step& step, Model& model, SequenceCache& cache, Row row,
     cache.extend(row.sequence, row.position + n_rows);
     step.update(cache.take_unsent(row.sequence));
     step.add_prompt(row, n_rows, Step::Logits::none, false);
-    await(model, step.submit(device, 1, false));
+    await_all_well(model, step.submit(device, 1, false));
     step.clear();
     cache.done(row.sequence, row.position += n_rows);
   }

@@ -324,7 +324,7 @@ bool Scheduler::can_go_ahead(const Submitted& submitted) const {
 }
 
 void Scheduler::finish(const Submitted& submitted) {
-  await(model_, submitted.ticket);
+  await_all_well(model_, submitted.ticket);
   room_changed_ |= !submitted.is_chain;  // who waits for the prefix of a prompt looks again
   std::erase_if(active_, [&](Active& active) {
     if (results_.take(active, step_, submitted.steps)) return false;

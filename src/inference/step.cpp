@@ -17,28 +17,6 @@ bool is_f16(const KvCache& cache) {
       cache.groups(), [](const CacheGroup& group) { return group.shape.format == Format::f16; });
 }
 
-std::string describe(const Outcome& outcome, const KvCache& cache) {
-  std::string what;
-  switch (outcome.status.code) {
-    case kStatusNotANumber:
-      what = "the logits are not numbers (NaN): ";
-      what += is_f16(cache)
-                  ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
-                    "weights; load the model with kv_type=\"f32\" to know which"
-                  : "the weights are damaged";
-      break;
-    case kStatusBadToken:
-      what = "token " + std::to_string(outcome.status.detail) + " is outside the vocabulary";
-      break;
-    case kStatusNoCandidate:
-      what = "every logit is -inf: there is no token to choose";
-      break;
-    default:
-      what = "status " + std::to_string(outcome.status.code);
-  }
-  return std::string(outcome.label) + ", row " + std::to_string(outcome.status.row) + ": " + what;
-}
-
 }  // namespace
 
 Step::Step(const Model& model) : model_(model) {
@@ -181,11 +159,37 @@ Replay Step::make_replay(bool go_on) {
   return replay;
 }
 
-void await(Model& model, Ticket ticket) {
+Outcome await(Model& model, Ticket ticket) {
   const Outcome outcome = model.device().wait(ticket, kForever);
   model.check_files();  // first: numbers of a file that was cut explain everything else
   if (!outcome.finished) throw DeviceError("the device did not finish a step within a day");
-  if (outcome.status.code != kStatusOk) throw DeviceError(describe(outcome, model.cache()));
+  return outcome;
+}
+
+void await_all_well(Model& model, Ticket ticket) {
+  const Outcome outcome = await(model, ticket);
+  for (size_t row = 0; row < outcome.statuses.size(); ++row)
+    if (outcome.statuses[row].code != kStatusOk)
+      throw DeviceError(describe(outcome.statuses[row], row, model.cache()));
+}
+
+std::string describe(const Status& status, size_t row, const KvCache& cache) {
+  const std::string at = ", row " + std::to_string(row) + ": ";
+  switch (status.code) {
+    case kStatusNotANumber:
+      return "sample" + at + "the logits are not numbers (NaN): " +
+             (is_f16(cache)
+                  ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
+                    "weights; load the model with kv_type=\"f32\" to know which"
+                  : "the weights are damaged");
+    case kStatusBadToken:
+      return "embedding" + at + "token " + std::to_string(status.detail) +
+             " is outside the vocabulary";
+    case kStatusNoCandidate:
+      return "sample" + at + "every logit is -inf: there is no token to choose";
+    default:
+      return "status " + std::to_string(status.code) + at + "unknown";
+  }
 }
 
 }  // namespace akunu

@@ -70,8 +70,13 @@ class Step {
   std::vector<Pass> passes_;
 };
 
-// Until the device has done what was submitted. Throws DeviceError, which names command and row,
-// where that failed, and what Model::check_files throws.
-void await(Model& model, Ticket ticket);
+// Until the device has done what was submitted. Throws DeviceError where the device failed, and what
+// Model::check_files throws. What went wrong with single rows is in the outcome.
+Outcome await(Model& model, Ticket ticket);
+// The same; throws a DeviceError that tells what is wrong with the first bad row, if there is one.
+void await_all_well(Model& model, Ticket ticket);
+
+// What is wrong with a row, by its number in the step.
+std::string describe(const Status& status, size_t row, const KvCache& cache);
 
 }  // namespace akunu

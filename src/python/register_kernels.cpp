@@ -234,7 +234,8 @@ class Harness {
     const OwnedBuffer rows = memory_of(input.rows, "rows"), spans = memory_of(input.spans, "spans"),
                       pages = memory_of(input.pages, "pages"),
                       sequences = memory_of(input.sequences, "sequences"),
-                      status(device_, sizeof(Status), "status");
+                      statuses(device_, std::max<uint64_t>(1, input.rows.size()) * sizeof(Status),
+                               "statuses");
     device_->set_limits(
         {.max_rows = static_cast<uint32_t>(std::max(input.rows.size(), input.spans.size())),
          .max_updates = 0,
@@ -242,7 +243,7 @@ class Harness {
          .max_passes = 1});
     DispatchTable table{{command_}, {std::string(info().name)}, {-1}};
     const Program program = device_->compile(
-        std::move(table), {rows.get(), spans.get(), pages.get(), sequences.get(), status.get()});
+        std::move(table), {rows.get(), spans.get(), pages.get(), sequences.get(), statuses.get()});
     Pass pass = input.pass;
     pass.program = program;
     Replay replay;
@@ -266,9 +267,11 @@ class Harness {
     result["rows"] = to_array(row_bytes);
     result["seconds"] = seconds.count();
     result["steps_done"] = outcome.steps_done;
-    result["status"] = py::dict(
-        py::arg("code") = outcome.status.code, py::arg("row") = outcome.status.row,
-        py::arg("detail") = outcome.status.detail, py::arg("label") = std::string(outcome.label));
+    py::dict bad;
+    for (size_t row = 0; row < outcome.statuses.size(); ++row)
+      if (const Status& status = outcome.statuses[row]; status.code != kStatusOk)
+        bad[py::int_(row)] = py::make_tuple(status.code, status.position, status.detail);
+    result["statuses"] = bad;
     device_->release_program(program);
     if (!outcome.finished)
       throw DeviceError(std::string(info().name) + " did not finish within " +
@@ -439,22 +442,23 @@ std::string activation_kind(const std::string& device, const std::string& format
 }  // namespace
 
 void register_kernels(py::module_& m) {
-  m.def("run_operation", &run_operation, py::arg("operation"), py::kw_only(), py::arg("operands"),
-        py::arg("params"), py::arg("rows"), py::arg("spans") = py::bytes(),
-        py::arg("pages") = py::none(), py::arg("sequences") = py::bytes(),
-        py::arg("device") = "cpu", py::arg("threads") = 1, py::arg("isa") = "",
-        py::arg("row_class") = "single", py::arg("activation") = "f32", py::arg("cache") = "f16",
-        py::arg("extent") = "rows", py::arg("repeat") = 1, py::arg("first_row") = 0,
-        py::arg("n_rows") = py::none(), py::arg("first_head_row") = 0,
-        py::arg("n_head_rows") = py::none(), py::arg("first_span") = 0,
-        py::arg("n_spans") = py::none(),
-        "Runs one operation on a device. `operands` maps slot (or name) to a C-contiguous array,\n"
-        "whose size is the test's business, or for weights to (format, rows, k, bytes), where\n"
-        "bytes is an array, or a list of one per part. Operands marked out are filled with 0xff "
-        "bytes first. Returns {slot: uint8 array} of what the\n"
-        "operation wrote, \"rows\", \"status\", \"steps_done\" and \"seconds\".\n"
-        "Raises UnsupportedModelError where the device lacks the kernel, DeviceError where it\n"
-        "wrote next to an operand.");
+  m.def(
+      "run_operation", &run_operation, py::arg("operation"), py::kw_only(), py::arg("operands"),
+      py::arg("params"), py::arg("rows"), py::arg("spans") = py::bytes(),
+      py::arg("pages") = py::none(), py::arg("sequences") = py::bytes(), py::arg("device") = "cpu",
+      py::arg("threads") = 1, py::arg("isa") = "", py::arg("row_class") = "single",
+      py::arg("activation") = "f32", py::arg("cache") = "f16", py::arg("extent") = "rows",
+      py::arg("repeat") = 1, py::arg("first_row") = 0, py::arg("n_rows") = py::none(),
+      py::arg("first_head_row") = 0, py::arg("n_head_rows") = py::none(), py::arg("first_span") = 0,
+      py::arg("n_spans") = py::none(),
+      "Runs one operation on a device. `operands` maps slot (or name) to a C-contiguous array,\n"
+      "whose size is the test's business, or for weights to (format, rows, k, bytes), where\n"
+      "bytes is an array, or a list of one per part. Operands marked out are filled with 0xff "
+      "bytes first. Returns {slot: uint8 array} of what the\n"
+      "operation wrote, \"rows\", \"statuses\" ({row: (code, position, detail)} of those that are\n"
+      "not well), \"steps_done\" and \"seconds\".\n"
+      "Raises UnsupportedModelError where the device lacks the kernel, DeviceError where it\n"
+      "wrote next to an operand.");
   m.def("operations", &operations, "Every operation: name, operands, bytes of parameters.");
   m.def("backends", &backend_names, "Every backend of this build, whether or not it works here.");
   m.def("activation_kind", &activation_kind, py::arg("device"), py::arg("format"),

@@ -98,7 +98,6 @@ class Step:
     page_base: int = 0
     page_stride: int = 0
     n_pages: int = 0
-    status: tuple[int, int, int] = (0, 0, 0)
 
 
 @dataclass(frozen=True)
@@ -200,8 +199,9 @@ def run(
     first_span: int = 0,
     n_spans: int | None = None,
     extent: str = "rows",
-) -> tuple[int, int, int]:
-    """Runs the operation over some rows of the step; returns the status (code, row, detail).
+) -> dict[int, tuple[int, int, int]]:
+    """Runs the operation over some rows of the step; returns the statuses of those that are bad,
+    {row: (code, position, detail)}.
 
     Operands stand in order of their slots; those that the operation writes, and the step's rows,
     change in place. With the extent "head_rows", `first_row` and `n_rows` count head rows.
@@ -240,8 +240,7 @@ def run(
         if isinstance(operand, np.ndarray) and slot in result:
             operand.view(np.uint8).reshape(-1)[:] = result[slot]
     step.rows.view(np.uint8)[:] = result["rows"]
-    status = result["status"]
-    return status["code"], status["row"], status["detail"]
+    return result["statuses"]
 
 
 def poisoned(shape: tuple[int, ...] | int, dtype: type = np.float32) -> np.ndarray:

@@ -38,8 +38,8 @@ def test_a_chained_row_moves_on(target):
     assert after.tobytes() == expected.tobytes()
 
 
-@pytest.mark.parametrize("token", [7, 2, NONE])
-def test_a_stop_token_or_none_clears_the_active_flag_only(target, token):
+@pytest.mark.parametrize("token", [7, 2])
+def test_a_stop_token_clears_the_active_flag_only(target, token):
     before, after = advanced(target, ACTIVE | CHAINED | PROMPT, [token])
     expected = before.copy()
     expected["flags"] = CHAINED | PROMPT

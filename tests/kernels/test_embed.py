@@ -6,21 +6,21 @@ import gguf
 import numpy as np
 import pytest
 import reference as ref
-from harness import On, Run, assert_same_bits, make_step, pack_params, poisoned, run
+from harness import ACTIVE, On, Run, assert_same_bits, make_step, pack_params, poisoned, run
 
 LOG_STRIDE = 40
 
 
-def embed(target, table, log, step, scale, dim):
+def embed(target, table, log, step, scale, dim, *, threads=2):
     out = poisoned((len(step.rows), dim))
-    status = run(
+    statuses = run(
         "embed",
         [log, table, out],
         pack_params("embed", dim, len(table.values), log.shape[1], scale),
         step,
-        On(target, 2),
+        On(target, threads),
     )
-    return out, status
+    return out, statuses
 
 
 @pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
@@ -30,10 +30,10 @@ def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_na
     table = ref.random_weight(format_name, vocab_size, dim, rng)
     log = rng.integers(0, vocab_size, (2, LOG_STRIDE)).astype(np.uint32)
     step = make_step([Run(1, 30, 3), Run(0, 0, 1)])
-    out, status = embed(target, table, log, step, scale, dim)
+    out, statuses = embed(target, table, log, step, scale, dim)
     tokens = [log[1, 30], log[1, 31], log[1, 32], log[0, 0]]
     expected = table.values.astype(np.float32)[tokens] * np.float32(scale)
-    assert status[0] == 0
+    assert not statuses
     assert_same_bits(out, expected)
 
 
@@ -72,19 +72,21 @@ def test_dim_needs_no_multiple(target, rng, format_name, dim):
     assert_same_bits(out, table.values.astype(np.float32)[[3, 1]])
 
 
-def test_a_token_outside_the_vocabulary_is_recorded_and_gives_zeros(target, rng):
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_token_outside_the_vocabulary_gives_zeros_and_ends_its_row(target, rng, threads):
     table = ref.random_weight("f32", 8, 32, rng)
-    log = np.array([[3, 8, 0xFFFFFFFF]], np.uint32)
-    out, status = embed(target, table, log, make_step([Run(0, 0, 3)]), 1.0, 32)
-    assert status[0] == 2
-    assert status[1:] in [(1, 8), (2, 0xFFFFFFFF)]  # whichever a worker met first
-    assert (out[1:] == 0).all()
-    assert_same_bits(out[:1], table.values.astype(np.float32)[[3]])
+    log = np.array([[3, 8, 0xFFFFFFFF, 5]], np.uint32)
+    step = make_step([Run(0, 0, 4)])
+    out, statuses = embed(target, table, log, step, 1.0, 32, threads=threads)
+    assert statuses == {1: (2, 1, 8), 2: (2, 2, 0xFFFFFFFF)}
+    assert step.rows["flags"].tolist() == [ACTIVE, 0, 0, ACTIVE]
+    assert (out[[1, 2]] == 0).all()
+    assert_same_bits(out[[0, 3]], table.values.astype(np.float32)[[3, 5]])
 
 
 def test_an_inactive_row_s_token_is_nobody_s_error(target, rng):
     table = ref.random_weight("f32", 8, 32, rng)
     step = make_step([Run(0, 0, 1)])
     step.rows["flags"] = 0
-    _, status = embed(target, table, np.array([[99]], np.uint32), step, 1.0, 32)
-    assert status[0] == 0
+    _, statuses = embed(target, table, np.array([[99]], np.uint32), step, 1.0, 32)
+    assert not statuses

@@ -32,7 +32,7 @@ def multiply(target, weight, activation, step, *, threads=1, row_class="", **par
     n, k = weight.values.shape
     out = poisoned((len(activation.data), n))
     on = On(target, threads, activation.kind, row_class=row_class)
-    status = run(
+    statuses = run(
         "matmul",
         [activation.data, weight, out],
         pack_params("matmul", n, k),
@@ -40,7 +40,7 @@ def multiply(target, weight, activation, step, *, threads=1, row_class="", **par
         on,
         **part,
     )
-    assert status[0] == 0
+    assert not statuses
     return out
 
 

@@ -16,10 +16,10 @@ def feed(target, x, gate, up, norm, activation):
     n, k = gate.values.shape
     out = poisoned((len(x), n))
     params = pack_params("norm_gated_matmul", k, n, activation, EPSILON)
-    status = run(
+    statuses = run(
         "norm_gated_matmul", [x, gate, up, norm, out], params, plain_step(len(x)), On(target)
     )
-    assert status[0] == 0
+    assert not statuses
     return out
 
 

@@ -31,13 +31,13 @@ def setting(n_rows=1, position=10, **record):
 
 
 def sample(target, logits, step, log=None, *, soft_cap=0.0, threads=1, **part):
-    """Returns (picked, status); logits and log change in place."""
+    """Returns (picked, statuses); logits and log change in place."""
     if log is None:
         log = np.zeros((len(step.sequences), LOG_STRIDE), np.uint32)
     picked = poisoned(len(step.rows), np.uint32)
     params = pack_params("sample", logits.shape[1], log.shape[1], soft_cap)
-    status = run("sample", [logits, log, picked], params, step, On(target, threads), **part)
-    return picked, status
+    statuses = run("sample", [logits, log, picked], params, step, On(target, threads), **part)
+    return picked, statuses
 
 
 def row(*values: float) -> np.ndarray:
@@ -51,9 +51,9 @@ def row(*values: float) -> np.ndarray:
 def test_greedy_takes_the_largest(target, rng, vocab_size):
     logits = rng.standard_normal((3, vocab_size)).astype(np.float32)
     before = logits.copy()
-    picked, status = sample(target, logits, setting(3), threads=2)
+    picked, statuses = sample(target, logits, setting(3), threads=2)
     assert picked.tolist() == before.argmax(axis=1).tolist()
-    assert status[0] == 0
+    assert not statuses
     assert_same_bits(logits, before)
 
 
@@ -84,9 +84,10 @@ def test_nan_is_reported_never_chosen(target, rng, temperature, place):
     step = setting(3, temperature=temperature)
     step.rows["flags"] |= CHAINED
     log = np.full((1, LOG_STRIDE), 77, np.uint32)
-    picked, status = sample(target, logits, step, log)
-    assert status[:2] == (1, 1)
-    assert picked[1] == NONE
+    picked, statuses = sample(target, logits, step, log)
+    assert statuses == {1: (1, 11, 0)}
+    assert step.rows["flags"].tolist() == [ACTIVE | CHAINED, CHAINED, ACTIVE | CHAINED]
+    assert picked[1] == 0xFFFFFFFF  # as poisoned
     assert (picked[[0, 2]] < 19).all()
     assert log[0, 12] == 77, "a row without a token logs none"
 
@@ -94,9 +95,11 @@ def test_nan_is_reported_never_chosen(target, rng, temperature, place):
 @pytest.mark.parametrize("temperature", [0.0, 1.0])
 def test_no_candidate_is_reported(target, temperature):
     logits = np.full((1, 21), -np.inf, np.float32)
-    picked, status = sample(target, logits, setting(temperature=temperature))
-    assert status[:2] == (3, 0)
-    assert picked.tolist() == [NONE]
+    step = setting(temperature=temperature)
+    picked, statuses = sample(target, logits, step)
+    assert statuses == {0: (3, 10, 0)}
+    assert step.rows["flags"].tolist() == [0]
+    assert picked.tolist() == [0xFFFFFFFF]  # as poisoned
 
 
 @pytest.mark.parametrize("filters", [{}, {"top_k": 5}, {"top_p": 0.9}, {"min_p": 0.1}])
@@ -117,8 +120,8 @@ def test_rows_that_are_inactive_or_without_logits_write_nothing(target, head_row
     step.rows["head_row"], step.rows["flags"] = head_row, flags
     logits = row(1, 2, np.nan)
     log = np.full((1, LOG_STRIDE), 77, np.uint32)
-    picked, status = sample(target, logits, step, log)
-    assert status[0] == 0
+    picked, statuses = sample(target, logits, step, log)
+    assert not statuses
     assert picked.tolist() == [0xFFFFFFFF]  # as poisoned
     assert (log == 77).all()
 
@@ -246,8 +249,8 @@ def test_picks_what_the_reference_picks(target, rng, filters, temperature, vocab
     logits = (rng.standard_normal((rows, vocab_size)) * 2).astype(np.float32)
     logits[:20] = np.round(logits[:20])  # many ties
     step.rows["flags"][7] = 0
-    picked, status = sample(target, logits, step, threads=2)
-    assert status[0] == 0
+    picked, statuses = sample(target, logits, step, threads=2)
+    assert not statuses
     uncertain = 0
     for r in np.delete(np.arange(rows), 7):
         expected = ref.pick(logits[r], step.sequences[0], int(step.rows["draw"][r]))

@@ -158,10 +158,11 @@ void test_time_out() {
   check(machine.device->wait(next, milliseconds::max()).finished, "the longest time-out is one");
 }
 
+// Says that the row of its slice is wrong where word 0 is what the parameters say.
 void complain(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
   for (uint64_t i = begin; i < end; ++i)
     if (toy(call).value == reinterpret_cast<uint32_t*>(call.operands[0])[0])
-      cpu::record_status(call.status, kStatusNotANumber, toy(call).scratch_bytes,
+      cpu::record_status(call, toy(call).scratch_bytes + i, kStatusNotANumber,
                          static_cast<uint32_t>(i));
 }
 constexpr Kernel kComplain{toy_slices, complain, nullptr};
@@ -171,27 +172,34 @@ constexpr Kernel kBump{toy_slices,
                        },
                        nullptr};
 
-void test_status(uint32_t threads) {
+void test_statuses(uint32_t threads) {
   ToyMachine machine(threads);
-  // In the step that finds a 3, commands 1 and 2 complain, at the same time.
-  const Program program = machine.compile({{&kBump, {1}, -1},
-                                           {&kComplain, {1, 3, 7}, 0},
-                                           {&kComplain, {64, 3, 8}, 0},
-                                           {&kComplain, {1, 9, 9}, 0}});
-  const Outcome outcome = machine.run(program, 10);
-  check(outcome.finished && outcome.steps_done == 3,
-        "the steps after the one that recorded do not run");
-  check(*machine.words() == 3, "and leave memory alone");
-  check(outcome.status.code == kStatusNotANumber && outcome.status.row == 7 &&
-            outcome.label == "command 1",
-        "the first command in the order of the table is named");
-  check(reinterpret_cast<const Status*>(machine.status.get().contents)->row == 7,
-        "the status is in its memory");
-  const Outcome next = machine.run(program, 2);
-  check(next.steps_done == 2 && next.status.code == kStatusOk && next.label.empty(),
-        "the next submission is clean");
-  check(reinterpret_cast<const Status*>(machine.status.get().contents)->code == kStatusOk,
-        "and so is the memory");
+  // In the step that finds a 3, rows 2 to 5 are wrong, in that which finds a 5 rows 4 to 7.
+  const Pass pass = ToyMachine::pass_over(
+      machine.compile({{&kBump, {1}, -1}, {&kComplain, {4, 3, 2}, 0}, {&kComplain, {4, 5, 4}, 0}}),
+      8);
+  std::array<Row, 9> rows{};
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    rows[i].position = 10 + i;
+    rows[i].flags = i == 6 ? kRowChained : kRowActive | kRowChained;
+  }
+  const Outcome outcome =
+      machine.device->wait(machine.submit(std::span(&pass, 1), 10, {}, rows), kLong);
+  check(outcome.finished && outcome.steps_done == 10 && *machine.words() == 10,
+        "all steps run, whatever is recorded");
+  check(outcome.statuses.size() == 8, "there is a status for each row that was covered");
+  const auto* kept = reinterpret_cast<const Row*>(machine.rows.get().contents);
+  for (uint32_t i = 0; i < 8; ++i) {
+    const Status& status = outcome.statuses[i];
+    const bool is_bad = i >= 2 && i != 6;
+    check(status.code == (is_bad ? kStatusNotANumber : kStatusOk), "a row that is active says so");
+    check(!is_bad || (status.position == 10 + i && status.detail == (i < 6 ? i - 2 : i - 4)),
+          "the first that is wrong with a row stays");
+    check(((kept[i].flags & kRowActive) != 0) == (i < 2), "and switches it off");
+  }
+  const Outcome next = machine.device->wait(machine.submit(std::span(&pass, 1), 2), kLong);
+  check(next.steps_done == 2 && next.statuses.empty(), "the next submission is clean");
+  check(outcome.statuses[2].code == kStatusNotANumber, "what is remembered stays");
 }
 
 void note_extent(const Call& call, uint64_t, uint64_t, std::byte*) {
@@ -376,7 +384,7 @@ int main() {
   for (const uint32_t threads : {1u, 2u, 3u}) {
     test_every_slice_runs_once(threads);
     test_commands_wait_for_what_they_read(threads);
-    test_status(threads);
+    test_statuses(threads);
     test_no_allocation(threads);
   }
   test_independent_commands_overlap();

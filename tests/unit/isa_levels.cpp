@@ -234,7 +234,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
   kernel.first_cache_panel = first_cache_panel;
   Step step;
   while (step.rows.size() < the_case.n_rows) step.rows.push_back(step.rows.back());
-  Status status{};
+  std::vector<Status> statuses(step.rows.size());
   Call call{};
   memory.reserve(the_case.operands.size() + 1);
   for (const auto& [slot, bytes] : the_case.operands) {
@@ -247,7 +247,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
   call.spans = step.spans.data();
   call.pages = step.pages.data();
   call.sequences = step.sequences.data();
-  call.status = &status;
+  call.statuses = statuses.data();
   call.n_rows = the_case.n_rows;
   call.n_spans = the_case.n_spans;
   Bytes scratch(kernel.scratch_bytes == nullptr ? 0 : kernel.scratch_bytes(call));
@@ -255,7 +255,8 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
   check(n > 0, the_case.name + ": has slices");
   kernel.run(call, n / 2, n, scratch.data());
   kernel.run(call, 0, n / 2, scratch.data());
-  check(status.code == kStatusOk, the_case.name + ": status " + std::to_string(status.code));
+  for (const Status& status : statuses)
+    check(status.code == kStatusOk, the_case.name + ": status " + std::to_string(status.code));
   Bytes rows(step.rows.size() * sizeof(Row));
   std::memcpy(rows.data(), step.rows.data(), rows.size());
   memory.push_back(rows);

@@ -189,25 +189,29 @@ void test_workspace_grows_under_recordings() {
   check(wrong == 0, "both programs count once per run");
 }
 
-void test_status() {
+void test_statuses() {
   ToyMachine machine;
-  const Program program = machine.compile({{&kAdd, {1, 1}},
-                                           {&kComplain, {1, 7, 0, 3}, 0},
-                                           {&kComplain, {64, 8, 0, 3}, 0},
-                                           {&kComplain, {1, 9, 0, 9}, 0}});
-  const Outcome outcome = machine.run(program, 10);
+  const Program program = machine.compile(
+      {{&kAdd, {1, 1}}, {&kComplain, {3, 2, 0, 3}, 0}, {&kComplain, {1, 6, 0, 4}, 0}});
+  const Pass pass = ToyMachine::pass_over(program, 8);
+  const auto bad_rows = [](const Outcome& outcome) {
+    std::vector<size_t> bad;
+    for (size_t row = 0; row < outcome.statuses.size(); ++row)
+      if (outcome.statuses[row].code == kStatusNotANumber) bad.push_back(row);
+    return bad;
+  };
+  const Outcome outcome = machine.run(program, 10, 8);
   check(outcome.finished && outcome.steps_done == 10, "all steps of a submission run");
-  check(outcome.status.code == kStatusNotANumber && outcome.status.row == 7 &&
-            outcome.label == "command 1",
-        "the first command in the order of the table is named");
-  const Outcome next = machine.run(program, 2);
-  check(next.status.code == kStatusOk && next.label.empty(), "the next submission is clean");
-  const Pass pass = ToyMachine::pass_over(program);
+  check(outcome.statuses.size() == 8 && bad_rows(outcome) == std::vector<size_t>{2, 3, 4, 6},
+        "every row that is wrong says so");
+  check(machine.run(program, 2, 8).statuses.empty(), "the next submission is clean");
   machine.words()[0] = 2;
-  const Ticket bad = machine.submit(std::span(&pass, 1)),
-               good = machine.submit(std::span(&pass, 1));
-  check(machine.device->wait(good, kLong).label.empty() &&
-            machine.device->wait(bad, kLong).label == "command 1",
+  const Ticket first = machine.submit(std::span(&pass, 1)),
+               second = machine.submit(std::span(&pass, 1)),
+               third = machine.submit(std::span(&pass, 1));
+  check(machine.device->wait(third, kLong).statuses.empty() &&
+            bad_rows(machine.device->wait(first, kLong)) == std::vector<size_t>{2, 3, 4} &&
+            bad_rows(machine.device->wait(second, kLong)) == std::vector<size_t>{6},
         "each submission in flight has statuses of its own");
 }
 
@@ -312,7 +316,7 @@ int main() {
   test_submissions_in_flight();
   test_chains_and_recordings();
   test_workspace_grows_under_recordings();
-  test_status();
+  test_statuses();
   test_failure("plain", "command 1");
   test_failure("indirect", "steps");
   test_mistakes_are_named();

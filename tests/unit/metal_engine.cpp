@@ -7,6 +7,7 @@
 #include "registry.h"
 #include "unit/check.h"
 #include "unit/device_variant.h"
+#include "unit/three_texts.h"
 
 namespace akunu::test {
 namespace {
@@ -85,5 +86,6 @@ int main(int argc, char** argv) {
   }
   test_chains(argv[1]);
   test_fusion(argv[1]);
+  test_bad_rows(argv[1], akunu::create_device("metal-emulated"));
   return summary();
 }

@@ -247,16 +247,16 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
   std::vector<float> out(weight.values.size(), NAN);
   alignas(16) PassRange pass{0, weight.n, 0, 0};
   alignas(16) EmbedParams params{weight.k, weight.n, weight.n, 1.0f};
-  Status status{};
+  std::vector<Status> statuses(weight.n);
   launch.buffers[0] = buffer_of(tokens, "tokens");
   bind_planes(launch, weight);
   launch.buffers[2] = buffer_of(out, "out");
   launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
   launch.buffers[kSlotParams] = buffer_of_one(params, "params");
   launch.buffers[kSlotRows] = buffer_of(rows, "rows");
-  launch.buffers[kSlotStatus] = buffer_of_one(status, "status");
+  launch.buffers[kSlotStatuses] = buffer_of(statuses, "statuses");
   run(launch, level);
-  bool is_same = status.code == kStatusOk;
+  bool is_same = true;
   for (uint32_t r = 0; r < weight.n; ++r)
     for (uint32_t i = 0; i < weight.k; ++i)
       is_same &= out[uint64_t{r} * weight.k + i] ==

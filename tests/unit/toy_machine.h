@@ -43,7 +43,7 @@ struct ToyMachineOf {
         spans(device, kRows * sizeof(Span), "spans"),
         pages(device, 64, "pages"),
         sequences(device, sizeof(SequenceRecord), "sequences"),
-        status(device, sizeof(Status), "status") {
+        statuses(device, kRows * sizeof(Status), "statuses") {
     device->set_limits(
         {.max_rows = kRows, .max_updates = 4, .max_update_bytes = 64, .max_passes = 3});
   }
@@ -63,7 +63,7 @@ struct ToyMachineOf {
       table.waits_for.push_back(toy_command.waits_for);
     }
     return device->compile(std::move(table),
-                           {rows.get(), spans.get(), pages.get(), sequences.get(), status.get()});
+                           {rows.get(), spans.get(), pages.get(), sequences.get(), statuses.get()});
   }
 
   static Pass pass_over(Program program, uint32_t n_rows = 1) {
@@ -71,8 +71,9 @@ struct ToyMachineOf {
   }
 
   Ticket submit(std::span<const Pass> passes, uint32_t steps = 1,
-                std::span<const Update> updates = {}) {
+                std::span<const Update> updates = {}, std::span<const Row> rows_of_step = {}) {
     Replay replay;
+    replay.rows = rows_of_step;
     replay.steps = steps;
     replay.passes = passes;
     replay.updates = updates;
@@ -87,7 +88,7 @@ struct ToyMachineOf {
   uint32_t* words() const { return reinterpret_cast<uint32_t*>(data.get().contents); }
 
   std::shared_ptr<Device> device;
-  OwnedBuffer data, rows, spans, pages, sequences, status;
+  OwnedBuffer data, rows, spans, pages, sequences, statuses;
 };
 
 // Three submissions of two steps over one row: each writes word 0 first, and the second goes on
@@ -119,7 +120,7 @@ Ticket submit_three(Machine& machine, Program append) {
 template <class Machine>
 void check_three(Machine& machine, Ticket last, std::chrono::milliseconds timeout) {
   const Outcome outcome = machine.device->wait(last, timeout);
-  check(outcome.finished && outcome.steps_done == 2 && outcome.label.empty(),
+  check(outcome.finished && outcome.steps_done == 2 && outcome.statuses.empty(),
         "the last submission is done");
   constexpr std::array<uint32_t, 6> kExpected{100, 101, 202, 203, 320, 321};
   check(machine.words()[100] == 6 &&

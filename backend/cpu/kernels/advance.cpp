@@ -1,5 +1,5 @@
 // advance: moves each active chained row on in place, or clears its kRowActive where the picked
-// token is one of the record's stop ids or kNone, or the row is at its last position
+// token is one of the record's stop ids, or the row is at its last position
 //   0 picked: [rows]   1 tokens: log (unused)   26 rows (written)   25 AdvanceParams
 //   slices: one, for all rows   limit: latency
 #include "cpu/isa/isa.h"
@@ -28,7 +28,6 @@ struct Advance {
 
  private:
   static bool stops(const SequenceRecord& record, uint32_t token) {
-    if (token == kNone) return true;
     const uint32_t n = record.n_stop_ids < kMaxStopIds ? record.n_stop_ids : kMaxStopIds;
     for (uint32_t i = 0; i < n; ++i)
       if (record.stop_ids[i] == token) return true;

@@ -21,8 +21,7 @@ struct Embed {
     const uint32_t token = log[row.position];
     float* out = operand<float>(call, 2, r, params.dim);
     if (token >= params.vocab_size) {
-      if (row.flags & kRowActive)
-        record_status(call.status, kStatusBadToken, static_cast<uint32_t>(r), token);
+      record_status(call, r, kStatusBadToken, token);
       __builtin_memset(out, 0, uint64_t{4} * params.dim);
       return;
     }

@@ -269,9 +269,10 @@ struct Sample {
     if (!(row.flags & kRowActive) || row.head_row == kNone) return;
     uint32_t* log = operand<uint32_t>(call, 1, row.sequence, params.log_stride);
     const uint32_t token = choose(call, params, static_cast<uint32_t>(r), row, log, scratch);
+    if (token == kNone) return;
     *operand<uint32_t>(call, 2, r, 1) = token;
     const uint64_t next = uint64_t{row.position} + 1;
-    if ((row.flags & kRowChained) && token != kNone && next < params.log_stride) log[next] = token;
+    if ((row.flags & kRowChained) && next < params.log_stride) log[next] = token;
   }
 
   static uint64_t scratch_bytes(const Call& call) {
@@ -279,19 +280,20 @@ struct Sample {
   }
 
  private:
+  // kNone where there is nothing to choose, which is recorded.
   static uint32_t choose(const Call& call, const SampleParams& params, uint32_t r, const Row& row,
                          const uint32_t* log, std::byte* scratch) {
     const SequenceRecord& record = call.sequences[row.sequence];
     float* logits = operand<float>(call, 0, row.head_row, params.vocab_size);
     if (!check_and_cap<Isa>(logits, params.vocab_size, params.soft_cap)) {
-      record_status(call.status, kStatusNotANumber, r, 0);
+      record_status(call, r, kStatusNotANumber, 0);
       return kNone;
     }
     penalize<Isa>(logits, params.vocab_size, log, row.position, record,
                   reinterpret_cast<uint32_t*>(scratch));
     const float largest = largest_of<Isa>(logits, params.vocab_size);
     if (largest == -kInfinity) {
-      record_status(call.status, kStatusNoCandidate, r, 0);
+      record_status(call, r, kStatusNoCandidate, 0);
       return kNone;
     }
     const uint32_t top = first_with<Isa>(logits, params.vocab_size, largest);

@@ -2,7 +2,6 @@
 #include "metal/kernels/common.h"
 
 inline bool stops(device const SequenceRecord& record, uint token) {
-  if (token == kNone) return true;
   const uint n = min(record.n_stop_ids, uint(kMaxStopIds));
   for (uint i = 0; i < n; ++i)
     if (record.stop_ids[i] == token) return true;

@@ -35,16 +35,12 @@ constant bool kIsBound18 = (kBoundSlots & 0x40000u) != 0;
 constant bool kIsBound20 = (kBoundSlots & 0x100000u) != 0;
 constant bool kIsBound21 = (kBoundSlots & 0x200000u) != 0;
 
-// The first problem of a command stays: code, row, detail.
-inline void record_status(device atomic_uint* status, uint code, uint row, uint detail) {
-  uint expected = kStatusOk;
-  // A weak exchange may fail without reason, so ask again while nobody else has recorded anything.
-  while (!atomic_compare_exchange_weak_explicit(&status[0], &expected, code, memory_order_relaxed,
-                                                memory_order_relaxed)) {
-    if (expected != kStatusOk) return;
-  }
-  atomic_store_explicit(&status[1], row, memory_order_relaxed);
-  atomic_store_explicit(&status[2], detail, memory_order_relaxed);
+// Says what is wrong with an active row and switches it off. One thread at a time has a row.
+inline void record_status(device Status* statuses, device Row* rows, uint row, uint code,
+                          uint detail) {
+  if ((rows[row].flags & kRowActive) == 0) return;
+  statuses[row] = Status{code, rows[row].position, detail, 0};
+  rows[row].flags &= ~kRowActive;
 }
 
 inline float sum_of(float4 v) { return (v.x + v.y) + (v.z + v.w); }

@@ -11,9 +11,8 @@ template <class F>
                       device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
                       device const uchar* third [[buffer(15), function_constant(kIsBound15)]],
                       constant PassRange& pass [[buffer(23)]],
-                      constant EmbedParams& params [[buffer(25)]],
-                      device const Row* rows [[buffer(26)]],
-                      device atomic_uint* status [[buffer(29)]],
+                      constant EmbedParams& params [[buffer(25)]], device Row* rows [[buffer(26)]],
+                      device Status* statuses [[buffer(29)]],
                       uint3 position [[thread_position_in_grid]]) {
   const uint index = position.x, dim = params.dim;
   if (index >= (dim + 15) / 16) return;
@@ -29,8 +28,8 @@ template <class F>
     F::unpack_16(F::row(planes, token, dim), index, dim, q, scale, minimum);
     finish_16<F>(q, scale, minimum);
     for (uint piece = 0; piece < 4; ++piece) q[piece] = q[piece] * params.scale;
-  } else if (index == 0 && (rows[row].flags & kRowActive) != 0) {
-    record_status(status, kStatusBadToken, row, token);
+  } else if (index == 0) {
+    record_status(statuses, rows, row, kStatusBadToken, token);
   }
   device float* to = out + ulong(row) * dim + 16 * index;
   if (dim % 16 == 0) {

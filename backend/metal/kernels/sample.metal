@@ -289,16 +289,17 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   return team_best(team, best).token;
 }
 
+// kNone where there is nothing to choose; `problem` says why.
 inline uint choose(Team team, device float* logits, device const uint* log,
-                   constant SampleParams& params, device const Row& row, uint row_index,
-                   device const SequenceRecord& record, device atomic_uint* status,
-                   threadgroup uint* memory) {
+                   constant SampleParams& params, device const Row& row,
+                   device const SequenceRecord& record, threadgroup uint* memory,
+                   thread uint& problem) {
   const uint vocab_size = params.vocab_size;
   uint not_numbers = 0;
   for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
     not_numbers += isnan(logits[i]) ? 1 : 0;
   if (team_sum(team, not_numbers) != 0) {
-    if (team.thread_index == 0) record_status(status, kStatusNotANumber, row_index, 0);
+    problem = kStatusNotANumber;
     return kNone;
   }
   // A thread caps what it alone reads from here on, but for the penalties.
@@ -315,7 +316,7 @@ inline uint choose(Team team, device float* logits, device const uint* log,
   }
   const Candidate best = best_logit(team, logits, vocab_size);
   if (best.value == -infinity()) {
-    if (team.thread_index == 0) record_status(status, kStatusNoCandidate, row_index, 0);
+    problem = kStatusNoCandidate;
     return kNone;
   }
   if (record.temperature == 0.0f) return best.token;
@@ -326,9 +327,9 @@ inline uint choose(Team team, device float* logits, device const uint* log,
 [[kernel]] void sample(
     device float* logits [[buffer(0)]], device uint* tokens [[buffer(1)]],
     device uint* picked [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
-    constant SampleParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    constant SampleParams& params [[buffer(25)]], device Row* rows [[buffer(26)]],
     device const SequenceRecord* sequences [[buffer(28)]],
-    device atomic_uint* status [[buffer(29)]], threadgroup uint* memory [[threadgroup(0)]],
+    device Status* statuses [[buffer(29)]], threadgroup uint* memory [[threadgroup(0)]],
     threadgroup float* partial [[threadgroup(1)]], uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
@@ -338,11 +339,17 @@ inline uint choose(Team team, device float* logits, device const uint* log,
   if ((row.flags & kRowActive) == 0 || row.head_row == kNone) return;
   const Team team = Team{thread_index, simdgroup, lane, n_simdgroups, 32 * n_simdgroups, partial};
   device uint* log = tokens + ulong(row.sequence) * params.log_stride;
+  uint problem = kStatusOk;
   const uint token = choose(team, logits + ulong(row.head_row) * params.vocab_size, log, params,
-                            row, row_index, sequences[row.sequence], status, memory);
+                            row, sequences[row.sequence], memory, problem);
+  if (token == kNone) {
+    threadgroup_barrier(mem_flags::mem_device);  // all have read the row
+    if (thread_index == 0) record_status(statuses, rows, row_index, problem, 0);
+    return;
+  }
   if (thread_index != 0) return;
   picked[row_index] = token;
   // Behind the log's end nothing is written.
-  if ((row.flags & kRowChained) != 0 && token != kNone && row.position + 1 < params.log_stride)
+  if ((row.flags & kRowChained) != 0 && row.position + 1 < params.log_stride)
     log[row.position + 1] = token;
 }

@@ -1,0 +1,127 @@
+// Three texts side by side on a model, step by step and without a scheduler; and what every device
+// does where one of their rows goes wrong.
+#pragma once
+
+#include <chrono>
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inference/step.h"
+#include "unit/check.h"
+
+namespace akunu::test {
+
+class ThreeTexts {
+ public:
+  static constexpr uint32_t kTexts = 3;
+  static constexpr uint32_t kPrompt = 5;
+
+  ThreeTexts(const std::string& path, std::shared_ptr<Device> device)
+      : model(Model::load(path, std::move(device), {.context = 1024, .kv_memory = std::nullopt})),
+        step(*model) {
+    check(model->cache().groups()[0].pages.n_pages() >= kTexts, "there is a page for each text");
+    for (uint32_t text = 0; text < kTexts; ++text) {
+      SequenceStore& store = model->sequences();
+      check(store.take() == text, "slots are given out in order");
+      store[text].tokens = {17, 4 + text, 99, 1200, 5};
+      store[text].pages.assign(1, std::vector<uint32_t>{text});  // without any book-keeping
+      records[text].version = kSequenceRecordVersion;
+      records[text].top_p = records[text].repetition_penalty = 1;
+      records[text].mask = kNone;
+    }
+  }
+
+  // Reads the prompts, one after the other, and chooses a token behind each.
+  void read_prompts() {
+    for (uint32_t text = 0; text < kTexts; ++text) {
+      step.clear();
+      check(step.update_sequence(text, records[text]), "there is room for a text");
+      step.update(model->sequences().page_table(0, text),
+                  std::as_bytes(std::span(model->sequences()[text].pages[0])));
+      step.add_prompt(row_at(text, 0), kPrompt, Step::Logits::last, true);
+      check(run(1).statuses.empty(), "a prompt is read");
+    }
+  }
+
+  // A row for each text, which go on from `position` for so many steps.
+  Outcome go_on(uint32_t position, uint32_t steps) {
+    step.clear();
+    add_rows(position);
+    return run(steps);
+  }
+
+  void add_rows(uint32_t position) {
+    for (uint32_t text = 0; text < kTexts; ++text)
+      step.add_generated(row_at(text, position), 1, Step::Logits::last, true);
+  }
+
+  Outcome run(uint32_t steps) { return await(*model, step.submit(model->device(), steps, false)); }
+
+  std::vector<uint32_t> read(const Binding& from, uint32_t n) const {
+    std::vector<uint32_t> words(n);
+    model->device().read(from, std::as_writable_bytes(std::span(words)));
+    return words;
+  }
+  std::vector<uint32_t> log(uint32_t text, uint32_t position, uint32_t n) const {
+    return read(model->sequences().log(text, position), n);
+  }
+  void write(const Binding& to, const std::vector<uint32_t>& words) {
+    model->device().write(to, std::as_bytes(std::span(words)));
+  }
+
+  std::unique_ptr<Model> model;
+  Step step;
+  SequenceRecord records[kTexts] = {};
+
+ private:
+  static Row row_at(uint32_t text, uint32_t position) {
+    Row row{};
+    row.sequence = text;
+    row.position = position;
+    row.kv_length = position + 1;
+    row.draw = position + 1 - kPrompt;
+    row.adapter = kNone;
+    row.last_position = 60;
+    return row;
+  }
+};
+
+// A row that is wrong ends alone: the others' tokens are what they are without it.
+inline void test_bad_rows(const std::string& path, const std::shared_ptr<Device>& device) {
+  constexpr uint32_t kSteps = 6, kFirst = ThreeTexts::kPrompt, kUntouched = 123456;
+  ThreeTexts good(path, device);
+  good.read_prompts();
+  check(good.go_on(kFirst, kSteps).statuses.empty(), "all is well to begin with");
+  // All bits set: no token of any vocabulary, and not a number in any format of the cache.
+  const auto spoil = [](ThreeTexts& texts, uint32_t code) {
+    const Binding& keys = texts.model->cache().layers()[0].keys;
+    const uint64_t page = keys.buffer.size / texts.model->cache().groups()[0].pages.n_pages();
+    if (code == kStatusBadToken)
+      texts.write(texts.model->sequences().log(1, kFirst), {kNone});
+    else
+      texts.write({keys.buffer, keys.offset + 1 * page}, std::vector<uint32_t>(page / 4, kNone));
+  };
+  for (const uint32_t code : {kStatusBadToken, kStatusNotANumber}) {
+    ThreeTexts texts(path, device);
+    texts.read_prompts();
+    texts.write(texts.model->picked(), {0, kUntouched, 0});
+    spoil(texts, code);
+    texts.write(texts.model->sequences().log(1, kFirst + 1), {kUntouched});
+    const Outcome outcome = texts.go_on(kFirst, kSteps);
+    const std::string what = code == kStatusBadToken ? " (bad token)" : " (not a number)";
+    check(outcome.finished && outcome.steps_done == kSteps, "all steps run" + what);
+    check(outcome.statuses.size() == ThreeTexts::kTexts && outcome.statuses[1].code == code &&
+              outcome.statuses[1].position == kFirst && outcome.statuses[0].code == kStatusOk &&
+              outcome.statuses[2].code == kStatusOk,
+          "the row that is wrong says so, and where" + what);
+    for (const uint32_t text : {0u, 2u})
+      check(texts.log(text, kFirst, 1 + kSteps) == good.log(text, kFirst, 1 + kSteps),
+            "the others go on as if it was not there" + what);
+    check(texts.log(1, kFirst + 1, 1)[0] == kUntouched, "it logs nothing" + what);
+    check(texts.read(texts.model->picked(), 2)[1] == kUntouched, "and picks nothing" + what);
+  }
+}
+
+}  // namespace akunu::test
