@@ -1,7 +1,14 @@
 #include "registry.h"
 
-#include <array>
+#include <sys/types.h>
+#include <unistd.h>
 
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <utility>
+
+#include "core/device_share.h"
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
@@ -50,10 +57,55 @@ auto with_backend(std::string_view name, const Use& use) {
   throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);
 }
 
+// The devices that models of this process share, for as long as one of them does.
+class SharedDevices {
+ public:
+  // After a fork the child begins anew: what it inherits may be locked, and works in the parent only.
+  static SharedDevices& of_this_process() {
+    static std::atomic<SharedDevices*> current{nullptr};
+    SharedDevices* known = current.load();
+    while (known == nullptr || known->process_ != getpid()) {
+      auto made = std::make_unique<SharedDevices>();
+      if (current.compare_exchange_strong(known, made.get())) return *made.release();
+    }
+    return *known;
+  }
+
+  // The one that is like `made`, which is forgotten then, or else that. A device that was made costs
+  // nothing before something is compiled for it.
+  std::shared_ptr<SharedDevice> like(std::shared_ptr<Device> made) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(devices_, [](const auto& device) { return device.expired(); });
+    for (const std::weak_ptr<SharedDevice>& known : devices_)
+      if (std::shared_ptr<SharedDevice> device = known.lock();
+          device && alike(*device->device, *made))
+        return device;
+    auto device = std::make_shared<SharedDevice>(std::move(made));
+    devices_.push_back(device);
+    return device;
+  }
+
+ private:
+  static bool alike(const Device& a, const Device& b) {
+    const ChipConfig &x = a.chip(), &y = b.chip();
+    return a.backend() == b.backend() && x.name == y.name && x.level == y.level &&
+           x.workers == y.workers && x.processors == y.processors;
+  }
+
+  const pid_t process_ = getpid();
+  std::mutex mutex_;
+  std::vector<std::weak_ptr<SharedDevice>> devices_;
+};
+
 }  // namespace
 
 std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions& options) {
   return with_backend(name, [&](const Backend& backend) { return backend.create(options); });
+}
+
+std::shared_ptr<Device> share_device(std::string_view name, const DeviceOptions& options) {
+  return std::make_shared<DeviceShare>(
+      SharedDevices::of_this_process().like(create_device(name, options)));
 }
 
 Roofline measure_roofline(std::string_view name, const DeviceOptions& options) {

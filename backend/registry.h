@@ -40,6 +40,10 @@ struct Level {
 // Throws ArgumentError for another name, DeviceError when the backend finds no device.
 std::shared_ptr<Device> create_device(std::string_view name, const DeviceOptions& options = {});
 
+// What a model uses: a share of the device that others in this process use already, where they asked
+// for the same one (backend, level and threads), or of a new one. Throws as create_device.
+std::shared_ptr<Device> share_device(std::string_view name, const DeviceOptions& options = {});
+
 // Takes about two seconds of all that the device has. Throws as create_device, and OutOfMemoryError
 // where there is no room for the buffer.
 Roofline measure_roofline(std::string_view name, const DeviceOptions& options = {});

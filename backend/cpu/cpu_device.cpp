@@ -7,6 +7,7 @@
 #include <cstring>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <system_error>
 #include <unordered_map>
 
@@ -81,6 +82,8 @@ class CpuDevice final : public Device {
 
   MemoryLeft memory_left() const override {
     MemoryLeft left{.memory = cpu::available_memory(), .address_space = address_space_left()};
+    // What was taken and not written yet, the system counts as available.
+    if (left.memory) *left.memory -= std::min(*left.memory, untouched_bytes());
     if (left.address_space && !pool_) {  // threads that are to come take theirs
       const uint64_t stacks = thread_stack_bytes() * chip_.workers;
       *left.address_space -= std::min(*left.address_space, stacks);
@@ -89,6 +92,11 @@ class CpuDevice final : public Device {
   }
 
   std::vector<MemoryUse> memory_use() const override { return ledger_.uses(); }
+
+  MemoryUse use_of(const Buffer& buffer) const override {
+    const auto& allocation = *static_cast<const Allocation*>(buffer.handle);
+    return {allocation.label, allocation.counted_bytes, allocation.mapped};
+  }
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
     check_copy("write", destination, bytes.size());
@@ -200,6 +208,7 @@ class CpuDevice final : public Device {
 
   Ticket submit(const Replay& replay) override {
     refuse_in_child();
+    const std::lock_guard lock(in_flight_);
     return submissions_.push(replay);
   }
 
@@ -212,6 +221,7 @@ class CpuDevice final : public Device {
         Clock::now() + std::min<std::chrono::milliseconds>(timeout, std::chrono::years(1));
     while (!submissions_.done(ticket)) {
       if (!work_on(submissions_.front(), deadline)) break;
+      const std::lock_guard lock(in_flight_);
       submissions_.finish_front();
     }
     return wanted.outcome;
@@ -296,7 +306,15 @@ class CpuDevice final : public Device {
     allocations_.erase(found);
   }
 
+  uint64_t untouched_bytes() const {
+    uint64_t bytes = 0;
+    for (const auto& [handle, allocation] : allocations_)
+      bytes += allocation->block.untouched_bytes();
+    return bytes;
+  }
+
   bool in_flight(const Buffer& buffer) const {
+    const std::lock_guard lock(in_flight_);
     for (Ticket ticket = submissions_.n_done() + 1; ticket <= submissions_.n_submitted();
          ++ticket) {
       for (const Pass& pass : submissions_.at(ticket).passes)
@@ -402,6 +420,8 @@ class CpuDevice final : public Device {
   MemoryLedger ledger_;
   std::vector<std::unique_ptr<CompiledProgram>> programs_;
   Submissions submissions_;
+  mutable std::mutex
+      in_flight_;  // held by who changes which submissions are, or asks what they use
   MemoryBlock scratch_;
   uint64_t scratch_bytes_ = 0;  // per worker
   size_t max_commands_ = 0;     // of a program

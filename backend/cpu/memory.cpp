@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
 #include <limits>
@@ -47,6 +48,12 @@ std::byte* map_memory(uint64_t bytes) {
 #endif
   return first + before;
 }
+
+#if defined(__APPLE__)
+using Residence = char;  // of a page, as mincore tells it
+#else
+using Residence = unsigned char;
+#endif
 
 // A line of /proc/meminfo: "MemTotal:       1000 kB". 0 is nonsense, and means that nothing is known.
 std::optional<uint64_t> meminfo(const std::string& root, std::string_view name) {
@@ -101,6 +108,20 @@ MemoryBlock::MemoryBlock(uint64_t bytes) {
 }
 
 bool MemoryBlock::is_mapped() const { return bytes_ >= kMapFrom; }
+
+uint64_t MemoryBlock::untouched_bytes() const {
+  if (!is_mapped()) return 0;
+  const auto page = static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
+  std::array<Residence, 4096> resident;
+  uint64_t touched = 0;
+  for (uint64_t first = 0; first < bytes_; first += resident.size() * page) {
+    const uint64_t n_bytes = std::min(bytes_ - first, resident.size() * page);
+    const uint64_t n_pages = (n_bytes + page - 1) / page;
+    if (mincore(data_ + first, n_bytes, resident.data()) != 0) return 0;
+    for (uint64_t i = 0; i < n_pages; ++i) touched += resident[i] & 1;
+  }
+  return bytes_ - std::min(bytes_, touched * page);
+}
 
 MemoryBlock::MemoryBlock(MemoryBlock&& other) noexcept
     : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}

@@ -30,6 +30,8 @@ class MemoryBlock {
   uint64_t size() const { return bytes_; }
   // Of pages of its own, straight from the system.
   bool is_mapped() const;
+  // Of those, what nobody has written or read yet: it has cost no memory so far.
+  uint64_t untouched_bytes() const;
 
  private:
   std::byte* data_ = nullptr;

@@ -41,6 +41,10 @@ class Memory {
 
   uint64_t available() const;
   std::vector<MemoryUse> uses() const { return ledger_.uses(); }
+  MemoryUse use_of(const Buffer& buffer) const {
+    const auto& owned = static_cast<const Owned&>(allocation_of(buffer));
+    return {owned.label, owned.bytes, owned.mapped};
+  }
 
  private:
   // A buffer over pages of a mapping.

@@ -123,6 +123,7 @@ class MetalDevice final : public Device {
     return {.memory = forked() ? 0 : state_->memory.available(), .address_space = std::nullopt};
   }
   std::vector<MemoryUse> memory_use() const override { return state_->memory.uses(); }
+  MemoryUse use_of(const Buffer& buffer) const override { return state_->memory.use_of(buffer); }
 
   void write(const Binding& destination, std::span<const std::byte> bytes) override {
     refuse_in_child();

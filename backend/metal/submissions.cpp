@@ -100,6 +100,7 @@ const Submission& Submissions::at(Ticket ticket) const {
 }
 
 bool Submissions::uses(const Buffer& buffer) const {
+  const std::lock_guard lock(mutex_);
   for (Ticket ticket = n_done_ + 1; ticket <= n_submitted_; ++ticket) {
     const Submission& entry = entries_[ticket % kCapacity];
     for (const Pass& pass : entry.passes)
@@ -111,6 +112,7 @@ bool Submissions::uses(const Buffer& buffer) const {
 }
 
 bool Submissions::uses(const CompiledProgram& program) const {
+  const std::lock_guard lock(mutex_);
   for (Ticket ticket = n_done_ + 1; ticket <= n_submitted_; ++ticket)
     for (const Pass& pass : entries_[ticket % kCapacity].passes)
       if (pass.program.handle == &program) return true;

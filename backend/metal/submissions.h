@@ -6,6 +6,7 @@
 #include <Metal/Metal.hpp>
 #include <array>
 #include <cstdint>
+#include <mutex>
 #include <vector>
 
 #include "core/device.h"
@@ -40,17 +41,21 @@ class Submissions {
   // Stages a submission as the next ticket; `commit` makes it count. Throws ArgumentError outside
   // the limits and DeviceError when the queue is full.
   Submission& stage(const Replay& replay);
-  Ticket commit() { return ++n_submitted_; }
+  Ticket commit() {
+    const std::lock_guard lock(mutex_);
+    return ++n_submitted_;
+  }
 
   bool idle() const { return n_done_ == n_submitted_; }
   Submission& front() { return entries_[(n_done_ + 1) % kCapacity]; }
   void finish_front() {
+    const std::lock_guard lock(mutex_);
     front().commands.reset();
     ++n_done_;
   }
   // Throws ArgumentError for a ticket that was never given out or is long forgotten.
   const Submission& at(Ticket ticket) const;
-  // Whether a submission in flight uses a buffer.
+  // Whether a submission in flight uses a buffer. Any thread may ask.
   bool uses(const Buffer& buffer) const;
   bool uses(const CompiledProgram& program) const;
 
@@ -79,6 +84,7 @@ class Submissions {
   }
 
   Memory& memory_;
+  mutable std::mutex mutex_;  // held by who changes which are in flight, or asks what they use
   SubmissionLimits limits_{0, 0, 0, 0};
   OwnedBlock staging_;  // kCapacity times entry_bytes_
   OwnedBlock ranges_;

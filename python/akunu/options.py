@@ -200,7 +200,8 @@ class LoadOptions:
     """
 
     device: str = "auto"
-    """"auto", or the name of a device as `akunu devices` lists them, for example "cpu"."""
+    """"auto", or the name of a device as `akunu devices` lists them, for example "cpu". Models with
+    the same device and threads share it, and take turns."""
     context: int | None = None
     """Positions per conversation, prompt and reply together; None: as many as the model was
     trained on, or as many as memory allows."""

@@ -15,9 +15,6 @@ if TYPE_CHECKING:
     from akunu import _core
     from akunu.tokenizer import Tokenizer
 
-# How long a wait for tokens may last before Python gets to look at signals.
-_POLL_MS = 50
-
 
 class TextStream(Iterator[str]):
     """The pieces of a text, as they are generated; made by `generate` and `chat`.
@@ -127,7 +124,7 @@ class TextStream(Iterator[str]):
         """Wait for the next piece of text."""
         try:
             while self._reason is None:
-                tokens = self._generation.next(_POLL_MS)
+                tokens = self._generation.next()
                 piece = self._finished() if tokens is None else self._taken(tokens)
                 if piece:
                     self._pieces.append(piece)

@@ -1,8 +1,10 @@
 // Device: the one virtual class. It owns memory, knows kernels, and runs programs in order.
 //
-// Threads: every method may be called from one thread at a time only, except `info`. Submissions
-// run in the order they were made. A buffer lives until it is released or the device dies;
-// releasing memory that a submission in flight may touch is the caller's mistake.
+// Threads: memory (allocate to release_weight, find_kernel, release_program) by one thread at a
+// time, and what runs (set_limits to profile) by one thread at a time; the two may be at the same
+// time, but for set_limits and compile, which are both. Where models share a device, DeviceShare
+// sees to that. Submissions run in the order they were made. A buffer lives until it is released or
+// the device dies; releasing memory that a submission in flight may touch is the caller's mistake.
 #pragma once
 
 #include <array>
@@ -130,6 +132,7 @@ struct Update {
 // Everything that the host says about a submission. What the spans point to is copied by `submit`.
 struct Replay {
   uint32_t steps = 1;
+  int32_t priority = 0;         // among models that share the device and wait for their turn
   std::span<const Row> rows;    // empty: go on with the rows that are there
   std::span<const Span> spans;  // likewise
   std::span<const Update> updates;
@@ -158,7 +161,8 @@ struct MemoryUse {
   bool mapped = false;  // bytes of a mapped file, not memory of our own
 };
 
-// Sizes of the submissions that a device must be able to hold; told once, before the first compile.
+// Sizes of the submissions that a device must be able to hold. They only grow: each model tells its
+// own, before its first compile.
 struct SubmissionLimits {
   uint32_t max_rows = 0;
   uint32_t max_updates = 0;
@@ -182,6 +186,8 @@ class Device {
   virtual MemoryLeft memory_left() const = 0;
   // Totals per label, mapped weights included.
   virtual std::vector<MemoryUse> memory_use() const = 0;
+  // What a buffer counts as there.
+  virtual MemoryUse use_of(const Buffer& buffer) const = 0;
 
   // Copies to a buffer that no submission in flight touches, and from bytes that none of them
   // writes: the log of a sequence may be read up to where the last finished submission came.
@@ -213,6 +219,8 @@ class Device {
   // Waits for a ticket (and all before it). Throws DeviceError when the device itself failed, or
   // after a fork; what kernels recorded is in the outcome.
   virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
+  // Another model waits for its turn: submit nothing before what is in flight has ended.
+  virtual bool is_wanted() const { return false; }
 
   // Runs a replay of one step command after command, each timed alone; in order, without commands
   // that had nothing to do. Throws as submit and wait, and DeviceError while a submission is in

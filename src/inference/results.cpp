@@ -2,13 +2,30 @@
 
 #include <algorithm>
 
+#include "core/error.h"
+
 namespace akunu {
 
 Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps)
     : model_(model), cache_(cache), tokens_(most_steps) {}
 
-bool Results::take(Active& active, const Step& step, uint32_t n_steps) {
-  if (active.n_rows == 0) return true;
+Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
+                             std::span<const Status> statuses) {
+  if (active.n_rows == 0) return State::goes_on;
+  if (statuses.empty()) return take_good(active, step, n_steps);
+  const auto own = statuses.subspan(active.first_row, active.n_rows);
+  const auto bad =
+      std::ranges::find_if(own, [](const Status& status) { return status.code != kStatusOk; });
+  if (bad == own.end()) return take_good(active, step, n_steps);
+  // A row that generates was well for as many steps as it has moved on.
+  const uint32_t n_done = model_.sequences()[active.sequence].n_done;
+  const uint32_t n_well = active.is_generating ? bad->position - n_done : 0;
+  if (n_well > 0 && take_good(active, step, n_well) == State::is_over) return State::is_over;
+  active.task->fail(std::make_exception_ptr(DeviceError(describe(*bad, model_.cache()))));
+  return State::is_bad;
+}
+
+Results::State Results::take_good(Active& active, const Step& step, uint32_t n_steps) {
   Task& task = *active.task;
   const Sequence& sequence = model_.sequences()[active.sequence];
   const uint32_t first = sequence.n_done;
@@ -20,15 +37,15 @@ bool Results::take(Active& active, const Step& step, uint32_t n_steps) {
     model_.device().read(logits, std::as_writable_bytes(task.logits_of(first, active.n_rows)));
   }
   task.set_given_done(sequence.n_done);
-  const bool goes_on = !active.chooses || take_tokens(active, n_steps);
-  if (goes_on && (task.rows().max_chosen > 0 || sequence.n_done < task.n_given())) return true;
-  if (goes_on) task.finish(FinishReason::length);
-  return false;
+  if (active.chooses) return take_tokens(active, n_steps);
+  if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
+  task.finish(FinishReason::length);
+  return State::is_over;
 }
 
 // One read per submission, however many steps it had. What lies in the log behind the token that
 // ended the text was never written.
-bool Results::take_tokens(Active& active, uint32_t n_steps) {
+Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
   Task& task = *active.task;
   Sequence& sequence = model_.sequences()[active.sequence];
   const auto n_before = static_cast<uint32_t>(task.chosen().size());
@@ -51,8 +68,8 @@ bool Results::take_tokens(Active& active, uint32_t n_steps) {
   else if (task.chosen().size() == task.rows().max_chosen)
     task.finish(FinishReason::length);
   else
-    return true;
-  return false;
+    return State::goes_on;
+  return State::is_over;
 }
 
 }  // namespace akunu

@@ -1,6 +1,7 @@
 // What a submission has made goes to the tasks whose rows ran.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "cache/sequence_cache.h"
@@ -15,12 +16,15 @@ class Results {
   // `most_steps`: that a submission has.
   Results(Model& model, SequenceCache& cache, uint32_t most_steps);
 
+  enum class State : uint8_t { goes_on, is_over, is_bad };
   // After a submission of so many steps: hands over what the task wanted of them and counts the
-  // positions that are in the cache now. False: the task is over.
-  bool take(Active& active, const Step& step, uint32_t n_steps);
+  // positions that are in the cache now. A bad row ends its own task, with an error that tells which
+  // and why, after the tokens that came before it. `statuses`: those of the outcome.
+  State take(Active& active, const Step& step, uint32_t n_steps, std::span<const Status> statuses);
 
  private:
-  bool take_tokens(Active& active, uint32_t n_steps);
+  State take_good(Active& active, const Step& step, uint32_t n_steps);
+  State take_tokens(Active& active, uint32_t n_steps);
 
   Model& model_;
   SequenceCache& cache_;

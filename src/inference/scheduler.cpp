@@ -299,7 +299,9 @@ Scheduler::Submitted Scheduler::submit() {
   Submitted submitted;
   submitted.is_chain = std::ranges::all_of(active_, &Active::is_generating);
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
-  submitted.ticket = step_.submit(model_.device(), submitted.steps, !recompose_);
+  // In order: the first is the most important.
+  submitted.ticket =
+      step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());
   // The same rows go on unless a prompt was among them or somebody comes or leaves.
   recompose_ = !submitted.is_chain;
   return submitted;
@@ -309,7 +311,8 @@ Scheduler::Submitted Scheduler::submit() {
 // ends in between switches itself off. The device must know every page that they can come to need.
 bool Scheduler::can_go_ahead(const Submitted& submitted) const {
   const ChipConfig& chip = model_.device().chip();
-  if (chip.submissions_ahead == 0 || !submitted.is_chain || !queue_.empty() || recompose_)
+  if (chip.submissions_ahead == 0 || !submitted.is_chain || !queue_.empty() || recompose_ ||
+      model_.device().is_wanted())
     return false;
   bool someone_goes_on = false;
   for (const Active& active : active_) {
@@ -324,11 +327,19 @@ bool Scheduler::can_go_ahead(const Submitted& submitted) const {
 }
 
 void Scheduler::finish(const Submitted& submitted) {
-  await_all_well(model_, submitted.ticket);
+  const Outcome outcome = await(model_, submitted.ticket);
   room_changed_ |= !submitted.is_chain;  // who waits for the prefix of a prompt looks again
   std::erase_if(active_, [&](Active& active) {
-    if (results_.take(active, step_, submitted.steps)) return false;
-    cache_.end(active.sequence, kNone);
+    switch (results_.take(active, step_, submitted.steps, outcome.statuses)) {
+      case Results::State::goes_on:
+        return false;
+      case Results::State::is_over:
+        cache_.end(active.sequence, kNone);
+        break;
+      case Results::State::is_bad:  // since where, nobody knows
+        cache_.discard(active.sequence);
+        break;
+    }
     recompose_ = room_changed_ = true;
     return true;
   });

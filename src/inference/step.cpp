@@ -111,9 +111,10 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
   ++run.n_spans;
 }
 
-Ticket Step::submit(Device& device, uint32_t steps, bool go_on) {
+Ticket Step::submit(Device& device, uint32_t steps, bool go_on, int32_t priority) {
   Replay replay = make_replay(go_on);
   replay.steps = steps;
+  replay.priority = priority;
   return device.submit(replay);
 }
 
@@ -168,13 +169,12 @@ Outcome await(Model& model, Ticket ticket) {
 
 void await_all_well(Model& model, Ticket ticket) {
   const Outcome outcome = await(model, ticket);
-  for (size_t row = 0; row < outcome.statuses.size(); ++row)
-    if (outcome.statuses[row].code != kStatusOk)
-      throw DeviceError(describe(outcome.statuses[row], row, model.cache()));
+  for (const Status& status : outcome.statuses)
+    if (status.code != kStatusOk) throw DeviceError(describe(status, model.cache()));
 }
 
-std::string describe(const Status& status, size_t row, const KvCache& cache) {
-  const std::string at = ", row " + std::to_string(row) + ": ";
+std::string describe(const Status& status, const KvCache& cache) {
+  const std::string at = ", position " + std::to_string(status.position) + ": ";
   switch (status.code) {
     case kStatusNotANumber:
       return "sample" + at + "the logits are not numbers (NaN): " +

@@ -39,8 +39,8 @@ class Step {
   uint32_t head_row(uint32_t row) const { return rows_[row].head_row; }
 
   // With `go_on`, the rows that the device has from the step before are used again: they must be
-  // the same ones, moved on.
-  Ticket submit(Device& device, uint32_t steps, bool go_on);
+  // the same ones, moved on. `priority`: see Replay.
+  Ticket submit(Device& device, uint32_t steps, bool go_on, int32_t priority = 0);
   // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 
@@ -76,7 +76,7 @@ Outcome await(Model& model, Ticket ticket);
 // The same; throws a DeviceError that tells what is wrong with the first bad row, if there is one.
 void await_all_well(Model& model, Ticket ticket);
 
-// What is wrong with a row, by its number in the step.
-std::string describe(const Status& status, size_t row, const KvCache& cache);
+// What is wrong with a row: which operation found it, at which position of its text, and why.
+std::string describe(const Status& status, const KvCache& cache);
 
 }  // namespace akunu

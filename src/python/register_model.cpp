@@ -1,6 +1,6 @@
 // _core.NativeLoad, _core.NativeModel and _core.Generation: a load under way, a loaded model with its
-// scheduler, and a request under way. Everything slower than a lookup releases the GIL; waiting
-// callers wake often enough for Ctrl-C.
+// scheduler, and a request under way. Everything slower than a lookup releases the GIL.
+#include <fcntl.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <future>
 #include <memory>
 #include <system_error>
@@ -27,7 +28,52 @@ namespace py = pybind11;
 namespace akunu::python {
 namespace {
 
-constexpr std::chrono::milliseconds kPollInterval{50};
+// Python runs signal handlers in its main thread only, and between two instructions of Python: when
+// Ctrl-C comes, nobody wakes that thread out of a wait in here. So it looks so often whether one
+// came; no other thread has to.
+constexpr std::chrono::milliseconds kSignalInterval{50};
+
+bool is_main_thread() {
+  const py::module_ threading = py::module_::import("threading");
+  const py::object main = threading.attr("main_thread")().attr("ident");
+  const py::object own = threading.attr("get_ident")();
+  return main.equal(own);
+}
+
+// Until `is_done(timeout)`, which waits that long at most. Throws what a signal handler raises.
+template <class IsDone>
+void wait_until(const IsDone& is_done) {
+  if (is_done(std::chrono::milliseconds(0))) return;
+  const std::chrono::milliseconds timeout = is_main_thread() ? kSignalInterval : kWithoutLimit;
+  for (bool done = false; !done;) {
+    if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+    const WithoutGil without_gil;
+    done = is_done(timeout);
+  }
+}
+
+// A duplicate of a file descriptor, into which `signal` writes a byte.
+class WakeUp {
+ public:
+  explicit WakeUp(int fd) {
+    const int flags = fcntl(fd, F_GETFL);
+    if (flags < 0) throw ArgumentError("fd is " + std::to_string(fd) + ", which is not open");
+    if ((flags & O_NONBLOCK) == 0)
+      throw ArgumentError("fd is " + std::to_string(fd) +
+                          ", which blocks when it is full; os.set_blocking(fd, False) first");
+    fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (fd_ < 0) throw Error("the system gives no file descriptor");
+  }
+  ~WakeUp() { close(fd_); }
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+
+  // Where it is full, whoever reads it is awake anyway.
+  void signal() const { static_cast<void>(!write(fd_, "", 1)); }
+
+ private:
+  int fd_ = -1;
+};
 
 // In a process that was forked from the one of its threads, nobody can join those or get hold of
 // what they had locked; destroying what they wait on may take for ever. There, everything is left.
@@ -81,19 +127,26 @@ class NativeGeneration {
       : generation_(std::move(generation)), engine_(engine) {}
   ~NativeGeneration() {
     generation_->cancel();  // nobody will take what is left
+    if (!process_.is_another()) generation_->on_change({});
     if (process_.is_another()) new std::shared_ptr<Generation>(std::move(generation_));
   }
   NativeGeneration(const NativeGeneration&) = delete;
   NativeGeneration& operator=(const NativeGeneration&) = delete;
 
-  // New tokens; [] when the time is up; None when it is over.
-  py::object next(int timeout_ms) {
+  // New tokens; [] when the time is up; None when it is over. Without a time, until either comes.
+  py::object next(std::optional<int> timeout_ms) {
     Generation& generation = get();
     std::array<uint32_t, 64> tokens;
     size_t n = 0;
-    {
+    const auto is_done = [&](std::chrono::milliseconds timeout) {
+      n = generation.next(tokens, timeout);
+      return n > 0 || generation.reason() != FinishReason::none;
+    };
+    if (!timeout_ms) {
+      wait_until(is_done);
+    } else {
       const WithoutGil without_gil;
-      n = generation.next(tokens, std::chrono::milliseconds(timeout_ms));
+      is_done(std::chrono::milliseconds(*timeout_ms));
     }
     if (n == 0 && generation.reason() != FinishReason::none) return py::none();
     py::list list(n);
@@ -105,6 +158,12 @@ class NativeGeneration {
     process_.check(
         "the process was forked after the generation began; it goes on in the parent only");
     return *generation_;
+  }
+  // Writes a byte to a file descriptor whenever tokens can be had, or it is over; None: no more.
+  void wake(std::optional<int> fd) {
+    std::function<void()> signal;
+    if (fd) signal = [wake_up = std::make_shared<WakeUp>(*fd)] { wake_up->signal(); };
+    get().on_change(std::move(signal));
   }
   uint32_t prompt_tokens() const { return generation_->n_given(); }
   void cancel() { generation_->cancel(); }
@@ -147,13 +206,11 @@ class NativeModel {
     if (request.tokens.empty())
       return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
     const std::shared_ptr<LogitsTask> task = engine->scheduler->logits(std::move(request));
-    for (bool done = false; !done;) {
-      if (PyErr_CheckSignals() != 0) {
-        task->cancel();
-        throw py::error_already_set();
-      }
-      const WithoutGil without_gil;
-      done = task->wait(kPollInterval);
+    try {
+      wait_until([&](std::chrono::milliseconds timeout) { return task->wait(timeout); });
+    } catch (...) {
+      task->cancel();
+      throw;
     }
     std::unique_ptr<float[]> values = task->take();
     const py::capsule owner(values.get(),
@@ -235,7 +292,7 @@ class NativeLoad {
     std::packaged_task<std::shared_ptr<Engine>()> load(
         [path = path.string(), device, threads, options, prefix_cache] {
           std::shared_ptr<Engine> engine = Engine::make();
-          engine->model = Model::load(path, create_device(device, {.threads = threads}), options);
+          engine->model = Model::load(path, share_device(device, {.threads = threads}), options);
           engine->scheduler = std::make_unique<Scheduler>(
               *engine->model, SchedulerOptions{.prefix_cache = prefix_cache});
           return engine;
@@ -256,13 +313,14 @@ class NativeLoad {
   std::unique_ptr<NativeModel> result() {
     process_.check("the process was forked while the model was loaded; load it in the child");
     if (!loaded_.valid()) throw Error("the load was abandoned, or its result is taken");
-    for (bool done = false; !done;) {
-      if (PyErr_CheckSignals() != 0) {
-        abandon();
-        throw py::error_already_set();
-      }
-      const WithoutGil without_gil;
-      done = loaded_.wait_for(kPollInterval) == std::future_status::ready;
+    try {
+      wait_until([&](std::chrono::milliseconds timeout) {
+        if (timeout == kWithoutLimit) loaded_.wait();
+        return timeout == kWithoutLimit || loaded_.wait_for(timeout) == std::future_status::ready;
+      });
+    } catch (...) {
+      abandon();
+      throw;
     }
     return std::make_unique<NativeModel>(loaded_.get());
   }
@@ -288,7 +346,8 @@ Format kv_format(const std::string& name) {
 
 void register_model(py::module_& m) {
   py::class_<NativeGeneration>(m, "Generation")
-      .def("next", &NativeGeneration::next, py::arg("timeout_ms"))
+      .def("next", &NativeGeneration::next, py::arg("timeout_ms") = py::none())
+      .def("wake", &NativeGeneration::wake, py::arg("fd"))
       .def("cancel", &NativeGeneration::cancel)
       .def("cut", &NativeGeneration::cut, py::arg("n_tokens"))
       .def_property_readonly("finish_reason",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -230,6 +231,39 @@ def test_another_thread_may_close_a_stream(ember: akunu.Model) -> None:
         assert stream.finish_reason in ("cancelled", "length")
 
 
+# --- waiting -------------------------------------------------------------------------------------
+
+
+def test_one_thread_waits_for_many_generations_at_a_file_descriptor(ember: akunu.Model) -> None:
+    expected = ember.generate("The", **LONG, max_tokens=20)
+    streams = [ember.generate("The", **LONG, max_tokens=20, stream=True) for _ in range(5)]
+    end, other = socket.socketpair()
+    with end, other:
+        other.setblocking(False)
+        for stream in streams:
+            stream._generation.wake(other.fileno())
+        open_ones = {stream._generation: [] for stream in streams}
+        end.settimeout(60)
+        done = []
+        while open_ones:
+            assert end.recv(1024)
+            for generation in list(open_ones):
+                while new := generation.next(timeout_ms=0):
+                    open_ones[generation].extend(new)
+                if new is None:
+                    done.append(open_ones.pop(generation))
+    assert done == [list(expected.token_ids)] * 5
+
+
+def test_a_file_descriptor_that_would_block_the_engine_is_refused(ember: akunu.Model) -> None:
+    stream = ember.generate("The", **LONG, stream=True)
+    end, other = socket.socketpair()
+    with end, other, stream, pytest.raises(akunu.ArgumentError, match="set_blocking"):
+        stream._generation.wake(other.fileno())
+    with stream, pytest.raises(akunu.ArgumentError, match="not open"):
+        stream._generation.wake(10**6)
+
+
 # --- Ctrl-C --------------------------------------------------------------------------------------
 
 
@@ -287,6 +321,23 @@ def test_two_models_work_side_by_side() -> None:
             assert second.generate("Once", max_tokens=20) == other
         for each in streams:  # the second is closed
             assert "".join(each) == expected
+
+
+def test_models_with_the_same_device_share_its_threads() -> None:
+    with akunu.load(threads=2) as first:
+        expected = first.generate("The sea", **LONG, max_tokens=60)
+        alone = dict(first.memory)
+        before = len(os.listdir("/proc/self/task")) if Path("/proc/self/task").is_dir() else None
+        stream = first.generate("The sea", **LONG, max_tokens=60, stream=True)
+        next(stream)
+        with akunu.load(threads=2) as second:
+            assert second.generate("The sea", **LONG, max_tokens=60) == expected
+            assert dict(second.memory) == dict(first.memory) == alone
+            if before is not None:  # one that submits, and none that computes
+                assert len(os.listdir("/proc/self/task")) == before + 1
+        list(stream)
+        assert stream.completion == expected
+        assert first.generate("The sea", **LONG, max_tokens=60) == expected
 
 
 # --- threads of the engine -----------------------------------------------------------------------

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import golden_values
 import numpy as np
 import pytest
-from engine import chunked, finished, opened, start
+from engine import GPUS, chunked, finished, opened, start
 from golden_values import N_TOKENS
-from random_models import ALIGNED_KINDS, ODD_KINDS, ModelCase, random_tokens
+from random_models import (
+    ALIGNED_KINDS,
+    ODD_KINDS,
+    ModelCase,
+    ModelSpec,
+    Weights,
+    build,
+    random_tokens,
+)
+
+import akunu
 
 Cases = Callable[..., ModelCase]
 
@@ -101,6 +112,32 @@ def test_logits_beside_other_texts_are_those_alone(
                 break
         else:
             pytest.fail("the logits and the texts never ran side by side")
+
+
+@pytest.mark.parametrize("device", ["cpu", *GPUS])
+def test_a_text_that_goes_wrong_ends_alone(tmp_path: Path, device: str) -> None:
+    """One token's embedding is NaN: texts without it are those of a sound model, beside it too."""
+    prompts = [[1, 2, 3], [4, 5, 6, 7]]
+    with opened(build("llama-32", tmp_path / "sound.gguf", seed=1).path, device=device) as model:
+        sound = [finished(start(model, prompt, 40)) for prompt in prompts]
+        vocab_size = model.config.vocab_size
+    bad = next(token for token in range(10, vocab_size) if all(token not in text for text in sound))
+
+    def damage(spec: ModelSpec, weights: Weights) -> Weights:
+        table = weights["model.embed_tokens.weight"].copy()
+        table[bad] = np.nan
+        return {**weights, "model.embed_tokens.weight": table}
+
+    path = build("llama-32", tmp_path / "damaged.gguf", seed=1, change=damage).path
+    with opened(path, device=device) as model:
+        for _ in range(2):  # what the first round leaves in the cache does the second no harm
+            texts = [start(model, prompt, 40) for prompt in prompts]
+            wrong = start(model, [1, 2, bad, 3], 40)
+            with pytest.raises(akunu.DeviceError, match=r"^sample, position 3: .*NaN"):
+                finished(wrong)
+            assert [finished(text) for text in texts] == sound
+            assert np.isnan(model.logits([1, 2, bad])[2]).all()
+            assert np.isfinite(model.logits([1, 2, 3])).all()
 
 
 def test_the_kinds_of_this_file_exist() -> None:

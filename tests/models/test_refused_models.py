@@ -282,6 +282,8 @@ def test_nan_is_reported_and_never_chosen(tmp_path: Path) -> None:
 
     with load(build("llama-32", tmp_path / "model.gguf", seed=1, change=damage).path) as model:
         for _ in range(2):  # an error ends the text, not the model
-            with pytest.raises(akunu.DeviceError, match=r"^sample, row \d+: .*NaN.*the weights"):
+            with pytest.raises(
+                akunu.DeviceError, match=r"^sample, position \d+: .*NaN.*the weights"
+            ):
                 model.generate([1, 2, 3], max_tokens=4)
         assert np.isnan(model.logits([1, 2, 3])).all()

@@ -34,6 +34,8 @@ class DeviceVariant : public Device {
   void release(const Buffer& buffer) override { device_->release(buffer); }
   MemoryLeft memory_left() const override { return device_->memory_left(); }
   std::vector<MemoryUse> memory_use() const override { return device_->memory_use(); }
+  MemoryUse use_of(const Buffer& buffer) const override { return device_->use_of(buffer); }
+  bool is_wanted() const override { return device_->is_wanted(); }
   void write(const Binding& to, std::span<const std::byte> bytes) override {
     device_->write(to, bytes);
   }
@@ -69,6 +71,9 @@ class DeviceVariant : public Device {
   }
   // The most submissions that were under way at once.
   uint64_t most_in_flight() const { return most_in_flight_; }
+
+ protected:
+  ChipConfig& change_chip() { return chip_; }  // before anybody asks
 
  private:
   std::shared_ptr<Device> device_;

@@ -14,7 +14,6 @@ from akunu.cli.bench_plan import Test
 from akunu.errors import AkunuError
 from akunu.model import Model
 
-_POLL_MS = 50
 _ATTEMPTS = 5
 
 
@@ -108,7 +107,7 @@ class Bench:
             choice=0,
         )
         try:
-            while generation.next(_POLL_MS) is not None:
+            while generation.next() is not None:
                 pass
         except BaseException:
             generation.cancel()
