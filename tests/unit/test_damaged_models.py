@@ -437,7 +437,7 @@ def test_numbers_that_are_none_end_the_text_with_an_error(
     path = tmp_path / "model.gguf"
     path.write_bytes(model_of(sound_values(), tensors))
     model = load(path)  # numbers are not looked at before they are used
-    with pytest.raises(DeviceError, match=r"row \d+: .*(NaN|-inf)"):
+    with pytest.raises(DeviceError, match=r"position \d+: .*(NaN|-inf)"):
         generate(model)
 
 
@@ -462,7 +462,7 @@ def test_a_half_of_a_block_that_is_no_number_ends_the_text_with_an_error(
     tensors["blk.0.ffn_down.weight"] = ([FFN, DIM], blocks.format.number, blocks.data.tobytes())
     path = tmp_path / "model.gguf"
     path.write_bytes(model_of(sound_values(), tensors))
-    with pytest.raises(DeviceError, match=r"row \d+: .*NaN"):
+    with pytest.raises(DeviceError, match=r"position \d+: .*NaN"):
         generate(load(path))
 
 
@@ -479,7 +479,7 @@ def test_a_short_float_that_is_no_number_ends_the_text_with_an_error(
     tensors["blk.0.ffn_down.weight"] = ([FFN, DIM], kind, data)
     path = tmp_path / "model.gguf"
     path.write_bytes(model_of(sound_values(), tensors))
-    with pytest.raises(DeviceError, match=r"row \d+: .*NaN"):
+    with pytest.raises(DeviceError, match=r"position \d+: .*NaN"):
         generate(load(path))
 
 
