@@ -42,7 +42,7 @@ struct Kernel {
   // Bytes of scratch that a worker needs; depends on params only. Null: none.
   uint64_t (*scratch_bytes)(const Call& call);
   // Of a matmul: how each weight is multiplied (a MatmulWay), null where there is none.
-  const void* members[3] = {};
+  const void* members[kMaxGroup] = {};
   // The largest panel of weights, in bytes, that it asks for into the first cache; larger ones into the second.
   uint64_t first_cache_panel = 0;
 

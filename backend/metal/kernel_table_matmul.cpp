@@ -52,7 +52,7 @@ Blocks blocks_of_group(uint32_t members) {
 }
 static_assert(offsetof(MatmulGroupParams, n) == offsetof(NormMatmulGroupParams, n) &&
               offsetof(MatmulGroupParams, k) == offsetof(NormMatmulGroupParams, k) &&
-              offsetof(NormMatmulGroupParams, epsilon) == 16);
+              offsetof(NormMatmulGroupParams, epsilon) == 4 * (1 + kMaxGroup));
 
 std::string name_of(const std::string& family, Format format) {
   return family + "_" + std::string(format_info(format).name);

@@ -30,7 +30,13 @@ struct MatmulParams {
   uint32_t padding[2];
 };
 
+// Members of a matmul_group, and the slots of the first member's weight, bias and result, of norm_matmul_group
+// also; the other members' follow. Slot 0 is the input.
 AKUNU_CONSTANT uint32_t kMaxGroup = 3;
+AKUNU_CONSTANT uint32_t kGroupWeight = 1;
+AKUNU_CONSTANT uint32_t kGroupBias = kGroupWeight + kMaxGroup;
+AKUNU_CONSTANT uint32_t kGroupOut = kGroupBias + kMaxGroup;
+AKUNU_CONSTANT uint32_t kGroupNorm = kGroupOut + kMaxGroup;  // norm_matmul_group only
 
 struct MatmulGroupParams {
   uint32_t k;

@@ -38,16 +38,6 @@ constexpr Operands<2> kGatherHead{{{"input", rows, in}, {"out", head_rows, out}}
 constexpr Operands<3> kSample{
     {{"logits", head_rows, inout}, {"tokens", log, inout}, {"picked", picked, out}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
-constexpr Operands<10> kMatmulGroup{{{"input", activation, in},
-                                     {"weight_0", weight, in},
-                                     {"weight_1", weight, in, true},
-                                     {"weight_2", weight, in, true},
-                                     {"bias_0", vector, in, true},
-                                     {"bias_1", vector, in, true},
-                                     {"bias_2", vector, in, true},
-                                     {"out_0", rows, out},
-                                     {"out_1", rows, out, true},
-                                     {"out_2", rows, out, true}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 constexpr Operands<6> kRopeKvWrite{{{"query", rows, inout},
@@ -64,17 +54,6 @@ constexpr Operands<8> kNormRopeKvWrite{{{"query", rows, inout},
                                         {"value_cache", cache, inout},
                                         {"query_norm", vector, in},
                                         {"key_norm", vector, in}}};
-constexpr Operands<11> kNormMatmulGroup{{{"input", rows, in},
-                                         {"weight_0", weight, in},
-                                         {"weight_1", weight, in, true},
-                                         {"weight_2", weight, in, true},
-                                         {"bias_0", vector, in, true},
-                                         {"bias_1", vector, in, true},
-                                         {"bias_2", vector, in, true},
-                                         {"out_0", rows, out},
-                                         {"out_1", rows, out, true},
-                                         {"out_2", rows, out, true},
-                                         {"norm", vector, in}}};
 constexpr Operands<5> kNormGatedMatmul{{{"input", rows, in},
                                         {"gate", weight, in},
                                         {"up", weight, in},
@@ -96,19 +75,55 @@ constexpr Operands<4> kGatedMatmul{{{"input", activation, in},
 
 constexpr Operands<3> kNormAdd{
     {{"input", rows, in}, {"weight", vector, in}, {"data", rows, inout}}};
-constexpr Operands<13> kMatmulRopeKvWrite{{{"input", activation, in},
-                                           {"weight_0", weight, in},
-                                           {"weight_1", weight, in},
-                                           {"weight_2", weight, in},
-                                           {"bias_0", vector, in, true},
-                                           {"bias_1", vector, in, true},
-                                           {"bias_2", vector, in, true},
-                                           {"query", rows, out},
-                                           {"angles", rows, in},
-                                           {"key_cache", cache, inout},
-                                           {"value_cache", cache, inout},
-                                           {"query_norm", vector, in, true},
-                                           {"key_norm", vector, in, true}}};
+
+// --- Groups: an input, then a weight of each member, their biases, their results ----------------
+
+template <size_t A, size_t B>
+constexpr Operands<A + B> joined(const Operands<A>& first, const Operands<B>& rest) {
+  Operands<A + B> all{};
+  for (size_t i = 0; i < A; ++i) all[i] = first[i];
+  for (size_t i = 0; i < B; ++i) all[A + i] = rest[i];
+  return all;
+}
+
+// One slot of each member, the first one's `is_first_optional`, the others' as `are_optional` says.
+constexpr Operands<kMaxGroup> of_members(const Operands<kMaxGroup>& all, bool is_first_optional,
+                                         bool are_optional) {
+  Operands<kMaxGroup> members = all;
+  for (size_t i = 0; i < kMaxGroup; ++i)
+    members[i].optional = i == 0 ? is_first_optional : are_optional;
+  return members;
+}
+
+constexpr Operands<kMaxGroup> kWeights{
+    {{"weight_0", weight, in}, {"weight_1", weight, in}, {"weight_2", weight, in}}};
+constexpr Operands<kMaxGroup> kBiases{
+    {{"bias_0", vector, in}, {"bias_1", vector, in}, {"bias_2", vector, in}}};
+constexpr Operands<kMaxGroup> kOuts{
+    {{"out_0", rows, out}, {"out_1", rows, out}, {"out_2", rows, out}}};
+static_assert(!kWeights.back().name.empty() && !kBiases.back().name.empty() &&
+                  !kOuts.back().name.empty(),
+              "a name for each of kMaxGroup");
+
+constexpr Operands<kGroupOut> group_inputs(OperandKind input, bool are_weights_optional) {
+  return joined(joined(Operands<1>{{{"input", input, in}}},
+                       of_members(kWeights, false, are_weights_optional)),
+                of_members(kBiases, true, true));
+}
+
+constexpr auto kMatmulGroup =
+    joined(group_inputs(activation, true), of_members(kOuts, false, true));
+constexpr auto kNormMatmulGroup =
+    joined(joined(group_inputs(rows, true), of_members(kOuts, false, true)),
+           Operands<1>{{{"norm", vector, in}}});
+constexpr auto kMatmulRopeKvWrite =
+    joined(group_inputs(activation, false), Operands<6>{{{"query", rows, out},
+                                                         {"angles", rows, in},
+                                                         {"key_cache", cache, inout},
+                                                         {"value_cache", cache, inout},
+                                                         {"query_norm", vector, in, true},
+                                                         {"key_norm", vector, in, true}}});
+static_assert(kNormMatmulGroup.size() == kGroupNorm + 1);
 
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"embed", kEmbed, sizeof(EmbedParams)},

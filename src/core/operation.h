@@ -24,7 +24,7 @@ enum class Operation : uint8_t {
   gather_head,
   sample,
   advance,
-  // Fused; each equals its sequence in core/fuse.cpp.
+  // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,
   rope_kv_write,

@@ -286,9 +286,9 @@ struct MatmulGroup {
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const auto& params = *static_cast<const MatmulGroupParams*>(call.params);
-    return {call.operands[1 + i],
-            reinterpret_cast<const float*>(call.operands[4 + i]),
-            reinterpret_cast<float*>(call.operands[7 + i]),
+    return {call.operands[kGroupWeight + i],
+            reinterpret_cast<const float*>(call.operands[kGroupBias + i]),
+            reinterpret_cast<float*>(call.operands[kGroupOut + i]),
             params.n[i],
             params.k,
             params.n[i],

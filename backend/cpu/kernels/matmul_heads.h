@@ -17,9 +17,10 @@ template <class Isa, class Format>
 struct MatmulHeads {
   using Params = MatmulRopeKvWriteParams;
   static constexpr uint32_t kQuery = 0, kValue = 2;  // members; key between them
-  static constexpr uint32_t kWeight = 1, kBias = 4;  // slots of the first member
-  static constexpr uint32_t kQueryOut = 7, kAngles = 8, kKeyCache = 9, kValueCache = 10,
-                            kQueryNorm = 11, kKeyNorm = 12;
+  // Slots behind those of a group's biases.
+  static constexpr uint32_t kQueryOut = kGroupOut, kAngles = kQueryOut + 1;
+  static constexpr uint32_t kKeyCache = kQueryOut + 2, kValueCache = kQueryOut + 3;
+  static constexpr uint32_t kQueryNorm = kQueryOut + 4, kKeyNorm = kQueryOut + 5;
 
   static uint64_t slices(const Call& call) {
     return count_group_slices(call, [&](uint32_t i) { return part_of(call, i, call.n_rows); });
@@ -75,8 +76,8 @@ struct MatmulHeads {
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const Params& params = params_of(call);
-    return {call.operands[kWeight + i],
-            vector(call, kBias + i),
+    return {call.operands[kGroupWeight + i],
+            vector(call, kGroupBias + i),
             nullptr,
             columns(params, i),
             params.k,

@@ -12,11 +12,13 @@ constexpr int32_t kAbsent = -1;  // there is no such operand
 // What a kernel is for, and what a request asks for. Formats are the values of core/format.h.
 struct KernelKey {
   Operation operation;
-  int32_t activation = kAny;                         // an ActivationKind
-  int32_t weights[3] = {kAbsent, kAbsent, kAbsent};  // a Format per weight operand
-  int32_t cache = kAny;                              // the Format of the caches
+  int32_t activation = kAny;                                 // an ActivationKind
+  int32_t weights[kMaxGroup] = {kAbsent, kAbsent, kAbsent};  // a Format per weight operand
+  int32_t cache = kAny;                                      // the Format of the caches
   int32_t query = kAny;  // of attention in whole numbers: the ActivationKind of what it multiplies
 };
+
+static_assert(kMaxGroup == 3, "entries list a format or kAbsent for each");
 
 struct KernelEntry {
   KernelKey key;
@@ -36,7 +38,7 @@ static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
 // Whether a kernel does what a request asks for.
 static inline bool serves(const KernelKey& kernel, const KernelKey& request) {
   if (kernel.operation != request.operation || kernel.query != request.query) return false;
-  for (uint32_t i = 0; i < 3; ++i)
+  for (uint32_t i = 0; i < kMaxGroup; ++i)
     if (kernel.weights[i] != request.weights[i]) return false;
   return (kernel.activation == kAny || kernel.activation == request.activation) &&
          (kernel.cache == kAny || kernel.cache == request.cache);

@@ -6,6 +6,7 @@
 
 // Adds to what is there instead of writing over it.
 constant bool kAccumulate [[function_constant(1)]];
+static_assert(kMaxGroup == 3, "kernels of groups have a buffer for each member, by its name");
 // The members of a group that this launch computes: bit m.
 constant uint kMembers [[function_constant(2)]];
 

@@ -201,7 +201,8 @@ inline void multiply_member(device const float* input, Planes weight, device con
   multiply<F, kRows, kOutputs>(weights, inputs, norm, normalise, k, lane, sums, squares);
   for (uint m = 0; m < kRows; ++m) {
     float factor = 1.0f;
-    if (normalise) factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[4]));
+    if (normalise)
+      factor = 1.0f / sqrt(squares[m] / float(k) + as_type<float>(params[1 + kMaxGroup]));
     for (uint o = 0; o < kOutputs; ++o)
       if (lane == m * kOutputs + o && m < share.n_rows && first + o < n) {
         float value = sums[m][o];
@@ -223,7 +224,7 @@ struct Differ<F, F> {
 };
 
 // matmul_group, and norm_matmul_group where slot 10 is bound: their parameters begin alike, k and
-// n[3]; the second's go on with epsilon. Blocks of the launch's members follow one another. Members
+// n[kMaxGroup]; the second's go on with epsilon. Blocks of the launch's members follow one another. Members
 // of kSecond are in format G, the others in F.
 template <class F, class G, uint kRows>
 [[kernel]] void matvec_group(
@@ -276,7 +277,7 @@ template <class F, class G, uint kRows>
   }
   device const float* norm_weight = input;
   if (kIsBound10) norm_weight = norm;
-  const bool has_bias = is_bound(4 + member);
+  const bool has_bias = is_bound(kGroupBias + member);
   if (Differ<F, G>::kDo && (kSecond >> member & 1u) != 0)
     multiply_member<G, kRows>(input, weight, norm_weight, bias, has_bias, out, params, share, first,
                               n, lane);
