@@ -76,6 +76,7 @@ class CpuDevice final : public Device {
   }
 
   void release(const Buffer& buffer) override {
+    if (!forked()) forget_copies(buffer);
     assert(forked() || !in_flight(buffer));
     remove(buffer);
   }
@@ -112,6 +113,19 @@ class CpuDevice final : public Device {
     check_copy("read", source, bytes.size());
     if (!bytes.empty())
       std::memcpy(bytes.data(), source.buffer.contents + source.offset, bytes.size());
+  }
+
+  void copy(std::span<const Copy> copies) override {
+    refuse_in_child();
+    check_copies(copies);
+    for (const Copy& each : copies)
+      if (static_cast<const Allocation*>(each.to.buffer.handle)->mapped)
+        throw ArgumentError("a mapped weight cannot be written");
+    const std::lock_guard lock(in_flight_);
+    if (submissions_.idle())
+      run_copies(copies);
+    else
+      submissions_.add(copies);
   }
 
   Weight import_weight(const WeightSource& source) override {
@@ -313,13 +327,25 @@ class CpuDevice final : public Device {
     return bytes;
   }
 
+  void forget_copies(const Buffer& buffer) {
+    const std::lock_guard lock(in_flight_);
+    submissions_.forget(buffer);
+  }
+
   bool in_flight(const Buffer& buffer) const {
     const std::lock_guard lock(in_flight_);
+    const auto uses = [&](const Copy& copy) {
+      return copy.from.buffer.handle == buffer.handle || copy.to.buffer.handle == buffer.handle;
+    };
+    if (std::any_of(submissions_.waiting().begin(), submissions_.waiting().end(), uses))
+      return true;
     for (Ticket ticket = submissions_.n_done() + 1; ticket <= submissions_.n_submitted();
          ++ticket) {
       for (const Pass& pass : submissions_.at(ticket).passes)
         if (static_cast<const CompiledProgram*>(pass.program.handle)->uses(buffer.handle))
           return true;
+      const std::vector<Copy>& copies = submissions_.at(ticket).copies;
+      if (std::any_of(copies.begin(), copies.end(), uses)) return true;
       for (const QueuedUpdate& update : submissions_.at(ticket).updates)
         if (update.destination.buffer.handle == buffer.handle) return true;
     }
@@ -365,9 +391,17 @@ class CpuDevice final : public Device {
     return true;
   }
 
+  static void run_copies(std::span<const Copy> copies) {
+    for (const Copy& copy : copies)
+      if (copy.bytes > 0)
+        std::memcpy(copy.to.buffer.contents + copy.to.offset,
+                    copy.from.buffer.contents + copy.from.offset, copy.bytes);
+  }
+
   // Brings memory into the state that the host described.
   void begin(Submission& submission) {
     submission.started = true;
+    run_copies(submission.copies);
     for (const QueuedUpdate& update : submission.updates)
       if (update.n_bytes > 0)
         std::memcpy(update.destination.buffer.contents + update.destination.offset,

@@ -40,7 +40,7 @@ Call base_call(const CompiledProgram& program, const CompiledCommand& command) {
 Call make_call(PlannedCommand& planned) {
   const CompiledCommand& command = planned.program->commands[planned.index];
   const Pass& pass = *planned.pass;
-  const bool head = command.extent.symbol == Symbol::head_rows;
+  const bool head = command.extent == Extent::head_rows;
   Call call = base_call(*planned.program, command);
   call.first_row = head ? pass.first_head_row : pass.first_row;
   call.n_rows = head ? pass.n_head_rows : pass.n_rows;

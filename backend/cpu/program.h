@@ -15,7 +15,7 @@ namespace akunu::cpu {
 
 struct CompiledCommand {
   const Kernel* kernel = nullptr;
-  Extent extent;
+  Extent extent = Extent::rows;
   std::array<std::byte*, kMaxOperands> operands = {};
   CommandParams params;
   int32_t waits_for = -1;

@@ -42,6 +42,8 @@ Ticket Submissions::push(const Replay& replay) {
   entry.rows.assign(replay.rows.begin(), replay.rows.end());
   entry.spans.assign(replay.spans.begin(), replay.spans.end());
   entry.passes.assign(replay.passes.begin(), replay.passes.end());
+  entry.copies.swap(waiting_);
+  waiting_.clear();
   entry.updates.clear();
   entry.update_bytes.clear();
   for (const Update& update : replay.updates) {
@@ -49,6 +51,12 @@ Ticket Submissions::push(const Replay& replay) {
     entry.update_bytes.insert(entry.update_bytes.end(), update.bytes.begin(), update.bytes.end());
   }
   return ++n_submitted_;
+}
+
+void Submissions::forget(const Buffer& buffer) {
+  std::erase_if(waiting_, [&](const Copy& copy) {
+    return copy.from.buffer.handle == buffer.handle || copy.to.buffer.handle == buffer.handle;
+  });
 }
 
 const Submission& Submissions::at(Ticket ticket) const {

@@ -23,6 +23,7 @@ struct Submission {
   bool started = false;
   std::vector<Row> rows;
   std::vector<Span> spans;
+  std::vector<Copy> copies;  // before the updates
   std::vector<QueuedUpdate> updates;
   std::vector<std::byte> update_bytes;
   std::vector<Pass> passes;
@@ -39,8 +40,17 @@ class Submissions {
   void set_limits(const SubmissionLimits& limits);
   const SubmissionLimits& limits() const { return limits_; }
 
-  // Throws ArgumentError outside the limits and DeviceError when the queue is full.
+  // Throws ArgumentError outside the limits and DeviceError when the queue is full. Copies that wait
+  // become part of it.
   Ticket push(const Replay& replay);
+
+  // Copies that come before the next submission.
+  void add(std::span<const Copy> copies) {
+    waiting_.insert(waiting_.end(), copies.begin(), copies.end());
+  }
+  const std::vector<Copy>& waiting() const { return waiting_; }
+  // Forgets those from or to memory that is released.
+  void forget(const Buffer& buffer);
 
   bool idle() const { return n_done_ == n_submitted_; }
   // The oldest one that is not done.
@@ -60,6 +70,7 @@ class Submissions {
   SubmissionLimits limits_{0, 0, 0, 0};
   std::array<Submission, kCapacity>
       entries_;  // ticket t lies at t % kCapacity; tickets count from 1
+  std::vector<Copy> waiting_;
   Ticket n_submitted_ = 0;
   Ticket n_done_ = 0;
 };

@@ -115,6 +115,7 @@ class MetalDevice final : public Device {
 
   void release(const Buffer& buffer) override {
     if (forked()) return;
+    state_->submissions.forget(buffer);
     assert(!state_->submissions.uses(buffer));
     state_->memory.release(buffer);
   }
@@ -141,6 +142,19 @@ class MetalDevice final : public Device {
     check_copy("read", source, bytes.size());
     if (!bytes.empty())
       std::memcpy(bytes.data(), source.buffer.contents + source.offset, bytes.size());
+  }
+
+  void copy(std::span<const Copy> copies) override {
+    refuse();
+    check_copies(copies);
+    for (const Copy& each : copies)
+      if (allocation_of(each.to.buffer).mapped)
+        throw ArgumentError("a mapped weight cannot be written");
+    if (!state_->submissions.idle()) return state_->submissions.add(copies);
+    for (const Copy& each : copies)  // memory is the host's too
+      if (each.bytes > 0)
+        std::memcpy(each.to.buffer.contents + each.to.offset,
+                    each.from.buffer.contents + each.from.offset, each.bytes);
   }
 
   Weight import_weight(const WeightSource& source) override {
@@ -325,7 +339,7 @@ class MetalDevice final : public Device {
   }
 
   void encode_head(MTL::CommandBuffer* commands, const Submission& submission) {
-    if (submission.copies.empty() && submission.passes.empty()) return;
+    if (submission.moves.empty() && submission.copies.empty() && submission.passes.empty()) return;
     const OpenEncoder encoder(commands->blitCommandEncoder(), "head");
     state_->submissions.encode_head(encoder.get(), submission);
   }

@@ -27,7 +27,7 @@ class Compiler {
     const auto index = static_cast<uint32_t>(program_.commands.size());
     const auto& kernel = *static_cast<const Kernel*>(command.pipeline.handle);
     CompiledCommand& compiled = program_.commands.emplace_back();
-    compiled.over_head_rows = command.extent.symbol == Symbol::head_rows;
+    compiled.over_head_rows = command.extent == Extent::head_rows;
     compiled.params = command.params;
     compiled.label = make_string(program_.labels[index]);
     compiled.begins_stage = index == 0 || waits_for >= first_of_stage_;

@@ -27,6 +27,9 @@ const Allocation& statuses_of(const Submission& submission) {
 uint64_t status_bytes(const Submission& submission) {
   return end_of_rows(submission.passes) * sizeof(Status);
 }
+bool touches(const Copy& move, const Buffer& buffer) {
+  return move.from.buffer.handle == buffer.handle || move.to.buffer.handle == buffer.handle;
+}
 
 }  // namespace
 
@@ -75,6 +78,11 @@ Submission& Submissions::stage(const Replay& replay) {
   entry.steps = replay.steps;
   entry.outcome = {};
   entry.passes.assign(replay.passes.begin(), replay.passes.end());
+  {
+    const std::lock_guard lock(mutex_);
+    entry.moves.swap(waiting_);
+    waiting_.clear();
+  }
   entry.copies.clear();
   staged_end_ = ticket % kCapacity * entry_bytes_;
   // In the order of the contract: what is updated and part of the rows' memory is overwritten.
@@ -99,12 +107,20 @@ const Submission& Submissions::at(Ticket ticket) const {
   return entries_[ticket % kCapacity];
 }
 
+void Submissions::forget(const Buffer& buffer) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(waiting_, [&](const Copy& move) { return touches(move, buffer); });
+}
+
 bool Submissions::uses(const Buffer& buffer) const {
   const std::lock_guard lock(mutex_);
+  const auto touches_it = [&](const Copy& move) { return touches(move, buffer); };
+  if (std::any_of(waiting_.begin(), waiting_.end(), touches_it)) return true;
   for (Ticket ticket = n_done_ + 1; ticket <= n_submitted_; ++ticket) {
     const Submission& entry = entries_[ticket % kCapacity];
     for (const Pass& pass : entry.passes)
       if (program_of(pass.program).uses(buffer.handle)) return true;
+    if (std::any_of(entry.moves.begin(), entry.moves.end(), touches_it)) return true;
     for (const StagedCopy& copy : entry.copies)
       if (copy.destination.handle == buffer.handle) return true;
   }
@@ -121,6 +137,12 @@ bool Submissions::uses(const CompiledProgram& program) const {
 
 void Submissions::encode_head(MTL::BlitCommandEncoder* encoder,
                               const Submission& submission) const {
+  for (const Copy& move : submission.moves) {
+    if (move.bytes == 0) continue;
+    const Allocation &from = allocation_of(move.from.buffer), &to = allocation_of(move.to.buffer);
+    encoder->copyFromBuffer(from.buffer, from.offset + move.from.offset, to.buffer,
+                            to.offset + move.to.offset, move.bytes);
+  }
   for (const StagedCopy& copy : submission.copies) {
     const Allocation& to = allocation_of(copy.destination);
     encoder->copyFromBuffer(staging_.buffer(), copy.from, to.buffer, to.offset + copy.offset,

@@ -26,6 +26,7 @@ struct StagedCopy {
 struct Submission {
   uint32_t steps = 0;
   std::vector<Pass> passes;
+  std::vector<Copy> moves;  // within the device's memory, before the staged ones
   std::vector<StagedCopy> copies;
   NS::SharedPtr<MTL::CommandBuffer> commands;  // until it is done
   Outcome outcome;
@@ -38,13 +39,21 @@ class Submissions {
   // Grows to the larger of the old and the new limits. Nothing may be in flight.
   void set_limits(const SubmissionLimits& limits);
 
-  // Stages a submission as the next ticket; `commit` makes it count. Throws ArgumentError outside
+  // Stages a submission as the next ticket, copies that wait with it; `commit` makes it count. Throws ArgumentError outside
   // the limits and DeviceError when the queue is full.
   Submission& stage(const Replay& replay);
   Ticket commit() {
     const std::lock_guard lock(mutex_);
     return ++n_submitted_;
   }
+
+  // Copies within the device's memory that come before the next submission.
+  void add(std::span<const Copy> moves) {
+    const std::lock_guard lock(mutex_);
+    waiting_.insert(waiting_.end(), moves.begin(), moves.end());
+  }
+  // Forgets those from or to memory that is released.
+  void forget(const Buffer& buffer);
 
   bool idle() const { return n_done_ == n_submitted_; }
   Submission& front() { return entries_[(n_done_ + 1) % kCapacity]; }
@@ -63,7 +72,7 @@ class Submissions {
   Ticket n_done() const { return n_done_; }
   Ticket n_submitted() const { return n_submitted_; }
 
-  // Copies of rows, spans, updates and pass ranges, then statuses are cleared.
+  // Copies within memory, then of rows, spans, updates and pass ranges, then statuses are cleared.
   void encode_head(MTL::BlitCommandEncoder* encoder, const Submission& submission) const;
   // Statuses are copied to where `collect` reads them.
   void encode_tail(MTL::BlitCommandEncoder* encoder, const Submission& submission,
@@ -93,6 +102,7 @@ class Submissions {
   uint64_t staged_end_ = 0;
   std::array<Submission, kCapacity>
       entries_;  // ticket t lies at t % kCapacity; tickets count from 1
+  std::vector<Copy> waiting_;
   Ticket n_submitted_ = 0;
   Ticket n_done_ = 0;
 };

@@ -63,25 +63,21 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
 
 void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page,
                              uint32_t n_positions) {
-  std::vector<std::byte> staging;  // where the host cannot see the memory
+  std::vector<Copy> copies;
   for (const LayerShape& shape : groups_[group].shape.layers) {
-    const uint64_t n_bytes = std::min(n_positions, shape.n_positions) * shape.position_bytes;
+    // Whole words: what is copied behind the last position still lies in the page.
+    const uint64_t n_bytes =
+        (std::min(n_positions, shape.n_positions) * shape.position_bytes + 3) / 4 * 4;
     const auto offset = [&](uint32_t page, uint32_t head) {
       return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * shape.position_bytes;
     };
     for (const Binding& memory : {layers_[shape.layer].keys, layers_[shape.layer].values})
-      for (uint32_t head = 0; head < shape.n_heads; ++head) {
-        const Binding from{memory.buffer, memory.offset + offset(from_page, head)};
-        const Binding to{memory.buffer, memory.offset + offset(to_page, head)};
-        if (memory.buffer.contents != nullptr) {
-          device_->write(to, std::span(memory.buffer.contents + from.offset, n_bytes));
-          continue;
-        }
-        staging.resize(n_bytes);
-        device_->read(from, staging);
-        device_->write(to, staging);
-      }
+      for (uint32_t head = 0; head < shape.n_heads; ++head)
+        copies.push_back({{memory.buffer, memory.offset + offset(from_page, head)},
+                          {memory.buffer, memory.offset + offset(to_page, head)},
+                          n_bytes});
   }
+  device_->copy(copies);
 }
 
 }  // namespace akunu

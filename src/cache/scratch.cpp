@@ -4,7 +4,7 @@ namespace akunu {
 namespace {
 
 uint64_t value_bytes(const Value& value, uint32_t max_rows, uint32_t max_head_rows) {
-  return value.bytes_per_row * (value.per == Symbol::head_rows ? max_head_rows : max_rows);
+  return value.bytes_per_row * (value.per == Extent::head_rows ? max_head_rows : max_rows);
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ struct Pipeline {
 struct Command {
   Operation operation = Operation::add;
   Pipeline pipeline;
-  Extent extent;
+  Extent extent = Extent::rows;
   std::array<Binding, kMaxOperands> operands = {};
   CommandParams params;
 };
@@ -129,14 +129,22 @@ struct Update {
   std::span<const std::byte> bytes;
 };
 
+// Bytes that move within the device's memory. Offsets and sizes are whole words of four bytes, as those
+// of updates are.
+struct Copy {
+  Binding from;
+  Binding to;
+  uint64_t bytes = 0;
+};
+
 // Everything that the host says about a submission. What the spans point to is copied by `submit`.
 struct Replay {
   uint32_t steps = 1;
-  int32_t priority = 0;         // among models that share the device and wait for their turn
   std::span<const Row> rows;    // empty: go on with the rows that are there
   std::span<const Span> spans;  // likewise
   std::span<const Update> updates;
   std::span<const Pass> passes;
+  int32_t priority = 0;  // among models that share the device and wait for their turn
 };
 
 using Ticket = uint64_t;
@@ -193,6 +201,12 @@ class Device {
   // writes: the log of a sequence may be read up to where the last finished submission came.
   virtual void write(const Binding& destination, std::span<const std::byte> bytes) = 0;
   virtual void read(const Binding& source, std::span<std::byte> bytes) const = 0;
+
+  // Copies within the device's memory, one after the other, behind all submissions made before and
+  // before the first step of the next one; with none in flight it is done when this returns. Until a
+  // submission made later is done, the memory counts as used by one in flight. Throws ArgumentError,
+  // before anything is copied, for what leaves its buffer, is not whole words, or overlaps itself.
+  virtual void copy(std::span<const Copy> copies) = 0;
 
   // Keeps the mapped bytes where layout and alignment allow, copies or repacks where they don't.
   virtual Weight import_weight(const WeightSource& source) = 0;

@@ -135,6 +135,24 @@ void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes) {
                         std::to_string(binding.buffer.size) + " bytes");
 }
 
+void check_copies(std::span<const Copy> copies) {
+  constexpr uint64_t kWord = 4;
+  for (const Copy& copy : copies) {
+    check_copy("copy", copy.from, copy.bytes);
+    check_copy("copy", copy.to, copy.bytes);
+    if (copy.from.offset % kWord != 0 || copy.to.offset % kWord != 0 || copy.bytes % kWord != 0)
+      throw ArgumentError("copy of " + std::to_string(copy.bytes) + " bytes from byte " +
+                          std::to_string(copy.from.offset) + " to byte " +
+                          std::to_string(copy.to.offset) + " is not one of whole words");
+    const uint64_t from = copy.from.offset, to = copy.to.offset;
+    if (copy.from.buffer.handle == copy.to.buffer.handle && from < to + copy.bytes &&
+        to < from + copy.bytes)
+      throw ArgumentError("copy of " + std::to_string(copy.bytes) + " bytes from byte " +
+                          std::to_string(from) + " to byte " + std::to_string(to) +
+                          " of one buffer overlaps itself");
+  }
+}
+
 std::vector<MemoryUse> MemoryLedger::uses() const {
   std::vector<MemoryUse> used;
   for (const MemoryUse& use : uses_)

@@ -51,6 +51,10 @@ Weight import_planes(const WeightSource& source, const Import& import, const Rel
 // Throws ArgumentError when a copy of so many bytes leaves the buffer. `verb`: "read", "write".
 void check_copy(std::string_view verb, const Binding& binding, uint64_t bytes);
 
+// Throws ArgumentError for a copy within the device's memory that leaves a buffer, is not whole words, or overlaps
+// itself.
+void check_copies(std::span<const Copy> copies);
+
 // Bytes per label.
 class MemoryLedger {
  public:

@@ -46,6 +46,8 @@ class DeviceShare final : public Device {
     device_.read(source, bytes);
   }
 
+  void copy(std::span<const Copy> copies) override { device_.copy(copies); }
+
   Weight import_weight(const WeightSource& source) override;
   void release_weight(const Weight& weight) override;
 

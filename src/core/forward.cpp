@@ -45,18 +45,18 @@ class Builder {
   }
 
   // Layers share the scratch values of one name; a value of another width is another value.
-  ValueId scratch(const std::string& name, uint64_t bytes, Symbol per, ActivationKind kind) {
+  ValueId scratch(const std::string& name, uint64_t bytes, Extent per, ActivationKind kind) {
     return values_.add({.name = name + ":" + std::to_string(bytes),
                         .binding = {},
                         .bytes_per_row = bytes,
                         .per = per,
                         .activation = kind});
   }
-  ValueId rows(const std::string& name, uint64_t n, Symbol per = Symbol::rows) {
+  ValueId rows(const std::string& name, uint64_t n, Extent per = Extent::rows) {
     return scratch(name, n * sizeof(float), per, ActivationKind::f32);
   }
   ValueId activation(const std::string& name, ActivationKind kind, uint64_t k,
-                     Symbol per = Symbol::rows) {
+                     Extent per = Extent::rows) {
     return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k),
                    per, kind);
   }
@@ -100,10 +100,10 @@ class Builder {
 
   template <class Struct>
   void emit(Operation operation, const std::string& label, std::initializer_list<ValueId> operands,
-            const Struct& params, Symbol symbol = Symbol::rows) {
+            const Struct& params, Extent extent = Extent::rows) {
     Node node;
     node.operation = operation;
-    node.extent = {symbol, 1};
+    node.extent = extent;
     std::copy(operands.begin(), operands.end(), node.operands.begin());
     node.set(params);
     node.label = label;
@@ -111,15 +111,15 @@ class Builder {
   }
 
   void norm(const std::string& label, ValueId input, const std::string& weight_name, ValueId out,
-            Symbol symbol = Symbol::rows) {
+            Extent extent = Extent::rows) {
     emit(Operation::rms_norm, label, {input, vector(weight_name, arch_.dim), out},
-         NormParams{arch_.dim, arch_.norm_epsilon, {}}, symbol);
+         NormParams{arch_.dim, arch_.norm_epsilon, {}}, extent);
   }
 
   void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
-              uint32_t k, ValueId out, Symbol symbol = Symbol::rows) {
+              uint32_t k, ValueId out, Extent extent = Extent::rows) {
     emit(Operation::matmul, label, {input, weight(weight_name, n, k), out}, MatmulParams{n, k, {}},
-         symbol);
+         extent);
   }
 
   void bias_if_present(const std::string& label, ValueId data, const std::string& name,
@@ -293,13 +293,13 @@ class Builder {
     // A prompt wants logits for one row, or few: its head takes them as generated rows do.
     const Weight& weight = tensor(name, arch_.vocab_size, arch_.dim);
     const ActivationKind kind = device_.activation_kind(weight.format, RowClass::few);
-    const ValueId gathered = rows("head residual", arch_.dim, Symbol::head_rows);
-    const ValueId normed = activation("head normed", kind, arch_.dim, Symbol::head_rows);
-    forward_.logits_value = rows("logits", arch_.vocab_size, Symbol::head_rows);
+    const ValueId gathered = rows("head residual", arch_.dim, Extent::head_rows);
+    const ValueId normed = activation("head normed", kind, arch_.dim, Extent::head_rows);
+    forward_.logits_value = rows("logits", arch_.vocab_size, Extent::head_rows);
     emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
-    norm("head norm", gathered, "output_norm.weight", normed, Symbol::head_rows);
+    norm("head norm", gathered, "output_norm.weight", normed, Extent::head_rows);
     matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
-           Symbol::head_rows);
+           Extent::head_rows);
   }
 
   void choose() {

@@ -47,14 +47,14 @@ struct Value {
   Binding binding;                                       // empty for scratch
   std::array<Binding, kMaxPlanes - 1> more_planes = {};  // of weights, behind `binding`
   uint64_t bytes_per_row = 0;                            // scratch only
-  Symbol per = Symbol::rows;                             // scratch only: rows or head_rows
+  Extent per = Extent::rows;                             // scratch only: rows or head_rows
   ActivationKind activation = ActivationKind::f32;       // kind `activation` only
   Format format = Format::f32;                           // weights and caches
 };
 
 struct Node {
   Operation operation = Operation::add;
-  Extent extent;
+  Extent extent = Extent::rows;
   std::array<ValueId, kMaxOperands> operands = {};
   CommandParams params;
   std::string label;

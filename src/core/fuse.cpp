@@ -102,7 +102,7 @@ class Matcher {
 
   bool try_at(uint8_t wanted, size_t at) {
     if (nodes_[at].operation != rule_.nodes[wanted] ||
-        nodes_[at].extent.symbol != nodes_[places_[0]].extent.symbol ||
+        nodes_[at].extent != nodes_[places_[0]].extent ||
         std::find(places_.begin(), places_.end(), at) != places_.end())
       return false;
     places_[wanted] = at;

@@ -98,12 +98,8 @@ constexpr uint32_t kMaxFewRows = 16;
 enum class ActivationKind : uint8_t { f32, f16, bf16, q8_32, bf16_pair, q16_32 };
 constexpr uint32_t kActivationKindCount = 6;
 
-// What an operation covers; how (tiles, threads, shared memory) is the pipeline's business.
-enum class Symbol : uint8_t { one, rows, head_rows, spans, kv_pages, expert_pairs };
-
-struct Extent {
-  Symbol symbol = Symbol::rows;
-  uint64_t factor = 1;
-};
+// What a command covers: the rows of its pass, or its head rows. How (tiles, threads, shared memory)
+// is the pipeline's business.
+enum class Extent : uint8_t { rows, head_rows };
 
 }  // namespace akunu

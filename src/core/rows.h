@@ -26,7 +26,8 @@ AKUNU_CONSTANT uint32_t kRowActive =
     1u << 0;  // cleared: the row writes nothing that outlives the step
 AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
 AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
-AKUNU_CONSTANT uint32_t kRowVectorInput = 1u << 3;  // its input is a vector, not a token (reserved)
+AKUNU_CONSTANT uint32_t kRowVectorInput =
+    1u << 3;  // reserved for what encoders and images hand over: its input is a vector, not a token
 
 struct Row {
   uint32_t sequence;   // index of the sequence record, the token log and the page tables
@@ -36,7 +37,7 @@ struct Row {
   uint32_t flags;      // kRow...
   uint32_t head_row;   // row of the head's buffers that its logits go to, or kNone
   uint32_t span;       // index of its span
-  uint32_t adapter;    // kNone (reserved)
+  uint32_t adapter;    // kNone; reserved for low-rank adapters of weights
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
   uint32_t reserved[7];
 };

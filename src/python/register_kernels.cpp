@@ -72,10 +72,9 @@ Format format_named(const std::string& wanted) {
 }
 
 Extent extent_from_name(const std::string& name) {
-  if (name == "rows") return {Symbol::rows, 1};
-  if (name == "head_rows") return {Symbol::head_rows, 1};
-  if (name == "one") return {Symbol::one, 1};
-  throw ArgumentError("extent is '" + name + "'; possible are rows, head_rows and one");
+  if (name == "rows") return Extent::rows;
+  if (name == "head_rows") return Extent::head_rows;
+  throw ArgumentError("extent is '" + name + "'; possible are rows and head_rows");
 }
 
 std::string_view name_of_kind(OperandKind kind) {

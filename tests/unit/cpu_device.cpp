@@ -134,6 +134,11 @@ void test_submissions_run_in_order() {
   check_three(machine, last, kLong);
 }
 
+void test_copies() {
+  ToyMachine machine(2);
+  check_copies_between_submissions(machine, machine.compile({{&kAppend, {1, 1}, -1}}));
+}
+
 void nap(const Call& call, uint64_t, uint64_t, std::byte*) {
   std::this_thread::sleep_for(milliseconds(toy(call).milliseconds));
   ++*reinterpret_cast<uint32_t*>(call.operands[0]);
@@ -214,7 +219,7 @@ constexpr Kernel kNoteExtent{toy_slices, note_extent, nullptr};
 void test_extents() {
   ToyMachine machine(1);
   const Program program = machine.compile(
-      {{&kNoteExtent, {1, 0}, -1, Symbol::rows}, {&kNoteExtent, {1, 4}, -1, Symbol::head_rows}});
+      {{&kNoteExtent, {1, 0}, -1, Extent::rows}, {&kNoteExtent, {1, 4}, -1, Extent::head_rows}});
   const Pass pass{program, 2, 5, 1, 3, 4, 6};
   machine.device->wait(machine.submit(std::span(&pass, 1)), kLong);
   constexpr std::array<uint32_t, 8> kExpected{2, 5, 4, 6, 1, 3, 4, 6};
@@ -389,6 +394,7 @@ int main() {
   }
   test_independent_commands_overlap();
   test_submissions_run_in_order();
+  test_copies();
   test_time_out();
   test_extents();
   test_scratch();

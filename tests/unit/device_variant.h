@@ -42,6 +42,7 @@ class DeviceVariant : public Device {
   void read(const Binding& from, std::span<std::byte> bytes) const override {
     device_->read(from, bytes);
   }
+  void copy(std::span<const Copy> copies) override { device_->copy(copies); }
   Weight import_weight(const WeightSource& source) override {
     return device_->import_weight(source);
   }
@@ -74,6 +75,8 @@ class DeviceVariant : public Device {
 
  protected:
   ChipConfig& change_chip() { return chip_; }  // before anybody asks
+  Device& inner() { return *device_; }
+  const Device& inner() const { return *device_; }
 
  private:
   std::shared_ptr<Device> device_;

@@ -1,6 +1,6 @@
 // The engine driver: loads the packaged model and holds the engine to what it promises about
 // allocation, row invariance and threads. Runs plain and under ASan, UBSan and TSan.
-//   engine MODEL.gguf
+//   engine [--hidden-memory] MODEL.gguf
 #include "unit/engine.h"
 
 #include <algorithm>
@@ -62,8 +62,7 @@ void test_row_invariance(const std::string& path) {
 // What `fuse` makes of the forward pass computes the same, bit for bit, in fewer commands.
 void test_fusion(const std::string& path) {
   Engine fused(path, 2);
-  Engine unfused(path,
-                 std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), false, 1));
+  Engine unfused(path, std::make_shared<DeviceVariant>(create_cpu(2), false, 1));
   const std::vector<uint32_t> tokens = make_tokens(40, fused.model->arch().vocab_size);
   check(same_bits(logits_of(fused, tokens, {}, false), logits_of(unfused, tokens, {}, false)),
         "fused and unfused prompt rows agree");
@@ -77,11 +76,30 @@ void test_fusion(const std::string& path) {
         "unfused it is 17 or more");
 }
 
+// What the engine asks of memory, a device whose memory only it can see can do: texts are the same, also
+// where they go on from pages of earlier ones, whole and copied.
+void test_hidden_memory(const std::string& path) {
+  Engine seen(path, create_device("cpu", {.threads = 2}));
+  Engine hidden(path, std::make_shared<HiddenMemory>(create_device("cpu", {.threads = 2})));
+  std::vector<uint32_t> prompt = make_tokens(300, seen.model->arch().vocab_size);
+  for (uint32_t i = 0; i < 2; ++i) {
+    std::array<std::vector<uint32_t>, 2> texts;
+    for (Engine* engine : {&seen, &hidden}) {
+      const auto generation = engine->scheduler.generate(
+          {.prompt = prompt, .max_tokens = 20, .stop_ids = {}, .sampling = {.temperature = 1.0f}});
+      texts[engine == &hidden] = collect(*generation);
+      check((generation->n_cached() >= 280) == (i > 0), "the second one has a page and a half");
+    }
+    check(texts[0] == texts[1] && texts[0].size() == 20, "memory that the host sees or not");
+    prompt.resize(280);
+    prompt.insert(prompt.end(), texts[0].begin(), texts[0].end());
+  }
+}
+
 // A chain of steps is single steps, also where rows stop within it, or within the chain before.
 void test_chains(const std::string& path, uint32_t submissions_ahead) {
   Engine single(path, 2);
-  const auto device = std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true, 8,
-                                                      submissions_ahead);
+  const auto device = std::make_shared<DeviceVariant>(create_cpu(2), true, 8, submissions_ahead);
   Engine chained(path, device);
   const auto request = [&](uint32_t i) {
     return GenerateRequest{
@@ -171,17 +189,14 @@ void test_no_allocation(const std::string& path) {
 
 int main(int argc, char** argv) {
   using namespace akunu::test;
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: engine MODEL.gguf\n");
-    return 2;
-  }
-  const std::string path = argv[1];
-  for (const uint32_t threads : {1u, 2u})
-    test_bad_rows(path, akunu::create_device("cpu", {.threads = threads}));
+  const std::string path = model_of(argc, argv);
+  if (path.empty()) return 2;
+  for (const uint32_t threads : {1u, 2u}) test_bad_rows(path, create_cpu(threads));
   test_row_invariance(path);
   test_fusion(path);
   test_chains(path, 0);
   test_chains(path, 1);
+  test_hidden_memory(path);
   test_no_allocation(path);
   return summary();
 }

@@ -11,6 +11,7 @@
 #include "registry.h"
 #include "unit/check.h"
 #include "unit/device_variant.h"
+#include "unit/hidden_memory.h"
 
 namespace akunu::test {
 
@@ -23,10 +24,27 @@ constexpr bool kShort = true;
 constexpr bool kShort = false;
 #endif
 
+// Whether the devices of this run have memory that the host cannot see.
+inline bool hides_memory = false;
+
+inline std::shared_ptr<Device> create_cpu(uint32_t threads) {
+  std::shared_ptr<Device> device = create_device("cpu", {.threads = threads});
+  if (hides_memory) return std::make_shared<HiddenMemory>(std::move(device));
+  return device;
+}
+
+// The model that a driver is called with: [--hidden-memory] MODEL.gguf. Empty where that is wrong.
+inline std::string model_of(int argc, char** argv) {
+  hides_memory = argc == 3 && std::string_view(argv[1]) == "--hidden-memory";
+  if (argc == (hides_memory ? 3 : 2)) return argv[argc - 1];
+  std::fprintf(stderr, "usage: %s [--hidden-memory] MODEL.gguf\n", argv[0]);
+  return {};
+}
+
 struct Engine {
   Engine(const std::string& path, uint32_t threads, uint32_t context = 1024,
          bool prefix_cache = true)
-      : Engine(path, create_device("cpu", {.threads = threads}), context, prefix_cache) {}
+      : Engine(path, create_cpu(threads), context, prefix_cache) {}
   Engine(const std::string& path, std::shared_ptr<Device> device, uint32_t context = 1024,
          bool prefix_cache = true)
       : model(

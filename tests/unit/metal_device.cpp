@@ -109,7 +109,7 @@ void test_launches_of_a_command() {
 void test_extents() {
   ToyMachine machine;
   const Program program = machine.compile(
-      {{&kNote, {1, 0, 0}, -1, Symbol::rows}, {&kNote, {1, 0, 8}, 0, Symbol::head_rows}});
+      {{&kNote, {1, 0, 0}, -1, Extent::rows}, {&kNote, {1, 0, 8}, 0, Extent::head_rows}});
   const Pass pass{program, 2, 5, 1, 3, 4, 6};
   machine.device->wait(machine.submit(std::span(&pass, 1)), kLong);
   constexpr std::array<uint32_t, 13> kExpected{2, 5, 4, 6, 3, 0, 0, 0, 1, 3, 4, 6, 3};
@@ -145,6 +145,11 @@ void test_submissions_in_flight() {
   check_three(machine, last, milliseconds::max());
   for (int i = 0; i < 100; ++i) machine.run(program);
   check(machine.words()[100] == 106, "many submissions reuse the staging memory");
+}
+
+void test_copies() {
+  ToyMachine machine;
+  check_copies_between_submissions(machine, machine.compile({{&kAppend, {1, 1}}}));
 }
 
 // The list that steps of one row leave, at once or one by one, recorded or not.
@@ -314,6 +319,7 @@ int main() {
   test_launches_of_a_command();
   test_extents();
   test_submissions_in_flight();
+  test_copies();
   test_chains_and_recordings();
   test_workspace_grows_under_recordings();
   test_statuses();

@@ -106,7 +106,7 @@ void test_import() {
   mapping.reset();  // the device keeps the mapping
   const auto word_of = [&](const Weight& weight, uint32_t index) {
     const Program program =
-        machine.compile({{&kReadWeight, {1, 0, index}, -1, Symbol::rows, weight.planes[0]}});
+        machine.compile({{&kReadWeight, {1, 0, index}, -1, Extent::rows, weight.planes[0]}});
     machine.run(program);
     machine.device->release_program(program);
     return machine.words()[0];
@@ -165,7 +165,7 @@ void test_views() {
   uint32_t wrong = 0;
   for (uint32_t i = 0; i < weights.size(); ++i) {
     machine.run(
-        machine.compile({{&kReadWeight, {1, 0, 100}, -1, Symbol::rows, weights[i].planes[0]}}));
+        machine.compile({{&kReadWeight, {1, 0, 100}, -1, Extent::rows, weights[i].planes[0]}}));
     wrong += machine.words()[0] != i * piece / 4 + 100;
   }
   check(wrong == 0, "kernels read through every view");

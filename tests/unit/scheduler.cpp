@@ -1,6 +1,6 @@
 // The scheduler driver: texts and prompts of the packaged model beside each other, in queues and from caches. Each
 // is what it would be alone. Runs plain and under ASan, UBSan and TSan.
-//   scheduler MODEL.gguf
+//   scheduler [--hidden-memory] MODEL.gguf
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -143,8 +143,8 @@ std::vector<std::vector<uint32_t>> texts_alone(const std::string& path) {
 // one alone, each ends.
 void test_side_by_side(const std::string& path, const std::vector<std::vector<uint32_t>>& alone,
                        bool prefix_cache, uint32_t chain_steps, uint32_t submissions_ahead) {
-  const auto device = std::make_shared<DeviceVariant>(create_device("cpu", {.threads = 2}), true,
-                                                      chain_steps, submissions_ahead);
+  const auto device =
+      std::make_shared<DeviceVariant>(create_cpu(2), true, chain_steps, submissions_ahead);
   Engine engine(path, device, kContext, prefix_cache);
   std::vector<std::thread> callers;
   std::atomic<int> complete{0};
@@ -214,11 +214,8 @@ void test_prompt_beside_text(const std::string& path) {
 
 int main(int argc, char** argv) {
   using namespace akunu::test;
-  if (argc != 2) {
-    std::fprintf(stderr, "usage: scheduler MODEL.gguf\n");
-    return 2;
-  }
-  const std::string path = argv[1];
+  const std::string path = model_of(argc, argv);
+  if (path.empty()) return 2;
   test_batches(path);
   test_stop_and_limits(path);
   test_queue_and_close(path);

@@ -76,7 +76,7 @@ def test_a_write_next_to_an_operand_is_caught() -> None:
         ({"cache": "f17"}, "no format 'f17'"),
         ({"activation": "f17"}, "possible are f32, f16, bf16, q8_32"),
         ({"row_class": "all"}, "possible are single, few, many"),
-        ({"extent": "columns"}, "possible are rows, head_rows and one"),
+        ({"extent": "columns"}, "possible are rows and head_rows"),
         ({"params": b"\0" * 12}, "takes 16 bytes of parameters, got 12"),
         ({"rows": b"\0" * 65}, "expected a multiple of 64"),
         ({"spans": b"\0" * 15}, "expected a multiple of 16"),

@@ -32,7 +32,7 @@ struct ToyMachineOf {
     const Kernel* kernel;
     Params params;
     int32_t waits_for = -1;
-    Symbol extent = Symbol::rows;
+    Extent extent = Extent::rows;
     Binding weight = {};  // operand 1; the data where there is none
   };
 
@@ -54,7 +54,7 @@ struct ToyMachineOf {
       Command command;
       command.operation = Operation::add;
       command.pipeline = {toy_command.kernel};
-      command.extent = {toy_command.extent, 1};
+      command.extent = toy_command.extent;
       command.operands[0] = data.binding();
       command.operands[1] = toy_command.weight ? toy_command.weight : data.binding();
       std::memcpy(command.params.data(), &toy_command.params, sizeof(Params));
@@ -129,6 +129,53 @@ void check_three(Machine& machine, Ticket last, std::chrono::milliseconds timeou
   check(machine.device->wait(last - 1, kLong).steps_done == 2, "an outcome is kept for a while");
 }
 
+// Copies within memory take their place between submissions. `append` as above.
+template <class Machine>
+void check_copies_between_submissions(Machine& machine, Program append) {
+  Device& device = *machine.device;
+  const auto word = [&](uint32_t i) { return machine.data.binding(4 * i); };
+  const Pass pass = Machine::pass_over(append);
+  Ticket last = 0;
+  for (uint32_t i = 0; i < 3; ++i) {  // word 0 becomes 1, 2, 3, and is copied to words 8, 9, 10
+    const uint32_t value = i + 1;
+    const std::array<Update, 1> updates{{{word(0), std::as_bytes(std::span(&value, 1))}}};
+    last = machine.submit(std::span(&pass, 1), 1, updates);
+    const std::array<Copy, 1> copies{{{word(0), word(8 + i), 4}}};
+    device.copy(copies);
+  }
+  const uint32_t zero = 0;
+  check(contains(message_of<DeviceError>(
+                     [&] { device.write(word(0), std::as_bytes(std::span(&zero, 1))); }),
+                 "wait for it first"),
+        "memory that is to be copied is in use");
+  device.wait(machine.submit(std::span(&pass, 1)), kLong);
+  const uint32_t* words = machine.words();
+  check(words[8] == 1 && words[9] == 2 && words[10] == 3, "each copy has what was there then");
+  check(device.wait(last, kLong).finished, "and takes no ticket");
+
+  const std::array<Copy, 2> idle{{{word(8), word(16), 12}, {word(10), word(20), 4}}};
+  device.copy(idle);
+  check(words[16] == 1 && words[17] == 2 && words[18] == 3 && words[20] == 3,
+        "with nothing in flight it is done at once");
+
+  const auto refused = [&](const Copy& copy) {
+    return message_of<ArgumentError>([&] { device.copy(std::span(&copy, 1)); });
+  };
+  check(contains(refused({word(0), word(1), 8}), "overlaps itself"), "overlapping ranges");
+  check(contains(refused({machine.data.binding(2), word(8), 4}), "not one of whole words"),
+        "half a word");
+  check(contains(refused({word(0), machine.data.binding(Machine::kDataBytes - 4), 8}),
+                 "leaves the buffer of 16384 bytes"),
+        "past the end");
+  {
+    const OwnedBuffer dropped(machine.device, 64, "dropped");
+    last = machine.submit(std::span(&pass, 1));
+    const std::array<Copy, 1> copies{{{word(0), dropped.binding(), 4}}};
+    device.copy(copies);
+  }  // what was to be copied to it is forgotten
+  device.wait(machine.submit(std::span(&pass, 1)), kLong);
+}
+
 template <class Run>
 bool refuses_after_fork(Run&& run) {
   return contains(message_of<DeviceError>(run),
@@ -147,6 +194,7 @@ void check_fork(std::unique_ptr<Machine> machine, Ticket in_flight, std::string_
     failures += !refuses_after_fork([&] { device.allocate(16, "x"); });
     failures += !refuses_after_fork([&] { device.compile({}, {}); });
     failures += !refuses_after_fork([&] { device.set_limits({}); });
+    failures += !refuses_after_fork([&] { device.copy({}); });
     machine.reset();  // the buffers, then the device
     _exit(failures);
   }
