@@ -129,6 +129,14 @@ void test_what_stands_between_two_nodes_does_not_part_them() {
   expect(sum.fused(), {"add 1", "matmul_add 0, 2"}, "another sum of the residual");
 }
 
+void test_a_norm_behind_is_added_in_one() {
+  Pass pass;  // as Gemma 2 and 3 have it
+  pass.multiply("hidden", "projected").norm("projected", "normed").add_to("residual", "normed");
+  pass.norm("residual", "normed").multiply("normed", "query");
+  expect(pass.fused(), {"matmul 0", "norm_add 1, 2", "norm_matmul_group 3, 4"},
+         "the norm is the sum's, the next one the next matmul's");
+}
+
 void test_nodes_stay_where_others_need_what_they_hand_on() {
   Pass read;
   read.multiply("hidden", "projected").add_to("residual", "projected").norm("projected", "normed");
@@ -244,6 +252,7 @@ void test_layers_do_not_mix() {
 int main() {
   using namespace akunu::test;
   test_what_stands_between_two_nodes_does_not_part_them();
+  test_a_norm_behind_is_added_in_one();
   test_nodes_stay_where_others_need_what_they_hand_on();
   test_matmuls_of_one_input_are_a_group();
   test_heads_are_normed_rotated_and_stored_in_one_whatever_the_order();
