@@ -12,6 +12,7 @@ constexpr uint32_t kThreads = 256;       // where a thread takes a number
 constexpr uint32_t kHeadSimdgroups = 4;  // where a SIMD-group takes a head
 constexpr uint32_t kMaxNormThreads = 512;
 constexpr uint32_t kMaxSampleThreads = 512;
+constexpr uint32_t kSampleGroups = 16;   // rows that are chosen for at a time
 constexpr uint32_t kSampleWords = 4096;  // candidates, or counts of a penalty window
 
 using Columns = std::function<uint32_t(const Scope&)>;
@@ -50,13 +51,18 @@ Grid norm_grid(const Scope& scope) {
           .threadgroup_bytes = {round_up(4 * (threads / kSimdWidth), 16)}};
 }
 
-// Likewise.
+// A threadgroup per row, or for some of the rows where there are many: each has a copy of logits.
 Grid sample_grid(const Scope& scope) {
   const uint32_t threads = std::clamp(round_up(scope.get<SampleParams>().vocab_size, kSimdWidth),
                                       kSimdWidth, kMaxSampleThreads);
-  return {.threadgroups = {scope.n_rows, 1, 1},
+  return {.threadgroups = {std::min(scope.n_rows, kSampleGroups), 1, 1},
           .threads = {threads, 1, 1},
           .threadgroup_bytes = {4 * kSampleWords, round_up(8 * (threads / kSimdWidth), 16)}};
+}
+
+uint64_t sample_workspace(const std::byte* params, uint32_t max_rows) {
+  const auto& sample = *reinterpret_cast<const SampleParams*>(params);
+  return uint64_t{std::min(max_rows, kSampleGroups)} * sample.vocab_size * sizeof(float);
 }
 
 // A thread per row.
@@ -114,8 +120,13 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
                         [](const Scope& s) { return s.get<GatedActivationParams>().n; });
     case Operation::gather_head:
       return per_number("gather_head", [](const Scope& s) { return s.get<GatherParams>().dim; });
-    case Operation::sample:
-      return one_launch("sample", sample_grid);
+    case Operation::soft_cap:
+      return per_number("soft_cap", [](const Scope& s) { return s.get<SoftCapParams>().n; });
+    case Operation::sample: {
+      Kernel kernel = one_launch("sample", sample_grid);
+      kernel.workspace_bytes = sample_workspace;
+      return kernel;
+    }
     case Operation::advance:
       return one_launch("advance", advance_grid);
     default:

@@ -86,16 +86,9 @@ class NativeModel:
         *,
         max_tokens: int,
         stop_ids: list[int],
-        temperature: float,
-        top_k: int,
-        top_p: float,
-        min_p: float,
-        repetition_penalty: float,
-        frequency_penalty: float,
-        presence_penalty: float,
-        penalty_window: int,
-        seed: int,
-        choice: int,
+        sampling: bytes,
+        logit_bias: Mapping[int, float],
+        choice: int = 0,
     ) -> Generation: ...
     def logits(self, tokens: NDArray[np.uint32], first: int = 0) -> NDArray[np.float32]: ...
     def logits_chunked(

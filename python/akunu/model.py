@@ -434,16 +434,8 @@ class Model:
             tokens,
             max_tokens=limit,
             stop_ids=sorted(self._tokenizer.stop_ids),
-            temperature=options.temperature,
-            top_k=options.top_k,
-            top_p=options.top_p,
-            min_p=options.min_p,
-            repetition_penalty=options.repetition_penalty,
-            frequency_penalty=options.frequency_penalty,
-            presence_penalty=options.presence_penalty,
-            penalty_window=options.penalty_window,
-            seed=int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed,
-            choice=0,
+            sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
+            logit_bias=dict(options.logit_bias),
         )
         pieces = TextStream(native, generation, self._tokenizer, tokens.tolist(), options.stop)
         if stream:

@@ -15,10 +15,11 @@ import inspect
 import math
 import numbers
 import operator
+import struct
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, fields
-from functools import wraps
+from dataclasses import dataclass, field, fields
+from functools import cache, wraps
 from typing import Any, TypedDict, TypeVar, cast
 
 from akunu.errors import ArgumentError, MisuseError
@@ -33,14 +34,6 @@ MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 _MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
 
-# What -1 means for other programs as well: no limit, a random seed, the whole text.
-MINUS_ONE: Mapping[str, int | None] = {
-    "max_tokens": None,
-    "top_k": 0,
-    "penalty_window": 2**31 - 1,
-    "seed": None,
-}
-
 # What other programs call our options, where the names are not alike.
 _OTHER_NAMES = {
     "temp": "temperature",
@@ -51,10 +44,6 @@ _OTHER_NAMES = {
     **dict.fromkeys(("n_threads", "num_thread"), "threads"),
     **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
 }
-
-# Beyond these, dividing float32 logits by the temperature says nothing but rounding errors.
-_LOWEST_TEMPERATURE = 1e-4
-_HIGHEST_TEMPERATURE = 1e4
 
 
 class SamplingArguments(TypedDict, total=False):
@@ -71,6 +60,7 @@ class SamplingArguments(TypedDict, total=False):
     penalty_window: int | None
     seed: int | None
     stop: str | Sequence[str] | Set[str] | None
+    logit_bias: Mapping[int, float] | None
 
 
 def explains_typos(function: Function) -> Function:
@@ -113,78 +103,180 @@ def _explains_typos_of_init(options: type[Options]) -> type[Options]:
     return options
 
 
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """All that there is to say of an option of sampling besides its name, type and default."""
+
+    check: Callable[[str, Any], Any]
+    """Takes name and value; returns the value as it is kept, or raises ArgumentError."""
+    help: str
+    """One sentence, for the command line and docs/guide.md."""
+    metavar: str = "NUMBER"
+    """What the command line takes: NUMBER, INTEGER, or text, which may be repeated."""
+    packed: str = ""
+    """Its code for `struct`, where it is a field of `Sampling` in src/core/rows.h."""
+    minus_one: Any = ...
+    """What -1 means, as for other programs: no limit, a random seed, the whole text."""
+
+
+def _option(default: Any, **declared: Any) -> Any:
+    return field(default=default, metadata={"declared": Declared(**declared)})
+
+
+def _integer(lowest: int, highest: int | None, besides: str = "") -> Callable[[str, Any], int]:
+    return lambda name, value: integer(name, value, lowest, highest, besides)
+
+
+def _number(lowest: float, highest: float, *, above: bool = False) -> Callable[[str, Any], float]:
+    return lambda name, value: number(name, value, lowest, highest, above=above)
+
+
+def _temperature(name: str, value: object) -> float:
+    # Beyond these, dividing float32 logits by the temperature says nothing but rounding errors.
+    lowest, highest = 1e-4, 1e4
+    temperature = number(name, value, 0.0, highest)
+    if 0 < temperature < lowest:
+        allowed = f"0 (the most likely token) or {lowest:g} to {highest:g}"
+        raise _refusal(name, value, allowed, "")
+    return temperature
+
+
+def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...]:
+    try:
+        return tuple(
+            (integer("token", token, 0, _MAX_UINT32), number("bias", bias, -math.inf, 1e4))
+            for token, bias in dict(value).items()
+        )
+    except (TypeError, ValueError):  # the ArgumentErrors of both, too
+        allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
+        raise _refusal(name, value, allowed, "") from None
+
+
 @_explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
     """How the next token is chosen. The defaults always take the most likely one.
 
-    The order is: penalties, temperature, top_k, top_p, min_p. For each option None is its default,
-    as if it was not given. Raises ArgumentError for values that make no sense, NaN and infinity
-    among them, and MisuseError for an option that does not exist.
+    The order is: logit_bias, penalties, temperature, top_k, top_p, min_p. For each option None is
+    its default, as if it was not given. Raises ArgumentError for values that make no sense, NaN and
+    infinity among them, and MisuseError for an option that does not exist.
 
     >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
     7
     """
 
-    max_tokens: int | None = None
-    """The most tokens to generate; None or -1: until the model stops or the context is full."""
-    temperature: float = 0.0
-    """0: the most likely token. Otherwise 0.0001 to 10000; higher is more surprising."""
-    top_k: int = 0
-    """Choose among this many most likely tokens; 0 or -1: among all."""
-    top_p: float = 1.0
-    """Choose among the fewest tokens whose probabilities reach this sum; 1: among all."""
-    min_p: float = 0.0
-    """Drop tokens less likely than this share of the most likely one's probability; 0: none."""
-    repetition_penalty: float = 1.0
-    """Makes tokens seen in the window less likely (above 1) or more likely (below 1)."""
-    frequency_penalty: float = 0.0
-    """Subtracted from a token's logit once for every time it occurs in the window."""
-    presence_penalty: float = 0.0
-    """Subtracted from a token's logit if it occurs in the window."""
-    penalty_window: int = 64
-    """How many of the latest tokens, the prompt's included, the penalties look at; -1: at all."""
-    seed: int | None = None
-    """Same seed, same text. None or -1: another one each time. Without temperature it has no
-    effect."""
-    stop: tuple[str, ...] = ()
-    """Texts that end the generation where they appear; they are not part of its text. A str alone
-    is one; a list or a set are several. They are looked for in what the model writes, not in the
-    prompt."""
+    # An option is declared here, and for type checkers in SamplingArguments; one of a single
+    # number has a field in `Sampling` of src/core/rows.h, in this order. The command line, what is
+    # packed for the engine and the tests of both and of docs/guide.md follow.
+
+    max_tokens: int | None = _option(
+        None,
+        check=_integer(0, None, "or None"),
+        help="The most tokens to generate; otherwise until the model stops or the context is full.",
+        metavar="INTEGER",
+        minus_one=None,
+    )
+    temperature: float = _option(
+        0.0,
+        check=_temperature,
+        help="0 (the default) takes the most likely words; higher surprises more.",
+        packed="f",
+    )
+    top_k: int = _option(
+        0,
+        check=_integer(0, _MAX_UINT32),
+        help="Choose among this many likely tokens; 0 (the default): among all.",
+        metavar="INTEGER",
+        packed="I",
+        minus_one=0,
+    )
+    top_p: float = _option(
+        1.0,
+        check=_number(0.0, 1.0, above=True),
+        help="Choose among the fewest tokens that reach this sum; default: 1, all.",
+        packed="f",
+    )
+    min_p: float = _option(
+        0.0,
+        check=_number(0.0, 1.0),
+        help="Drop tokens less likely than this share of the likeliest; default: 0, none.",
+        packed="f",
+    )
+    repetition_penalty: float = _option(
+        1.0,
+        check=_number(0.01, 100.0),
+        help="Above 1 (the default): what was said lately is less likely.",
+        packed="f",
+    )
+    frequency_penalty: float = _option(
+        0.0,
+        check=_number(-100.0, 100.0),
+        help="Above 0 (the default): the less likely, the more often it was said.",
+        packed="f",
+    )
+    presence_penalty: float = _option(
+        0.0,
+        check=_number(-100.0, 100.0),
+        help="Above 0 (the default): less likely, however often it was said.",
+        packed="f",
+    )
+    penalty_window: int = _option(
+        64,
+        check=_integer(0, 2**31 - 1),
+        help="Penalties look at so many of the latest tokens; default: 64.",
+        metavar="INTEGER",
+        packed="I",
+        minus_one=2**31 - 1,
+    )
+    seed: int | None = _option(
+        None,
+        check=_integer(0, _MAX_UINT64, "or None"),
+        help="The same seed gives the same text.",
+        metavar="INTEGER",
+        packed="Q",
+        minus_one=None,
+    )
+    stop: tuple[str, ...] = _option(
+        (),
+        check=lambda name, value: texts(name, value),
+        help="The text ends before the first of these that appears.",
+        metavar="TEXT",
+    )
+    logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = _option(
+        (),
+        check=_biases,
+        help="What is added to the logits of tokens, by their ids; -inf bans one.",
+        metavar="ID=NUMBER",
+    )
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, and make plain numbers of NumPy's."""
-        for field in fields(self):
-            if getattr(self, field.name) is None:
-                self._store(field.name, field.default)
-        for name, neutral in MINUS_ONE.items():
-            with suppress(TypeError):  # where it is no integer, it is refused below
-                if operator.index(getattr(self, name)) == -1:
-                    self._store(name, neutral)
-        if self.max_tokens is not None:
-            self._store("max_tokens", integer("max_tokens", self.max_tokens, 0, None, "or None"))
-        temperature = number("temperature", self.temperature, 0.0, _HIGHEST_TEMPERATURE)
-        if 0 < temperature < _LOWEST_TEMPERATURE:
-            allowed = f"{_LOWEST_TEMPERATURE:g} to {_HIGHEST_TEMPERATURE:g}"
-            allowed = f"0 (the most likely token) or {allowed}"
-            raise _refusal("temperature", self.temperature, allowed, "")
-        self._store("temperature", temperature)
-        self._store("top_k", integer("top_k", self.top_k, 0, _MAX_UINT32))
-        self._store("top_p", number("top_p", self.top_p, 0.0, 1.0, above=True))
-        self._store("min_p", number("min_p", self.min_p, 0.0, 1.0))
-        for name, lowest, highest in (
-            ("repetition_penalty", 0.01, 100.0),
-            ("frequency_penalty", -100.0, 100.0),
-            ("presence_penalty", -100.0, 100.0),
-        ):
-            self._store(name, number(name, getattr(self, name), lowest, highest))
-        self._store("penalty_window", integer("penalty_window", self.penalty_window, 0, 2**31 - 1))
-        if self.seed is not None:
-            self._store("seed", integer("seed", self.seed, 0, _MAX_UINT64, "or None"))
-        self._store("stop", texts("stop", self.stop))
+        for name, declared in declared_options().items():
+            value = getattr(self, name)
+            if value is None:
+                value = type(self).__dataclass_fields__[name].default
+            if declared.minus_one is not ...:
+                with suppress(TypeError):  # where it is no integer, it is refused below
+                    if operator.index(value) == -1:
+                        value = declared.minus_one
+            if value is not None:
+                value = declared.check(name, value)
+            object.__setattr__(self, name, value)
 
-    def _store(self, name: str, value: object) -> None:
-        object.__setattr__(self, name, value)
+    def packed(self, seed: int) -> bytes:
+        """Return the struct `Sampling` of src/core/rows.h; `seed` where the options have none."""
+        values = {
+            name: getattr(self, name) for name, each in declared_options().items() if each.packed
+        }
+        values["seed"] = seed if self.seed is None else self.seed
+        codes = "".join(each.packed for each in declared_options().values())
+        return struct.pack("<" + codes, *values.values())
+
+
+@cache
+def declared_options() -> Mapping[str, Declared]:
+    """Return what is declared of each option of sampling, by its name."""
+    return {each.name: each.metadata["declared"] for each in fields(SamplingOptions)}
 
 
 @_explains_typos_of_init
@@ -212,8 +304,9 @@ class LoadOptions:
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""
     prefix_cache: bool = True
-    """Whether a prompt that begins like an earlier text uses what is left of it in the cache. The
-    text is the same either way; it only begins sooner."""
+    """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
+    begins sooner. Where that text was generated, its numbers may differ in the last bits from those
+    of a prompt, and a close choice of a token with them."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -300,9 +393,9 @@ def sampling_options(
     if not isinstance(options, SamplingOptions):
         raise _refusal("options", options, "a SamplingOptions", "or None")
     chosen = {
-        field.name: getattr(options, field.name)
-        for field in fields(options)
-        if getattr(options, field.name) != field.default
+        each.name: getattr(options, each.name)
+        for each in fields(options)
+        if getattr(options, each.name) != each.default
     }
     for name, value in arguments.items():
         if name in chosen:
@@ -321,12 +414,12 @@ def lists_sampling_options(function: Function) -> Function:
     kept = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     listed = [
         inspect.Parameter(
-            field.name,
+            each.name,
             inspect.Parameter.KEYWORD_ONLY,
-            default=field.default,
-            annotation=field.type,
+            default=each.default,
+            annotation=each.type,
         )
-        for field in fields(SamplingOptions)
+        for each in fields(SamplingOptions)
     ]
     shown = signature.replace(parameters=[*kept, *listed])
     function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads

@@ -3,6 +3,11 @@
 #include <utility>
 
 namespace akunu {
+namespace {
+
+constexpr uint64_t kOptionBytes = uint64_t{kMaxOptionWords} * sizeof(uint32_t);
+
+}  // namespace
 
 SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_sequences,
                              uint32_t context, std::span<const GroupShape> groups)
@@ -13,6 +18,7 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
       pages_(device, groups.size() * n_sequences * page_table_stride() * sizeof(uint32_t),
              "sequences"),
       records_(device, uint64_t{n_sequences} * sizeof(SequenceRecord), "sequences"),
+      options_(device, uint64_t{n_sequences} * kOptionBytes, "sequences"),
       slots_(n_sequences) {}
 
 uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
@@ -20,7 +26,7 @@ uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
   return uint64_t{n_sequences} *
          ((uint64_t{context} + 1) * sizeof(uint32_t) +
           groups.size() * table_entries(groups, context) * sizeof(uint32_t) +
-          sizeof(SequenceRecord));
+          sizeof(SequenceRecord) + kOptionBytes);
 }
 
 std::optional<uint32_t> SequenceStore::take() {
@@ -49,6 +55,10 @@ Binding SequenceStore::log(uint32_t slot, uint32_t position) const {
 
 Binding SequenceStore::record(uint32_t slot) const {
   return records_.binding(uint64_t{slot} * sizeof(SequenceRecord));
+}
+
+Binding SequenceStore::options(uint32_t slot) const {
+  return options_.binding(uint64_t{slot} * kOptionBytes);
 }
 
 }  // namespace akunu

@@ -55,6 +55,7 @@ class SequenceStore {
   const Buffer& tokens() const { return tokens_.get(); }
   const Buffer& pages() const { return pages_.get(); }
   const Buffer& records() const { return records_.get(); }
+  const Buffer& options() const { return options_.get(); }
 
   // A free slot, or nothing.
   std::optional<uint32_t> take();
@@ -69,6 +70,7 @@ class SequenceStore {
   Binding page_table(uint32_t group, uint32_t slot, uint32_t first_page = 0) const;
   Binding log(uint32_t slot, uint32_t position) const;
   Binding record(uint32_t slot) const;
+  Binding options(uint32_t slot) const;
 
  private:
   struct Slot {
@@ -81,6 +83,7 @@ class SequenceStore {
   OwnedBuffer tokens_;   // uint32 [n_sequences, log_stride]
   OwnedBuffer pages_;    // uint32 [n_groups, n_sequences, page_table_stride]
   OwnedBuffer records_;  // SequenceRecord [n_sequences]
+  OwnedBuffer options_;  // uint32 [n_sequences, kMaxOptionWords]
   std::vector<Slot> slots_;
 };
 

@@ -300,12 +300,17 @@ class Builder {
     norm("head norm", gathered, "output_norm.weight", normed, Extent::head_rows);
     matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
            Extent::head_rows);
+    if (arch_.logit_soft_cap > 0)
+      emit(Operation::soft_cap, "soft cap", {forward_.logits_value},
+           SoftCapParams{arch_.vocab_size, arch_.logit_soft_cap, {}}, Extent::head_rows);
   }
 
   void choose() {
     const ValueId picked = bound("picked", memory_.picked);
-    emit(Operation::sample, "sample", {forward_.logits_value, tokens_, picked},
-         SampleParams{arch_.vocab_size, memory_.log_stride, arch_.logit_soft_cap, 0});
+    emit(Operation::sample, "sample",
+         {forward_.logits_value, tokens_, picked, bound("masks", memory_.masks),
+          bound("options", memory_.options)},
+         SampleParams{arch_.vocab_size, memory_.log_stride, {}});
     emit(Operation::advance, "advance", {picked, tokens_}, AdvanceParams{memory_.log_stride, {}});
   }
 

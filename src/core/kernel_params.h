@@ -165,17 +165,27 @@ struct GatherParams {
   uint32_t padding[3];
 };
 
+struct SoftCapParams {
+  uint32_t n;
+  float cap;  // above 0
+  uint32_t padding[2];
+};
+
 struct SampleParams {
   uint32_t vocab_size;
   uint32_t log_stride;
-  float soft_cap;  // of the logits; 0: none
-  uint32_t padding;
+  uint32_t padding[2];
 };
 
 struct AdvanceParams {
   uint32_t log_stride;
   uint32_t padding[3];
 };
+
+// Words of a mask: bit i % 32 of word i / 32 is set where token i is allowed.
+static inline uint32_t mask_words(uint32_t vocab_size) {
+  return vocab_size / 32 + (vocab_size % 32 != 0);
+}
 
 // Where position `position` of a sequence lies: the page's number in the pool. `pages` points to the
 // whole page table, pages[group][sequence][n], wherever it lies.

@@ -35,8 +35,12 @@ constexpr Operands<2> kAdd{{{"data", rows, inout}, {"other", rows, in}}};
 constexpr Operands<3> kGatedActivation{
     {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
 constexpr Operands<2> kGatherHead{{{"input", rows, in}, {"out", head_rows, out}}};
-constexpr Operands<3> kSample{
-    {{"logits", head_rows, inout}, {"tokens", log, inout}, {"picked", picked, out}}};
+constexpr Operands<1> kSoftCap{{{"data", rows, inout}}};
+constexpr Operands<5> kSample{{{"logits", head_rows, in},
+                               {"tokens", log, inout},
+                               {"picked", picked, out},
+                               {"masks", masks, in, true},
+                               {"options", options, in, true}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
@@ -138,6 +142,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"add", kAdd, sizeof(AddParams)},
     {"gated_activation", kGatedActivation, sizeof(GatedActivationParams)},
     {"gather_head", kGatherHead, sizeof(GatherParams)},
+    {"soft_cap", kSoftCap, sizeof(SoftCapParams)},
     {"sample", kSample, sizeof(SampleParams)},
     {"advance", kAdvance, sizeof(AdvanceParams), true},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},

@@ -22,6 +22,7 @@ enum class Operation : uint8_t {
   add,
   gated_activation,
   gather_head,
+  soft_cap,
   sample,
   advance,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
@@ -50,6 +51,8 @@ enum class OperandKind : uint8_t {
   cache,       // one layer's K or V pool
   log,         // uint32 [sequences, log_stride]
   picked,      // uint32 [rows]
+  masks,       // uint32 [masks, mask_words(vocab_size)]: bits of tokens that are allowed
+  options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
 };
 
 struct OperandInfo {

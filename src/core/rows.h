@@ -61,28 +61,49 @@ struct PassRange {
 };
 static_assert(sizeof(PassRange) == 16, "a pass range is 16 bytes on every device");
 
-AKUNU_CONSTANT uint32_t kSequenceRecordVersion = 1;
+AKUNU_CONSTANT uint32_t kSequenceRecordVersion = 2;
 AKUNU_CONSTANT uint32_t kMaxStopIds = 32;
 
-// A neutral value switches a setting off: temperature 0 is greedy; top_k 0, top_p 1, min_p 0,
-// repetition_penalty 1, frequency_penalty 0, presence_penalty 0.
+// How a token is chosen. Python packs its options into these fields, by name and in this order
+// (akunu/options.py); `seed` there is two words here. As they stand here, all are switched off.
+struct Sampling {
+  float temperature = 0;  // 0: greedy
+  uint32_t top_k = 0;
+  float top_p = 1;
+  float min_p = 0;
+  float repetition_penalty = 1;  // over the last `penalty_window` tokens of the log
+  float frequency_penalty = 0;
+  float presence_penalty = 0;
+  uint32_t penalty_window = 64;  // tokens, the row's own included
+  uint32_t seed_low = 0;
+  uint32_t seed_high = 0;
+};
+static_assert(sizeof(Sampling) == 40, "options of sampling are packed words");
+
+// Options whose length varies lie in a buffer of words, kMaxOptionWords for each sequence; its
+// record says where in its part.
+AKUNU_CONSTANT uint32_t kMaxOptionWords = 2048;
+struct OptionList {
+  uint32_t first = 0;  // word of the sequence's part
+  uint32_t n = 0;      // entries, not words
+};
+
+// One entry of `biases`: two words.
+struct TokenBias {
+  uint32_t token;
+  float bias;  // added to the token's logit; -infinity bans it
+};
+static_assert(sizeof(TokenBias) == 8, "a bias is two words");
+
 struct SequenceRecord {
-  uint32_t version;  // kSequenceRecordVersion
-  uint32_t seed_low;
-  uint32_t seed_high;
-  uint32_t choice;  // which of several answers to one prompt; part of the noise key
-  float temperature;
-  uint32_t top_k;
-  float top_p;
-  float min_p;
-  float repetition_penalty;  // over the last `penalty_window` tokens of the log
-  float frequency_penalty;
-  float presence_penalty;
-  uint32_t penalty_window;  // tokens, the row's own included
-  uint32_t n_stop_ids;
-  uint32_t mask;  // kNone (reserved: a grammar's token mask)
-  uint32_t reserved[18];
-  uint32_t stop_ids[kMaxStopIds];  // a chained row that picks one clears its kRowActive
+  uint32_t version = kSequenceRecordVersion;
+  uint32_t choice = 0;  // which of several answers to one prompt; part of the noise key
+  Sampling sampling = {};
+  uint32_t n_stop_ids = 0;
+  uint32_t mask = kNone;   // row of `sample`'s masks: tokens that are allowed; kNone: all
+  OptionList biases = {};  // TokenBias, each token once
+  uint32_t reserved[16] = {};
+  uint32_t stop_ids[kMaxStopIds] = {};  // a chained row that picks one clears its kRowActive
 };
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");
 

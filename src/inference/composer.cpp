@@ -137,7 +137,7 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
         runs_prompt_kernels(active) != prompts)
       continue;
     if (!active.is_known) {
-      if (!step.update_sequence(active.sequence, active.task->record())) {
+      if (!step.update_sequence(active.sequence, active.task->choosing())) {
         active.n_rows = 0;  // in the next step
         active.chooses = active.wants_logits = false;
         continue;

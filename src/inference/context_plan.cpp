@@ -71,7 +71,8 @@ class Planner {
  private:
   uint64_t besides_cache(uint32_t context) const {
     return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.groups) +
-           kQueuedSubmissions * max_update_bytes(context, needs_.groups, needs_.max_texts);
+           kQueuedSubmissions *
+               max_update_bytes(context, needs_.groups, needs_.max_texts, needs_.mask);
   }
   uint64_t cache_bytes(const Pages& pages) const {
     uint64_t bytes = 0;
@@ -203,10 +204,10 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
   return Planner(options, needs, left).plan();
 }
 
-uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups,
-                          uint32_t max_texts) {
+uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,
+                          uint64_t mask_bytes) {
   const uint64_t page_tables = groups.size() * table_entries(groups, context) * sizeof(uint32_t);
-  return SequenceStore::bytes(1, context, groups) + max_texts * page_tables;
+  return SequenceStore::bytes(1, context, groups) + max_texts * (page_tables + mask_bytes);
 }
 
 }  // namespace akunu

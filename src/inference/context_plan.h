@@ -28,6 +28,7 @@ struct ContextNeeds {
   uint64_t fixed = 0;              // scratch and what else does not grow with the context
   uint64_t mapped = 0;             // of the file: its pages want to stay in memory as well
   uint32_t max_texts = 1;          // that can be under way at a time
+  uint64_t mask = 0;               // bytes of one text's mask of tokens
 };
 
 struct ContextPlan {
@@ -42,6 +43,7 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
 
 // The most bytes that change before one submission: all that a device knows of a sequence (where several begin, they
 // share it), and new pages of the others.
-uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts);
+uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,
+                          uint64_t mask_bytes);
 
 }  // namespace akunu

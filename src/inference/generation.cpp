@@ -5,25 +5,27 @@
 namespace akunu {
 namespace {
 
-SequenceRecord make_record(const GenerateRequest& request) {
-  const SamplingSettings& sampling = request.sampling;
-  SequenceRecord record{};
-  record.version = kSequenceRecordVersion;
-  record.seed_low = static_cast<uint32_t>(sampling.seed);
-  record.seed_high = static_cast<uint32_t>(sampling.seed >> 32);
-  record.choice = sampling.choice;
-  record.temperature = sampling.temperature;
-  record.top_k = sampling.top_k;
-  record.top_p = sampling.top_p;
-  record.min_p = sampling.min_p;
-  record.repetition_penalty = sampling.repetition_penalty;
-  record.frequency_penalty = sampling.frequency_penalty;
-  record.presence_penalty = sampling.presence_penalty;
-  record.penalty_window = sampling.penalty_window;
+template <class Entry>
+OptionList append(std::vector<uint32_t>& options, const std::vector<Entry>& entries) {
+  const OptionList list{static_cast<uint32_t>(options.size()),
+                        static_cast<uint32_t>(entries.size())};
+  const auto bytes = std::as_bytes(std::span(entries));
+  options.resize(options.size() + bytes.size() / sizeof(uint32_t));
+  std::ranges::copy(
+      bytes,
+      std::as_writable_bytes(std::span(options)).subspan(list.first * sizeof(uint32_t)).begin());
+  return list;
+}
+
+Choosing choosing_of(const GenerateRequest& request) {
+  Choosing choosing;
+  SequenceRecord& record = choosing.record;
+  record.sampling = request.sampling;
+  record.choice = request.choice;
   record.n_stop_ids = static_cast<uint32_t>(request.stop_ids.size());
-  record.mask = kNone;
-  std::copy(request.stop_ids.begin(), request.stop_ids.end(), record.stop_ids);
-  return record;
+  std::ranges::copy(request.stop_ids, record.stop_ids);
+  record.biases = append(choosing.options, request.logit_bias);
+  return choosing;
 }
 
 TaskRows rows_of(GenerateRequest& request) {
@@ -37,7 +39,7 @@ TaskRows rows_of(GenerateRequest& request) {
 }  // namespace
 
 Generation::Generation(GenerateRequest request)
-    : Task(rows_of(request), make_record(request), request.priority) {
+    : Task(rows_of(request), choosing_of(request), request.priority) {
   tokens_.reserve(request.max_tokens);
   times_.reserve(request.max_tokens);
 }

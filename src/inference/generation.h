@@ -11,25 +11,13 @@
 
 namespace akunu {
 
-// Neutral values switch a setting off; see SequenceRecord.
-struct SamplingSettings {
-  float temperature = 0;
-  uint32_t top_k = 0;
-  float top_p = 1;
-  float min_p = 0;
-  float repetition_penalty = 1;
-  float frequency_penalty = 0;
-  float presence_penalty = 0;
-  uint32_t penalty_window = 64;
-  uint64_t seed = 0;
-  uint32_t choice = 0;
-};
-
 struct GenerateRequest {
   std::vector<uint32_t> prompt;
   uint32_t max_tokens = 0;
   std::vector<uint32_t> stop_ids;  // at most kMaxStopIds
-  SamplingSettings sampling;
+  Sampling sampling;
+  std::vector<TokenBias> logit_bias = {};  // each token once; as many as kMaxOptionWords hold
+  uint32_t choice = 0;                     // which of several answers to one prompt
   int32_t priority = 0;
 };
 

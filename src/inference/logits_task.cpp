@@ -3,15 +3,6 @@
 namespace akunu {
 namespace {
 
-// What the device keeps for every sequence; nothing of it matters where no token is chosen.
-SequenceRecord neutral_record() {
-  SequenceRecord record{};
-  record.version = kSequenceRecordVersion;
-  record.top_p = record.repetition_penalty = 1;
-  record.mask = kNone;
-  return record;
-}
-
 TaskRows rows_of(LogitsRequest& request) {
   TaskRows rows;
   rows.tokens = std::move(request.tokens);
@@ -24,7 +15,7 @@ TaskRows rows_of(LogitsRequest& request) {
 }  // namespace
 
 LogitsTask::LogitsTask(LogitsRequest request, uint32_t vocab_size)
-    : Task(rows_of(request), neutral_record(), request.priority),
+    : Task(rows_of(request), Choosing{}, request.priority),
       vocab_size_(vocab_size),
       logits_(std::make_unique_for_overwrite<float[]>((n_given() - rows().first_output) *
                                                       size_t{vocab_size})) {}

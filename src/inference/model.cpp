@@ -207,10 +207,12 @@ void Model::plan(const LoadOptions& options) {
   ContextNeeds needs{.trained_context = arch_.context_length,
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
-                     .max_texts = max_texts()};
+                     .max_texts = max_texts(),
+                     .mask = mask_bytes()};
   needs.fixed =
       Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
-      uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t));
+      uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
+      max_texts() * mask_bytes();
   for (const MemoryUse& use : device_->memory_use())
     if (use.mapped) needs.mapped += use.bytes;
   ContextPlan plan = plan_context(options, needs, device_->memory_left());
@@ -225,6 +227,7 @@ void Model::allocate() {
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
   spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
   picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
+  masks_ = OwnedBuffer(device_, max_texts() * mask_bytes(), "sequences");
   statuses_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Status), "sequences");
 }
 
@@ -232,10 +235,11 @@ void Model::compile() {
   const auto n_groups = static_cast<uint32_t>(groups_.size());
   // A body and logits per group of rows that generate, and of prompts; a choice for either.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
-  limits_ = {.max_rows = max_rows(),
-             .max_updates = max_texts() * (2 + n_groups),  // records, logs, page tables
-             .max_update_bytes = max_update_bytes(context_, groups_, max_texts()),
-             .max_passes = 2 * n_row_groups + 2};
+  limits_ = {
+      .max_rows = max_rows(),
+      .max_updates = max_texts() * (4 + n_groups),  // records, options, logs, masks, page tables
+      .max_update_bytes = max_update_bytes(context_, groups_, max_texts(), mask_bytes()),
+      .max_passes = 2 * n_row_groups + 2};
   device_->set_limits(limits_);
 
   ForwardMemory memory;
@@ -243,6 +247,8 @@ void Model::compile() {
   memory.tokens = {sequences_->tokens(), 0};
   memory.log_stride = sequences_->log_stride();
   memory.picked = picked_.binding();
+  memory.masks = masks_.binding();
+  memory.options = {sequences_->options(), 0};
   memory.page_table_stride = sequences_->page_table_stride();
   for (uint32_t group = 0; group < n_groups; ++group)
     memory.page_table_bases.push_back(sequences_->page_table_base(group));

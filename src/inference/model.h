@@ -52,6 +52,10 @@ class Model {
   Program choose() const { return choose_; }
   Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
   Binding picked() const { return picked_.binding(); }
+  // The tokens that a sequence may choose, where its record's mask is its slot: mask_words(vocab_size)
+  // words, which may be written between the logits and the choice of a step.
+  Binding mask(uint32_t slot) const { return masks_.binding(slot * mask_bytes()); }
+  uint64_t mask_bytes() const { return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)}; }
 
   // What one step can hold. Every text under way has a row that generates; beside them there is
   // room for a group of rows that were generated before, for prompts, and for logits of many rows.
@@ -60,9 +64,11 @@ class Model {
   uint32_t max_rows() const { return max_generated_rows() + device_->chip().max_prompt_rows; }
   uint32_t max_head_rows() const { return max_texts() + device_->chip().max_head_rows; }
   const SubmissionLimits& submission_limits() const { return limits_; }
-  // Records and tokens of sequences that begin in one step; one has room, and several short ones.
+  // Records, options and tokens of sequences that begin in one step; one has room, and several
+  // short ones.
   uint64_t sequence_update_bytes() const {
-    return sizeof(SequenceRecord) + uint64_t{sequences_->log_stride()} * sizeof(uint32_t);
+    return sizeof(SequenceRecord) +
+           (uint64_t{kMaxOptionWords} + sequences_->log_stride()) * sizeof(uint32_t);
   }
 
   // Steps of one row that a submission may hold; see ChipConfig.
@@ -113,7 +119,7 @@ class Model {
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;
-  OwnedBuffer picked_, rows_, spans_, statuses_;
+  OwnedBuffer picked_, masks_, rows_, spans_, statuses_;
   SubmissionLimits limits_;
   std::array<ClassPrograms, 3> programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;

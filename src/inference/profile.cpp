@@ -9,15 +9,6 @@
 namespace akunu {
 namespace {
 
-SequenceRecord greedy_record() {
-  SequenceRecord record{};
-  record.version = kSequenceRecordVersion;
-  record.top_p = 1;
-  record.repetition_penalty = 1;
-  record.mask = kNone;
-  return record;
-}
-
 // Tokens of no meaning, all of the vocabulary: an embedding that is read again and again is cached.
 std::vector<uint32_t> make_tokens(uint32_t n, uint32_t vocab_size) {
   std::vector<uint32_t> tokens(n);
@@ -64,13 +55,12 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");
-  const SequenceRecord record = greedy_record();
   Step step(model);
   Row row{};
   row.sequence = *slot;
   row.adapter = kNone;
   row.last_position = kNone;
-  static_cast<void>(step.update_sequence(*slot, record));
+  static_cast<void>(step.update_sequence(*slot, {}));
   compute_before(step, model, cache, row, request);
   cache.extend(*slot, static_cast<uint32_t>(n_positions));
   step.update(cache.take_unsent(*slot));

@@ -54,7 +54,8 @@ Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
   model_.device().read(
       model_.sequences().log(active.sequence, static_cast<uint32_t>(sequence.tokens.size())),
       std::as_writable_bytes(tokens));
-  const std::span stops(task.record().stop_ids, task.record().n_stop_ids);
+  const SequenceRecord& record = task.choosing().record;
+  const std::span stops(record.stop_ids, record.n_stop_ids);
   const auto end = std::ranges::find_first_of(tokens, stops);
   const bool is_stopped = end != tokens.end();
   const auto taken = tokens.first(static_cast<size_t>(end - tokens.begin()));

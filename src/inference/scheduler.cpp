@@ -68,6 +68,15 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
   check(request.prompt);
+  constexpr size_t kMostBiases = kMaxOptionWords * sizeof(uint32_t) / sizeof(TokenBias);
+  if (request.logit_bias.size() > kMostBiases)
+    throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
+                        " tokens; at most " + std::to_string(kMostBiases) + " are possible");
+  for (const TokenBias& each : request.logit_bias)
+    if (each.token >= model_.arch().vocab_size)
+      throw ArgumentError("logit_bias has token " + std::to_string(each.token) +
+                          ", which is outside the vocabulary of " +
+                          std::to_string(model_.arch().vocab_size));
   if (request.stop_ids.size() > kMaxStopIds)
     throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
                         std::to_string(kMaxStopIds) + " are possible");

@@ -48,13 +48,15 @@ void Step::update(std::span<const Update> updates) {
   for (const Update& each : updates) update(each.destination, each.bytes);
 }
 
-bool Step::update_sequence(uint32_t sequence, const SequenceRecord& record) {
+bool Step::update_sequence(uint32_t sequence, const Choosing& choosing) {
   const SequenceStore& store = model_.sequences();
-  const auto tokens = std::as_bytes(std::span(store[sequence].tokens));
-  const uint64_t n_bytes = sizeof record + tokens.size();
+  const auto tokens = std::as_bytes(std::span(store[sequence].tokens)),
+             options = std::as_bytes(std::span(choosing.options));
+  const uint64_t n_bytes = sizeof choosing.record + options.size() + tokens.size();
   if (sequence_bytes_ + n_bytes > model_.sequence_update_bytes()) return false;
   sequence_bytes_ += n_bytes;
-  update(store.record(sequence), std::as_bytes(std::span(&record, 1)));
+  update(store.record(sequence), std::as_bytes(std::span(&choosing.record, 1)));
+  if (!options.empty()) update(store.options(sequence), options);
   update(store.log(sequence, 0), tokens);
   return true;
 }
@@ -112,14 +114,28 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
 }
 
 Ticket Step::submit(Device& device, uint32_t steps, bool go_on, int32_t priority) {
-  Replay replay = make_replay(go_on);
+  Replay replay = make_replay(Part::all, go_on);
   replay.steps = steps;
   replay.priority = priority;
   return device.submit(replay);
 }
 
+Ticket Step::submit_logits(Device& device, bool go_on, int32_t priority) {
+  Replay replay = make_replay(Part::logits, go_on);
+  replay.priority = priority;
+  const Ticket ticket = device.submit(replay);
+  updates_.clear();
+  return ticket;
+}
+
+Ticket Step::submit_choice(Device& device, int32_t priority) {
+  Replay replay = make_replay(Part::choice, true);
+  replay.priority = priority;
+  return device.submit(replay);
+}
+
 std::vector<CommandTime> Step::profile(Device& device) {
-  return device.profile(make_replay(false));
+  return device.profile(make_replay(Part::all, false));
 }
 
 void Step::add_pass(Program program, const Run& run) {
@@ -128,27 +144,29 @@ void Step::add_pass(Program program, const Run& run) {
                      run.first_span, run.n_spans});
 }
 
-Replay Step::make_replay(bool go_on) {
+Replay Step::make_replay(Part part, bool go_on) {
   const auto programs = [&](const Run& group) -> const ClassPrograms& {
     return model_.programs(group.n_rows == 1 ? RowClass::single : RowClass::few);
   };
   const ClassPrograms& prompt = model_.programs(RowClass::many);
   passes_.clear();
-  for (const Run& group : generated_) add_pass(programs(group).body, group);
-  if (prompt_.n_rows > 0) add_pass(prompt.body, prompt_);
-  for (const Run& group : generated_)
-    if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
-  if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
-  // Logits that a caller wants stay as they are: their rows lie behind those that choose.
-  for (const auto& [first_row, n_rows] :
-       {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
-    if (n_rows > 0)
-      add_pass(model_.choose(), {.first_row = first_row,
-                                 .n_rows = n_rows,
-                                 .first_head_row = 0,
-                                 .n_head_rows = n_head_rows_,
-                                 .first_span = 0,
-                                 .n_spans = static_cast<uint32_t>(spans_.size())});
+  if (part != Part::choice) {
+    for (const Run& group : generated_) add_pass(programs(group).body, group);
+    if (prompt_.n_rows > 0) add_pass(prompt.body, prompt_);
+    for (const Run& group : generated_)
+      if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
+    if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);
+  }
+  if (part != Part::logits)
+    for (const auto& [first_row, n_rows] :
+         {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
+      if (n_rows > 0)
+        add_pass(model_.choose(), {.first_row = first_row,
+                                   .n_rows = n_rows,
+                                   .first_head_row = 0,
+                                   .n_head_rows = n_head_rows_,
+                                   .first_span = 0,
+                                   .n_spans = static_cast<uint32_t>(spans_.size())});
 
   Replay replay;
   if (!go_on) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "inference/model.h"
+#include "inference/task.h"
 
 namespace akunu {
 
@@ -19,9 +20,9 @@ class Step {
   // Bytes must stay where they are until the step is submitted.
   void update(const Binding& destination, std::span<const std::byte> bytes);
   void update(std::span<const Update> updates);
-  // What the device has to know of a sequence besides its pages: its record and its tokens.
+  // What the device has to know of a sequence besides its pages: how it chooses, and its tokens.
   // False, and nothing done, where this step has no room for it beside others that begin.
-  bool update_sequence(uint32_t sequence, const SequenceRecord& record);
+  bool update_sequence(uint32_t sequence, const Choosing& choosing);
 
   // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
@@ -41,6 +42,11 @@ class Step {
   // With `go_on`, the rows that the device has from the step before are used again: they must be
   // the same ones, moved on. `priority`: see Replay.
   Ticket submit(Device& device, uint32_t steps, bool go_on, int32_t priority = 0);
+  // One step in two submissions, with room for the host's work between: `update` what tokens may be
+  // chosen, of which the first needs to know nothing. A row that the first finds wrong is in its
+  // outcome alone.
+  Ticket submit_logits(Device& device, bool go_on, int32_t priority = 0);
+  Ticket submit_choice(Device& device, int32_t priority = 0);
   // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 
@@ -52,8 +58,10 @@ class Step {
     uint32_t first_span = 0, n_spans = 0;
   };
 
+  enum class Part : uint8_t { all, logits, choice };
+
   void add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, bool choose);
-  Replay make_replay(bool go_on);
+  Replay make_replay(Part part, bool go_on);
   void add_pass(Program program, const Run& run);
 
   const Model& model_;

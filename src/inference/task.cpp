@@ -4,8 +4,8 @@
 
 namespace akunu {
 
-Task::Task(TaskRows rows, const SequenceRecord& record, int32_t priority)
-    : rows_(std::move(rows)), record_(record), priority_(priority) {}
+Task::Task(TaskRows rows, Choosing choosing, int32_t priority)
+    : rows_(std::move(rows)), choosing_(std::move(choosing)), priority_(priority) {}
 
 void Task::on_change(std::function<void()> callback) {
   const std::lock_guard lock(mutex_);

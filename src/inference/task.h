@@ -37,10 +37,16 @@ struct TaskRows {
   bool generated = false;  // with chunks: they run the kernels of rows that generate
 };
 
+// How its tokens are chosen, as the device wants it.
+struct Choosing {
+  SequenceRecord record;
+  std::vector<uint32_t> options;  // the words that the record's lists lie in
+};
+
 class Task {
  public:
   // `priority`: of what waits, or wants more rows than a step has, the higher goes first.
-  Task(TaskRows rows, const SequenceRecord& record, int32_t priority);
+  Task(TaskRows rows, Choosing choosing, int32_t priority);
   virtual ~Task() = default;
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
@@ -71,7 +77,7 @@ class Task {
   void fail(std::exception_ptr error);
   void finish(FinishReason reason);
 
-  const SequenceRecord& record() const { return record_; }
+  const Choosing& choosing() const { return choosing_; }
   void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
   void set_given_done(uint32_t n);  // never less than before, nor more than there are
 
@@ -102,7 +108,7 @@ class Task {
 
  private:
   const TaskRows rows_;
-  const SequenceRecord record_;
+  const Choosing choosing_;
   const int32_t priority_;
   std::condition_variable changed_;
   std::function<void()> on_change_;

@@ -93,6 +93,10 @@ std::string_view name_of_kind(OperandKind kind) {
       return "cache";
     case OperandKind::log:
       return "log";
+    case OperandKind::masks:
+      return "masks";
+    case OperandKind::options:
+      return "options";
     case OperandKind::picked:
       return "picked";
   }

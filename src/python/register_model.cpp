@@ -8,9 +8,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <future>
+#include <map>
 #include <memory>
 #include <system_error>
 #include <thread>
@@ -179,6 +181,16 @@ class NativeGeneration {
   Process process_;
 };
 
+// The struct of core/rows.h as akunu/options.py packs it.
+Sampling sampling_of(const std::string& packed) {
+  Sampling sampling;
+  if (packed.size() != sizeof sampling)
+    throw ArgumentError("options of sampling are " + std::to_string(sizeof sampling) +
+                        " bytes, got " + std::to_string(packed.size()));
+  std::memcpy(&sampling, packed.data(), sizeof sampling);
+  return sampling;
+}
+
 class NativeModel {
  public:
   explicit NativeModel(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
@@ -187,14 +199,19 @@ class NativeModel {
   NativeModel& operator=(const NativeModel&) = delete;
 
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
-                                          std::vector<uint32_t> stop_ids,
-                                          const SamplingSettings& sampling) {
+                                          std::vector<uint32_t> stop_ids, const Sampling& sampling,
+                                          const std::map<uint32_t, float>& logit_bias,
+                                          uint32_t choice) {
     const std::shared_ptr<Engine> engine = this->engine();
+    std::vector<TokenBias> biases;
+    for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
     return std::make_unique<NativeGeneration>(
         engine->scheduler->generate({.prompt = to_vector(tokens),
                                      .max_tokens = max_tokens,
                                      .stop_ids = std::move(stop_ids),
-                                     .sampling = sampling}),
+                                     .sampling = sampling,
+                                     .logit_bias = std::move(biases),
+                                     .choice = choice}),
         engine);
   }
 
@@ -381,25 +398,13 @@ void register_model(py::module_& m) {
       .def(
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
-             std::vector<uint32_t> stop_ids, float temperature, uint32_t top_k, float top_p,
-             float min_p, float repetition_penalty, float frequency_penalty, float presence_penalty,
-             uint32_t penalty_window, uint64_t seed, uint32_t choice) {
-            return model.start(tokens, max_tokens, std::move(stop_ids),
-                               {.temperature = temperature,
-                                .top_k = top_k,
-                                .top_p = top_p,
-                                .min_p = min_p,
-                                .repetition_penalty = repetition_penalty,
-                                .frequency_penalty = frequency_penalty,
-                                .presence_penalty = presence_penalty,
-                                .penalty_window = penalty_window,
-                                .seed = seed,
-                                .choice = choice});
+             std::vector<uint32_t> stop_ids, const std::string& sampling,
+             const std::map<uint32_t, float>& logit_bias, uint32_t choice) {
+            return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
+                               logit_bias, choice);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
-          py::arg("temperature"), py::arg("top_k"), py::arg("top_p"), py::arg("min_p"),
-          py::arg("repetition_penalty"), py::arg("frequency_penalty"), py::arg("presence_penalty"),
-          py::arg("penalty_window"), py::arg("seed"), py::arg("choice"))
+          py::arg("sampling"), py::arg("logit_bias"), py::arg("choice") = 0)
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first) {

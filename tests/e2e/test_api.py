@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gc
+import math
 import os
 import signal
 import threading
@@ -215,6 +216,25 @@ def test_the_most_likely_token_is_the_default(ember: akunu.Model) -> None:
         assert ember.generate(tokens, max_tokens=1) == expected
         assert ember.generate(tokens, max_tokens=1, temperature=1.5, top_k=1, seed=9) == expected
         tokens.append(best)
+
+
+def test_biases_favour_and_ban_tokens(ember: akunu.Model) -> None:
+    prompt = ember.tokenizer.encode("What is 2")
+    usual = ember.generate(prompt, max_tokens=3).token_ids
+    other = usual[0] + 1
+    for sampling in ({}, {"temperature": 2.0, "seed": 1, "frequency_penalty": 0.1}):
+        favoured = ember.generate(prompt, max_tokens=3, logit_bias={other: 1000.0}, **sampling)
+        assert favoured.token_ids == (other,) * 3
+    banned = ember.generate(prompt, max_tokens=3, logit_bias={usual[0]: -math.inf})
+    assert usual[0] not in banned.token_ids
+
+
+def test_biases_beyond_the_vocabulary_or_the_engine_s_room_are_refused(ember: akunu.Model) -> None:
+    n = ember.config.vocab_size
+    with pytest.raises(ArgumentError, match=f"logit_bias has token {n}, which is outside the voc"):
+        ember.generate("a", max_tokens=1, logit_bias={n: 1.0})
+    with pytest.raises(ArgumentError, match=r"logit_bias has 1025 tokens; at most 1024 are poss"):
+        ember.generate("a", max_tokens=1, logit_bias=dict.fromkeys(range(1025), 0.5))
 
 
 def test_a_seed_repeats_and_other_seeds_differ(ember: akunu.Model) -> None:

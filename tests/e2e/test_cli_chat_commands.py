@@ -45,6 +45,7 @@ def test_every_sampling_option_is_shown_and_set(chat: Any) -> None:
         "penalty_window": "32",
         "seed": "7",
         "stop": "END",
+        "logit_bias": "17=-2.5 4=-inf",
     }
     assert set(values) == {field.name for field in dataclasses.fields(akunu.SamplingOptions)}
     shown = ask(chat, "/show")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import fields
 from inspect import signature
 from pathlib import Path
@@ -54,6 +55,21 @@ def test_chat_ends_a_reply_before_a_stop_text(run_akunu: Any) -> None:
     asked = ("--prompt", "What is 12 + 7?", "--penalty-window", "0", "--frequency-penalty", "1")
     done = run_akunu("chat", *asked, "--stop", " = ", "--stop", "never")
     assert (done.stdout, done.stderr) == ("12 + 7\n", "")
+
+
+def test_complete_takes_biases_of_tokens(run_akunu: Any, ember: Any) -> None:
+    usual = ember.generate("The sea", max_tokens=1)
+    token = usual.token_ids[0]
+    asked = ("complete", "--prompt", "The sea", "--max-tokens", "1")
+    done = run_akunu(*asked, "--logit-bias", f"{token}=-inf", "--logit-bias", f"{token + 1}=2.5")
+    biases = {token: -math.inf, token + 1: 2.5}
+    assert done.stdout.rstrip("\n") == ember.generate(
+        "The sea", max_tokens=1, logit_bias=biases
+    ).rstrip("\n")
+    for wrong in ("7", "a=1", "7=x", "7=1=2"):
+        done = run_akunu(*asked, "--logit-bias", wrong)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert f"--logit-bias is '{wrong}'; it must be a token's id and a number" in done.stderr
 
 
 def test_complete_stays_with_the_defaults(run_akunu: Any, hot_ember: Path, ember: Any) -> None:

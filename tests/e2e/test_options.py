@@ -14,7 +14,7 @@ from cli_support import CHECKOUT
 
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
-from akunu.options import MAX_THREADS, SamplingArguments
+from akunu.options import MAX_THREADS, SamplingArguments, declared_options
 
 NAN = math.nan
 INF = math.inf
@@ -62,6 +62,13 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("stop", {1}),
     ("stop", {"a": "b"}),
     ("stop", np.array(["a"])),
+    ("logit_bias", 7),
+    ("logit_bias", {-1: 1.0}),
+    ("logit_bias", {1: NAN}),
+    ("logit_bias", {1: INF}),
+    ("logit_bias", {1.5: 1.0}),
+    ("logit_bias", {"a": 1.0}),
+    ("logit_bias", "ab"),
     ("top_k", np.array([-1, -1])),
     ("max_tokens", b"8"),
 ]
@@ -146,6 +153,47 @@ def test_stop_strings_come_alone_in_lists_and_in_sets() -> None:
     assert SamplingOptions(stop=["b", "a"]).stop == ("b", "a")  # type: ignore[arg-type]
     assert SamplingOptions(stop={"b", "a"}).stop == ("a", "b")  # type: ignore[arg-type]
     assert SamplingOptions(stop=frozenset()).stop == ()  # type: ignore[arg-type]
+
+
+def test_biases_are_kept_as_pairs() -> None:
+    options = SamplingOptions(logit_bias={np.int64(5): 1, 2: -INF})
+    assert options.logit_bias == ((5, 1.0), (2, -INF))
+    assert SamplingOptions(logit_bias=options.logit_bias) == options
+    assert hash(options) == hash(SamplingOptions(logit_bias={5: 1.0, 2: -INF}))
+
+
+def test_what_is_packed_is_what_the_engine_reads() -> None:
+    """The fields of `Sampling` in rows.h, by name, type and place."""
+    source = (CHECKOUT / "src" / "core" / "rows.h").read_text()
+    struct = re.search(r"struct Sampling {(.*?)^};", source, re.DOTALL | re.MULTILINE)
+    assert struct is not None
+    expected = re.findall(r"^  (float|uint32_t) (\w+) =", struct[1], re.MULTILINE)
+    types = {"f": ["float"], "I": ["uint32_t"], "Q": ["uint32_t", "uint32_t"]}
+    packed = [
+        (kind, name if len(types[option.packed]) == 1 else f"{name}_{part}")
+        for name, option in declared_options().items()
+        if option.packed
+        for kind, part in zip(types[option.packed], ("low", "high"), strict=False)
+    ]
+    assert packed == expected
+    options = SamplingOptions(temperature=0.5, top_k=3, top_p=0.25, penalty_window=7)
+    words = np.frombuffer(options.packed(seed=5 + 2**33), np.uint32)
+    floats = words.view(np.float32)
+    assert (floats[0], words[1], floats[2], words[7]) == (0.5, 3, 0.25, 7)
+    assert words[8:].tolist() == [5, 2]
+    own = SamplingOptions(seed=9).packed(seed=1)
+    assert np.frombuffer(own, np.uint32)[8:].tolist() == [9, 0]
+
+
+def test_the_guide_lists_every_option() -> None:
+    guide = (CHECKOUT / "docs" / "guide.md").read_text(encoding="utf-8")
+    table = re.search(r"^\| option \| default \| meaning \|\n\|[-|]+\n((?:\|.*\n)+)", guide, re.M)
+    assert table is not None
+    expected = [
+        f"| `{field.name}` | `{field.default}` | {declared_options()[field.name].help} |"
+        for field in dataclasses.fields(SamplingOptions)
+    ]
+    assert table[1].splitlines() == expected
 
 
 @pytest.mark.parametrize(

@@ -35,8 +35,6 @@ SPAN = np.dtype([("sequence", "u4"), ("first_row", "u4"), ("n_rows", "u4"), ("re
 SEQUENCE = np.dtype(
     [
         ("version", "u4"),
-        ("seed_low", "u4"),
-        ("seed_high", "u4"),
         ("choice", "u4"),
         ("temperature", "f4"),
         ("top_k", "u4"),
@@ -46,12 +44,17 @@ SEQUENCE = np.dtype(
         ("frequency_penalty", "f4"),
         ("presence_penalty", "f4"),
         ("penalty_window", "u4"),
+        ("seed_low", "u4"),
+        ("seed_high", "u4"),
         ("n_stop_ids", "u4"),
         ("mask", "u4"),
-        ("reserved", "u4", 18),
+        ("first_bias", "u4"),
+        ("n_biases", "u4"),
+        ("reserved", "u4", 16),
         ("stop_ids", "u4", 32),
     ]
 )
+OPTION_WORDS = 2048  # of each sequence
 
 # Fields of core/kernel_params.h, in order: I for uint32, f for float; padded to a multiple of 16.
 PARAMS = {
@@ -69,7 +72,8 @@ PARAMS = {
     "add": "I",
     "gated_activation": "II",
     "gather_head": "I",
-    "sample": "IIf",
+    "soft_cap": "If",
+    "sample": "II",
     "advance": "I",
     "rope_kv_write": "IIIIIIIf",
     "norm_rope_kv_write": "IIIIIIIf",
@@ -148,7 +152,7 @@ def row_class_of(n_rows: int) -> str:
 def neutral_sequences(n: int) -> np.ndarray:
     """Records with every setting switched off."""
     records = np.zeros(n, SEQUENCE)
-    records["version"] = 1
+    records["version"] = 2
     records["top_p"] = 1
     records["repetition_penalty"] = 1
     records["mask"] = NONE

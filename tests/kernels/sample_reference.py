@@ -1,4 +1,4 @@
-"""sample in float64: the six steps of docs/kernels.md, and how close a pick was.
+"""sample in float64: the steps of docs/kernels.md, and how close a pick was.
 
 z, penalties and comparisons with them are float32 as in the contract; masses and noise are float64,
 with the error that a float32 evaluation may have.
@@ -6,6 +6,7 @@ with the error that a float32 evaluation may have.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ def noise_error(g: Array) -> Array:
 
 
 def penalise(logits: Array, log: Array, position: int, record: np.void) -> Array:
-    """Step 2, float32 operation by operation."""
+    """Step 3, float32 operation by operation."""
     out = logits.astype(np.float32).copy()
     begin = max(0, position + 1 - int(record["penalty_window"]))
     tokens, counts = np.unique(log[begin : position + 1], return_counts=True)
@@ -61,6 +62,20 @@ def penalise(logits: Array, log: Array, position: int, record: np.void) -> Array
     return out
 
 
+def bias(logits: Array, biases: Mapping[int, float]) -> Array:
+    """Step 2."""
+    out = logits.astype(np.float32).copy()
+    for token, each in biases.items():
+        if token < len(out):
+            out[token] = -np.inf if each == -np.inf else out[token] + np.float32(each)
+    return out
+
+
+def mask(logits: Array, allowed: Array) -> Array:
+    """Step 4; `allowed`: bool [vocab_size]."""
+    return np.where(allowed, logits, np.float32(-np.inf)).astype(np.float32)
+
+
 @dataclass
 class Pick:
     token: int
@@ -68,7 +83,7 @@ class Pick:
 
 
 def candidates_of(z: Array, record: np.void, slack: float = 0.0) -> Array:
-    """Step 4: the tokens by rank. `slack` moves every cut by that share, outwards if positive."""
+    """Step 6: the tokens by rank. `slack` moves every cut by that share, outwards if positive."""
     order = np.lexsort((np.arange(len(z)), -z.astype(np.float64)))
     if record["top_k"] > 0:
         order = order[: int(record["top_k"])]
@@ -83,11 +98,12 @@ def candidates_of(z: Array, record: np.void, slack: float = 0.0) -> Array:
 
 
 def pick(logits: Array, record: np.void, draw: int) -> Pick:
-    """Steps 3 to 5 for logits that are penalised already."""
+    """Steps 5 to 7 for logits that are changed already."""
     if record["temperature"] == 0:
         return Pick(int(np.argmax(logits)), True)
     z = logits.astype(np.float32) / record["temperature"]
     tokens = candidates_of(z, record, MASS_ERROR)
+    tokens = tokens[z[tokens] > -np.inf]  # what a mask or a bias bans has no chance
     g = noise(tokens, draw, record)
     noisy = z[tokens].astype(np.float64) + g
     best = noisy.argmax()

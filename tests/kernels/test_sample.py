@@ -10,6 +10,7 @@ from harness import (
     ACTIVE,
     CHAINED,
     NONE,
+    OPTION_WORDS,
     On,
     Run,
     assert_same_bits,
@@ -30,14 +31,51 @@ def setting(n_rows=1, position=10, **record):
     return step
 
 
-def sample(target, logits, step, log=None, *, soft_cap=0.0, threads=1, **part):
-    """Returns (picked, statuses); logits and log change in place."""
+def sample(target, logits, step, log=None, *, masks=None, options=None, threads=1, **part):
+    """Returns (picked, statuses); the log changes in place, and nothing else."""
     if log is None:
         log = np.zeros((len(step.sequences), LOG_STRIDE), np.uint32)
     picked = poisoned(len(step.rows), np.uint32)
-    params = pack_params("sample", logits.shape[1], log.shape[1], soft_cap)
-    statuses = run("sample", [logits, log, picked], params, step, On(target, threads), **part)
+    params = pack_params("sample", logits.shape[1], log.shape[1])
+    operands = [logits, log, picked, masks, options]
+    statuses = run("sample", operands, params, step, On(target, threads), **part)
     return picked, statuses
+
+
+def bits(allowed):
+    """A mask: bit i % 32 of word i / 32 is token i; those behind the last are set, for nothing."""
+    words = np.full(-(-len(allowed) // 32) * 32, True)
+    words[: len(allowed)] = allowed
+    return np.packbits(words, bitorder="little").view(np.uint32)
+
+
+def options_of(step, biases, first=3):
+    """The buffer of options, with a list of biases, to which every record points."""
+    options = poisoned((len(step.sequences), OPTION_WORDS), np.uint32)
+    words = options[:, first : first + 2 * len(biases)].reshape(len(options), -1, 2)
+    words[:, :, 0] = list(biases)
+    words[:, :, 1] = np.array(list(biases.values()), np.float32).view(np.uint32)
+    step.sequences["first_bias"], step.sequences["n_biases"] = first, len(biases)
+    return options
+
+
+def assert_changed_to(target, logits, expected, log, position, records, **operands):
+    """That a row's logits count as `expected`, bit for bit: `logits` and `expected` have a token
+    per column, and one more, the last, which is the challenger and which nothing changes. Of each
+    token and a challenger of the expected logit the former is picked, being first; of a challenger
+    with the next higher one the latter."""
+    n = logits.shape[-1] - 1
+    tokens = np.flatnonzero(np.isfinite(expected[:n]))
+    step = make_step([Run(0, 0, 2 * len(tokens))])
+    step.rows["position"] = position
+    step.rows["head_row"] = np.arange(2 * len(tokens))
+    step.sequences[:] = records
+    duels = np.full((len(tokens), 2, n + 1), -np.inf, np.float32)
+    for duel, token in zip(duels, tokens, strict=True):
+        duel[:, token] = logits[token]
+        duel[:, n] = expected[token], np.nextafter(expected[token], np.float32(np.inf))
+    picked, _ = sample(target, duels.reshape(-1, n + 1), step, log, **operands)
+    assert picked.reshape(-1, 2).tolist() == [[token, n] for token in tokens]
 
 
 def row(*values: float) -> np.ndarray:
@@ -145,7 +183,7 @@ def test_a_chained_row_logs_its_token_inside_the_log(target, flags, position, wr
     assert_same_bits(log, expected)
 
 
-# --- Penalties and soft cap -----------------------------------------------------------------------
+# --- Biases, penalties and masks ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("window", [0, 1, 5, 11, 64])
@@ -160,12 +198,15 @@ def test_penalties_count_the_window_s_tokens(target, rng, window, penalties):
         frequency_penalty=frequency,
         presence_penalty=presence,
     )
-    logits = (rng.standard_normal((1, 20)) * 3).astype(np.float32)
+    logits = (rng.standard_normal((1, 21)) * 3).astype(np.float32)
+    before = logits.copy()
     log = rng.integers(0, 24, (1, LOG_STRIDE)).astype(np.uint32)  # some outside the vocabulary
+    log[log == 20] = 19  # nobody's token: the challenger's
     expected = ref.penalise(logits[0], log[0], 10, step.sequences[0])
     picked, _ = sample(target, logits, step, log)
-    assert_same_bits(logits[0], expected)
     assert picked[0] == expected.argmax()
+    assert_same_bits(logits, before)
+    assert_changed_to(target, logits[0], expected, log, 10, step.sequences)
 
 
 def test_a_long_window_counts_every_token(target, rng):
@@ -176,35 +217,116 @@ def test_a_long_window_counts_every_token(target, rng):
     logits = (rng.standard_normal((1, vocab_size)) * 3).astype(np.float32)
     log = rng.integers(0, vocab_size + 9, (1, 4096)).astype(np.uint32)
     log[0, 300:1300] = rng.integers(0, 40, 1000)  # some of them often
+    log[log == vocab_size - 1] = 7
     expected = ref.penalise(logits[0], log[0], position, step.sequences[0])
     picked, _ = sample(target, logits, step, log)
-    assert_same_bits(logits[0], expected)
+    assert picked[0] == expected.argmax()
+    seldom = np.r_[0:3, 38:42, 4094:4098, vocab_size - 3 : vocab_size - 1]
+    some = np.full_like(expected, -np.inf)
+    some[seldom] = expected[seldom]
+    assert_changed_to(target, logits[0], some, log, position, step.sequences)
+
+
+def test_rows_of_a_span_are_penalised_up_to_their_own_position(target):
+    step = setting(4, penalty_window=3, presence_penalty=10.0)
+    logits = np.tile(row(*range(20)), (4, 1))
+    log = np.zeros((1, LOG_STRIDE), np.uint32)
+    log[0, 8:15] = [19, 18, 17, 16, 18, 17, 19]  # row r at position 10 + r sees three up to it
+    picked, _ = sample(target, logits, step, log, threads=3)
+    assert picked.tolist() == [16, 19, 19, 19]
+
+
+@pytest.mark.parametrize("vocab_size", [20, 70])
+def test_biases_are_added_before_penalties(target, rng, vocab_size):
+    step = setting(penalty_window=64, repetition_penalty=2.0)
+    logits = rng.standard_normal((1, vocab_size + 1)).astype(np.float32)
+    log = np.full((1, LOG_STRIDE), 7, np.uint32)
+    biases = {3: 1.5, 7: -9.0, 11: 0.1, 19: -np.inf, 0: 2.0, vocab_size + 1: 50.0}
+    expected = ref.penalise(ref.bias(logits[0], biases), log[0], 10, step.sequences[0])
+    options = options_of(step, biases)
+    assert_changed_to(target, logits[0], expected, log, 10, step.sequences, options=options)
+    picked, _ = sample(target, logits, step, log, options=options)
     assert picked[0] == expected.argmax()
 
 
-def test_rows_of_a_span_are_penalised_up_to_their_own_position(target, rng):
-    step = setting(4, penalty_window=8, repetition_penalty=1.5)
-    logits = (rng.standard_normal((4, 50)) * 3).astype(np.float32)
-    log = rng.integers(0, 50, (1, LOG_STRIDE)).astype(np.uint32)
-    expected = [ref.penalise(logits[r], log[0], 10 + r, step.sequences[0]) for r in range(4)]
-    sample(target, logits, step, log, threads=3)
-    assert_same_bits(logits, np.stack(expected))
+def test_a_banned_token_is_not_picked_however_likely(target):
+    step = setting()
+    options = options_of(step, {2: -np.inf, 1: 0.5})
+    assert sample(target, row(0, 1, np.inf), step, options=options)[0].tolist() == [1]
 
 
-def test_soft_cap_comes_before_penalties(target):
-    step = setting(penalty_window=64, repetition_penalty=2.0)
-    values = np.concatenate(
-        [[-1e30, -100, -3, -1e-3, 0, 1e-3, 1, 50, 1e30], np.linspace(-40, 40, 41)]
+def test_each_sequence_has_biases_of_its_own(target):
+    step = make_step([Run(s, 10, 1) for s in range(3)])
+    step.rows["head_row"] = [2, 0, 1]
+    options = options_of(step, {5: 9.0})
+    options[1, 3] = 6
+    step.sequences["n_biases"][2] = 0
+    picked, _ = sample(target, np.tile(row(*[0.0] * 8, 1.0), (3, 1)), step, options=options)
+    assert picked.tolist() == [5, 6, 8]
+
+
+@pytest.mark.parametrize("vocab_size", [1, 31, 32, 33, 64, 1003])
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_mask_that_allows_one_token_picks_it(target, rng, vocab_size, temperature):
+    n = min(vocab_size, 17)
+    wanted = np.linspace(0, vocab_size - 1, n).astype(int)
+    step = make_step([Run(s, 10, 1) for s in range(n)])
+    step.rows["head_row"] = np.arange(n)
+    step.sequences["temperature"] = temperature
+    step.sequences["mask"] = np.arange(n)[::-1]
+    logits = rng.standard_normal((n, vocab_size)).astype(np.float32)
+    masks = np.stack([bits(np.arange(vocab_size) == token) for token in wanted[::-1]])
+    picked, statuses = sample(target, logits, step, masks=masks, threads=2)
+    assert picked.tolist() == wanted.tolist()
+    assert not statuses
+
+
+def test_a_mask_that_allows_none_leaves_no_candidate(target):
+    step = setting(2)
+    step.sequences["mask"] = 1
+    masks = np.stack([bits([True] * 40), bits([False] * 40)])
+    picked, statuses = sample(target, np.zeros((2, 40), np.float32), step, masks=masks)
+    assert statuses == {0: (3, 10, 0), 1: (3, 11, 0)}
+    assert picked.tolist() == [0xFFFFFFFF] * 2  # as poisoned
+
+
+def test_a_row_without_mask_may_pick_every_token(target):
+    step = setting()
+    masks = bits([False] * 3)[None]
+    assert sample(target, row(0, 1, 9), step, masks=masks)[0].tolist() == [2]
+
+
+@pytest.mark.parametrize("filters", [{}, {"top_k": 12}, {"top_p": 0.9}, {"min_p": 0.05}], ids=str)
+@pytest.mark.parametrize("temperature", [0.0, 1.3])
+def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temperature):
+    """More rows than a device works on at a time: 40."""
+    rows, vocab_size = 40, 203
+    step = setting(
+        rows, temperature=temperature, penalty_window=9, repetition_penalty=1.4, mask=2, **filters
     )
-    logits = values[None].astype(np.float32)
-    log = np.full((1, LOG_STRIDE), 7, np.uint32)
-    expected = 30 * np.tanh(logits[0].astype(np.float64) / 30)
-    expected[7] /= 2
-    sample(target, logits, step, log, soft_cap=30.0)
-    # quotient, tanh to 3 ulp = 6 units, product, the penalty
-    np.testing.assert_array_less(
-        np.abs(logits[0] - expected), 12 * ref.UNIT * np.abs(expected) + 1e-44
+    step.sequences["presence_penalty"] = 0.25
+    step.rows["draw"] = np.arange(rows) * 77
+    logits = (rng.standard_normal((rows, vocab_size)) * 2).astype(np.float32)
+    before = logits.copy()
+    log = rng.integers(0, vocab_size, (1, LOG_STRIDE)).astype(np.uint32)
+    allowed = rng.random(vocab_size) < 0.4
+    biases = dict(zip(rng.permutation(vocab_size)[:30].tolist(), rng.normal(size=30), strict=True))
+    options = options_of(step, biases)
+    masks = np.stack([bits(~allowed), bits(~allowed), bits(allowed)])
+    picked, statuses = sample(
+        target, logits, step, log.copy(), masks=masks, options=options, threads=3
     )
+    assert not statuses
+    assert_same_bits(logits, before)
+    uncertain = 0
+    for r in range(rows):
+        record = step.sequences[0]
+        own = ref.penalise(ref.bias(logits[r], biases), log[0], 10 + r, record)
+        expected = ref.pick(ref.mask(own, allowed), record, int(step.rows["draw"][r]))
+        if expected.certain:
+            assert picked[r] == expected.token, f"row {r}"
+        uncertain += not expected.certain
+    assert uncertain <= 3
 
 
 # --- Draws ----------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ def draws(
     if steps is None:
         steps = 2 if target.level == "checked" else 20  # which takes a hundred times as long
     step = setting(ROWS, seed_low=2024, **record)
-    step.rows["head_row"] = 0  # the logits are only read: no cap, no penalties
+    step.rows["head_row"] = 0
     picked = []
     for first in range(0, ROWS * steps, ROWS):
         step.rows["draw"] = first + np.arange(ROWS)

@@ -14,7 +14,7 @@ from golden_values import N_TOKENS
 from numpy.typing import ArrayLike, NDArray
 
 import akunu
-from akunu import _core
+from akunu import SamplingOptions, _core
 
 # The GPUs of this build, for `pytest.mark.parametrize`.
 _NO_GPU = pytest.param("", marks=pytest.mark.skip(reason="this build has no GPU, real or emulated"))
@@ -60,23 +60,23 @@ def chunked(
     return result
 
 
-def start(model: Any, prompt: Sequence[int], n: int, **sampling: Any) -> Any:
+def start(
+    model: Any,
+    prompt: Sequence[int],
+    n: int,
+    *,
+    stop_ids: Sequence[int] = (),
+    choice: int = 0,
+    **sampling: Any,
+) -> Any:
     """A generation of `n` tokens, or until one of `stop_ids`; greedy unless `sampling` differs."""
-    settings: dict[str, Any] = {
-        "stop_ids": [],
-        "temperature": 0.0,
-        "top_k": 0,
-        "top_p": 1.0,
-        "min_p": 0.0,
-        "repetition_penalty": 1.0,
-        "frequency_penalty": 0.0,
-        "presence_penalty": 0.0,
-        "penalty_window": 64,
-        "seed": 0,
-        "choice": 0,
-    }
     return model._native.start(
-        np.array(prompt, np.uint32), max_tokens=n, **{**settings, **sampling}
+        np.array(prompt, np.uint32),
+        max_tokens=n,
+        stop_ids=list(stop_ids),
+        sampling=SamplingOptions(**sampling).packed(seed=0),
+        logit_bias={},
+        choice=choice,
     )
 
 

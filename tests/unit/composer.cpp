@@ -99,7 +99,7 @@ void test_sixty_four_texts(const std::string& path) {
     return GenerateRequest{.prompt = make_tokens(3 + i % 5, 1000, i),
                            .max_tokens = 6,
                            .stop_ids = {},
-                           .sampling = {.temperature = 2.0f, .seed = i}};
+                           .sampling = {.temperature = 2.0f, .seed_low = i}};
   };
   std::vector<std::vector<uint32_t>> alone;
   for (uint32_t i = 0; i < 70; ++i)

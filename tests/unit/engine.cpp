@@ -106,7 +106,7 @@ void test_chains(const std::string& path, uint32_t submissions_ahead) {
         .prompt = make_tokens(20, single.model->arch().vocab_size, i + 1),
         .max_tokens = 20 + 7 * i,
         .stop_ids = {},
-        .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed = i}};
+        .sampling = {.temperature = 2.0f, .repetition_penalty = 1.1f, .seed_low = i}};
   };
   std::vector<std::shared_ptr<Generation>> generations;
   for (Engine* engine : {&single, &chained})
@@ -136,8 +136,6 @@ void test_no_allocation(const std::string& path) {
   SequenceCache cache(engine.model->cache(), store, 20, true);
   const std::optional<uint32_t> sequence = cache.begin(1, tokens, 1024, 0);
   SequenceRecord record{};
-  record.version = kSequenceRecordVersion;
-  record.top_p = record.repetition_penalty = 1;
   device.write(store.record(*sequence), std::as_bytes(std::span(&record, 1)));
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));
   device.write(store.page_table(0, *sequence), std::as_bytes(std::span(store[*sequence].pages[0])));
@@ -192,6 +190,7 @@ int main(int argc, char** argv) {
   const std::string path = model_of(argc, argv);
   if (path.empty()) return 2;
   for (const uint32_t threads : {1u, 2u}) test_bad_rows(path, create_cpu(threads));
+  test_masks_between(path, create_cpu(2));
   test_row_invariance(path);
   test_fusion(path);
   test_chains(path, 0);

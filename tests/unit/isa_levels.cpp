@@ -187,17 +187,17 @@ struct Step {
     }
     for (uint32_t s = 0; s < 2; ++s) {
       SequenceRecord record{};
-      record.version = kSequenceRecordVersion;
-      record.seed_low = 5 + s;
-      record.temperature = s == 0 ? 0.0f : 0.8f;
-      record.top_k = s == 0 ? 0 : 40;
-      record.top_p = s == 0 ? 1.0f : 0.9f;
-      record.min_p = s == 0 ? 0.0f : 0.02f;
-      record.repetition_penalty = s == 0 ? 1.0f : 1.2f;
-      record.frequency_penalty = s == 0 ? 0.0f : 0.1f;
-      record.presence_penalty = s == 0 ? 0.0f : 0.2f;
-      record.penalty_window = 64;
-      record.mask = kNone;
+      record.sampling.seed_low = 5 + s;
+      record.sampling.temperature = s == 0 ? 0.0f : 0.8f;
+      record.sampling.top_k = s == 0 ? 0 : 40;
+      record.sampling.top_p = s == 0 ? 1.0f : 0.9f;
+      record.sampling.min_p = s == 0 ? 0.0f : 0.02f;
+      record.sampling.repetition_penalty = s == 0 ? 1.0f : 1.2f;
+      record.sampling.frequency_penalty = s == 0 ? 0.0f : 0.1f;
+      record.sampling.presence_penalty = s == 0 ? 0.0f : 0.2f;
+      record.sampling.penalty_window = 64;
+      if (s == 1) record.mask = 0;
+      if (s == 1) record.biases = {6, 2};
       sequences.push_back(record);
     }
   }
@@ -595,18 +595,29 @@ void elementwise() {
     c.operands.emplace(1, floats(kStepRows * 77));
     compare(c);
   }
+  Case c{"soft_cap", {Operation::soft_cap}, {}, {}};
+  c.set_params(SoftCapParams{4103, 30.0f, {}});
+  c.operands.emplace(0, floats(kStepRows * 4103, -90.0f, 90.0f));
+  compare(c);
 }
 
 void sampling() {
   const uint32_t vocab_size = 1003;
   Case sample{"sample", {Operation::sample}, {}, {}};
-  sample.set_params(SampleParams{vocab_size, kLogStride, 0.0f, 0});
+  sample.set_params(SampleParams{vocab_size, kLogStride, {}});
   sample.operands.emplace(0, floats(uint64_t{kHeadRows} * vocab_size, -8.0f, 8.0f));
   Bytes log(4 * 2 * kLogStride);
   for (uint32_t i = 0; i < 2 * kLogStride; ++i)
     log.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits()) % vocab_size;
   sample.operands.emplace(1, log);
   sample.operands.emplace(2, Bytes(4 * kStepRows));
+  Bytes mask(4 * mask_words(vocab_size)), options(4 * 2 * kMaxOptionWords);
+  for (uint32_t i = 0; i < mask_words(vocab_size); ++i)
+    mask.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits());
+  const TokenBias biases[] = {{17, 2.5f}, {1000, -1.0f}};
+  std::memcpy(options.as<uint32_t>() + kMaxOptionWords + 6, biases, sizeof biases);
+  sample.operands.emplace(3, mask);
+  sample.operands.emplace(4, options);
   compare(sample);
 
   Case advance{"advance", {Operation::advance}, {}, {}};

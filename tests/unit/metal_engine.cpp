@@ -27,7 +27,7 @@ struct Engine {
     const auto generation = scheduler.generate({.prompt = {17, 4, 99, 1200, 5},
                                                 .max_tokens = n_tokens,
                                                 .stop_ids = {},
-                                                .sampling = {.temperature = 1.5f, .seed = 3}});
+                                                .sampling = {.temperature = 1.5f, .seed_low = 3}});
     std::vector<uint32_t> all;
     std::array<uint32_t, 16> some;
     while (const size_t n = generation->next(some, kWait))
@@ -87,5 +87,6 @@ int main(int argc, char** argv) {
   test_chains(argv[1]);
   test_fusion(argv[1]);
   test_bad_rows(argv[1], akunu::create_device("metal-emulated"));
+  test_masks_between(argv[1], akunu::create_device("metal-emulated"));
   return summary();
 }

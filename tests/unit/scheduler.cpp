@@ -21,7 +21,7 @@ void test_batches(const std::string& path) {
         .prompt = make_tokens(20 + 70 * i, engine.model->arch().vocab_size, i + 1),
         .max_tokens = 24,
         .stop_ids = {},
-        .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed = 7}};
+        .sampling = {.temperature = i == 1 ? 0.8f : 0.0f, .top_k = 40, .seed_low = 7}};
   };
   for (uint32_t i = 0; i < 3; ++i) alone.push_back(collect(*engine.scheduler.generate(request(i))));
   std::vector<std::shared_ptr<Generation>> together;
@@ -124,7 +124,7 @@ GenerateRequest open_ended(uint32_t i) {
   return {.prompt = std::move(prompt),
           .max_tokens = 1000,
           .stop_ids = {},
-          .sampling = {.temperature = 2.0f, .frequency_penalty = 0.1f, .seed = i}};
+          .sampling = {.temperature = 2.0f, .frequency_penalty = 0.1f, .seed_low = i}};
 }
 
 constexpr uint32_t kTexts = 4;

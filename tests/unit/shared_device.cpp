@@ -53,7 +53,7 @@ GenerateRequest request(uint32_t i, uint32_t max_tokens = 40) {
   return {.prompt = make_tokens(20 + 90 * (i % 3), 1000, i + 1),
           .max_tokens = max_tokens,
           .stop_ids = {},
-          .sampling = {.temperature = 2.0f, .seed = i}};
+          .sampling = {.temperature = 2.0f, .seed_low = i}};
 }
 
 uint64_t bytes_of(const Device& device, bool mapped) {

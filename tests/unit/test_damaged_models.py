@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 from gguf_support import file_of, string, tensor, u32, value
 
-from akunu import LoadOptions, _core
+from akunu import LoadOptions, SamplingOptions, _core
 from akunu.errors import (
     AkunuError,
     ArgumentError,
@@ -488,16 +488,8 @@ def generate(model: _core.NativeModel) -> list[int]:
         np.array([1, 2, 3], np.uint32),
         max_tokens=4,
         stop_ids=[],
-        temperature=0.0,
-        top_k=0,
-        top_p=1.0,
-        min_p=0.0,
-        repetition_penalty=1.0,
-        frequency_penalty=0.0,
-        presence_penalty=0.0,
-        penalty_window=64,
-        seed=0,
-        choice=0,
+        sampling=SamplingOptions().packed(seed=0),
+        logit_bias={},
     )
     tokens: list[int] = []
     while (new := generation.next(timeout_ms=1000)) is not None:

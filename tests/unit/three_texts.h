@@ -27,9 +27,6 @@ class ThreeTexts {
       check(store.take() == text, "slots are given out in order");
       store[text].tokens = {17, 4 + text, 99, 1200, 5};
       store[text].pages.assign(1, std::vector<uint32_t>{text});  // without any book-keeping
-      records[text].version = kSequenceRecordVersion;
-      records[text].top_p = records[text].repetition_penalty = 1;
-      records[text].mask = kNone;
     }
   }
 
@@ -37,7 +34,7 @@ class ThreeTexts {
   void read_prompts() {
     for (uint32_t text = 0; text < kTexts; ++text) {
       step.clear();
-      check(step.update_sequence(text, records[text]), "there is room for a text");
+      check(step.update_sequence(text, choosing[text]), "there is room for a text");
       step.update(model->sequences().page_table(0, text),
                   std::as_bytes(std::span(model->sequences()[text].pages[0])));
       step.add_prompt(row_at(text, 0), kPrompt, Step::Logits::last, true);
@@ -73,7 +70,7 @@ class ThreeTexts {
 
   std::unique_ptr<Model> model;
   Step step;
-  SequenceRecord records[kTexts] = {};
+  Choosing choosing[kTexts];
 
  private:
   static Row row_at(uint32_t text, uint32_t position) {
@@ -122,6 +119,40 @@ inline void test_bad_rows(const std::string& path, const std::shared_ptr<Device>
     check(texts.log(1, kFirst + 1, 1)[0] == kUntouched, "it logs nothing" + what);
     check(texts.read(texts.model->picked(), 2)[1] == kUntouched, "and picks nothing" + what);
   }
+}
+
+// What the host says between logits and choice holds for that choice.
+inline void test_masks_between(const std::string& path, const std::shared_ptr<Device>& device) {
+  constexpr uint32_t kFirst = ThreeTexts::kPrompt;
+  ThreeTexts texts(path, device), free(path, device);
+  free.read_prompts();
+  free.go_on(kFirst, 1);
+  for (const uint32_t text : {1u, 2u}) texts.choosing[text].record.mask = text;
+  Model& model = *texts.model;
+  const std::vector<uint32_t> all(model.mask_bytes() / sizeof(uint32_t), kNone);
+  for (const uint32_t text : {1u, 2u}) texts.write(model.mask(text), all);
+  texts.read_prompts();
+
+  texts.step.clear();
+  texts.add_rows(kFirst);
+  const Ticket logits = texts.step.submit_logits(model.device(), false);
+  constexpr uint32_t kWanted = 77;
+  std::vector<uint32_t> one(all.size()), none(all.size());
+  one[kWanted / 32] = 1u << kWanted % 32;
+  texts.step.update(model.mask(1), std::as_bytes(std::span(one)));
+  texts.step.update(model.mask(2), std::as_bytes(std::span(none)));
+  const Ticket choice = texts.step.submit_choice(model.device());
+  check(await(model, logits).statuses.empty(), "logits need no mask");
+  const Outcome outcome = await(model, choice);
+  check(texts.log(0, kFirst + 1, 1) == free.log(0, kFirst + 1, 1), "a text without mask is free");
+  check(texts.log(1, kFirst + 1, 1)[0] == kWanted, "the one token that a mask allows is chosen");
+  check(outcome.statuses.size() == ThreeTexts::kTexts &&
+            outcome.statuses[2].code == kStatusNoCandidate && outcome.statuses[1].code == kStatusOk,
+        "a mask that allows none leaves none");
+  texts.step.clear();
+  texts.add_rows(kFirst + 1);
+  texts.step.update(model.mask(1), std::as_bytes(std::span(all)));
+  check(texts.run(2).statuses[2].code != kStatusOk, "masks stay until they are changed");
 }
 
 }  // namespace akunu::test

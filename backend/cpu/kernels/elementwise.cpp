@@ -2,8 +2,12 @@
 // add_bias: data[r, j] += bias[j]      0 data: rows, 1 bias: vector [n]         25 BiasParams
 // gather_head: out[head_row] = input[r] for rows with a head row
 //                                      0 input: rows, 1 out: head_rows [., dim] 25 GatherParams
-//   slices: one row   limit: latency; the row is in the second cache
+// soft_cap: data = cap * tanh(data / cap)
+//                                      0 data: rows [rows, n]                   25 SoftCapParams
+//   slices: one row; of soft_cap, whose rows are a vocabulary, kCapped numbers of one
+//   limit: latency; the row is in the second cache
 #include "cpu/isa/isa.h"
+#include "cpu/kernels/math.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -38,6 +42,33 @@ struct GatherHead {
   }
 };
 
+template <class Isa>
+struct SoftCap {
+  static constexpr uint32_t kCapped = 4096;
+
+  static uint64_t slices(const Call& call) { return call.n_rows * pieces(call); }
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
+    const auto& params = *static_cast<const SoftCapParams*>(call.params);
+    const auto cap = Isa::broadcast(params.cap);
+    for (uint64_t slice = begin; slice < end; ++slice) {
+      float* data = operand<float>(call, 0, call.first_row + slice / pieces(call), params.n);
+      uint32_t i = static_cast<uint32_t>(slice % pieces(call)) * kCapped;
+      const uint32_t last = params.n - i < kCapped ? params.n : i + kCapped;
+      for (; i + Isa::kLanes <= last; i += Isa::kLanes)
+        Isa::store(data + i, capped(Isa::load(data + i), cap));
+      if (i < last) Isa::store(data + i, capped(Isa::load(data + i, last - i), cap), last - i);
+    }
+  }
+
+ private:
+  static uint64_t pieces(const Call& call) {
+    return (uint64_t{static_cast<const SoftCapParams*>(call.params)->n} + kCapped - 1) / kCapped;
+  }
+  static typename Isa::Vector capped(typename Isa::Vector v, typename Isa::Vector cap) {
+    return Isa::multiply(cap, tanh<Isa>(Isa::divide(v, cap)));
+  }
+};
+
 using AddRows = RowsKernel<ThisIsa, AddParams, Add<ThisIsa>>;
 using AddBiasRows = RowsKernel<ThisIsa, BiasParams, AddBias<ThisIsa>>;
 using GatherRows = RowsKernel<ThisIsa, GatherParams, GatherHead<ThisIsa>>;
@@ -46,6 +77,7 @@ constexpr KernelEntry kElementwiseEntries[] = {
     {{Operation::add}, {AddRows::slices, AddRows::run, nullptr}},
     {{Operation::add_bias}, {AddBiasRows::slices, AddBiasRows::run, nullptr}},
     {{Operation::gather_head}, {GatherRows::slices, GatherRows::run, nullptr}},
+    {{Operation::soft_cap}, {SoftCap<ThisIsa>::slices, SoftCap<ThisIsa>::run, nullptr}},
 };
 
 }  // namespace

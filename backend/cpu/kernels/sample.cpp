@@ -1,8 +1,9 @@
-// sample: chooses a row's next token; docs/kernels.md has the six steps, in this file's order
-//   0 logits: head_rows [head_rows, vocab_size] (soft cap and penalties in place)
-//   1 tokens: log [sequences, log_stride]   2 picked: [rows]   25 SampleParams
+// sample: chooses a row's next token; docs/kernels.md has the steps, in this file's order
+//   0 logits: head_rows [head_rows, vocab_size]   1 tokens: log [sequences, log_stride]
+//   2 picked: [rows]   3 masks   4 options   25 SampleParams
 //   slices: one row   limit: memory when greedy: the logits are read twice
-// Scratch holds one candidate per token of the vocabulary; before that, the penalties' counts.
+// Scratch holds one candidate per token of the vocabulary (before that, the penalties' counts), and
+// behind them a copy of the logits where a row's record changes some.
 #include <math.h>
 
 #include "cpu/isa/isa.h"
@@ -60,31 +61,32 @@ static uint32_t first_with(const float* values, uint32_t count, float value) {
   return kNone;
 }
 
-// Step 1. False where a logit is NaN.
+// Step 1.
 template <class Isa>
-static bool check_and_cap(float* logits, uint32_t count, float soft_cap) {
+static bool holds_nan(const float* logits, uint32_t count) {
   uint32_t nan = 0;
   for_vectors<Isa>(logits, count,
                    [&](uint32_t, typename Isa::Vector v, uint32_t) { nan |= Isa::is_nan(v); });
-  if (nan != 0) return false;
-  if (soft_cap > 0) {
-    const auto cap = Isa::broadcast(soft_cap);
-    for_vectors<Isa>(logits, count, [&](uint32_t i, typename Isa::Vector v, uint32_t n) {
-      Isa::store(logits + i, Isa::multiply(cap, tanh<Isa>(Isa::divide(v, cap))), n);
-    });
-  }
-  return true;
+  return nan != 0;
 }
 
-// Step 2. `counts` has an entry per token of the vocabulary; only those of the window are touched.
+// Step 2, which works on a copy.
+template <class Isa>
+static void add_biases(float* logits, uint32_t vocab_size, const TokenBias* biases, uint32_t n) {
+  for (uint32_t i = 0; i < n; ++i) {
+    if (biases[i].token >= vocab_size) continue;
+    float& logit = logits[biases[i].token];
+    logit = biases[i].bias == -kInfinity ? -kInfinity : logit + biases[i].bias;
+  }
+}
+
+// Step 3. `counts` has an entry per token of the vocabulary; only those of the window are touched.
 template <class Isa>
 static void penalize(float* logits, uint32_t vocab_size, const uint32_t* log, uint32_t position,
                      const SequenceRecord& record, uint32_t* counts) {
-  if (record.repetition_penalty == 1.0f && record.frequency_penalty == 0.0f &&
-      record.presence_penalty == 0.0f)
-    return;
   const uint64_t end = uint64_t{position} + 1;
-  const uint64_t begin = end > record.penalty_window ? end - record.penalty_window : 0;
+  const uint64_t begin =
+      end > record.sampling.penalty_window ? end - record.sampling.penalty_window : 0;
   for (uint64_t i = begin; i < end; ++i)
     if (log[i] < vocab_size) counts[log[i]] = 0;
   for (uint64_t i = begin; i < end; ++i)
@@ -93,10 +95,23 @@ static void penalize(float* logits, uint32_t vocab_size, const uint32_t* log, ui
     const uint32_t token = log[i];
     if (token >= vocab_size || counts[token] == 0) continue;
     float& logit = logits[token];
-    logit = logit > 0 ? logit / record.repetition_penalty : logit * record.repetition_penalty;
-    logit = logit - (static_cast<float>(counts[token]) * record.frequency_penalty +
-                     record.presence_penalty);
+    logit = logit > 0 ? logit / record.sampling.repetition_penalty
+                      : logit * record.sampling.repetition_penalty;
+    logit = logit - (static_cast<float>(counts[token]) * record.sampling.frequency_penalty +
+                     record.sampling.presence_penalty);
     counts[token] = 0;
+  }
+}
+
+// Step 4.
+template <class Isa>
+static void apply_mask(float* logits, uint32_t vocab_size, const uint32_t* mask) {
+  for (uint32_t first = 0; first < vocab_size; first += 32) {
+    const uint32_t n = vocab_size - first < 32 ? vocab_size - first : 32;
+    uint32_t banned = ~mask[first / 32];
+    if (n < 32) banned &= (1u << n) - 1;
+    for (; banned != 0; banned &= banned - 1)
+      logits[first + static_cast<uint32_t>(__builtin_ctz(banned))] = -kInfinity;
   }
 }
 
@@ -110,7 +125,7 @@ struct Filter {
   Candidate* list;  // the candidates, in any order
   uint32_t n = 0;
 
-  float z_of(uint32_t token) const { return logits[token] / record.temperature; }
+  float z_of(uint32_t token) const { return logits[token] / record.sampling.temperature; }
 
   // e^(z - largest) of eight numbers.
   void weights(const float (&z)[8], float (&out)[8]) const {
@@ -126,7 +141,7 @@ struct Filter {
   // All tokens with z >= bound, by token.
   void take_at_least(float bound) {
     // A logit this far below bound * temperature is below it after any rounding.
-    const float product = bound * record.temperature;
+    const float product = bound * record.sampling.temperature;
     const float coarse = product - 0x1p-20f * __builtin_fabsf(product) - 0x1p-100f;
     n = 0;
     for_those_at_least<Isa>(
@@ -156,7 +171,7 @@ struct Filter {
 
   // Sum of e^(z - largest) over the vocabulary: floats within 8 * 32 tokens, then doubles.
   double total_weight() const {
-    const auto temperature = Isa::broadcast(record.temperature);
+    const auto temperature = Isa::broadcast(record.sampling.temperature);
     const auto largest = Isa::broadcast(largest_z);
     double total = 0;
     auto part = Isa::zero();
@@ -179,7 +194,7 @@ struct Filter {
   // end while the heap of the others shrinks.
   void keep_top_p(double total) {
     make_heap<Isa, BestFirst<Isa>>(list, n);
-    const double enough = static_cast<double>(record.top_p) * total;
+    const double enough = static_cast<double>(record.sampling.top_p) * total;
     double sum = 0;
     uint32_t left = n;
     while (left > 0) {
@@ -197,11 +212,11 @@ struct Filter {
   void keep_min_p() {
     uint32_t kept = 0;
     for (uint32_t i = 0; i < n; ++i)
-      if (weight(list[i].z) >= record.min_p) list[kept++] = list[i];
+      if (weight(list[i].z) >= record.sampling.min_p) list[kept++] = list[i];
     n = kept;
   }
 
-  // Step 5 over the list, and for one token.
+  // Step 7 over the list, and for one token.
   Candidate pick(uint32_t draw) const {
     Candidate best = {-kInfinity, kNone};
     for (uint32_t first = 0; first < n; first += 8) {
@@ -210,8 +225,8 @@ struct Filter {
       float z[8] = {};
       for (uint32_t i = 0; i < count; ++i) {
         const Candidate& candidate = list[first + i];
-        words[i] = philox4x32_10<Isa>({{candidate.token, draw, record.choice, 0}}, record.seed_low,
-                                      record.seed_high)
+        words[i] = philox4x32_10<Isa>({{candidate.token, draw, record.choice, 0}},
+                                      record.sampling.seed_low, record.sampling.seed_high)
                        .word[0];
         z[i] = candidate.z;
       }
@@ -225,21 +240,21 @@ struct Filter {
   }
 };
 
-// Steps 4 and 5. `largest` is the largest logit, at `top`; it is not -inf.
+// Steps 6 and 7. `largest` is the largest logit, at `top`; it is not -inf.
 template <class Isa>
 static uint32_t draw_token(const float* logits, uint32_t vocab_size, float largest, uint32_t top,
                            const SequenceRecord& record, uint32_t draw, Candidate* list) {
-  const float largest_z = largest / record.temperature;
+  const float largest_z = largest / record.sampling.temperature;
   Filter<Isa> filter{logits, vocab_size, record, largest_z, list};
   if (largest_z == kInfinity) {  // no finite noise matters then: the first of them
     for (uint32_t i = 0; i < top; ++i)
       if (filter.z_of(i) == kInfinity) return i;
     return top;
   }
-  const bool top_k = record.top_k > 0 && record.top_k < vocab_size;
-  const bool top_p = record.top_p < 1.0f;
+  const bool top_k = record.sampling.top_k > 0 && record.sampling.top_k < vocab_size;
+  const bool top_p = record.sampling.top_p < 1.0f;
   if (top_k) {
-    filter.take_top_k(record.top_k);
+    filter.take_top_k(record.sampling.top_k);
     if (top_p) {
       double total = 0;
       for (uint32_t i = 0; i < filter.n; ++i)
@@ -249,7 +264,7 @@ static uint32_t draw_token(const float* logits, uint32_t vocab_size, float large
   } else if (top_p) {
     // Tokens of less than (1 - top_p) / vocab_size of the total, and that is at least 1, are
     // together less than what top-p drops; half of it leaves room for rounding.
-    const double rest = 0.5 * (1.0 - static_cast<double>(record.top_p)) / vocab_size;
+    const double rest = 0.5 * (1.0 - static_cast<double>(record.sampling.top_p)) / vocab_size;
     filter.take_at_least(largest_z + static_cast<float>(::log(rest)));
     filter.keep_top_p(filter.total_weight());
   } else {
@@ -258,7 +273,7 @@ static uint32_t draw_token(const float* logits, uint32_t vocab_size, float large
     filter.n = 1;
     filter.take_at_least(filter.pick(draw).z - kLargestNoise);
   }
-  if (record.min_p > 0) filter.keep_min_p();
+  if (record.sampling.min_p > 0) filter.keep_min_p();
   return filter.pick(draw).token;
 }
 
@@ -276,28 +291,56 @@ struct Sample {
   }
 
   static uint64_t scratch_bytes(const Call& call) {
-    return sizeof(Candidate) * static_cast<const SampleParams*>(call.params)->vocab_size;
+    const uint32_t vocab_size = static_cast<const SampleParams*>(call.params)->vocab_size;
+    return copy_offset(vocab_size) + sizeof(float) * vocab_size;
   }
 
  private:
+  static uint64_t copy_offset(uint32_t vocab_size) {
+    return (sizeof(Candidate) * vocab_size + 63) / 64 * 64;
+  }
+
+  // The logits as the record changes them: a copy, or the logits themselves where it changes none.
+  static const float* changed(const Call& call, const SampleParams& params, const Row& row,
+                              const float* logits, const uint32_t* log, std::byte* scratch) {
+    const SequenceRecord& record = call.sequences[row.sequence];
+    const uint32_t n = params.vocab_size;
+    const bool biased = call.operands[4] != nullptr && record.biases.n > 0,
+               masked = call.operands[3] != nullptr && record.mask != kNone,
+               penalized = record.sampling.repetition_penalty != 1.0f ||
+                           record.sampling.frequency_penalty != 0.0f ||
+                           record.sampling.presence_penalty != 0.0f;
+    if (!biased && !masked && !penalized) return logits;
+    float* copy = reinterpret_cast<float*>(scratch + copy_offset(n));
+    __builtin_memcpy(copy, logits, sizeof(float) * n);
+    if (biased) {
+      const uint32_t* options = operand<uint32_t>(call, 4, row.sequence, kMaxOptionWords);
+      add_biases<Isa>(copy, n, reinterpret_cast<const TokenBias*>(options + record.biases.first),
+                      record.biases.n);
+    }
+    if (penalized)
+      penalize<Isa>(copy, n, log, row.position, record, reinterpret_cast<uint32_t*>(scratch));
+    if (masked) apply_mask<Isa>(copy, n, operand<uint32_t>(call, 3, record.mask, mask_words(n)));
+    return copy;
+  }
+
   // kNone where there is nothing to choose, which is recorded.
   static uint32_t choose(const Call& call, const SampleParams& params, uint32_t r, const Row& row,
                          const uint32_t* log, std::byte* scratch) {
     const SequenceRecord& record = call.sequences[row.sequence];
-    float* logits = operand<float>(call, 0, row.head_row, params.vocab_size);
-    if (!check_and_cap<Isa>(logits, params.vocab_size, params.soft_cap)) {
+    const float* logits = operand<const float>(call, 0, row.head_row, params.vocab_size);
+    if (holds_nan<Isa>(logits, params.vocab_size)) {
       record_status(call, r, kStatusNotANumber, 0);
       return kNone;
     }
-    penalize<Isa>(logits, params.vocab_size, log, row.position, record,
-                  reinterpret_cast<uint32_t*>(scratch));
+    logits = changed(call, params, row, logits, log, scratch);
     const float largest = largest_of<Isa>(logits, params.vocab_size);
     if (largest == -kInfinity) {
       record_status(call, r, kStatusNoCandidate, 0);
       return kNone;
     }
     const uint32_t top = first_with<Isa>(logits, params.vocab_size, largest);
-    if (record.temperature == 0.0f) return top;
+    if (record.sampling.temperature == 0.0f) return top;
     return draw_token<Isa>(logits, params.vocab_size, largest, top, record, row.draw,
                            reinterpret_cast<Candidate*>(scratch));
   }

@@ -1,4 +1,4 @@
-// add, add_bias, gated_activation, gather_head: a thread per number, neighbours side by side.
+// add, add_bias, gated_activation, gather_head, soft_cap: a thread per number, neighbours side by side.
 // Floor: the operands' bytes. The fused kernels do all of this in passing; these serve prompts and
 // what nothing fuses. Grid: (columns / 256, rows).
 #include "metal/kernels/common.h"
@@ -49,4 +49,14 @@
   const uint head_row = rows[row].head_row;
   if (head_row == kNone) return;
   out[ulong(head_row) * params.dim + position.x] = input[ulong(row) * params.dim + position.x];
+}
+
+// data = cap * tanh(data / cap)
+[[kernel]] void soft_cap(device float* data [[buffer(0)]],
+                         constant PassRange& pass [[buffer(23)]],
+                         constant SoftCapParams& params [[buffer(25)]],
+                         uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.n) return;
+  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  data[i] = params.cap * tanh_of(data[i] / params.cap);
 }

@@ -1,5 +1,5 @@
-// sample: chooses a row's next token; docs/kernels.md has the six steps, in this file's order. One
-// threadgroup per row, nothing on the host.
+// sample: chooses a row's next token; docs/kernels.md has the steps, in this file's order. One
+// threadgroup works on a row, nothing on the host.
 //
 // Floor: the logits are read twice when greedy (not a number? the largest), four to six times when
 // drawing; a vocabulary of 256 thousand is 1 MB, which stays in the last cache. What costs more
@@ -128,19 +128,19 @@ inline Cut cut_top_p(Team team, Source from, Cut cut, Mass enough, Candidate fir
   return Cut{low, nth_equal(team, from, low, max(wanted, 1u), vocab_size)};
 }
 
-// Step 2. The window ends with the row's own token, whatever the log holds behind it: entries of an
+// Step 3. The window ends with the row's own token, whatever the log holds behind it: entries of an
 // earlier answer must not count.
 inline float penalised(float logit, uint count, device const SequenceRecord& record) {
 #pragma clang fp contract(off)
   const float bent =
-      logit > 0.0f ? logit / record.repetition_penalty : logit * record.repetition_penalty;
-  const float product = float(count) * record.frequency_penalty;  // rounded, as the contract asks
-  return bent - (product + record.presence_penalty);
+      logit > 0.0f ? logit / record.sampling.repetition_penalty : logit * record.sampling.repetition_penalty;
+  const float product = float(count) * record.sampling.frequency_penalty;  // rounded, as the contract asks
+  return bent - (product + record.sampling.presence_penalty);
 }
 inline void penalise(Team team, device float* logits, uint vocab_size, device const uint* log,
                      uint position, device const SequenceRecord& record, threadgroup uint* memory) {
   const uint end = position + 1;
-  const uint n = min(end, record.penalty_window);
+  const uint n = min(end, record.sampling.penalty_window);
   device const uint* window = log + (end - n);
   if (n <= kWindow) {
     for (uint i = team.thread_index; i < n; i += team.n_threads) memory[i] = window[i];
@@ -190,13 +190,13 @@ inline Candidate best_logit(Team team, device const float* logits, uint vocab_si
 
 inline float noisy(Candidate c, device const SequenceRecord& record, uint draw) {
   return c.value +
-         gumbel(philox(uint4(c.token, draw, record.choice, 0), record.seed_low, record.seed_high));
+         gumbel(philox(uint4(c.token, draw, record.choice, 0), record.sampling.seed_low, record.sampling.seed_high));
 }
 
-// Steps 4 and 5 for a temperature above 0. `largest` is the largest logit; it is not -inf.
+// Steps 6 and 7 for a temperature above 0. `largest` is the largest logit; it is not -inf.
 inline uint draw_token(Team team, device const float* logits, uint vocab_size, float largest,
                        device const SequenceRecord& record, uint draw, threadgroup uint* memory) {
-  const float temperature = record.temperature, largest_z = largest / temperature;
+  const float temperature = record.sampling.temperature, largest_z = largest / temperature;
   // Equal z may come from logits that differ, so the best token is found anew.
   uint first = kNone;
   float own_largest = -infinity();
@@ -208,19 +208,19 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   const Candidate top = Candidate{largest_z, team_min(team, first)};
   if (largest_z == infinity()) return top.token;  // no finite noise matters then
   const uint largest_key = key_of(largest_z);
-  const bool has_top_k = record.top_k > 0 && record.top_k < vocab_size,
-             has_top_p = record.top_p < 1.0f;
+  const bool has_top_k = record.sampling.top_k > 0 && record.sampling.top_k < vocab_size,
+             has_top_p = record.sampling.top_p < 1.0f;
 
   // Whoever is below the bound is not picked.
   uint bound = 0;
   if (has_top_k) {
     // The k-th of the threads' own largest: k tokens at least are as large.
-    if (record.top_k <= team.n_threads) {
+    if (record.sampling.top_k <= team.n_threads) {
       const uint own_key = key_of(own_largest);
       uint high = largest_key + 1;
       while (high - bound > 1) {
         const uint middle = bound + (high - bound) / 2;
-        if (team_sum(team, own_key >= middle ? 1u : 0u) >= record.top_k) {
+        if (team_sum(team, own_key >= middle ? 1u : 0u) >= record.sampling.top_k) {
           bound = middle;
         } else {
           high = middle;
@@ -230,13 +230,13 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   } else if (has_top_p) {
     // Tokens of less than (1 - top_p) / vocab_size of the total, which is at least 1, are together
     // less than what top_p drops; half of it leaves room for rounding.
-    bound = key_of(largest_z + log_of(0.5f * (1.0f - record.top_p) / float(vocab_size)));
+    bound = key_of(largest_z + log_of(0.5f * (1.0f - record.sampling.top_p) / float(vocab_size)));
   } else {
     // Whoever is further behind the best than any noise can be has lost already.
     bound = min(largest_key, key_of(noisy(top, record, draw) - kLargestNoise));
-    if (record.min_p > 0.0f && record.min_p <= 1.0f)
+    if (record.sampling.min_p > 0.0f && record.sampling.min_p <= 1.0f)
       bound = max(bound,
-                  min(largest_key, key_of(largest_z + log_of(max(record.min_p, 1e-37f)) - 0.01f)));
+                  min(largest_key, key_of(largest_z + log_of(max(record.sampling.min_p, 1e-37f)) - 0.01f)));
   }
 
   // The list, in an order that depends on nothing but the logits: an atomic counter would shuffle
@@ -269,87 +269,137 @@ inline uint draw_token(Team team, device const float* logits, uint vocab_size, f
   }
 
   Cut cut = Cut{0, kNone};
-  if (has_top_k) cut = cut_top_k(team, from, record.top_k, largest_key, vocab_size);
+  if (has_top_k) cut = cut_top_k(team, from, record.sampling.top_k, largest_key, vocab_size);
   if (has_top_p) {
     const Mass total = has_top_k ? mass_from(team, from, cut, 0, largest_z)
                                  : mass_from(team, all, cut, 0, largest_z);
-    const float product = record.top_p * total.high;
+    const float product = record.sampling.top_p * total.high;
     const Mass enough =
-        Mass{product, fma(record.top_p, total.high, -product) + record.top_p * total.low};
+        Mass{product, fma(record.sampling.top_p, total.high, -product) + record.sampling.top_p * total.low};
     cut = cut_top_p(team, from, cut, enough, top, vocab_size);
   }
   Candidate best = Candidate{-infinity(), kNone};
   for (uint i = team.thread_index; i < from.n; i += team.n_threads) {
     const Candidate c = candidate(from, i);
     if (!is_inside(cut, key_of(c.value), c.token)) continue;
-    if (record.min_p > 0.0f && !(exp_of(c.value - largest_z) >= record.min_p)) continue;
+    if (record.sampling.min_p > 0.0f && !(exp_of(c.value - largest_z) >= record.sampling.min_p)) continue;
     const Candidate chosen = Candidate{noisy(c, record, draw), c.token};
     if (is_better(chosen, best)) best = chosen;
   }
   return team_best(team, best).token;
 }
 
-// kNone where there is nothing to choose; `problem` says why.
-inline uint choose(Team team, device float* logits, device const uint* log,
-                   constant SampleParams& params, device const Row& row,
-                   device const SequenceRecord& record, threadgroup uint* memory,
-                   thread uint& problem) {
-  const uint vocab_size = params.vocab_size;
+// What a record changes of its row's logits.
+struct Changes {
+  bool biased, penalised, masked;
+};
+
+// Steps 2 to 4, on a copy. It lies in device memory: a barrier of threadgroup memory alone would
+// order nothing of it. A thread copies and masks what it alone reads later.
+inline void change(Team team, device const float* logits, device float* copy, uint vocab_size,
+                   device const uint* log, uint position, device const SequenceRecord& record,
+                   Changes changes, device const uint* biases, device const uint* mask,
+                   threadgroup uint* memory) {
+  for (uint i = team.thread_index; i < vocab_size; i += team.n_threads) copy[i] = logits[i];
+  threadgroup_barrier(mem_flags::mem_device);
+  if (changes.biased) {
+    for (uint i = team.thread_index; i < record.biases.n; i += team.n_threads) {
+      const uint token = biases[2 * i];
+      const float bias = as_type<float>(biases[2 * i + 1]);
+      if (token < vocab_size)
+        copy[token] = bias == -infinity() ? -infinity() : copy[token] + bias;
+    }
+    threadgroup_barrier(mem_flags::mem_device);
+  }
+  if (changes.penalised) {
+    penalise(team, copy, vocab_size, log, position, record, memory);
+    threadgroup_barrier(mem_flags::mem_device);
+  }
+  if (changes.masked)
+    for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
+      if ((mask[i / 32] >> i % 32 & 1u) == 0) copy[i] = -infinity();
+}
+
+inline bool holds_nan(Team team, device const float* logits, uint vocab_size) {
   uint not_numbers = 0;
   for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
     not_numbers += isnan(logits[i]) ? 1 : 0;
-  if (team_sum(team, not_numbers) != 0) {
-    problem = kStatusNotANumber;
-    return kNone;
-  }
-  // A thread caps what it alone reads from here on, but for the penalties.
-  if (params.soft_cap > 0.0f) {
-    for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
-      logits[i] = params.soft_cap * tanh_of(logits[i] / params.soft_cap);
-  }
-  if (record.repetition_penalty != 1.0f || record.frequency_penalty != 0.0f ||
-      record.presence_penalty != 0.0f) {
-    // Logits lie in device memory: a barrier of threadgroup memory alone would order none of them.
-    threadgroup_barrier(mem_flags::mem_device);
-    penalise(team, logits, vocab_size, log, row.position, record, memory);
-    threadgroup_barrier(mem_flags::mem_device);
-  }
-  const Candidate best = best_logit(team, logits, vocab_size);
-  if (best.value == -infinity()) {
-    problem = kStatusNoCandidate;
-    return kNone;
-  }
-  if (record.temperature == 0.0f) return best.token;
-  return draw_token(team, logits, vocab_size, best.value, record, row.draw, memory);
+  return team_sum(team, not_numbers) != 0;
 }
 
-// `memory`: 4096 words; `partial`: two per SIMD-group. Grid: rows.
+// Steps 5 to 7; kNone where there is nothing to choose.
+inline uint choose(Team team, device const float* logits, uint vocab_size,
+                   device const SequenceRecord& record, uint draw, threadgroup uint* memory) {
+  const Candidate best = best_logit(team, logits, vocab_size);
+  if (best.value == -infinity()) return kNone;
+  if (record.sampling.temperature == 0.0f) return best.token;
+  return draw_token(team, logits, vocab_size, best.value, record, draw, memory);
+}
+
+// `memory`: 4096 words; `partial`: two per SIMD-group; workspace: logits of a row per threadgroup.
+// Grid: rows, or fewer threadgroups, which then take several one after the other.
 [[kernel]] void sample(
-    device float* logits [[buffer(0)]], device uint* tokens [[buffer(1)]],
-    device uint* picked [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    device const float* logits [[buffer(0)]], device uint* tokens [[buffer(1)]],
+    device uint* picked [[buffer(2)]],
+    device const uint* masks [[buffer(3), function_constant(kIsBound3)]],
+    device const uint* options [[buffer(4), function_constant(kIsBound4)]],
+    constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
     constant SampleParams& params [[buffer(25)]], device Row* rows [[buffer(26)]],
     device const SequenceRecord* sequences [[buffer(28)]],
     device Status* statuses [[buffer(29)]], threadgroup uint* memory [[threadgroup(0)]],
     threadgroup float* partial [[threadgroup(1)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]],
+    uint3 n_groups [[threadgroups_per_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  const uint row_index = pass.first_row + group.x;
-  device const Row& row = rows[row_index];
-  if ((row.flags & kRowActive) == 0 || row.head_row == kNone) return;
   const Team team = Team{thread_index, simdgroup, lane, n_simdgroups, 32 * n_simdgroups, partial};
-  device uint* log = tokens + ulong(row.sequence) * params.log_stride;
-  uint problem = kStatusOk;
-  const uint token = choose(team, logits + ulong(row.head_row) * params.vocab_size, log, params,
-                            row, sequences[row.sequence], memory, problem);
-  if (token == kNone) {
-    threadgroup_barrier(mem_flags::mem_device);  // all have read the row
-    if (thread_index == 0) record_status(statuses, rows, row_index, problem, 0);
-    return;
+  const uint vocab_size = params.vocab_size;
+  for (uint r = group.x; r < pass.n_rows; r += n_groups.x) {
+    // What the row before left in memory, others may be reading still.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    const uint row_index = pass.first_row + r;
+    device const Row& row = rows[row_index];
+    if ((row.flags & kRowActive) == 0 || row.head_row == kNone) continue;
+    device const SequenceRecord& record = sequences[row.sequence];
+    device uint* log = tokens + ulong(row.sequence) * params.log_stride;
+    device const float* from = logits + ulong(row.head_row) * vocab_size;
+
+    uint problem = kStatusOk;
+    uint token = kNone;
+    if (holds_nan(team, from, vocab_size)) {
+      problem = kStatusNotANumber;
+    } else {
+      Changes changes = Changes{false, false, false};
+      device const uint* biases = log;  // or whatever: read only where there are any
+      device const uint* mask = log;
+      if (kIsBound4) {
+        changes.biased = record.biases.n > 0;
+        biases = options + ulong(row.sequence) * kMaxOptionWords + record.biases.first;
+      }
+      if (kIsBound3) {
+        changes.masked = record.mask != kNone;
+        if (changes.masked) mask = masks + ulong(record.mask) * mask_words(vocab_size);
+      }
+      changes.penalised = record.sampling.repetition_penalty != 1.0f ||
+                          record.sampling.frequency_penalty != 0.0f ||
+                          record.sampling.presence_penalty != 0.0f;
+      if (changes.biased || changes.penalised || changes.masked) {
+        device float* copy = workspace + ulong(group.x) * vocab_size;
+        change(team, from, copy, vocab_size, log, row.position, record, changes, biases, mask,
+               memory);
+        from = copy;
+      }
+      token = choose(team, from, vocab_size, record, row.draw, memory);
+      if (token == kNone) problem = kStatusNoCandidate;
+    }
+    if (token == kNone) {
+      threadgroup_barrier(mem_flags::mem_device);  // all have read the row
+      if (thread_index == 0) record_status(statuses, rows, row_index, problem, 0);
+      continue;
+    }
+    if (thread_index != 0) continue;
+    picked[row_index] = token;
+    // Behind the log's end nothing is written.
+    if ((row.flags & kRowChained) != 0 && row.position + 1 < params.log_stride)
+      log[row.position + 1] = token;
   }
-  if (thread_index != 0) return;
-  picked[row_index] = token;
-  // Behind the log's end nothing is written.
-  if ((row.flags & kRowChained) != 0 && row.position + 1 < params.log_stride)
-    log[row.position + 1] = token;
 }

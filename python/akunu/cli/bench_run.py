@@ -13,6 +13,7 @@ from akunu import _core
 from akunu.cli.bench_plan import Test
 from akunu.errors import AkunuError
 from akunu.model import Model
+from akunu.options import SamplingOptions
 
 _ATTEMPTS = 5
 
@@ -95,16 +96,8 @@ class Bench:
             np.array(tokens, dtype=np.uint32),
             max_tokens=n_gen,
             stop_ids=[],  # the text shall be as long as it is asked to be
-            temperature=0.0,
-            top_k=0,
-            top_p=1.0,
-            min_p=0.0,
-            repetition_penalty=1.0,
-            frequency_penalty=0.0,
-            presence_penalty=0.0,
-            penalty_window=0,
-            seed=0,
-            choice=0,
+            sampling=SamplingOptions().packed(seed=0),
+            logit_bias={},
         )
         try:
             while generation.next() is not None:

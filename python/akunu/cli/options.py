@@ -13,7 +13,7 @@ import typer
 from akunu.cli import console
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
-from akunu.options import LoadOptions, SamplingOptions
+from akunu.options import Declared, LoadOptions, SamplingOptions, declared_options
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -81,66 +81,35 @@ def count(*names: str, help: str) -> Any:
     return _option(*names, help=help, parser=_whole)
 
 
-# None: not given. `akunu chat` then takes what the model's file recommends.
-_SAMPLING: Mapping[str, Any] = {
-    "max_tokens": _option("--max-tokens", help="The most tokens to generate."),
-    "temperature": _option(
-        "--temperature",
-        help="0 (the default) takes the most likely words; higher surprises more.",
-        metavar="NUMBER",
-    ),
-    "top_k": _option(
-        "--top-k", help="Choose among this many likely tokens; 0 (the default): among all."
-    ),
-    "top_p": _option(
-        "--top-p",
-        help="Choose among the fewest tokens that reach this sum; default: 1, all.",
-        metavar="NUMBER",
-    ),
-    "min_p": _option(
-        "--min-p",
-        help="Drop tokens less likely than this share of the likeliest; default: 0, none.",
-        metavar="NUMBER",
-    ),
-    "repetition_penalty": _option(
-        "--repetition-penalty",
-        help="Above 1 (the default): what was said lately is less likely.",
-        metavar="NUMBER",
-    ),
-    "frequency_penalty": _option(
-        "--frequency-penalty",
-        help="Above 0 (the default): the less likely, the more often it was said.",
-        metavar="NUMBER",
-    ),
-    "presence_penalty": _option(
-        "--presence-penalty",
-        help="Above 0 (the default): less likely, however often it was said.",
-        metavar="NUMBER",
-    ),
-    "penalty_window": _option(
-        "--penalty-window", help="Penalties look at so many of the latest tokens; default: 64."
-    ),
-    "seed": _option("--seed", help="The same seed gives the same text."),
-    "stop": typer.Option(
-        "--stop",
-        metavar="TEXT",
-        help="End before this text; \\n, \\t, \\\\ are escapes; may be repeated.",
-    ),
+# How the command line takes what may be given several times.
+_REPEATED = {
+    "stop": "\\n, \\t, \\\\ are escapes; may be repeated.",
+    "logit_bias": "May be repeated.",
 }
+
+
+def _sampling_option(name: str, declared: Declared) -> Any:
+    """Return type and option of one that SamplingOptions declares. None is: not given."""
+    flag = "--" + name.replace("_", "-")
+    if declared.metavar not in ("NUMBER", "INTEGER"):
+        shown = f"{declared.help} {_REPEATED[name]}"
+        option = typer.Option(flag, metavar=declared.metavar, help=shown)
+        return Annotated[list[str] | None, option]
+    kind: Any = float if declared.metavar == "NUMBER" else int
+    return Annotated[kind | None, _option(flag, help=declared.help, metavar=declared.metavar)]
 
 
 def takes_sampling(command: Command) -> Command:
     """Give a command the options of SamplingOptions in place of its `**sampling`."""
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    for name, option in _SAMPLING.items():
-        kind: Any = list[str] if name == "stop" else float if option.metavar == "NUMBER" else int
+    for name, declared in declared_options().items():
         parameters.append(
             inspect.Parameter(
                 name,
                 inspect.Parameter.KEYWORD_ONLY,
                 default=None,
-                annotation=Annotated[kind | None, option],
+                annotation=_sampling_option(name, declared),
             )
         )
     shown = signature.replace(parameters=parameters)
@@ -180,10 +149,28 @@ def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     if "stop" in given:
         given["stop"] = unescaped_all("--stop", given["stop"])
     try:
+        if "logit_bias" in given:
+            given["logit_bias"] = biases("--logit-bias", given["logit_bias"])
         SamplingOptions(**given)
     except ArgumentError as error:
         raise _refused(error) from None
     return given
+
+
+def biases(name: str, values: Sequence[str]) -> dict[int, float]:
+    """Return what is added to the logits of tokens; ArgumentError for what is none.
+
+    >>> biases("logit_bias", ["17=-2.5", "4=-inf"])
+    {17: -2.5, 4: -inf}
+    """
+    try:
+        pairs = [value.split("=") for value in values]
+        return {int(token): float(bias) for token, bias in pairs}
+    except ValueError:
+        given = " ".join(values)
+        raise ArgumentError(
+            f"{name} is '{given}'; it must be a token's id and a number, for example 17=-2.5"
+        ) from None
 
 
 def _refused(error: ArgumentError) -> console.UsageError:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
+from akunu.cli.options import biases
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
@@ -88,6 +89,8 @@ def shown(value: object) -> str:
     """Return a value as a person reads and writes it."""
     if value is None or value == ():
         return "none"
+    if isinstance(value, tuple) and isinstance(value[0], tuple):
+        return " ".join(f"{token}={bias:g}" for token, bias in value)
     if isinstance(value, tuple):
         return json.dumps(value[0] if len(value) == 1 else list(value), ensure_ascii=False)
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -110,6 +113,8 @@ def _value(field: str, text: str) -> object:
     default = _FIELDS[field].default
     if text.lower() in ("none", "off"):
         return () if default == () else None
+    if field == "logit_bias":
+        return biases(field, text.split())
     if default == ():
         if text[0] in '"[':
             try:

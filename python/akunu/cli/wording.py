@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from akunu.errors import ArgumentError
-from akunu.options import MINUS_ONE
+from akunu.options import declared_options
 
 
 def counted(count: int, thing: str) -> str:
@@ -51,4 +51,6 @@ def refusal(error: ArgumentError, name: str = "") -> str:
     if option == "stop":
         return f"{name} must be text, of one character at least"
     shown = f"'{shortened(value)}'" if isinstance(value, str) else str(value)
-    return f"{name} is {shown}; it must be {allowed}{', or -1' if option in MINUS_ONE else ''}"
+    declared = declared_options().get(option)
+    or_minus_one = ", or -1" if declared and declared.minus_one is not ... else ""
+    return f"{name} is {shown}; it must be {allowed}{or_minus_one}"
