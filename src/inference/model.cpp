@@ -83,15 +83,20 @@ ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
 
 std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Device> device,
                                    const LoadOptions& options) {
+  return load(open_model(path), std::move(device), options);
+}
+
+std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<Device> device,
+                                   const LoadOptions& options) {
   std::unique_ptr<Model> model(new Model(std::move(device)));
-  model->read(path);
+  model->import(source);
   // A file that was cut meanwhile makes nonsense of the rest: why is the better answer.
   const auto blame_damage = [&] {
     if (const std::optional<std::string> damage = model->weights_->damage())
       throw ModelFormatError(*damage);
   };
   try {
-    blaming(path, [&] {
+    blaming(source.path, [&] {
       model->describe_layers();
       model->plan(options);
       model->allocate();
@@ -113,8 +118,7 @@ Model::~Model() {
   for (const Program& program : compiled_) device_->release_program(program);
 }
 
-void Model::read(const std::string& path) {
-  const ModelSource source = open_model(path);
+void Model::import(const ModelSource& source) {
   config_ = source.config;
   try {
     weights_ = std::make_unique<Weights>(device_, source);  // keeps the files that the device reads

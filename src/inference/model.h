@@ -31,6 +31,9 @@ class Model {
   // ArgumentError. `notes` tell in one line each what was decided that the caller might not expect.
   static std::unique_ptr<Model> load(const std::string& path, std::shared_ptr<Device> device,
                                      const LoadOptions& options);
+  // Likewise, of what a reader has read.
+  static std::unique_ptr<Model> load(const ModelSource& source, std::shared_ptr<Device> device,
+                                     const LoadOptions& options);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
@@ -97,7 +100,7 @@ class Model {
  private:
   explicit Model(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
-  void read(const std::string& path);
+  void import(const ModelSource& source);
   void describe_layers();
   void note_threads();
   void plan(const LoadOptions& options);

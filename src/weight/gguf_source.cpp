@@ -40,6 +40,7 @@ class LeftOutNotes {
 
 ModelSource read(const GgufFile& file) {
   ModelSource source;
+  source.path = file.path();
   source.config = read_config(file);
   for (const GgufPart& part : file.parts())
     if (part.mapping) source.files.push_back(part.mapping);

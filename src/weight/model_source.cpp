@@ -17,6 +17,10 @@ void refuse_quantised_vector(const SourceTensor& tensor) {
         tensor.label() + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
 }
 
-ModelSource open_model(const std::string& path) { return gguf_source(GgufFile::open(path)); }
+ModelSource open_model(const std::string& path) {
+  ModelSource source = gguf_source(GgufFile::open(path));
+  source.path = path;  // of a split model, any part
+  return source;
+}
 
 }  // namespace akunu

@@ -49,6 +49,7 @@ struct SourceTensor {
 void refuse_quantised_vector(const SourceTensor& tensor);
 
 struct ModelSource {
+  std::string path;  // what was asked for, for messages
   ModelConfig config;
   std::vector<SourceTensor> tensors;
   std::vector<std::shared_ptr<const MappedFile>> files;  // all that bytes of tensors lie in

@@ -72,6 +72,7 @@ def add_tensors(
     ffn_biases: bool,
     norms: bool,
     tied: bool,
+    fused: bool,
 ) -> None:
     stream = np.random.RandomState(1)
     matrices = 0
@@ -92,6 +93,15 @@ def add_tensors(
         matrix("output.weight", VOCABULARY)
     for name in ("attn_norm", "ffn_norm"):
         vector(f"blk.0.{name}.weight", dtype=np.float16 if norms else np.float32)
+    if fused:  # and what is left out
+        matrix("blk.0.attn_qkv.weight", 2 * DIM)
+        vector("blk.0.attn_qkv.bias", 2 * DIM, np.float16)
+        matrix("blk.0.ffn_up.weight", 2 * DIM)
+        matrix("blk.0.attn_output.weight", DIM)
+        matrix("blk.0.ffn_down.weight", DIM)
+        vector("blk.0.attn_rot_embd.weight", DIM // 4)
+        vector("v.patch_embd.bias")
+        return
     for name, rows in (("q", DIM), ("k", DIM // 2), ("v", DIM // 2)):
         matrix(f"blk.0.attn_{name}.weight", rows)
         if biases:
@@ -120,6 +130,7 @@ def write(
         ffn_biases=options.get("ffn_biases", False),
         norms=options.get("norms", False),
         tied=options.get("tied", False),
+        fused=options.get("fused", False),
     )
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -133,6 +144,7 @@ def main(folder: Path) -> None:
     mixed = [Type.F32, Type.Q5_1, Type.F16, Type.BF16, Type.Q4_1, Type.Q5_0, Type.Q4_0]
     write(folder / "llama_tied.gguf", "llama", mixed, tied=True)
     write(folder / "llama_biases.gguf", "llama", [Type.Q4_0, Type.F16], ffn_biases=True)
+    write(folder / "llama_fused.gguf", "llama", [Type.Q4_1, Type.F16], fused=True)
     write(folder / "qwen2.gguf", "qwen2", [Type.Q5_0], biases=True)
     write(folder / "qwen3.gguf", "qwen3", [Type.Q8_0, Type.Q4_0, Type.Q4_1], norms=True, more=True)
     with tempfile.TemporaryDirectory() as temporary:

@@ -50,6 +50,7 @@ struct Engine {
       : model(
             Model::load(path, std::move(device), {.context = context, .kv_memory = std::nullopt})),
         scheduler(*model, {.prefix_cache = prefix_cache}) {}
+  explicit Engine(std::unique_ptr<Model> loaded) : model(std::move(loaded)), scheduler(*model) {}
   std::unique_ptr<Model> model;
   Scheduler scheduler;
 };

@@ -18,11 +18,6 @@ using emulator::Level;
 
 // --- The table ----------------------------------------------------------------------------------
 
-constexpr std::array kFormats = {Format::f32,  Format::f16,     Format::bf16,   Format::q4_0,
-                                 Format::q4_1, Format::q5_0,    Format::q5_1,   Format::q8_0,
-                                 Format::q2_k, Format::q3_k,    Format::q4_k,   Format::q5_k,
-                                 Format::q6_k, Format::mlx4_64, Format::mlx8_64};
-
 uint32_t weights_of(Operation operation) {
   uint32_t n = 0;
   for (const OperandInfo& operand : operation_info(operation).operands)
@@ -98,7 +93,8 @@ void test_the_table_names_what_is_there() {
     const uint32_t n_weights = weights_of(operation);
     for (const RowClass row_class : {RowClass::single, RowClass::few, RowClass::many}) {
       for (const Format cache : {Format::f16, Format::f32}) {
-        for (const Format format : kFormats) {
+        for (uint32_t number = 0; number < kFormatCount; ++number) {
+          const auto format = static_cast<Format>(number);
           for (const Format last : {format, Format::q6_k}) {
             KernelRequest request;
             request.operation = operation;
@@ -330,11 +326,19 @@ void test_weights_are_read_once_for_up_to_16_rows() {
   constexpr uint32_t n = 96, k = 1024;
   alignas(16) MatmulParams params{n, k, {}};
   for (const uint32_t n_rows : {1u, 4u, 16u})
-    for (const Format format : kFormats) {
+    for (uint32_t number = 0; number < kFormatCount; ++number) {
+      const auto format = static_cast<Format>(number);
       std::vector<float> input(n_rows * k, 1.0f), out(n_rows * n);
       alignas(16) PassRange pass{0, n_rows, 0, 1};
-      std::vector<std::byte> weight(n * row_bytes(format, k));
+      std::vector<std::byte> weight(n * plane_row_bytes(format, 0, k));
       emulator::Launch bound;
+      uint32_t bound_slots = 7;
+      std::array<std::vector<std::byte>, kMaxPlanes> more;
+      for (uint32_t plane = 1; plane < format_info(format).n_planes; ++plane) {
+        more[plane].resize(n * plane_row_bytes(format, plane, k));
+        bound.buffers[plane_slot(0, plane)] = buffer_of(more[plane], "plane");
+        bound_slots |= 1u << plane_slot(0, plane);
+      }
       bound.buffers[0] = buffer_of(input, "input");
       bound.buffers[1] = buffer_of(weight, "weight");
       bound.buffers[2] = buffer_of(out, "out");
@@ -346,7 +350,7 @@ void test_weights_are_read_once_for_up_to_16_rows() {
       request.weights[0] = format;
       const metal::Kernel kernel = metal::find_kernel(request).value();
       emulator::Executor executor(Level::checked);
-      run_launches(executor, kernel, bound, 7, n_rows);
+      run_launches(executor, kernel, bound, bound_slots, n_rows);
       check_bytes(executor.bytes_read(1), weight.size(),
                   std::string(format_info(format).name) + ", " + std::to_string(n_rows) + " rows");
     }
