@@ -132,9 +132,8 @@ Matrix random_matrix(uint32_t bits, uint64_t n, uint64_t k, std::mt19937& random
 
 void test_a_cut_goes_through_every_plane() {
   ModelConfig config;
-  config.n_heads = 3;
-  config.n_kv_heads = 1;
-  config.head_dim = 2;
+  config.layers.assign(
+      8, {.n_heads = 3, .n_kv_heads = 1, .head_dim = 2, .ffn_dim = 1, .windowed = {}});
   std::mt19937 random(1);
   const SourceTensor whole = random_matrix(4, 10, 128, random).planes;
   const std::vector<SourceTensor> pieces =
@@ -159,11 +158,9 @@ struct Twins {
     ModelConfig config;
     config.architecture = "llama";
     config.dim = 128;
-    config.n_layers = 2;
-    config.n_heads = 4;
-    config.n_kv_heads = 2;
-    config.head_dim = config.rope_dim = 32;
-    config.ffn_dim = 192;
+    config.layers.assign(
+        2, {.n_heads = 4, .n_kv_heads = 2, .head_dim = 32, .ffn_dim = 192, .windowed = {}});
+    config.rope_dim = 32;
     config.vocab_size = 90;
     config.context_length = 64;
     config.rope_theta = 10000;
@@ -172,7 +169,7 @@ struct Twins {
     planes.config = floats.config = config;
     add_matrix("token_embd.weight", 8, 90, 128);
     add_norm("output_norm.weight");
-    for (uint32_t layer = 0; layer < config.n_layers; ++layer) {
+    for (uint32_t layer = 0; layer < config.layers.size(); ++layer) {
       const std::string prefix = "blk." + std::to_string(layer) + ".";
       add_norm(prefix + "attn_norm.weight");
       add_matrix(prefix + "attn_qkv.weight", 4, 128 + 64 + 64, 128);
