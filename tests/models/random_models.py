@@ -189,10 +189,10 @@ KINDS: dict[str, ModelSpec] = {
 # Kinds whose sizes are multiples of nothing: compared with the oracle in F32.
 ODD_KINDS = (
     *("llama", "llama-gqa", "llama-factors", "llama-linear", "qwen2", "qwen3"),
-    *("gemma", "gemma3"),
+    *("gemma", "gemma2", "gemma3"),
 )
 # Kinds that can be quantised.
-ALIGNED_KINDS = ("llama-32", "qwen2-32", "qwen3-32")
+ALIGNED_KINDS = ("llama-32", "qwen2-32", "qwen3-32", "gemma2-32")
 # Those that the formats with 256 weights in a block fit.
 K_KINDS = ("llama-256", "qwen3-256", "gemma3-256")
 

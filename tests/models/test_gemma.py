@@ -47,6 +47,7 @@ def test_caps_that_a_gemma_2_file_does_not_name_are_50_and_30(tmp_path: Path) ->
     unnamed = logits("unnamed", None, None)
     np.testing.assert_array_equal(logits("named", 50.0, 30.0), unnamed)
     assert relative_error(logits("other-attention", 49.0, 30.0), unnamed) > 1e-3
+    assert relative_error(logits("other-logits", 50.0, 29.0), unnamed) > 1e-3
 
 
 def test_a_gemma_3_file_without_a_window_has_one_rotary_base_and_no_window(tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ MODELS = [(kind, "f32") for kind in ODD_KINDS] + [
     ("llama-32", "q8_0"),
     ("qwen2-32", "q4_0"),
     ("qwen3-32", "q8_0"),
+    ("gemma2-32", "q8_0"),
     ("qwen3", "f16"),
 ]
 

@@ -193,6 +193,8 @@ def test_a_scale_10_percent_off_in_one_layer_exceeds_the_bound(
 ) -> None:
     if KINDS[kind].qk_norm and tensor in ("self_attn.q_proj", "self_attn.k_proj"):
         pytest.skip("the norm of q and k takes a scale of their weights out again")
+    if KINDS[kind].attention_soft_cap and tensor in ("self_attn.q_proj", "self_attn.k_proj"):
+        pytest.skip("the cap takes most of a scale of q and k out again")
     behind = ("self_attn.v_proj", "self_attn.o_proj", "mlp.up_proj", "mlp.down_proj")
     if KINDS[kind].post_norms and tensor in behind:
         pytest.skip("the norm behind takes a scale of such weights out again")
