@@ -273,7 +273,7 @@ void test_no_allocation(uint32_t threads) {
   const std::array<std::byte, 16> bytes{};
   const Update update{machine.data.binding(64), bytes};
   const std::array<Update, 4> updates{update, update, update, update};
-  const Replay replay{3, 0, rows, spans, updates, passes};
+  const Replay replay{3, rows, spans, updates, passes};
   const long n = count_allocations([&] {
     for (int i = 0; i < 100; ++i) {
       machine.device->submit(replay);
@@ -334,9 +334,9 @@ void test_mistakes_are_named() {
   argument_error([&] { machine.submit(std::vector<Pass>(4, pass)); }, "4 passes, the limit is 3",
                  "passes");
   std::vector<Row> rows(17);
-  argument_error([&] { device.submit({1, 0, rows, {}, {}, passes}); }, "17 rows, the limit is 16",
+  argument_error([&] { device.submit({1, rows, {}, {}, passes}); }, "17 rows, the limit is 16",
                  "rows");
-  argument_error([&] { device.submit({1, 0, std::span(rows).first(2), {}, {}, {}}); }, "no pass",
+  argument_error([&] { device.submit({1, std::span(rows).first(2), {}, {}, {}}); }, "no pass",
                  "rows without pass");
   const std::array<Pass, 1> too_far{ToyMachine::pass_over(pass.program, 17)};
   argument_error([&] { machine.submit(too_far); }, "17 rows in a pass", "rows of a pass");
