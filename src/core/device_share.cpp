@@ -144,6 +144,12 @@ Outcome DeviceShare::wait(Ticket ticket, std::chrono::milliseconds timeout) {
   }
 }
 
+// In order with this share's submissions; others' neither run meanwhile nor carry it out.
+void DeviceShare::copy(std::span<const Copy> copies) {
+  const Turn turn(*this);
+  device_.copy(copies);
+}
+
 std::vector<CommandTime> DeviceShare::profile(const Replay& replay) {
   const Turn turn(*this);
   return device_.profile(replay);

@@ -46,7 +46,7 @@ class DeviceShare final : public Device {
     device_.read(source, bytes);
   }
 
-  void copy(std::span<const Copy> copies) override { device_.copy(copies); }
+  void copy(std::span<const Copy> copies) override;
 
   Weight import_weight(const WeightSource& source) override;
   void release_weight(const Weight& weight) override;
