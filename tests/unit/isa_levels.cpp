@@ -257,7 +257,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
   kernel.run(call, 0, n / 2, scratch.data());
   for (const Status& status : statuses)
     check(status.code == kStatusOk, the_case.name + ": status " + std::to_string(status.code));
-  Bytes rows(step.rows.size() * sizeof(Row));
+  Bytes rows(the_case.n_rows * sizeof(Row));
   std::memcpy(rows.data(), step.rows.data(), rows.size());
   memory.push_back(rows);
   return memory;
