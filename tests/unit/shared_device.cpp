@@ -134,7 +134,8 @@ void test_models_that_ask_for_the_same_device_share_it() {
   check(&one->chip() == &two->chip(), "the same name and threads are the same device");
   check(&one->chip() != &other->chip() && one->chip().workers != other->chip().workers,
         "another number of threads is another one");
-  check(&one->chip() != &level->chip(), "and so is another level of kernels");
+  check((&one->chip() != &level->chip()) == (one->chip().level != "generic"),
+        "and so is another level of kernels");
 }
 
 }  // namespace
