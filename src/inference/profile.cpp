@@ -60,7 +60,8 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   row.sequence = *slot;
   row.adapter = kNone;
   row.last_position = kNone;
-  static_cast<void>(step.update_sequence(*slot, {}));
+  const Choosing greedy;  // stays where it is until it is submitted
+  static_cast<void>(step.update_sequence(*slot, greedy));
   compute_before(step, model, cache, row, request);
   cache.extend(*slot, static_cast<uint32_t>(n_positions));
   step.update(cache.take_unsent(*slot));

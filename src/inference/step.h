@@ -23,6 +23,7 @@ class Step {
   // What the device has to know of a sequence besides its pages: how it chooses, and its tokens.
   // False, and nothing done, where this step has no room for it beside others that begin.
   bool update_sequence(uint32_t sequence, const Choosing& choosing);
+  bool update_sequence(uint32_t sequence, const Choosing&& gone_too_early) = delete;
 
   // Rows whose logits are wanted.
   enum class Logits : uint8_t { none, last, all };
