@@ -92,9 +92,9 @@ class QuietTerminal:
         self._mark(_PASTES_UNMARKED)
 
     def _mark(self, sequence: str) -> None:
+        # Not through the stream's buffer: a signal may have come in the middle of a write to it.
         with suppress(OSError, ValueError):
-            self._screen.write(sequence)
-            self._screen.flush()
+            os.write(self._screen.fileno(), sequence.encode())
 
     def _suspend(self, number: int, frame: FrameType | None) -> None:
         """SIGTSTP: stop, with the terminal as the shell wants it, and go on as before."""
