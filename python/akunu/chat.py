@@ -93,7 +93,7 @@ class ChatTemplate:
                 raise UnsupportedModelError(
                     f"this model has no chat template (tokenizer.chat_template), and without the "
                     f"special token {missing[0]} it does not know ChatML either, so it was not "
-                    "made for conversations; use generate() with a prompt of your own"
+                    "made for conversations; it can go on from a text (generate, akunu complete)"
                 )
             source = CHATML
         bos = "" if tokenizer.bos_id is None else tokenizer.token_text(tokenizer.bos_id)

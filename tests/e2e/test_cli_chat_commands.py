@@ -68,6 +68,8 @@ def test_what_is_set_reaches_the_model_and_nonsense_does_not(chat: Any, ember: A
     assert "cut after 3 tokens" in shown
     assert "top_p is 2; it must be a number from 0 (excluded) to 1" in ask(chat, "/set top_p 2")
     assert "top_k is 'many'; it must be an integer" in ask(chat, "/set top_k many")
+    assert "logit_bias is '5=nan'; it must be" in ask(chat, "/set logit_bias 5=nan")
+    assert "token 999999 of logit_bias is out" in ask(chat, "/set logit_bias 17=1 999999=1")
     shown = ask(chat, "/set temprature 1")
     assert "there is no option temprature (did you mean temperature?)" in shown
     assert "max_tokens" in shown

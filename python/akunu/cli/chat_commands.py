@@ -221,8 +221,15 @@ class ChatCommands:
             _say(f"{name} is {switch(session.reply, name)}")
         else:
             session = self._session
-            session.given = settings.changed(session.given, name, value.strip())
+            given = settings.changed(session.given, name, value.strip())
             field = settings.field_name(name)
+            n_tokens = session.model.config.vocab_size
+            for token in given.get("logit_bias") or ():
+                if token >= n_tokens:
+                    raise ArgumentError(
+                        f"token {token} of logit_bias is outside the vocabulary of {n_tokens}"
+                    )
+            session.given = given
             _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
 
     def _show(self, name: str) -> None:

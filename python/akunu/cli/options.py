@@ -165,12 +165,14 @@ def biases(name: str, values: Sequence[str]) -> dict[int, float]:
     """
     try:
         pairs = [value.split("=") for value in values]
-        return {int(token): float(bias) for token, bias in pairs}
-    except ValueError:
+        taken = {int(token): float(bias) for token, bias in pairs}
+        SamplingOptions(logit_bias=taken)
+    except (ValueError, ArgumentError):
         given = " ".join(values)
         raise ArgumentError(
             f"{name} is '{given}'; it must be a token's id and a number, for example 17=-2.5"
         ) from None
+    return taken
 
 
 def _refused(error: ArgumentError) -> console.UsageError:
