@@ -49,7 +49,8 @@ struct Kernel {
   bool operator==(const Kernel&) const = default;
 };
 
-// Says what is wrong with an active row and switches it off. One worker at a time has a row.
+// Records the error of an active row and makes the row inactive. Only one worker works on a row at a
+// time, so there is no race.
 static inline void record_status(const Call& call, uint64_t row, uint32_t code, uint32_t detail) {
   if (!(call.rows[row].flags & kRowActive)) return;
   call.statuses[row] = {code, call.rows[row].position, detail, 0};

@@ -78,17 +78,22 @@ void give_attention_scale(ArchDescriptor& arch, const ModelConfig& config, size_
   }
 }
 
+// Where the file has none, those of the family; 0: none.
+void give_soft_caps(ArchDescriptor& arch, const ModelConfig& config, float of_attention,
+                    float of_logits) {
+  arch.logit_soft_cap = config.logit_soft_cap.value_or(of_logits);
+  for (LayerDescriptor& layer : arch.layers)
+    layer.attention_soft_cap = config.attention_soft_cap.value_or(of_attention);
+}
+
 // Gemma 2 (2024): norms behind attention and the feed-forward network, caps, a window in every
 // second layer.
 ArchDescriptor gemma2(const ModelConfig& config) {
   ArchDescriptor arch = gemma(config);
   give_windows(arch, config, 2, 4096);
   give_attention_scale(arch, config, 46);
-  arch.logit_soft_cap = config.logit_soft_cap.value_or(30.0f);
-  for (LayerDescriptor& layer : arch.layers) {
-    layer.post_norms = true;
-    layer.attention_soft_cap = config.attention_soft_cap.value_or(50.0f);
-  }
+  give_soft_caps(arch, config, 50.0f, 30.0f);
+  for (LayerDescriptor& layer : arch.layers) layer.post_norms = true;
   return arch;
 }
 
@@ -98,10 +103,9 @@ ArchDescriptor gemma3(const ModelConfig& config) {
   ArchDescriptor arch = gemma(config);
   give_windows(arch, config, 6, 0);
   give_attention_scale(arch, config, 62);
-  arch.logit_soft_cap = config.logit_soft_cap.value_or(0.0f);
+  give_soft_caps(arch, config, 0.0f, 0.0f);
   for (LayerDescriptor& layer : arch.layers) {
     layer.head_norms = layer.post_norms = true;
-    layer.attention_soft_cap = config.attention_soft_cap.value_or(0.0f);
     if (layer.window == 0) continue;
     layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
     layer.rope_linear_factor = 1;

@@ -92,6 +92,10 @@ struct Forward {
   std::vector<Node> logits;  // residual rows to logits of the head rows
   std::vector<Node> choose;  // logits to tokens; moves the chained rows on
   ValueId logits_value = kNoValue;
+
+  // All three, in the order in which they run.
+  std::array<std::vector<Node>*, 3> programs() { return {&body, &logits, &choose}; }
+  std::array<const std::vector<Node>*, 3> programs() const { return {&body, &logits, &choose}; }
 };
 
 // The pass of one row class: classes differ in the kinds of activations that the device wants.

@@ -174,9 +174,8 @@ class Matcher {
   // Whether anything but the matched nodes sees what nodes_[at] leaves in `value`.
   bool is_needed(ValueId value, size_t at) const {
     if (values_[value].bytes_per_row == 0 || value == forward_.logits_value) return true;
-    const Nodes* const programs[] = {&forward_.body, &forward_.logits, &forward_.choose};
     bool reached = false;
-    for (const Nodes* program : programs) {
+    for (const Nodes* program : forward_.programs()) {
       const bool own = program == &nodes_;
       reached = reached || own;
       if (!reached) continue;
@@ -284,7 +283,7 @@ KernelRequest kernel_request(const Node& node, const Values& values, RowClass ro
 }
 
 void fuse(Forward& forward, const Values& values, const Device& device, RowClass row_class) {
-  for (Nodes* nodes : {&forward.body, &forward.logits, &forward.choose}) {
+  for (Nodes* nodes : forward.programs()) {
     // A fused node may be part of another pattern, also of one whose first node stands before it.
     for (bool changed = true; changed;) {
       changed = false;

@@ -38,27 +38,16 @@ bool merge_bias(std::span<const Node> nodes, Node& fused) {
   return false;
 }
 
-// matmul, add of its result -> matmul_add
-bool merge_matmul_add(std::span<const Node> nodes, Node& fused) {
-  const Node& matmul = nodes[0];
+// matmul or rms_norm in f32, add of its result -> matmul_add, norm_add: the sum takes the result's place
+bool merge_add(std::span<const Node> nodes, Node& fused) {
+  const Node& made = nodes[0];
   const Node& add = nodes[1];
-  if (add.operands[0] == matmul.operands[2]) return false;  // to itself
-  fused.operands[0] = matmul.operands[0];
-  fused.operands[1] = matmul.operands[1];
+  // Not to itself, nor to what it is made of.
+  if (add.operands[0] == made.operands[2] || add.operands[0] == made.operands[0]) return false;
+  fused.operands[0] = made.operands[0];
+  fused.operands[1] = made.operands[1];
   fused.operands[2] = add.operands[0];
-  fused.params = matmul.params;
-  return true;
-}
-
-// rms_norm in f32, add of its result -> norm_add
-bool merge_norm_add(std::span<const Node> nodes, Node& fused) {
-  const Node& norm = nodes[0];
-  const Node& add = nodes[1];
-  if (add.operands[0] == norm.operands[2] || add.operands[0] == norm.operands[0]) return false;
-  fused.operands[0] = norm.operands[0];
-  fused.operands[1] = norm.operands[1];
-  fused.operands[2] = add.operands[0];
-  fused.params = norm.params;
+  fused.params = made.params;
   return true;
 }
 
@@ -240,8 +229,8 @@ std::vector<FusionRule> all_rules() {
       {matmul_group, {matmul, matmul, matmul}, one_input_3, merge_matmuls},
       {matmul_group, {matmul, matmul}, one_input_2, merge_matmuls},
       {matmul_group, {matmul_group, add_bias}, biased, merge_bias},
-      {matmul_add, {matmul, add}, {{0, 2, 1, 1}}, merge_matmul_add},
-      {norm_add, {rms_norm, add}, {{0, 2, 1, 1}}, merge_norm_add},
+      {matmul_add, {matmul, add}, {{0, 2, 1, 1}}, merge_add},
+      {norm_add, {rms_norm, add}, {{0, 2, 1, 1}}, merge_add},
       {norm_matmul_group, {rms_norm, matmul_group}, normed, merge_norm_group},
       {norm_matmul_group, {rms_norm, matmul}, normed, merge_norm_matmul},
       {norm_matmul_group, {norm_matmul_group, add_bias}, biased, merge_bias},

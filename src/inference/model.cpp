@@ -42,12 +42,12 @@ struct FusedForwards {
       Forward& fused = by_class[static_cast<size_t>(row_class)];
       fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values);
       fuse(fused, values, device, row_class);
-      for (const std::vector<Node>* nodes : {&fused.body, &fused.logits, &fused.choose})
+      for (const std::vector<Node>* nodes : fused.programs())
         require_kernels(*nodes, values, device, row_class);
     }
     used.resize(values.size());
     for (const Forward& fused : by_class)
-      for (const std::vector<Node>* nodes : {&fused.body, &fused.logits, &fused.choose})
+      for (const std::vector<Node>* nodes : fused.programs())
         for (const Node& node : *nodes)
           for (const ValueId id : node.operands)
             if (id != kNoValue) used[id] = true;
@@ -237,7 +237,8 @@ void Model::allocate() {
 
 void Model::compile() {
   const auto n_groups = static_cast<uint32_t>(groups_.size());
-  // A body and logits per group of rows that generate, and of prompts; a choice for either.
+  // A pass for the body and one for the logits of every group of generated rows and of the prompts; one
+  // that samples for the generated rows, and one for the prompts.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
   limits_ = {
       .max_rows = max_rows(),

@@ -43,8 +43,8 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   return State::is_over;
 }
 
-// One read per submission, however many steps it had. What lies in the log behind the token that
-// ended the text was never written.
+// Reads the tokens of all steps of a submission from the log at once. Where the text ended before the
+// last step, the rest is old memory: it is behind the stop token or max_chosen, and is not used.
 Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
   Task& task = *active.task;
   Sequence& sequence = model_.sequences()[active.sequence];

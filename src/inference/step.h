@@ -1,6 +1,6 @@
 // One step in the making: rows, spans and passes in the order that the device wants them, and the
-// updates that go before. Rows that generate come first, prompt rows behind them; among either,
-// those of tasks that choose tokens come first.
+// updates that go before. Generated rows come before prompt rows. Within each of the two, rows of tasks
+// that sample tokens come before rows of tasks that only want logits.
 #pragma once
 
 #include <vector>

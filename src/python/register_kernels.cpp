@@ -319,7 +319,7 @@ class Harness {
                                                          : bytes.cast<std::vector<py::array>>();
     if (arrays.size() > kMaxPlanes)
       throw ArgumentError("operand " + name + " has " + std::to_string(arrays.size()) + " parts");
-    // The weight is released while the caller still holds its arrays, so no owner is needed.
+    // No owner: the caller keeps the arrays alive until the weight is released.
     WeightSource source{.name = name, .format = format, .rows = n_rows, .k = k};
     for (size_t i = 0; i < arrays.size(); ++i) source.parts[i] = {bytes_of(arrays[i], name)};
     weights_.emplace_back(device_, source);

@@ -6,10 +6,10 @@
 
 namespace akunu {
 
-// Everything that the file says of its model. Throws what read_config and gguf_tensor throw;
-// UnsupportedModelError for a tensor that akunu does not know what to do with, since a model that
-// would be computed wrongly is not loaded; ModelFormatError for two names of one tensor. Where the
-// file was damaged meanwhile, it says that.
+// Everything that the file says of its model. Throws what read_config and gguf_tensor throw,
+// UnsupportedModelError for a tensor whose name is unknown (the model would be computed without it), and
+// ModelFormatError for a tensor that the file has under two names. If the file was damaged while it was
+// read, the error says so instead.
 ModelSource gguf_source(const GgufFile& file);
 
 // The tensor as it lies in the file, without a canonical name. Throws UnsupportedModelError for a

@@ -4,7 +4,7 @@
 namespace akunu {
 namespace {
 
-// What ggml says of the tensor type with each number.
+// A tensor type of ggml. The table is indexed by the number that a GGUF file gives it.
 struct TensorType {
   std::string_view name;
   uint32_t block_size;

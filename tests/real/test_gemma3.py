@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from math import exp, sqrt
 from pathlib import Path
 from pydoc_data.topics import topics
 
 import numpy as np
 import pytest
+from beside_llama_cpp import difference_of_costs, tokens_of_llama_cpp
 from numpy.typing import NDArray
 from tools.compare.engine_process import EngineProcess
 from tools.compare.texts import read_text
@@ -46,11 +46,8 @@ def test_perplexity_is_that_of_llama_cpp(
     chunks = read_text(tokenizer, str(prose), length=length, n_chunks=n_chunks).chunks
     ours = costs("akunu_logits", gemma3_file, chunks)
     theirs = costs("llama_cpp_logits", gemma3_file, chunks)
-    difference = ours - theirs
-    standard_error = difference.std() / sqrt(len(difference))
-    print(f"perplexity {exp(ours.mean()):.3f}, llama.cpp {exp(theirs.mean()):.3f}")
-    print(f"a token {difference.mean():+.4f} nats, standard error {standard_error:.4f}")
-    assert abs(difference.mean()) <= max(0.003, 3 * standard_error)
+    mean, standard_error = difference_of_costs(ours, theirs)
+    assert abs(mean) <= max(0.003, 3 * standard_error)
     # The comparison has something to say: a mistake in one layer costs more than that.
     assert standard_error <= 0.005
 
@@ -68,10 +65,7 @@ def test_tokens_are_those_of_llama_cpp(gemma3_file: Path) -> None:
         " ",
         "▁a ▁▁b",
     ]
-    with EngineProcess(
-        sys.executable, "llama_cpp_tokens", gemma3_file, context=64, threads=1
-    ) as engine:
-        theirs = engine.ask({"texts": texts})["tokens"]
+    theirs = tokens_of_llama_cpp(gemma3_file, texts)
     assert [tokenizer.encode(text, add_special=False) for text in texts] == theirs
     for text in texts[:-1]:
         assert tokenizer.decode(tokenizer.encode(text, add_special=False)) == text

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import sys
-from math import exp, sqrt
 from pathlib import Path
 
 import numpy as np
 import pytest
+from beside_llama_cpp import difference_of_costs, tokens_of_llama_cpp
 from tools.compare.accuracy import engine_logits
-from tools.compare.engine_process import EngineProcess
 from windows import LICENSE, Windows
 
 import akunu
@@ -70,11 +69,8 @@ def test_greedy_texts_are_those_of_llama_cpp_up_to_close_calls(
 def test_perplexity_is_that_of_llama_cpp(windows: Windows) -> None:
     """As near as the noise of both allows: the costs of a token differ by 0.1 nats or so."""
     ours, theirs = windows.costs(windows.akunu), windows.costs(windows.llama_cpp)
-    difference = ours - theirs
-    standard_error = difference.std() / sqrt(len(difference))
-    print(f"perplexity {exp(ours.mean()):.3f}, llama.cpp {exp(theirs.mean()):.3f}")
-    print(f"a token {difference.mean():+.4f} nats, standard error {standard_error:.4f}")
-    assert abs(difference.mean()) <= 3 * standard_error
+    mean, standard_error = difference_of_costs(ours, theirs)
+    assert abs(mean) <= 3 * standard_error
     # The comparison has something to say: 3 standard errors of this are 3 % of the perplexity.
     assert standard_error <= 0.01
 
@@ -87,10 +83,7 @@ def test_tokens_are_those_of_llama_cpp(smollm2: akunu.Model, smollm2_file: Path)
         "日本語 não ó 🙂‍↔️",
         "it's I'LL",
     ]
-    with EngineProcess(
-        sys.executable, "llama_cpp_tokens", smollm2_file, context=64, threads=1
-    ) as engine:
-        theirs = engine.ask({"texts": texts})["tokens"]
+    theirs = tokens_of_llama_cpp(smollm2_file, texts)
     assert [smollm2.tokenizer.encode(text, add_special=False) for text in texts] == theirs
 
 

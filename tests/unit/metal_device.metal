@@ -46,7 +46,7 @@ constant bool kTwice [[function_constant(1)]];
   rows[0].position += params.value;
 }
 
-// Says that rows are wrong where word 0 is what the parameters say.
+// Records an error for params.n rows from params.value on, if word 0 is params.wanted.
 [[kernel]] void toy_complain(device uint* data [[buffer(0)]],
                              constant ToyParams& params [[buffer(25)]],
                              device Status* statuses [[buffer(29)]],

@@ -19,7 +19,7 @@ std::shared_ptr<Task> task_of(uint32_t name, int32_t priority = 0) {
 
 uint32_t name_of(const Task& task) { return task.rows().tokens[0]; }
 
-// Names in the order in which they are offered; `answer` says what becomes of each.
+// Names of the queued tasks in the order in which offer() shows them; `answer` gives the reply to each.
 template <class ToAnswer>
 std::vector<uint32_t> offered(Queue& queue, const ToAnswer& answer) {
   std::vector<uint32_t> names;

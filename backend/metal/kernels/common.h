@@ -35,7 +35,8 @@ constant bool kIsBound18 = (kBoundSlots & 0x40000u) != 0;
 constant bool kIsBound20 = (kBoundSlots & 0x100000u) != 0;
 constant bool kIsBound21 = (kBoundSlots & 0x200000u) != 0;
 
-// Says what is wrong with an active row and switches it off. One thread at a time has a row.
+// Records the error of an active row and makes the row inactive. Only one thread writes a row at a
+// time, so there is no race.
 inline void record_status(device Status* statuses, device Row* rows, uint row, uint code,
                           uint detail) {
   if ((rows[row].flags & kRowActive) == 0) return;

@@ -1,5 +1,5 @@
 // sample: chooses a row's next token; docs/kernels.md has the steps, in this file's order. One
-// threadgroup works on a row, nothing on the host.
+// threadgroup samples a row; the host takes no part.
 //
 // Floor: the logits are read twice when greedy (not a number? the largest), four to six times when
 // drawing; a vocabulary of 256 thousand is 1 MB, which stays in the last cache. What costs more

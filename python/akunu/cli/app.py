@@ -35,6 +35,15 @@ _PERPLEXITY_HELP = """Say how well a model predicts a text.
 The definition is llama.cpp's: chunks of --context tokens, each opened by BOS where the model wants
 one, and only the second half of each scored."""
 
+FirstModel = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model, as in -m; the default is ember.",
+        autocompletion=options.complete_model,
+        show_default=False,
+    ),
+]
 PromptText = Annotated[
     str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text itself.")
 ]
@@ -108,15 +117,7 @@ def _options(
 
 @options.takes_sampling
 def chat(
-    first: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model, as in -m; the default is ember.",
-            autocompletion=options.complete_model,
-            show_default=False,
-        ),
-    ] = None,
+    first: FirstModel = None,
     rest: Annotated[
         list[str] | None,
         typer.Argument(metavar="QUESTION", help="Answer this, and leave."),
@@ -200,15 +201,7 @@ def chat(
 
 @options.takes_sampling
 def complete(
-    first: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model, as in -m; the default is ember.",
-            autocompletion=options.complete_model,
-            show_default=False,
-        ),
-    ] = None,
+    first: FirstModel = None,
     model: options.NamedModel = None,
     prompt: PromptText = None,
     file: TextFile = None,

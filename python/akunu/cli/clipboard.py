@@ -29,7 +29,8 @@ def copy_text(text: str) -> str:
     """
     for command in _programs():
         try:
-            # It may stay, to hold the text: no pipe of ours may keep it from that.
+            # xclip and wl-copy leave a process behind that holds the text. With pipes for its
+            # output we would wait until that one ends.
             done = subprocess.run(
                 command,
                 input=text.encode(),
