@@ -41,7 +41,8 @@ with akunu.load("ember", context=8192, threads=1) as model:
         # 8,000 rows of 4,096 float32.
         "logits": refused(100, lambda: model.logits([1] * 8000)),
         "mapping": refused(100, lambda: akunu.load(sys.argv[1], threads=1)),
-        "context": refused(100, lambda: akunu.load("ember", threads=1, context=200_000)),
+        # Room for the weights and a thread's heap (64 MiB with glibc), not for 1.2 GiB of cache.
+        "context": refused(400, lambda: akunu.load("ember", threads=1, context=200_000)),
     }
     told["rows"] = len(model.logits([1] * 8))  # the model goes on
 print(json.dumps(told))
