@@ -28,7 +28,9 @@ TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from akunu.completion import Completion
     from akunu.hub.find import pull
-    from akunu.model import MemoryReport, Model, ModelConfig, load
+    from akunu.loading import load
+    from akunu.model import Model
+    from akunu.model_facts import MemoryReport, ModelConfig
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
@@ -62,13 +64,13 @@ __all__ = [
 _HOMES = {
     "Completion": "akunu.completion",
     "LoadOptions": "akunu.options",
-    "MemoryReport": "akunu.model",
+    "MemoryReport": "akunu.model_facts",
     "Model": "akunu.model",
-    "ModelConfig": "akunu.model",
+    "ModelConfig": "akunu.model_facts",
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
     "Tokenizer": "akunu.tokenizer",
-    "load": "akunu.model",
+    "load": "akunu.loading",
     "pull": "akunu.hub.find",
 }
 

@@ -83,9 +83,9 @@ class Tokenizer:
         and UnsupportedModelError for a tokenizer that akunu does not have.
         """
         from akunu import _core
-        from akunu.model import _find
+        from akunu.loading import find_model
 
-        return cls._of_file(_core.GgufFile(os.fspath(_find(path_or_name))))
+        return cls._of_file(_core.GgufFile(os.fspath(find_model(path_or_name))))
 
     @classmethod
     def _of_file(cls, file: _core.GgufFile) -> Tokenizer:

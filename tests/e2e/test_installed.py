@@ -40,7 +40,7 @@ def run_python(program: str) -> str:
 def test_importing_akunu_loads_nothing_heavy() -> None:
     loaded = run_python("import akunu, sys; print(*sys.modules)").split()
     heavy = {"numpy", "tokenizers", "jinja2", "typer", "rich", "huggingface_hub"}
-    heavy |= {"akunu._core", "akunu.model"}
+    heavy |= {"akunu._core", "akunu.loading", "akunu.model"}
     assert not heavy & set(loaded)
 
 

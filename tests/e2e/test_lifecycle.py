@@ -19,7 +19,7 @@ import pytest
 from cli_support import ENVIRONMENT
 
 import akunu
-from akunu.model import PACKAGED_MODELS, _begin_load
+from akunu.loading import PACKAGED_MODELS, begin_load
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 LONG: dict[str, Any] = {"temperature": 50, "seed": 3}
@@ -386,7 +386,7 @@ def test_a_load_that_nobody_waits_for_frees_its_model(
     wait_first: bool, n_threads: Callable[[], int]
 ) -> None:
     before = n_threads()
-    loading = _begin_load(PACKAGED_MODELS["ember"], akunu.LoadOptions(device="cpu", threads=3))
+    loading = begin_load(PACKAGED_MODELS["ember"], akunu.LoadOptions(device="cpu", threads=3))
     if wait_first:
         wait_until(lambda: n_threads() >= before + 3)
     loading.abandon()

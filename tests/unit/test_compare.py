@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.model import PACKAGED_MODELS
+from akunu.loading import PACKAGED_MODELS
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 

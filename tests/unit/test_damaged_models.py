@@ -26,7 +26,7 @@ from akunu.errors import (
     ModelFormatError,
     UnsupportedModelError,
 )
-from akunu.model import _begin_load
+from akunu.loading import begin_load
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -106,7 +106,7 @@ def load(path: Path, context: int = 32) -> _core.NativeModel:
     options = LoadOptions(
         device="cpu", context=context, threads=1, kv_type="f32", prefix_cache=False
     )
-    return _begin_load(path, options).result()
+    return begin_load(path, options).result()
 
 
 def test_the_model_is_sound_before_anything_is_wrong_with_it(tmp_path: Path) -> None:
@@ -364,7 +364,7 @@ def test_what_nothing_computes_with_is_noted_and_stops_no_load(
     path = tmp_path / "model.gguf"
     path.write_bytes(model_of(values, tensors))
     options = LoadOptions(device="cpu", context=None, threads=1, kv_type="f32")
-    model = _begin_load(path, options).result()
+    model = begin_load(path, options).result()
     assert any(said.startswith(note) for said in model.notes) if note else not model.notes
     assert model.config["name"].isprintable()
     assert model.context > 32
@@ -387,7 +387,7 @@ def test_of_a_context_that_is_too_long_as_much_is_kept_as_fits(tmp_path: Path) -
     path.write_bytes(model_of(values, sound_tensors()))
     page = 256 * KV_HEADS * HEAD_DIM * 2 * 4  # bytes: one layer's keys and values in float32
     options = LoadOptions(device="cpu", threads=1, kv_type="f32", kv_memory=10 * page)
-    assert _begin_load(path, options).result().context == 10 * 256
+    assert begin_load(path, options).result().context == 10 * 256
 
 
 def section_ends() -> Iterator[tuple[str, int]]:

@@ -13,7 +13,7 @@ from gguf_support import file_of, string, tensor, u32, u64, value
 
 from akunu import LoadOptions, _core
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
-from akunu.model import _begin_load
+from akunu.loading import begin_load
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_a_message_may_quote_what_is_no_utf8(tmp_path: Path) -> None:
     path.write_bytes(file_of([value("general.architecture", 8, string(b"\xff\xfe"))]))
     options = LoadOptions(device="cpu", threads=1, prefix_cache=False)
     with pytest.raises(UnsupportedModelError, match=r"\\xff\\xfe"):
-        _begin_load(path, options).result()
+        begin_load(path, options).result()
 
 
 def test_a_hostile_count_takes_no_memory(open_bytes: Callable[[bytes], _core.GgufFile]) -> None:

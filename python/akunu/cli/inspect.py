@@ -23,7 +23,8 @@ from akunu.cli.model_file import (
 from akunu.cli.progress import Progress
 from akunu.cli.tables import bytes_text, write_facts, write_rows
 from akunu.errors import AkunuError
-from akunu.model import Model, load
+from akunu.loading import load
+from akunu.model import Model
 from akunu.options import LoadOptions
 from akunu.tokenizer import Tokenizer
 

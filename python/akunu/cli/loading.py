@@ -10,7 +10,8 @@ from akunu.cli import console
 from akunu.cli.download import DownloadWatch
 from akunu.cli.progress import Progress
 from akunu.cli.wording import shortened
-from akunu.model import PACKAGED_MODELS, Model, _find, load
+from akunu.loading import PACKAGED_MODELS, find_model, load
+from akunu.model import Model
 from akunu.options import LoadOptions
 
 # What converters write where they know no name.
@@ -35,7 +36,7 @@ def model_path(name: str, options: LoadOptions | None = None) -> Path:
 
     Raises ArgumentError where there is none, and what a download raises.
     """
-    return _find(name, options, DownloadWatch())
+    return find_model(name, options, DownloadWatch())
 
 
 def title_of(model: Model) -> str:

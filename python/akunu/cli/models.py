@@ -14,7 +14,7 @@ from akunu.errors import ArgumentError
 from akunu.hub import shelf
 from akunu.hub.find import fetchable
 from akunu.hub.shelf import LocalModel
-from akunu.model import PACKAGED_MODELS
+from akunu.loading import PACKAGED_MODELS
 
 
 def list_models(*, as_json: bool) -> int:

@@ -24,7 +24,8 @@ from akunu.hub import address as addresses
 from akunu.hub import find, repository
 from akunu.hub.names import Address, RepoName
 from akunu.hub.trial import named, outline_of
-from akunu.model import Model, _find, load
+from akunu.loading import find_model, load
+from akunu.model import Model
 from akunu.options import LoadOptions
 
 
@@ -59,7 +60,7 @@ def _target(name: str) -> Iterator[Target]:
     """Yield the file of a model if it is here, else an outline from what its header says."""
     with ExitStack() as stack:
         try:
-            path = _find(name, local_only=True)
+            path = find_model(name, local_only=True)
             target = Target(path, name, {"name": name, "path": str(path), "download_bytes": 0})
         except ArgumentError:
             meant = find.meaning(name)

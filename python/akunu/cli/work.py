@@ -10,7 +10,7 @@ from dataclasses import astuple, dataclass
 
 from akunu import _core
 from akunu.cli.bench_plan import Test
-from akunu.model import ModelConfig
+from akunu.model_facts import ModelConfig
 
 # Weights in these formats are multiplied as floats, all others as int8.
 _FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})

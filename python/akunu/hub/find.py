@@ -136,10 +136,10 @@ def _why_nothing(name: str, meant: OllamaName | None) -> str:
         "`akunu list` shows what is here"
     )
     fetched = "" if close or len(name) > _LONG_NAME else fetched
-    from akunu.model import _shorten
+    from akunu._shown import shorten
 
     return (
-        f"{_shorten(name)} is neither a file nor the name of a model inside akunu (ember){also}"
+        f"{shorten(name)} is neither a file nor the name of a model inside akunu (ember){also}"
         f"{hint}{fetched}"
     )
 

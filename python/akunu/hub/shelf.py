@@ -49,7 +49,7 @@ class LocalModel:
 
 def models_here() -> Iterator[LocalModel]:
     """Go through the models on this machine: those of akunu first, then those of others."""
-    from akunu.model import PACKAGED_MODELS
+    from akunu.loading import PACKAGED_MODELS
 
     for name, path in PACKAGED_MODELS.items():
         yield LocalModel(name, PACKAGE, (path,))

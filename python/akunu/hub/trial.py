@@ -48,7 +48,7 @@ def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
 
     Else return what it will take, in a sentence.
     """
-    from akunu.model import load
+    from akunu.loading import load
 
     def run() -> str:
         with load(path, **asdict(options)) as model:

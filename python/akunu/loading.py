@@ -1,0 +1,136 @@
+"""From a path or a name to a model that is ready to generate."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from akunu import _core
+from akunu._shown import shorten
+from akunu.errors import AkunuError, ArgumentError
+from akunu.model import Model
+from akunu.options import LoadOptions, explains_typos
+from akunu.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from akunu.hub.watch import Watch
+
+_DATA = Path(__file__).parent / "data"
+
+# The models inside the package, by the names that `load` knows.
+PACKAGED_MODELS: Mapping[str, Path] = {"ember": _DATA / "ember-q8_0.gguf"}
+
+
+@explains_typos
+def load(
+    path_or_name: str | os.PathLike[str] = "ember",
+    /,
+    *,
+    device: str = "auto",
+    context: int | None = None,
+    threads: int | None = None,
+    kv_type: str = "f16",
+    kv_memory: int | None = None,
+    prefix_cache: bool = True,
+    local_only: bool = False,
+) -> Model:
+    """Load a model from a GGUF file, or by its name; one of the hub is fetched if it is missing.
+
+    `path_or_name`: a file's path ("~" is your home); "ember", the small demonstration model (a file
+    of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an https
+    address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the network.
+    The others are explained at `LoadOptions`. `Model.notes` says what was decided that you might
+    not expect.
+
+    Raises ArgumentError (no such file or name, or an option that makes no sense), DownloadError (a
+    model could not be fetched), ModelFormatError (the file contradicts its format),
+    UnsupportedModelError (it asks for something that akunu does not have), OutOfMemoryError (it
+    does not fit; nothing was allocated) or DeviceError.
+
+    >>> import akunu
+    >>> with akunu.load("ember", context=512) as model:
+    ...     model.context
+    512
+    """
+    options = LoadOptions(
+        device=device,
+        context=context,
+        threads=threads,
+        kv_type=kv_type,
+        kv_memory=kv_memory,
+        prefix_cache=prefix_cache,
+    )
+    path = find_model(path_or_name, options, local_only=local_only)
+    # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
+    # takes longer, if it is large) and stays open for Ctrl-C.
+    loading = begin_load(path, options)
+    try:
+        file = _core.GgufFile(os.fspath(path))
+        tokenizer = Tokenizer._of_file(file)
+    except (AkunuError, OSError):
+        try:
+            loading.result().close()
+        except (AkunuError, OSError) as error:
+            raise error from None  # what is wrong with the model says more
+        raise
+    except BaseException:
+        loading.abandon()
+        raise
+    return Model(loading.result(), tokenizer, path, file)
+
+
+def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
+    """Have the engine load its part of a model; nobody has to wait for it."""
+    return _core.NativeLoad(
+        os.fspath(path),
+        device=options.device,
+        context=options.context,
+        threads=options.threads or 0,
+        kv_type=options.kv_type,
+        kv_memory=options.kv_memory,
+        prefix_cache=options.prefix_cache,
+    )
+
+
+def find_model(
+    path_or_name: str | os.PathLike[str],
+    options: LoadOptions | None = None,
+    watch: Watch | None = None,
+    *,
+    local_only: bool = False,
+) -> Path:
+    """Return the file of a path or name, fetched if need be; ArgumentError where there is none."""
+    if isinstance(path_or_name, str) and path_or_name in PACKAGED_MODELS:
+        return PACKAGED_MODELS[path_or_name]
+    if not isinstance(path_or_name, (str, os.PathLike)):
+        raise ArgumentError(
+            f"path_or_name must be a str or a path, got {type(path_or_name).__name__}"
+        )
+    shown = os.fsdecode(path_or_name)
+    path = Path(shown)
+    if not _exists(path) and shown.startswith("~"):
+        with suppress(RuntimeError):  # there is no such user
+            path = path.expanduser()
+    if shown and _exists(path):
+        return path  # the engine says what a directory is
+    if isinstance(path_or_name, str) and path_or_name.lower() in PACKAGED_MODELS:
+        return PACKAGED_MODELS[path_or_name.lower()]  # as a sentence or a title writes it
+    if isinstance(path_or_name, str):
+        from akunu.hub.find import find  # what is a file needs none of it
+        from akunu.hub.watch import SILENT
+
+        return find(path_or_name, options or LoadOptions(), watch or SILENT, local_only=local_only)
+    raise ArgumentError(f"{shorten(shown)} is not a file, and only a str can be a model's name")
+
+
+def _exists(path: Path) -> bool:
+    """Whether there is something at a path; ArgumentError where nobody lets us look."""
+    try:
+        return path.exists()
+    except PermissionError as error:
+        raise ArgumentError(f"{path}: cannot be opened: {error.strerror}") from None
+    except (ValueError, OSError):  # a null character, a name too long
+        return False

@@ -1,0 +1,77 @@
+"""What a loaded model tells of itself: its shape, and the memory that it takes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelConfig:
+    """What a model's file says about its shape."""
+
+    architecture: str
+    """The family, as GGUF names it: "llama", "qwen3", "gemma2"."""
+    name: str
+    """The model's own name, "" where the file has none."""
+    dim: int
+    """Numbers per position in the residual stream."""
+    n_layers: int
+    """Number of layers."""
+    n_heads: int
+    """Query heads per layer."""
+    n_kv_heads: int
+    """Key and value heads per layer; fewer than `n_heads` where heads share them."""
+    head_dim: int
+    """Numbers per head."""
+    ffn_dim: int
+    """Width of the feed-forward layers. Where layers differ (as in heads), the most of any."""
+    windows: tuple[int, ...]
+    """Of each layer, how many positions a token sees, its own included; 0: all of them."""
+    vocab_size: int
+    """Rows of the logits; the tokenizer may have fewer tokens."""
+    context_length: int
+    """Positions that the model was trained on; `Model.context` says how many it has here."""
+    rope_theta: float
+    """Base of the rotary position embedding."""
+    rope_dim: int
+    """How many of the `head_dim` numbers are rotated."""
+    norm_epsilon: float
+    """What the norms add to the mean square."""
+
+
+class MemoryReport(Mapping[str, int]):
+    """Bytes of memory by what they are for, "total" included; `print` shows a table.
+
+    >>> print(MemoryReport({"weights": 3 << 20, "cache": 1 << 20, "total": 4 << 20}))
+    weights   3.0 MiB
+    cache     1.0 MiB
+    total     4.0 MiB
+    """
+
+    def __init__(self, bytes_by_label: Mapping[str, int]) -> None:
+        """Keep a copy of `bytes_by_label`."""
+        self._bytes = dict(bytes_by_label)
+
+    def __getitem__(self, label: str) -> int:
+        """Return the bytes of one label."""
+        return self._bytes[label]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the labels, "total" last."""
+        return iter(self._bytes)
+
+    def __len__(self) -> int:
+        """Return the number of labels."""
+        return len(self._bytes)
+
+    def __repr__(self) -> str:
+        """Show the numbers themselves."""
+        return f"MemoryReport({self._bytes})"
+
+    def __str__(self) -> str:
+        """Show one line per label."""
+        shown = {label: f"{size / 2**20:.1f} MiB" for label, size in self._bytes.items()}
+        left = max(map(len, shown), default=0)
+        right = max(map(len, shown.values()), default=0)
+        return "\n".join(f"{label:<{left}}  {size:>{right}}" for label, size in shown.items())
