@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
 from akunu.model_facts import MemoryReport, ModelConfig
@@ -332,7 +333,8 @@ class Model:
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
         )
-        pieces = TextStream(native, generation, self._tokenizer, tokens.tolist(), options.stop)
+        decoder = ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop)
+        pieces = TextStream(native, decoder)
         if stream:
             return pieces
         with pieces:

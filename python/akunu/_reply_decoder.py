@@ -1,0 +1,120 @@
+"""From the tokens of a generation to pieces of text: the one place, for every kind of stream."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, cast
+
+from akunu._stop_strings import StopFinder
+from akunu.completion import Completion, FinishReason
+from akunu.errors import AkunuError
+
+if TYPE_CHECKING:
+    from akunu import _core
+    from akunu.tokenizer import Tokenizer
+
+
+class ReplyDecoder:
+    """Takes what a generation brings, says what may be shown of it, and makes the completion.
+
+    It never waits: a driver (TextStream, AsyncTextStream) gets the tokens and hands them to `take`
+    until `reason` is set. One thread at a time may call `take`; any may call `cancel`.
+    """
+
+    def __init__(
+        self,
+        generation: _core.Generation,
+        tokenizer: Tokenizer,
+        prompt: Sequence[int],
+        stop: Sequence[str] = (),
+    ) -> None:
+        """Decode what follows these tokens, up to the first of the strings."""
+        self.generation = generation
+        self.reason: FinishReason | None = None  # why it is over; None before that
+        self._vocab_size = tokenizer.vocab_size
+        before = [token for token in prompt[-1:] if token < self._vocab_size]
+        self._decoder = tokenizer.stream(skip_special=True, prompt=before)
+        self._stops = StopFinder(stop)
+        self._tokens: list[int] = []
+        self._ends: list[int] = []  # for each token, the characters of text that it is part of
+        self._length = 0  # characters of text so far, those held back included
+        self._pieces: list[str] = []
+        self._completion: Completion | None = None
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens taken so far."""
+        return len(self._tokens)
+
+    @property
+    def completion(self) -> Completion:
+        """The whole text with the facts about it; AkunuError before it is over."""
+        if self.reason is None:
+            raise AkunuError("the text is not complete yet: take all pieces or close the stream")
+        if self._completion is None:
+            text = "".join(self._pieces)
+            n_kept = len(self._tokens)
+            if self.reason == "cancelled" or self._stops.found is not None:
+                n_kept = self._whole_tokens(len(text))
+            self._completion = Completion(
+                text,
+                token_ids=self._tokens[:n_kept],
+                finish_reason=self.reason,
+                stop=self._stops.found,
+                prompt_tokens=self.generation.prompt_tokens,
+                completion_tokens=len(self._tokens),
+                cached_tokens=self.generation.cached_tokens,
+                prompt_seconds=self.generation.prompt_seconds,
+                completion_seconds=self.generation.completion_seconds(len(self._tokens)),
+            )
+        return self._completion
+
+    def take(self, tokens: Sequence[int] | None) -> str:
+        """Return the text that may be shown now that these tokens have come; None: it was all.
+
+        The text may be empty. Where it is the last, `reason` is set.
+        """
+        piece = self._finished() if tokens is None else self._decoded(tokens)
+        if piece:
+            self._pieces.append(piece)
+        return piece
+
+    def cancel(self) -> None:
+        """End it here, unless it is over."""
+        if self.reason is None:
+            self.reason = "cancelled"
+            self.generation.cancel()
+
+    def _decoded(self, tokens: Sequence[int]) -> str:
+        pieces = []
+        for token in tokens:
+            # A model may have more rows than its vocabulary has tokens: those have no text.
+            text = self._decoder.push(token) if token < self._vocab_size else ""
+            self._length += len(text)
+            self._tokens.append(token)
+            self._ends.append(self._length + self._decoder.is_within_character)
+            pieces.append(self._stops.push(text))
+            if self._stops.found is not None:
+                self.reason = "stop"
+                break
+        piece = "".join(pieces)
+        if self._stops.found is not None:
+            shown = sum(map(len, self._pieces)) + len(piece)
+            self.generation.cut(self._whole_tokens(shown))
+        return piece
+
+    def _finished(self) -> str:
+        """Return the last of the text, now that no more tokens come."""
+        if self.reason is not None:  # closed by another thread meanwhile
+            return ""
+        piece = self._stops.push(self._decoder.finish())
+        if self._stops.found is not None:
+            self.reason = "stop"
+            return piece
+        self.reason = cast(FinishReason, self.generation.finish_reason)
+        return piece + self._stops.finish()
+
+    def _whole_tokens(self, n_characters: int) -> int:
+        """Return how many tokens have all of their text within the first characters."""
+        return bisect_right(self._ends, n_characters)
