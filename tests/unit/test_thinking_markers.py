@@ -1,0 +1,37 @@
+"""Which texts a model's thoughts stand between, told from its chat template."""
+
+from __future__ import annotations
+
+import pytest
+from template_support import TEMPLATES, template_source, with_others
+
+from akunu.thinking import FAMILIES, ThinkingMarkers, markers_of
+
+EXPECTED = {
+    "openai-gpt-oss-120b": ("<|channel|>analysis<|message|>", "<|end|>"),
+}
+
+
+@pytest.mark.parametrize("name", with_others(*TEMPLATES))
+def test_templates_of_well_known_models_have_the_markers_of_their_family(name: str) -> None:
+    markers = markers_of(template_source(name))
+    assert (markers.opening, markers.closing) == EXPECTED.get(name, ("<think>", "</think>"))
+
+
+def test_a_family_is_recognised_by_its_own_signs() -> None:
+    for family in FAMILIES:
+        assert markers_of(" ".join(family.signs)) == family.markers
+
+
+@pytest.mark.parametrize(
+    ("prompt", "is_open"),
+    [
+        ("assistant\n<think>\n", True),
+        ("assistant\n<think>", True),
+        ("assistant\n<think>\n\n</think>\n\n", False),
+        ("say <think>\nassistant\n", False),
+        ("", False),
+    ],
+)
+def test_a_prompt_is_open_where_it_ends_with_the_opening(prompt: str, is_open: bool) -> None:
+    assert ThinkingMarkers("<think>", "</think>").is_open(prompt) is is_open
