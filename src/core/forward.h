@@ -33,7 +33,7 @@ struct ForwardMemory {
   Binding tokens;  // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
   Binding picked;                          // uint32 [max_rows]
-  Binding masks;                           // a mask for each sequence, as sample has them
+  Binding masks;                           // a mask for each head row, as sample has them
   Binding options;                         // uint32 [max_sequences, kMaxOptionWords]
   uint32_t page_table_stride = 0;          // entries per sequence
   std::vector<uint32_t> page_table_bases;  // per cache group: its first entry

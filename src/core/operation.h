@@ -51,7 +51,7 @@ enum class OperandKind : uint8_t {
   cache,       // one layer's K or V pool
   log,         // uint32 [sequences, log_stride]
   picked,      // uint32 [rows]
-  masks,       // uint32 [masks, mask_words(vocab_size)]: bits of tokens that are allowed
+  masks,       // uint32 [head_rows, mask_words(vocab_size)]: bits of tokens that are allowed
   options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
 };
 

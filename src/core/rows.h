@@ -28,6 +28,8 @@ AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;  // the picked token is logged an
 AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
 AKUNU_CONSTANT uint32_t kRowVectorInput =
     1u << 3;  // reserved for what encoders and images hand over: its input is a vector, not a token
+AKUNU_CONSTANT uint32_t kRowMasked =
+    1u << 4;  // `sample`: the mask at its head_row says which tokens are allowed
 
 struct Row {
   uint32_t sequence;   // index of the sequence record, the token log and the page tables
@@ -100,9 +102,8 @@ struct SequenceRecord {
   uint32_t choice = 0;  // which of several answers to one prompt; part of the noise key
   Sampling sampling = {};
   uint32_t n_stop_ids = 0;
-  uint32_t mask = kNone;   // row of `sample`'s masks: tokens that are allowed; kNone: all
   OptionList biases = {};  // TokenBias, each token once
-  uint32_t reserved[16] = {};
+  uint32_t reserved[17] = {};
   uint32_t stop_ids[kMaxStopIds] = {};  // a chained row that picks one clears its kRowActive
 };
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");

@@ -72,7 +72,7 @@ class Planner {
   uint64_t besides_cache(uint32_t context) const {
     return needs_.fixed + SequenceStore::bytes(needs_.max_texts, context, needs_.groups) +
            kQueuedSubmissions *
-               max_update_bytes(context, needs_.groups, needs_.max_texts, needs_.mask);
+               max_update_bytes(context, needs_.groups, needs_.max_texts, needs_.masks);
   }
   uint64_t cache_bytes(const Pages& pages) const {
     uint64_t bytes = 0;
@@ -205,9 +205,9 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
 }
 
 uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,
-                          uint64_t mask_bytes) {
+                          uint64_t masks) {
   const uint64_t page_tables = groups.size() * table_entries(groups, context) * sizeof(uint32_t);
-  return SequenceStore::bytes(1, context, groups) + max_texts * (page_tables + mask_bytes);
+  return SequenceStore::bytes(1, context, groups) + max_texts * page_tables + masks;
 }
 
 }  // namespace akunu

@@ -28,7 +28,7 @@ struct ContextNeeds {
   uint64_t fixed = 0;              // scratch and what else does not grow with the context
   uint64_t mapped = 0;             // of the file: its pages want to stay in memory as well
   uint32_t max_texts = 1;          // that can be under way at a time
-  uint64_t mask = 0;               // bytes of one text's mask of tokens
+  uint64_t masks = 0;              // bytes of the masks of tokens that a step may have
 };
 
 struct ContextPlan {
@@ -42,8 +42,8 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
                          const MemoryLeft& left);
 
 // The most bytes that change before one submission: all that a device knows of a sequence (where several begin, they
-// share it), and new pages of the others.
+// share it), new pages of the others, and masks.
 uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,
-                          uint64_t mask_bytes);
+                          uint64_t masks);
 
 }  // namespace akunu

@@ -212,11 +212,11 @@ void Model::plan(const LoadOptions& options) {
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts(),
-                     .mask = mask_bytes()};
+                     .masks = max_head_rows() * mask_bytes()};
   needs.fixed =
       Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
-      max_texts() * mask_bytes();
+      needs.masks;
   for (const MemoryUse& use : device_->memory_use())
     if (use.mapped) needs.mapped += use.bytes;
   ContextPlan plan = plan_context(options, needs, device_->memory_left());
@@ -231,7 +231,7 @@ void Model::allocate() {
   rows_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Row), "sequences");
   spans_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Span), "sequences");
   picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
-  masks_ = OwnedBuffer(device_, max_texts() * mask_bytes(), "sequences");
+  masks_ = OwnedBuffer(device_, max_head_rows() * mask_bytes(), "sequences");
   statuses_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Status), "sequences");
 }
 
@@ -240,11 +240,12 @@ void Model::compile() {
   // A pass for the body and one for the logits of every group of generated rows and of the prompts; one
   // that samples for the generated rows, and one for the prompts.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
-  limits_ = {
-      .max_rows = max_rows(),
-      .max_updates = max_texts() * (4 + n_groups),  // records, options, logs, masks, page tables
-      .max_update_bytes = max_update_bytes(context_, groups_, max_texts(), mask_bytes()),
-      .max_passes = 2 * n_row_groups + 2};
+  limits_ = {.max_rows = max_rows(),
+             // Records, options, logs, drafted tokens and page tables; all masks at once.
+             .max_updates = max_texts() * (4 + n_groups) + 1,
+             .max_update_bytes =
+                 max_update_bytes(context_, groups_, max_texts(), max_head_rows() * mask_bytes()),
+             .max_passes = 2 * n_row_groups + 2};
   device_->set_limits(limits_);
 
   ForwardMemory memory;

@@ -55,9 +55,9 @@ class Model {
   Program choose() const { return choose_; }
   Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
   Binding picked() const { return picked_.binding(); }
-  // The tokens that a sequence may choose, where its record's mask is its slot: mask_words(vocab_size)
-  // words, which may be written between the logits and the choice of a step.
-  Binding mask(uint32_t slot) const { return masks_.binding(slot * mask_bytes()); }
+  // The tokens that a row with kRowMasked may choose, by its head row: mask_words(vocab_size) words,
+  // which may be written between the logits and the choice of a step.
+  Binding mask(uint32_t head_row) const { return masks_.binding(head_row * mask_bytes()); }
   uint64_t mask_bytes() const { return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)}; }
 
   // What one step can hold. Every text under way has a row that generates; beside them there is

@@ -12,7 +12,7 @@ from reference import ALL_FORMATS, Weight
 from akunu import _core
 
 NONE = 0xFFFFFFFF
-ACTIVE, CHAINED, PROMPT = 1, 2, 4
+ACTIVE, CHAINED, PROMPT, MASKED = 1, 2, 4, 16
 PAGE = 256  # positions per page
 MAX_FEW_ROWS = 16
 ROW_CLASSES = ("single", "few", "many")
@@ -47,10 +47,9 @@ SEQUENCE = np.dtype(
         ("seed_low", "u4"),
         ("seed_high", "u4"),
         ("n_stop_ids", "u4"),
-        ("mask", "u4"),
         ("first_bias", "u4"),
         ("n_biases", "u4"),
-        ("reserved", "u4", 16),
+        ("reserved", "u4", 17),
         ("stop_ids", "u4", 32),
     ]
 )
@@ -155,7 +154,6 @@ def neutral_sequences(n: int) -> np.ndarray:
     records["version"] = 2
     records["top_p"] = 1
     records["repetition_penalty"] = 1
-    records["mask"] = NONE
     return records
 
 

@@ -9,6 +9,7 @@ import sample_reference as ref
 from harness import (
     ACTIVE,
     CHAINED,
+    MASKED,
     NONE,
     OPTION_WORDS,
     On,
@@ -271,9 +272,9 @@ def test_a_mask_that_allows_one_token_picks_it(target, rng, vocab_size, temperat
     n = min(vocab_size, 17)
     wanted = np.linspace(0, vocab_size - 1, n).astype(int)
     step = make_step([Run(s, 10, 1) for s in range(n)])
-    step.rows["head_row"] = np.arange(n)
+    step.rows["head_row"] = np.arange(n)[::-1]
     step.sequences["temperature"] = temperature
-    step.sequences["mask"] = np.arange(n)[::-1]
+    step.rows["flags"] |= MASKED
     logits = rng.standard_normal((n, vocab_size)).astype(np.float32)
     masks = np.stack([bits(np.arange(vocab_size) == token) for token in wanted[::-1]])
     picked, statuses = sample(target, logits, step, masks=masks, threads=2)
@@ -283,8 +284,8 @@ def test_a_mask_that_allows_one_token_picks_it(target, rng, vocab_size, temperat
 
 def test_a_mask_that_allows_none_leaves_no_candidate(target):
     step = setting(2)
-    step.sequences["mask"] = 1
-    masks = np.stack([bits([True] * 40), bits([False] * 40)])
+    step.rows["flags"] |= MASKED
+    masks = np.stack([bits([False] * 40)] * 2)
     picked, statuses = sample(target, np.zeros((2, 40), np.float32), step, masks=masks)
     assert statuses == {0: (3, 10, 0), 1: (3, 11, 0)}
     assert picked.tolist() == [0xFFFFFFFF] * 2  # as poisoned
@@ -302,7 +303,7 @@ def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temper
     """More rows than a device works on at a time: 40."""
     rows, vocab_size = 40, 203
     step = setting(
-        rows, temperature=temperature, penalty_window=9, repetition_penalty=1.4, mask=2, **filters
+        rows, temperature=temperature, penalty_window=9, repetition_penalty=1.4, **filters
     )
     step.sequences["presence_penalty"] = 0.25
     step.rows["draw"] = np.arange(rows) * 77
@@ -312,7 +313,8 @@ def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temper
     allowed = rng.random(vocab_size) < 0.4
     biases = dict(zip(rng.permutation(vocab_size)[:30].tolist(), rng.normal(size=30), strict=True))
     options = options_of(step, biases)
-    masks = np.stack([bits(~allowed), bits(~allowed), bits(allowed)])
+    step.rows["flags"] |= MASKED
+    masks = np.stack([bits(np.roll(allowed, r)) for r in range(rows)])
     picked, statuses = sample(
         target, logits, step, log.copy(), masks=masks, options=options, threads=3
     )
@@ -322,7 +324,7 @@ def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temper
     for r in range(rows):
         record = step.sequences[0]
         own = ref.penalise(ref.bias(logits[r], biases), log[0], 10 + r, record)
-        expected = ref.pick(ref.mask(own, allowed), record, int(step.rows["draw"][r]))
+        expected = ref.pick(ref.mask(own, np.roll(allowed, r)), record, int(step.rows["draw"][r]))
         if expected.certain:
             assert picked[r] == expected.token, f"row {r}"
         uncertain += not expected.certain

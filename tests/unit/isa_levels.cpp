@@ -48,7 +48,7 @@ struct Step {
                       .position = position,
                       .kv_length = position + 1,
                       .draw = r,
-                      .flags = kRowActive | kRowChained,
+                      .flags = kRowActive | kRowChained | (is_run ? 0 : kRowMasked),
                       .head_row = r + 1 < kRunRows ? kNone : r - kRunRows + 1,
                       .span = is_run ? 0u : 1u,
                       .adapter = kNone,
@@ -66,7 +66,6 @@ struct Step {
       record.sampling.frequency_penalty = s == 0 ? 0.0f : 0.1f;
       record.sampling.presence_penalty = s == 0 ? 0.0f : 0.2f;
       record.sampling.penalty_window = 64;
-      if (s == 1) record.mask = 0;
       if (s == 1) record.biases = {6, 2};
       sequences.push_back(record);
     }
@@ -482,8 +481,8 @@ void sampling() {
     log.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits()) % vocab_size;
   sample.operands.emplace(1, log);
   sample.operands.emplace(2, Bytes(4 * kStepRows));
-  Bytes mask(4 * mask_words(vocab_size)), options(4 * 2 * kMaxOptionWords);
-  for (uint32_t i = 0; i < mask_words(vocab_size); ++i)
+  Bytes mask(4 * kHeadRows * mask_words(vocab_size)), options(4 * 2 * kMaxOptionWords);
+  for (uint32_t i = 0; i < kHeadRows * mask_words(vocab_size); ++i)
     mask.as<uint32_t>()[i] = static_cast<uint32_t>(random_bits());
   const TokenBias biases[] = {{17, 2.5f}, {1000, -1.0f}};
   std::memcpy(options.as<uint32_t>() + kMaxOptionWords + 6, biases, sizeof biases);

@@ -49,9 +49,14 @@ class ThreeTexts {
     return run(steps);
   }
 
+  // Texts that `is_masked` choose among the tokens of their masks, which are model->mask(text).
   void add_rows(uint32_t position) {
-    for (uint32_t text = 0; text < kTexts; ++text)
-      step.add_generated(row_at(text, position), 1, Step::Logits::last, true);
+    for (uint32_t text = 0; text < kTexts; ++text) {
+      Row row = row_at(text, position);
+      if (is_masked[text]) row.flags |= kRowMasked;
+      check(step.head_row(step.add_generated(row, 1, Step::Logits::last, true)) == text,
+            "a row for each text has its logits in the texts' order");
+    }
   }
 
   Outcome run(uint32_t steps) { return await(*model, step.submit(model->device(), steps, false)); }
@@ -71,6 +76,7 @@ class ThreeTexts {
   std::unique_ptr<Model> model;
   Step step;
   Choosing choosing[kTexts];
+  bool is_masked[kTexts] = {};
 
  private:
   static Row row_at(uint32_t text, uint32_t position) {
@@ -127,11 +133,10 @@ inline void test_masks_between(const std::string& path, const std::shared_ptr<De
   ThreeTexts texts(path, device), free(path, device);
   free.read_prompts();
   free.go_on(kFirst, 1);
-  for (const uint32_t text : {1u, 2u}) texts.choosing[text].record.mask = text;
   Model& model = *texts.model;
   const std::vector<uint32_t> all(model.mask_bytes() / sizeof(uint32_t), kNone);
-  for (const uint32_t text : {1u, 2u}) texts.write(model.mask(text), all);
   texts.read_prompts();
+  for (const uint32_t text : {1u, 2u}) texts.is_masked[text] = true;
 
   texts.step.clear();
   texts.add_rows(kFirst);

@@ -306,7 +306,7 @@ struct Sample {
     const SequenceRecord& record = call.sequences[row.sequence];
     const uint32_t n = params.vocab_size;
     const bool biased = call.operands[4] != nullptr && record.biases.n > 0,
-               masked = call.operands[3] != nullptr && record.mask != kNone,
+               masked = (row.flags & kRowMasked) != 0,
                penalized = record.sampling.repetition_penalty != 1.0f ||
                            record.sampling.frequency_penalty != 0.0f ||
                            record.sampling.presence_penalty != 0.0f;
@@ -320,7 +320,7 @@ struct Sample {
     }
     if (penalized)
       penalize<Isa>(copy, n, log, row.position, record, reinterpret_cast<uint32_t*>(scratch));
-    if (masked) apply_mask<Isa>(copy, n, operand<uint32_t>(call, 3, record.mask, mask_words(n)));
+    if (masked) apply_mask<Isa>(copy, n, operand<uint32_t>(call, 3, row.head_row, mask_words(n)));
     return copy;
   }
 

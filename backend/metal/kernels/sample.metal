@@ -376,8 +376,8 @@ inline uint choose(Team team, device const float* logits, uint vocab_size,
         biases = options + ulong(row.sequence) * kMaxOptionWords + record.biases.first;
       }
       if (kIsBound3) {
-        changes.masked = record.mask != kNone;
-        if (changes.masked) mask = masks + ulong(record.mask) * mask_words(vocab_size);
+        changes.masked = (row.flags & kRowMasked) != 0;
+        if (changes.masked) mask = masks + ulong(row.head_row) * mask_words(vocab_size);
       }
       changes.penalised = record.sampling.repetition_penalty != 1.0f ||
                           record.sampling.frequency_penalty != 0.0f ||
