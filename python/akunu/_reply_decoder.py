@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, cast
 
 from akunu._stop_strings import StopFinder
 from akunu.completion import Completion, FinishReason
+from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
     from akunu import _core
+    from akunu._reply_splitter import ReplySplitter
     from akunu.tokenizer import Tokenizer
 
 
@@ -28,18 +31,27 @@ class ReplyDecoder:
         tokenizer: Tokenizer,
         prompt: Sequence[int],
         stop: Sequence[str] = (),
+        splitter: ReplySplitter | None = None,
     ) -> None:
-        """Decode what follows these tokens, up to the first of the strings."""
+        """Decode what follows these tokens, up to the first of the strings.
+
+        `splitter`: tells the parts of the text apart; without one, all of it is text.
+        """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
         self._vocab_size = tokenizer.vocab_size
         before = [token for token in prompt[-1:] if token < self._vocab_size]
-        self._decoder = tokenizer.stream(skip_special=True, prompt=before)
+        kept = splitter.markers if splitter else ()
+        self._decoder = tokenizer.stream(skip_special=True, keep=kept, prompt=before)
+        self._splitter = splitter
+        self.pending: deque[Delta] = deque()  # for the driver, which takes them away
         self._stops = StopFinder(stop)
         self._tokens: list[int] = []
         self._ends: list[int] = []  # for each token, the characters of text that it is part of
         self._length = 0  # characters of text so far, those held back included
-        self._pieces: list[str] = []
+        self._shown = 0  # characters that left the stop strings behind
+        self._texts: list[str] = []
+        self._reasoning: list[str] = []
         self._completion: Completion | None = None
 
     @property
@@ -53,12 +65,12 @@ class ReplyDecoder:
         if self.reason is None:
             raise AkunuError("the text is not complete yet: take all pieces or close the stream")
         if self._completion is None:
-            text = "".join(self._pieces)
             n_kept = len(self._tokens)
             if self.reason == "cancelled" or self._stops.found is not None:
-                n_kept = self._whole_tokens(len(text))
+                n_kept = self._whole_tokens(self._shown)
             self._completion = Completion(
-                text,
+                "".join(self._texts),
+                reasoning="".join(self._reasoning),
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,
                 stop=self._stops.found,
@@ -73,12 +85,22 @@ class ReplyDecoder:
     def take(self, tokens: Sequence[int] | None) -> str:
         """Return the text that may be shown now that these tokens have come; None: it was all.
 
-        The text may be empty. Where it is the last, `reason` is set.
+        The text may be empty. Where it is the last, `reason` is set. `pending` gets all parts.
         """
         piece = self._finished() if tokens is None else self._decoded(tokens)
-        if piece:
-            self._pieces.append(piece)
-        return piece
+        self._shown += len(piece)
+        if self._splitter is None:
+            deltas: list[Delta] = [TextDelta(piece)] if piece else []
+        else:
+            deltas = self._splitter.push(piece)
+            if self.reason is not None and self.reason != "cancelled":
+                deltas += self._splitter.finish()
+        deltas = joined(deltas)
+        texts = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
+        self._texts += texts
+        self._reasoning += [d.text for d in deltas if isinstance(d, ReasoningDelta)]
+        self.pending += deltas
+        return "".join(texts)
 
     def cancel(self) -> None:
         """End it here, unless it is over."""
@@ -100,8 +122,7 @@ class ReplyDecoder:
                 break
         piece = "".join(pieces)
         if self._stops.found is not None:
-            shown = sum(map(len, self._pieces)) + len(piece)
-            self.generation.cut(self._whole_tokens(shown))
+            self.generation.cut(self._whole_tokens(self._shown + len(piece)))
         return piece
 
     def _finished(self) -> str:

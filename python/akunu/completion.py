@@ -29,6 +29,7 @@ class Completion(str):
         "_finish_reason",
         "_prompt_seconds",
         "_prompt_tokens",
+        "_reasoning",
         "_stop",
         "_token_ids",
     )
@@ -36,6 +37,7 @@ class Completion(str):
     _token_ids: tuple[int, ...]
     _finish_reason: FinishReason
     _stop: str | None
+    _reasoning: str
     _prompt_tokens: int
     _completion_tokens: int
     _cached_tokens: int
@@ -50,6 +52,7 @@ class Completion(str):
         token_ids: Sequence[int] = (),
         finish_reason: FinishReason = "stop",
         stop: str | None = None,
+        reasoning: str = "",
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
         cached_tokens: int = 0,
@@ -66,6 +69,7 @@ class Completion(str):
             "token_ids": ids,
             "finish_reason": finish_reason,
             "stop": stop,
+            "reasoning": reasoning,
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
             "cached_tokens": cached_tokens,
@@ -111,6 +115,11 @@ class Completion(str):
     def stop(self) -> str | None:
         """The stop string that ended the text, None where nothing but the model did."""
         return self._stop
+
+    @property
+    def reasoning(self) -> str:
+        """What the model thought before it answered; "" where it did not, or does not say so."""
+        return self._reasoning
 
     @property
     def prompt_tokens(self) -> int:

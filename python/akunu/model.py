@@ -38,6 +38,7 @@ from akunu.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
@@ -324,6 +325,7 @@ class Model:
         tokens: NDArray[np.uint32],
         options: SamplingOptions,
         stream: bool,
+        splitter: ReplySplitter | None = None,
     ) -> Completion | TextStream:
         limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
         generation = native.start(
@@ -333,7 +335,7 @@ class Model:
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
         )
-        decoder = ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop)
+        decoder = ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop, splitter)
         pieces = TextStream(native, decoder)
         if stream:
             return pieces

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 from akunu.completion import Completion
+from akunu.deltas import Delta, TextDelta
 from akunu.errors import MisuseError
 
 if TYPE_CHECKING:
@@ -102,15 +103,34 @@ class TextStream(StreamFacts, Iterator[str]):
 
     def __next__(self) -> str:
         """Wait for the next piece of text."""
-        decoder = self._decoder
-        try:
-            while decoder.reason is None:
-                if piece := decoder.take(self._generation.next()):
-                    return piece
-        except BaseException:  # KeyboardInterrupt above all
-            self.close()
-            raise
+        for delta in self.deltas():
+            if isinstance(delta, TextDelta):
+                return delta.text
         raise StopIteration
+
+    def deltas(self) -> Iterator[Delta]:
+        """Yield the parts of the reply as they come, those that are no text among them.
+
+        `akunu.deltas` has their types. Text, deltas, or one after the other: each part comes once.
+
+        >>> import akunu
+        >>> with akunu.load() as model:
+        ...     stream = model.chat([{"role": "user", "content": "Hi!"}], max_tokens=4, stream=True)
+        ...     kinds = {type(delta).__name__ for delta in stream.deltas()}
+        >>> kinds
+        {'TextDelta'}
+        """
+        decoder = self._decoder
+        while True:
+            while decoder.pending:
+                yield decoder.pending.popleft()
+            if decoder.reason is not None:
+                return
+            try:
+                decoder.take(self._generation.next())
+            except BaseException:  # KeyboardInterrupt above all
+                self.close()
+                raise
 
     def close(self) -> None:
         """Cancel what is left; there are no more pieces after that. Closing twice is fine."""

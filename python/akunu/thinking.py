@@ -29,6 +29,8 @@ class ThinkingMarkers:
     part of neither. The longest first."""
     answer_closings: tuple[str, ...] = ()
     """What may end the answer, and is no part of it."""
+    further_openings: tuple[str, ...] = ()
+    """Where a reply may think several times: what opens the thoughts after the first ones."""
 
     def is_open(self, prompt: str) -> bool:
         """Whether a prompt, rendered or decoded, ends within thoughts: nothing but space follows.
@@ -57,7 +59,14 @@ FAMILIES: Final = (
         ThinkingMarkers(
             "<|channel|>analysis<|message|>",
             "<|end|>",
-            ("<|start|>assistant<|channel|>final<|message|>", "<|channel|>final<|message|>"),
+            (
+                "<|start|>assistant<|channel|>commentary<|message|>",  # what it says of its calls
+                "<|start|>assistant<|channel|>final<|message|>",
+                "<|channel|>commentary<|message|>",
+                "<|channel|>final<|message|>",
+            ),
+            ("<|end|>", "<|return|>"),
+            ("<|start|>assistant<|channel|>analysis<|message|>",),
         ),
     ),
     # Solar Open

@@ -312,14 +312,24 @@ class Tokenizer:
         return self._vocabulary.ids.get(_checked_text(text))
 
     def stream(
-        self, *, skip_special: bool = False, prompt: Sequence[SupportsIndex] = ()
+        self,
+        *,
+        skip_special: bool = False,
+        keep: Sequence[str] = (),
+        prompt: Sequence[SupportsIndex] = (),
     ) -> TokenStream:
         """Return a detokenizer for ids that arrive one by one.
+
+        `keep`: texts; a control token that is one of them, or a part of one, is not skipped.
 
         `prompt`: the ids before the first one pushed, where the text goes on from them; it decides
         whether a leading space belongs to the text.
         """
-        return TokenStream(self, skip_special=skip_special, prompt=prompt)
+        skipped: Set[int] = self.control_ids if skip_special else frozenset()
+        if skipped and keep:
+            names = self.control_tokens()
+            skipped -= {i for name, i in names.items() if any(name in text for text in keep)}
+        return TokenStream(self, skipped=skipped, prompt=prompt)
 
     def _encode_text(self, text: str, opens: bool) -> list[int]:
         # Read before `_encode` is looked at: another thread that builds it lets go of the merges
@@ -434,11 +444,11 @@ class TokenStream:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, *, skip_special: bool, prompt: Sequence[SupportsIndex]
+        self, tokenizer: Tokenizer, *, skipped: Set[int], prompt: Sequence[SupportsIndex]
     ) -> None:
         """Use `Tokenizer.stream`."""
         self._tokenizer = tokenizer
-        self._skip_special = skip_special
+        self._skipped = skipped
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._opens = True
         for token in deque(_items("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
@@ -454,7 +464,7 @@ class TokenStream:
         index = tokenizer._checked_id(token)
         if tokenizer._is_special(index):
             self._opens = True
-            if self._skip_special and index in tokenizer.control_ids:
+            if index in self._skipped:
                 return b""
             return tokenizer.token_bytes(index)
         spelled = tokenizer.token_bytes(index)

@@ -1,0 +1,234 @@
+"""Splits a reply into reasoning, text and calls of tools, as it comes.
+
+The result does not depend on how the text is cut into pieces: only what may yet become a marker
+is held back, and the whitespace before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Sequence
+from typing import Protocol
+
+from akunu._text_reader import Markers, TextReader, Waiting
+from akunu.deltas import Delta, ReasoningDelta, TextDelta
+from akunu.thinking import ThinkingMarkers
+
+
+class CallParser(Protocol):
+    """Reads the calls of one notation; `akunu.tools` has it."""
+
+    openings: Sequence[str]
+    """What a call may begin with, anywhere in the text."""
+    markers: Sequence[str]
+    """All that is written around names and arguments."""
+
+    def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
+        """Read the calls that begin at the reader's place, and add what is certain to `out`.
+
+        Returns whether there was a call, with the reader behind the last one; the reader's place
+        does not matter otherwise.
+        """
+
+
+class ReplySplitter:
+    """Takes pieces of a reply and returns deltas.
+
+    Whitespace next to a marker or a call is not part of the text.
+
+    >>> splitter = ReplySplitter(ThinkingMarkers("<think>", "</think>"))
+    >>> splitter.push("<think>Hm.</th") + splitter.push("ink>Yes.") + splitter.finish()
+    [ReasoningDelta(text='Hm.'), TextDelta(text='Yes.')]
+    """
+
+    def __init__(
+        self,
+        thinking: ThinkingMarkers | None,
+        *,
+        in_reasoning: bool = False,
+        calls: CallParser | None = None,
+    ) -> None:
+        """`in_reasoning`: the prompt has opened the reasoning already; None: there is none."""
+        self._calls = calls
+        self._thinking = thinking
+        self._in_reasoning = in_reasoning and thinking is not None
+        openings: tuple[str, ...] = ()
+        silent: tuple[str, ...] = ()
+        self._ends: tuple[str, ...] = ()
+        if thinking is not None:
+            openings = (thinking.opening, *thinking.further_openings)
+            silent, self._ends = thinking.answer_openings, thinking.answer_closings
+        # Before the answer whitespace is skipped, so that what the marker begins with is, too.
+        self._openings = {opening.lstrip() for opening in openings}
+        self._silent = {opening.lstrip() for opening in silent}
+        call_openings = tuple(calls.openings) if calls else ()
+        self._markers = Markers([*self._ends, *call_openings])
+        self._parts = Markers([*self._openings, *self._silent, *call_openings])
+        self._reader = TextReader()
+        self._out: list[Delta] = []
+        self._has_text = False
+        self._after_call = False  # and nothing but whitespace came since
+        self._parser: Generator[None, None, None] = self._reply()
+        next(self._parser)
+
+    @property
+    def markers(self) -> tuple[str, ...]:
+        """All that is looked for: control tokens that are part of it must not be skipped."""
+        thinking, calls = self._thinking, self._calls
+        closing = (thinking.closing,) if thinking else ()
+        around = (*self._openings, *closing, *self._silent, *self._ends)
+        return (*around, *(calls.markers if calls else ()))
+
+    @property
+    def in_reasoning(self) -> bool:
+        """Whether reasoning has begun and not ended."""
+        return self._in_reasoning
+
+    def push(self, piece: str) -> list[Delta]:
+        """Return what is certain now that `piece` has come."""
+        if piece:
+            self._reader.text += piece
+            next(self._parser)
+        return self._taken()
+
+    def finish(self) -> list[Delta]:
+        """Return what was held back, now that nothing comes any more."""
+        self._reader.is_over = True
+        for _ in self._parser:
+            pass
+        return self._taken()
+
+    def _taken(self) -> list[Delta]:
+        out = self._out[:]
+        self._out.clear()
+        return out
+
+    def _reply(self) -> Waiting[None]:
+        yield
+        if self._in_reasoning:
+            yield from self._reader.skip_space()
+            yield from self._marker_here(self._openings)  # some models open it once more
+            yield from self._reasoning()
+            yield from self._start(self._may_reason_again)
+        else:
+            yield from self._start(may_reason=True)
+        while (yield from self._text()):
+            pass
+
+    @property
+    def _may_reason_again(self) -> bool:
+        return self._thinking is not None and bool(self._thinking.further_openings)
+
+    def _start(self, may_reason: bool) -> Waiting[None]:
+        """Read what stands only between two parts of a reply, or before the first."""
+        reader = self._reader
+        while True:
+            reader.forget()
+            yield from reader.skip_space()
+            markers = self._silent | self._openings if may_reason else self._silent
+            found = yield from self._marker_here(markers)
+            if found in self._openings:
+                self._in_reasoning = True
+                yield from self._reasoning()
+                may_reason = self._may_reason_again
+            elif not found:
+                break
+        if self._calls is None or not (yield from self._call(at_start=True)):
+            reader.at = 0
+
+    def _marker_here(self, strings: Collection[str]) -> Waiting[str]:
+        """Read one of the markers; "" where there is none."""
+        reader = self._reader
+        markers = Markers(strings)
+        while True:
+            place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
+            if place > reader.at or (found is None and reader.is_over):
+                return ""
+            if found is not None:
+                reader.at += len(found)
+                return found
+            yield from reader.more()
+
+    def _reasoning(self) -> Waiting[None]:
+        """Read up to the end of the reasoning, whose opening was read."""
+        assert self._thinking is not None
+        reader = self._reader
+        markers = Markers([self._thinking.closing])
+        yield from reader.skip_space()
+        while True:
+            place, found = markers.find(reader.text, reader.at, is_over=reader.is_over)
+            text = reader.text[reader.at : place]
+            if found is not None or not reader.is_over:
+                text = text.rstrip()
+            if text:
+                self._out.append(ReasoningDelta(text))
+                reader.at += len(text)
+            if found is not None:
+                reader.at = place + len(found)
+                self._in_reasoning = False
+                yield from reader.skip_space()
+                break
+            if reader.is_over:
+                break
+            reader.forget()
+            yield from reader.more()
+        reader.forget()
+
+    def _text(self) -> Waiting[bool]:
+        """Read text up to a marker, and what the marker says; return whether there is more."""
+        reader = self._reader
+        place, found = self._markers.find(reader.text, 0, is_over=reader.is_over)
+        if not self._markers or (found is None and reader.is_over and not self._after_call):
+            kept = place
+        else:
+            kept = len(reader.text[:place].rstrip())
+        self._add_text(reader.text[:kept])
+        reader.at = kept
+        reader.forget()
+        if found is None:
+            if not reader.is_over:
+                yield from reader.more()
+                return True
+            return False
+        place -= kept
+        reader.at = place + len(found)
+        if found in self._ends:
+            if (yield from self._is_end()):
+                yield from self._start(self._may_reason_again)
+                return True
+        else:
+            reader.at = place
+            if (yield from self._call(at_start=False)):
+                return True
+        self._add_text(reader.text[: place + 1])
+        reader.at = place + 1
+        reader.forget()
+        return True
+
+    def _is_end(self) -> Waiting[bool]:
+        """Whether the marker that was read ends an answer: nothing follows, or another part."""
+        reader = self._reader
+        yield from reader.skip_space()
+        begin = reader.at
+        while True:
+            place, found = self._parts.find(reader.text, begin, is_over=reader.is_over)
+            if place > begin or found is not None:
+                return found is not None and place == begin
+            if not (yield from reader.more()):
+                return True
+
+    def _call(self, *, at_start: bool) -> Waiting[bool]:
+        assert self._calls is not None
+        reader = self._reader
+        if not (yield from self._calls.read(reader, self._out, at_start=at_start)):
+            return False
+        self._after_call = True
+        reader.forget()
+        return True
+
+    def _add_text(self, text: str) -> None:
+        if self._after_call and not self._has_text:
+            text = text.lstrip()
+        if text:
+            self._out.append(TextDelta(text))
+            self._has_text = True
+            self._after_call = self._after_call and text.isspace()

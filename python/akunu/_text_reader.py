@@ -1,0 +1,83 @@
+"""Text that arrives in pieces, for parsers that are generators: they wait where it ends."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable
+from typing import TypeVar
+
+Result = TypeVar("Result")
+Waiting = Generator[None, None, Result]
+"""A parser: it yields where it needs more text, and returns its result."""
+
+
+class TextReader:
+    """The text so far and a place in it. `at` may be set back: nothing is forgotten before that."""
+
+    def __init__(self) -> None:
+        """Start without text."""
+        self.text = ""
+        self.at = 0
+        self.is_over = False
+
+    @property
+    def rest(self) -> str:
+        """What has come and was not read."""
+        return self.text[self.at :]
+
+    def forget(self) -> None:
+        """Drop what was read."""
+        self.text = self.text[self.at :]
+        self.at = 0
+
+    def more(self) -> Waiting[bool]:
+        """Wait for more text; return whether there is some."""
+        length = len(self.text)
+        while len(self.text) == length:
+            if self.is_over:
+                return False
+            yield
+        return True
+
+    def peek(self) -> Waiting[str]:
+        """Return the next character, and stay before it; "" at the end."""
+        while self.at >= len(self.text):
+            if not (yield from self.more()):
+                return ""
+        return self.text[self.at]
+
+    def skip_space(self) -> Waiting[None]:
+        """Go to the next character that is no whitespace."""
+        while (yield from self.peek()).isspace():
+            self.at += 1
+
+
+class Markers:
+    """Finds the first of several strings in a text, and what may yet become one of them."""
+
+    def __init__(self, markers: Iterable[str]) -> None:
+        """Look for these non-empty strings; where one begins like another, the longer one wins."""
+        self._markers = sorted(set(markers), key=len, reverse=True)
+        self._starts = {marker[:end] for marker in self._markers for end in range(1, len(marker))}
+        self._longest = max(map(len, self._markers), default=0)
+
+    def __bool__(self) -> bool:
+        """Whether there is anything to look for."""
+        return bool(self._markers)
+
+    def find(self, text: str, begin: int, *, is_over: bool) -> tuple[int, str | None]:
+        """Return where the first marker is, and which; or None and up to where there is none.
+
+        Behind that place, the text may go on to be a marker, unless it is over.
+        """
+        place, found = len(text), None
+        for marker in self._markers:
+            at = text.find(marker, begin, place + len(marker) - 1)
+            if at >= 0 and at < place:
+                place, found = at, marker
+        if not is_over:
+            for length in range(min(self._longest - 1, len(text) - begin), 0, -1):
+                if text[len(text) - length :] in self._starts:
+                    if len(text) - length <= place:
+                        return len(text) - length, None
+                    break
+        return place, found
