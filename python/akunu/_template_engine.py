@@ -14,6 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import wraps
+from inspect import isgenerator
 from typing import Any, Final
 
 import jinja2
@@ -65,8 +66,17 @@ class _Generation(Extension):
         return jinja2.nodes.Scope(body).set_lineno(line)
 
 
+class _Given(list[Any]):
+    """A list of the caller's, which stays as it is."""
+
+
 class _Environment(ImmutableSandboxedEnvironment):
     intercepted_binops = frozenset({"*", "**", "%"})
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        # A template may change a list that it made (Kimi K2 does).
+        is_own = type(obj) is list and attr in ("append", "pop")
+        return is_own or super().is_safe_attribute(obj, attr, value)
 
     def getattr(self, obj: Any, attribute: str) -> Any:
         # Templates ask namespaces all the time, and the sandbox's own way is 20 times slower. It
@@ -179,7 +189,11 @@ def _tojson(
     sort_keys: bool = False,
 ) -> str:
     return json.dumps(
-        value, ensure_ascii=ensure_ascii, indent=indent, separators=separators, sort_keys=sort_keys
+        list(value) if isgenerator(value) else value,  # what filters such as map return
+        ensure_ascii=ensure_ascii,
+        indent=indent,
+        separators=separators,
+        sort_keys=sort_keys,
     )
 
 
@@ -308,9 +322,19 @@ def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) 
     """Render; raises whatever the template raises, and TemplateError when it does not end."""
     pieces: list[str] = []
     length = 0
-    for piece in template.generate({**variables, _BUDGET: Budget(now)}):
+    given = {name: _kept(value) for name, value in variables.items()}
+    for piece in template.generate({**given, _BUDGET: Budget(now)}):
         length += len(piece)
         if length > MAX_CHARACTERS:
             raise jinja2.TemplateError(f"the template writes more than {MAX_CHARACTERS} characters")
         pieces.append(piece)
     return "".join(pieces)
+
+
+def _kept(value: Any) -> Any:
+    """Return JSON-like data with lists that a template cannot change."""
+    if isinstance(value, list):
+        return _Given([_kept(item) for item in value])
+    if isinstance(value, dict):
+        return {key: _kept(item) for key, item in value.items()}
+    return value

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
+from functools import cached_property
 from typing import Any, Final
 
 import jinja2
@@ -21,9 +22,9 @@ import jinja2
 from akunu import _template_engine as engine
 from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
+from akunu.messages import Message, checked, plain
+from akunu.template_habits import TemplateHabits
 from akunu.tokenizer import Tokenizer, TokenMatcher
-
-Message = Mapping[str, Any]
 
 CHATML: Final = (
     "{% for message in messages %}"
@@ -32,8 +33,6 @@ CHATML: Final = (
     "{% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}"
 )
 
-_ROLE: Final = re.compile(r"[A-Za-z][A-Za-z0-9_-]*")
-_REASONING: Final = ("reasoning_content", "thinking", "reasoning")
 # Part of the conversation's form; any other role is as foreign as a message's text.
 _USUAL_ROLES: Final = {
     *("system", "developer", "user", "assistant", "model"),
@@ -110,13 +109,31 @@ class ChatTemplate:
     ) -> str:
         """Return the prompt as text, as transformers' `apply_chat_template` renders it.
 
-        `messages`: dicts with `role` and `content` (str; None beside `tool_calls`). `tools`: JSON
-        schemas. `variables`: what else the template asks for, for example `enable_thinking=False`.
+        `messages`: dicts with `role` and `content` (a str or a list of text parts; None beside
+        `tool_calls`), in the form that OpenAI's clients send: what this template wants in another
+        one, such as the arguments of a call, is put into it. `tools`: JSON schemas. `variables`:
+        what else the template asks for, for example `enable_thinking=False`.
         Raises ArgumentError naming the message and key that are wrong, or with the template's own
         words when it refuses the conversation.
         """
-        given = _given(messages, tools, add_generation_prompt, variables)
+        given = _given(self, messages, tools, add_generation_prompt, variables)
         return self._run(self._plain, given, self.bos_token, self.eos_token, datetime.now())
+
+    @cached_property
+    def habits(self) -> TemplateHabits:
+        """In what form the template wants calls, contents and roles."""
+        now = datetime.now()
+
+        def render(
+            messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
+        ) -> str | None:
+            given = _all(messages, tools, True, {})
+            try:
+                return self._run(self._plain, given, self.bos_token, self.eos_token, now)
+            except ArgumentError:
+                return None
+
+        return TemplateHabits(self.source, render)
 
     def _run(
         self,
@@ -310,7 +327,7 @@ def chat_pieces(
         raise ArgumentError(f"template must be a ChatTemplate, got {type(template).__name__}")
     if not isinstance(tokenizer, Tokenizer):
         raise ArgumentError(f"tokenizer must be a Tokenizer, got {type(tokenizer).__name__}")
-    given = _given(messages, tools, add_generation_prompt, variables or {})
+    given = _given(template, messages, tools, add_generation_prompt, variables or {})
     now = now or datetime.now()
     plain = template._run(template._plain, given, template.bos_token, template.eos_token, now)
     supplied = _strings(given)
@@ -379,90 +396,37 @@ def _one_line(message: str) -> str:
 
 
 def _given(
+    template: ChatTemplate,
     messages: Sequence[Message],
     tools: Sequence[Mapping[str, Any]] | None,
     add_generation_prompt: bool,
     variables: Mapping[str, Any],
 ) -> dict[str, Any]:
-    """Check the arguments; return what the template sees, copied into plain JSON types."""
-    if not isinstance(messages, (list, tuple)):
-        raise ArgumentError(f"messages must be a list of dicts, got {type(messages).__name__}")
-    if not messages:
-        raise ArgumentError("messages is empty: a conversation has at least one message")
+    """Check the arguments; return what the template sees, in its form and in plain JSON types."""
+    conversation = template.habits.fitted(checked(messages))
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise ArgumentError(f"tools must be a list of dicts, got {type(tools).__name__}")
     for index, tool in enumerate(tools or ()):
         if not isinstance(tool, Mapping):
             raise ArgumentError(f"tools[{index}] must be a dict, got {type(tool).__name__}")
+    named = {name: plain(value, name) for name, value in variables.items()}
+    return _all(conversation, plain(tools, "tools"), bool(add_generation_prompt), named)
+
+
+def _all(
+    messages: list[dict[str, Any]],
+    tools: list[dict[str, Any]] | None,
+    add_generation_prompt: bool,
+    variables: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Return what a template sees beside the names of tokens."""
     return {
-        "messages": [_message(message, index) for index, message in enumerate(messages)],
-        "tools": _plain(tools, "tools"),
+        "messages": messages,
+        "tools": tools,
         "documents": None,
-        "add_generation_prompt": bool(add_generation_prompt),
-        **{name: _plain(value, name) for name, value in variables.items()},
+        "add_generation_prompt": add_generation_prompt,
+        **variables,
     }
-
-
-def _message(message: object, index: int) -> dict[str, Any]:
-    where = f"messages[{index}]"
-    if not isinstance(message, Mapping):
-        raise ArgumentError(f"{where} must be a dict, got {type(message).__name__}")
-    role = message.get("role")
-    if not isinstance(role, str) or not _ROLE.fullmatch(role):
-        raise ArgumentError(
-            f"{where}['role'] must be a name such as 'user' or 'assistant', got {role!r}"
-        )
-    content = message.get("content")
-    if not isinstance(content, str) and not (content is None and message.get("tool_calls")):
-        raise ArgumentError(
-            f"{where}['content'] must be a str (or None beside 'tool_calls'), "
-            f"got {type(content).__name__}"
-        )
-    calls = message.get("tool_calls")
-    if calls is not None and not isinstance(calls, (list, tuple)):
-        raise ArgumentError(f"{where}['tool_calls'] must be a list, got {type(calls).__name__}")
-    copied: dict[str, Any] = _plain(message, where)
-    # Templates know a model's reasoning by several names; transformers fills these in, too.
-    reasoning = next((copied[key] for key in _REASONING if copied.get(key) is not None), None)
-    if reasoning is None:
-        return copied
-    return {"thinking": reasoning, **copied, "reasoning_content": reasoning}
-
-
-def _plain(value: Any, where: str) -> Any:
-    """Copy JSON-like data, so that a template never meets an object with methods of its own."""
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        text = str.__str__(value)
-        try:
-            text.encode()
-        except UnicodeEncodeError as error:
-            raise ArgumentError(
-                f"{where} has a lone surrogate at character {error.start}: not valid Unicode"
-            ) from None
-        return text
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    try:
-        if isinstance(value, Mapping):
-            for key in value:
-                if isinstance(key, (list, tuple, Mapping)):
-                    raise ArgumentError(f"a key of {where} must be a str, got {type(key).__name__}")
-            return {
-                _plain(key, f"a key of {where}"): _plain(item, f"{where}[{key!r}]")
-                for key, item in value.items()
-            }
-        if isinstance(value, (list, tuple)):
-            return [_plain(item, f"{where}[{index}]") for index, item in enumerate(value)]
-    except RecursionError:
-        raise ArgumentError(f"{where[:60]} is nested too deeply") from None
-    raise ArgumentError(
-        f"{where} must be made of JSON types (str, int, float, bool, None, list, dict), "
-        f"got {type(value).__name__}"
-    )
 
 
 def _strings(value: Any) -> list[str]:

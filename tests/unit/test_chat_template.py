@@ -157,6 +157,9 @@ USER = [{"role": "user", "content": "a<b>é"}]
         ("{% for i in range(9) %}{% if i == 2 %}{% break %}{% endif %}{{ i }}{% endfor %}", "01"),
         ("{% generation %}{{ messages[0].content }}{% endgeneration %}!", "a<b>é!"),
         ("{% set ns = namespace(n=1) %}{% set ns.n = ns.n + 1 %}{{ ns.n }}", "2"),
+        ("{% set l = [] %}{% set _ = l.append(1) %}{{ l }}", "[1]"),  # Kimi K2
+        ("{% set l = messages[:0] %}{% set _ = l.append(1) %}{{ l }}", "[1]"),
+        ("{{ messages | map(attribute='role') | tojson }}", '["user"]'),  # DeepSeek R1
         ("{{ dict(a=1).a }}{{ missing }}{{ tools is none }}", "1True"),
         ("{{ bos_token }}|{{ eos_token }}|{{ extra }}", "<s>|</s>|7"),
         ("{% for m in messages %}{{ loop.length }}{{ loop.last }}{% endfor %}", "1True"),
