@@ -26,6 +26,7 @@ from akunu.errors import (
 
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
+    from akunu.async_text_stream import AsyncTextStream
     from akunu.completion import Completion
     from akunu.hub.find import pull
     from akunu.loading import load
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 __all__ = [
     "AkunuError",
     "ArgumentError",
+    "AsyncTextStream",
     "Completion",
     "ContextOverflowError",
     "DeviceError",
@@ -62,6 +64,7 @@ __all__ = [
 ]
 
 _HOMES = {
+    "AsyncTextStream": "akunu.async_text_stream",
     "Completion": "akunu.completion",
     "LoadOptions": "akunu.options",
     "MemoryReport": "akunu.model_facts",

@@ -18,7 +18,7 @@ from itertools import repeat
 from typing import Final
 
 import numpy as np
-from tokenizers import Regex, Tokenizer, models, normalizers, pre_tokenizers
+from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer
@@ -66,6 +66,16 @@ def build(vocabulary: Vocabulary) -> Encode:
     return lambda text, opens: encode(unicodedata.normalize("NFC", text), opens)
 
 
+def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Return the ids of a text, while other threads run: only batches let go of the GIL.
+
+    A batch without offsets also takes about half of the time that `Tokenizer.encode` takes.
+    """
+    encodings: list[Encoding] = tokenizer.encode_batch_fast([text], add_special_tokens=False)
+    ids: list[int] = encodings[0].ids
+    return ids
+
+
 def check(vocabulary: Vocabulary) -> None:
     """Raise ModelFormatError for a vocabulary of which `build` could make nothing."""
     if vocabulary.model in ("gpt2", "gemma4"):
@@ -106,8 +116,7 @@ def build_byte_level(vocabulary: Vocabulary) -> Encode:
     def encode(text: str, _opens: bool) -> list[int]:
         if missing:
             _refuse_bytes(text, missing)
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        return _ids(tokenizer, text)
 
     return encode
 
@@ -138,8 +147,7 @@ def build_sentencepiece(vocabulary: Vocabulary) -> Encode:
     def encode(text: str, opens: bool) -> list[int]:
         prefix = SPACE if opens and vocabulary.add_space_prefix else ""
         escaped = prefix + text.replace(" ", SPACE)
-        ids: list[int] = tokenizer.encode(escaped, add_special_tokens=False).ids
-        return ids
+        return _ids(tokenizer, escaped)
 
     return encode
 
@@ -179,8 +187,7 @@ def build_wordpiece(vocabulary: Vocabulary) -> Encode:
     tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
 
     def encode(text: str, _opens: bool) -> list[int]:
-        ids: list[int] = tokenizer.encode(text, add_special_tokens=False).ids
-        return ids
+        return _ids(tokenizer, text)
 
     return encode
 
@@ -204,7 +211,7 @@ def build_gemma4(vocabulary: Vocabulary) -> Encode:
             if part in newlines:
                 ids.append(newlines[part])
             elif part:
-                ids += tokenizer.encode(part, add_special_tokens=False).ids
+                ids += _ids(tokenizer, part)
         return ids
 
     return encode

@@ -35,6 +35,7 @@ def load(
     kv_type: str = "f16",
     kv_memory: int | None = None,
     prefix_cache: bool = True,
+    max_waiting: int = 1024,
     local_only: bool = False,
 ) -> Model:
     """Load a model from a GGUF file, or by its name; one of the hub is fetched if it is missing.
@@ -62,6 +63,7 @@ def load(
         kv_type=kv_type,
         kv_memory=kv_memory,
         prefix_cache=prefix_cache,
+        max_waiting=max_waiting,
     )
     path = find_model(path_or_name, options, local_only=local_only)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
@@ -92,6 +94,7 @@ def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
         kv_type=options.kv_type,
         kv_memory=options.kv_memory,
         prefix_cache=options.prefix_cache,
+        max_waiting=options.max_waiting,
     )
 
 

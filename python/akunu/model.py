@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
+from akunu._async_calls import AsyncCalls
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
@@ -28,6 +29,7 @@ from akunu.options import (
     flag,
     integer,
     lists_sampling_options,
+    priority_of,
     sampling_options,
 )
 from akunu.sampling_defaults import sampling_defaults_of
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
 
-class Model:
+class Model(AsyncCalls):
     """A model that is ready to generate; `load` makes it.
 
     Several threads may use one model: their texts are generated side by side, and none of them
@@ -118,6 +120,7 @@ class Model:
         options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> Completion: ...
 
@@ -128,6 +131,7 @@ class Model:
         options: SamplingOptions | None = None,
         *,
         stream: Literal[True],
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> TextStream: ...
 
@@ -138,6 +142,7 @@ class Model:
         options: SamplingOptions | None = None,
         *,
         stream: bool,
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> Completion | TextStream: ...
 
@@ -148,6 +153,7 @@ class Model:
         options: SamplingOptions | None = None,
         *,
         stream: bool = False,
+        priority: int = 0,
         **sampling: Any,
     ) -> Completion | TextStream:
         """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
@@ -158,9 +164,11 @@ class Model:
         explained at `SamplingOptions`, and the defaults always take the most likely token. The text
         ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
         context is full; the `finish_reason` of the Completion, or of the stream, says which.
+        `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
 
-        Raises ArgumentError for arguments that make no sense and ContextOverflowError for a prompt
-        that does not fit, both before any work. Ctrl-C ends it and leaves the model usable.
+        Raises ArgumentError for arguments that make no sense, ContextOverflowError for a prompt
+        that does not fit and QueueFullError where `max_waiting` texts wait already, all before any
+        work. Ctrl-C ends it and leaves the model usable.
 
         >>> import akunu
         >>> with akunu.load() as model:
@@ -170,16 +178,7 @@ class Model:
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
-        tokens = self._token_ids(ids, "prompt", "a text (str) or token ids")
-        if not tokens.size:
-            if self._tokenizer.bos_id is None:
-                raise ArgumentError(
-                    "the prompt is empty, and this model has no BOS token to start from; "
-                    "give it at least one token"
-                )
-            tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
-        return self._start(native, tokens, chosen, stream)
+        return _driven(native, self._begin_text(native, prompt, chosen, priority), stream)
 
     @overload
     def chat(
@@ -189,6 +188,7 @@ class Model:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> Completion: ...
 
@@ -200,6 +200,7 @@ class Model:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[True],
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> TextStream: ...
 
@@ -211,6 +212,7 @@ class Model:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool,
+        priority: int = 0,
         **sampling: Unpack[SamplingArguments],
     ) -> Completion | TextStream: ...
 
@@ -222,6 +224,7 @@ class Model:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool = False,
+        priority: int = 0,
         **sampling: Any,
     ) -> Completion | TextStream:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
@@ -242,22 +245,20 @@ class Model:
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        from akunu.chat import encode_chat  # Jinja is for who has conversations
-
-        ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
-        return self._start(native, self._token_ids(ids, "messages"), chosen, stream)
+        return _driven(native, self._begin_reply(native, messages, chosen, priority, tools), stream)
 
     def logits(
-        self, tokens: Sequence[SupportsIndex], *, last: int | None = None
+        self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
     ) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
 
         `last`: only the rows of so many last tokens (all, if there are no more). What is before
         them need not be computed where the cache has it: asking for `last=1` of a text that grows
-        costs one token each time. Nothing is added in front of the tokens.
+        costs one token each time. Nothing is added in front of the tokens. `priority`: as for
+        `generate`.
 
-        Raises ArgumentError for ids outside the vocabulary and ContextOverflowError for more tokens
-        than the context holds.
+        Raises ArgumentError for ids outside the vocabulary, ContextOverflowError for more tokens
+        than the context holds and QueueFullError where too many wait already.
 
         >>> import akunu
         >>> with akunu.load() as model:
@@ -266,9 +267,8 @@ class Model:
         >>> rows.shape == (3, model.config.vocab_size), bool((same[0] == rows[2]).all())
         (True, True)
         """
-        ids = self._token_ids(tokens, "tokens")
-        wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
-        return self._open().logits(ids, max(0, len(ids) - wanted))
+        ids, first = self._rows(tokens, last)
+        return self._open().logits(ids, first, priority_of(priority))
 
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""
@@ -314,19 +314,59 @@ class Model:
 
         return ChatTemplate.of(self._tokenizer)
 
+    def _rows(
+        self, tokens: Sequence[SupportsIndex], last: int | None
+    ) -> tuple[NDArray[np.uint32], int]:
+        """Return the ids and the first of those whose logits are wanted."""
+        ids = self._token_ids(tokens, "tokens")
+        wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
+        return ids, max(0, len(ids) - wanted)
+
     def _token_ids(
         self, tokens: Sequence[SupportsIndex], argument: str, *wanted: str
     ) -> NDArray[np.uint32]:
         return token_ids(tokens, self._config.vocab_size, argument, *wanted)
 
-    def _start(
+    def _begin_text(
+        self,
+        native: _core.NativeModel,
+        prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions,
+        priority: int,
+    ) -> ReplyDecoder:
+        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        tokens = self._token_ids(ids, "prompt", "a text (str) or token ids")
+        if not tokens.size:
+            if self._tokenizer.bos_id is None:
+                raise ArgumentError(
+                    "the prompt is empty, and this model has no BOS token to start from; "
+                    "give it at least one token"
+                )
+            tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
+        return self._begin(native, tokens, options, priority)
+
+    def _begin_reply(
+        self,
+        native: _core.NativeModel,
+        messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions,
+        priority: int,
+        tools: Sequence[Mapping[str, Any]] | None,
+    ) -> ReplyDecoder:
+        from akunu.chat import encode_chat  # Jinja is for who has conversations
+
+        ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
+        return self._begin(native, self._token_ids(ids, "messages"), options, priority)
+
+    def _begin(
         self,
         native: _core.NativeModel,
         tokens: NDArray[np.uint32],
         options: SamplingOptions,
-        stream: bool,
+        priority: int,
         splitter: ReplySplitter | None = None,
-    ) -> Completion | TextStream:
+    ) -> ReplyDecoder:
+        """Have the engine begin a text; whoever drives the decoder takes what comes."""
         limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
         generation = native.start(
             tokens,
@@ -334,12 +374,18 @@ class Model:
             stop_ids=sorted(self._tokenizer.stop_ids),
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
+            priority=priority_of(priority),
         )
-        decoder = ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop, splitter)
-        pieces = TextStream(native, decoder)
-        if stream:
-            return pieces
-        with pieces:
-            for _ in pieces:
-                pass
-        return pieces.completion
+        return ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop, splitter)
+
+
+def _driven(
+    native: _core.NativeModel, decoder: ReplyDecoder, stream: bool
+) -> Completion | TextStream:
+    pieces = TextStream(native, decoder)
+    if stream:
+        return pieces
+    with pieces:
+        for _ in pieces:
+            pass
+    return pieces.completion

@@ -307,10 +307,12 @@ class LoadOptions:
     """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
     begins sooner. Where that text was generated, its numbers may differ in the last bits from those
     of a prompt, and a close choice of a token with them."""
+    max_waiting: int = 1024
+    """Requests that may wait for their turn; one more is a QueueFullError."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        for name in ("device", "kv_type", "prefix_cache"):
+        for name in ("device", "kv_type", "prefix_cache", "max_waiting"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
         if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
@@ -326,6 +328,8 @@ class LoadOptions:
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
         flag("prefix_cache", self.prefix_cache)
+        waiting = integer("max_waiting", self.max_waiting, 1, _MAX_UINT32)
+        object.__setattr__(self, "max_waiting", waiting)
 
 
 def integer(
@@ -342,6 +346,11 @@ def integer(
     if result < lowest or (highest is not None and result > highest):
         raise _refusal(name, value, allowed, besides)
     return result
+
+
+def priority_of(value: object) -> int:
+    """Return the priority of a request; ArgumentError for what is none."""
+    return integer("priority", value, -(2**31), 2**31 - 1)
 
 
 def number(

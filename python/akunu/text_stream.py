@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, SupportsIndex
 
 from akunu.completion import Completion
 from akunu.deltas import Delta, TextDelta
-from akunu.errors import MisuseError
+from akunu.errors import AkunuError, MisuseError
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 class StreamFacts:
     """What TextStream and AsyncTextStream have in common: the facts about the text so far."""
 
-    def __init__(self, model: _core.NativeModel, decoder: ReplyDecoder) -> None:
+    def __init__(self, model: _core.NativeModel, decoder: ReplyDecoder | None = None) -> None:
         """Use `Model.generate(..., stream=True)`, or `Model.generate_async`."""
         self._model = model  # without it, the engine would end the generation
-        self._decoder = decoder
-        self._generation = decoder.generation
+        self._decoder = decoder  # None before it begins
 
     @property
     def completion(self) -> Completion:
         """The whole text with the facts about it; AkunuError before it is over."""
+        if self._decoder is None:
+            raise AkunuError("the text has not begun: take its pieces")
         return self._decoder.completion
 
     @property
@@ -36,37 +37,38 @@ class StreamFacts:
         "stop": the model or a stop string ended the text. "length": `max_tokens` or the context
         allows no more. "cancelled": it was closed before its end.
         """
-        return self._decoder.reason or ""
+        return "" if self._decoder is None else self._decoder.reason or ""
 
     @property
     def prompt_tokens(self) -> int:
         """Number of tokens of the prompt."""
-        return self._generation.prompt_tokens
+        return 0 if self._decoder is None else self._decoder.generation.prompt_tokens
 
     @property
     def prompt_tokens_done(self) -> int:
         """How many of the prompt's tokens are computed so far, or were found in the cache."""
-        return self._generation.prompt_tokens_done
+        return 0 if self._decoder is None else self._decoder.generation.prompt_tokens_done
 
     @property
     def cached_tokens(self) -> int:
         """How many of the prompt's tokens were found in the cache; 0 until it is their turn."""
-        return self._generation.cached_tokens
+        return 0 if self._decoder is None else self._decoder.generation.cached_tokens
 
     @property
     def completion_tokens(self) -> int:
         """Number of tokens taken so far."""
-        return self._decoder.n_tokens
+        return 0 if self._decoder is None else self._decoder.n_tokens
 
     @property
     def prompt_seconds(self) -> float:
         """Seconds from the request to the first token, 0 before it."""
-        return self._generation.prompt_seconds
+        return 0 if self._decoder is None else self._decoder.generation.prompt_seconds
 
     @property
     def completion_seconds(self) -> float:
         """Seconds from the first token to the latest that was taken."""
-        return self._generation.completion_seconds(self._decoder.n_tokens)
+        decoder = self._decoder
+        return 0.0 if decoder is None else decoder.generation.completion_seconds(decoder.n_tokens)
 
     def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
         """Refuse to be copied or pickled: a piece can be taken only once."""
@@ -77,8 +79,9 @@ class StreamFacts:
 
     def __del__(self) -> None:
         """Cancel what nobody can read any more."""
-        if hasattr(self, "_decoder"):
-            self._decoder.cancel()
+        decoder: ReplyDecoder | None = getattr(self, "_decoder", None)
+        if decoder is not None:
+            decoder.cancel()
 
 
 class TextStream(StreamFacts, Iterator[str]):
@@ -96,6 +99,8 @@ class TextStream(StreamFacts, Iterator[str]):
     >>> stream.completion == text
     True
     """
+
+    _decoder: ReplyDecoder
 
     def __iter__(self) -> TextStream:
         """Return the stream itself."""
@@ -127,7 +132,7 @@ class TextStream(StreamFacts, Iterator[str]):
             if decoder.reason is not None:
                 return
             try:
-                decoder.take(self._generation.next())
+                decoder.take(decoder.generation.next())
             except BaseException:  # KeyboardInterrupt above all
                 self.close()
                 raise

@@ -195,6 +195,11 @@ class Tokenizer:
         """
         return self._vocabulary.notes
 
+    @property
+    def _is_built(self) -> bool:
+        """Whether what merges is built; the first text waits for it, up to a second."""
+        return self._encode is not None
+
     @cached_property
     def control_ids(self) -> frozenset[int]:
         """The tokens that a user's text never becomes: turn markers, BOS, EOS and their like."""

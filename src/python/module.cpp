@@ -13,6 +13,7 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_gguf(m);
   akunu::python::register_kernels(m);
   akunu::python::register_merges(m);
+  akunu::python::register_waker(m);
   akunu::python::register_model(m);
   akunu::python::register_profile(m);
   akunu::python::register_roofline(m);

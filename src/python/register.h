@@ -18,5 +18,6 @@ void register_merges(pybind11::module_& m);
 void register_model(pybind11::module_& m);
 void register_profile(pybind11::module_& m);
 void register_roofline(pybind11::module_& m);
+void register_waker(pybind11::module_& m);
 
 }  // namespace akunu::python

@@ -1,6 +1,5 @@
 // _core.NativeLoad, _core.NativeModel and _core.Generation: a load under way, a loaded model with its
 // scheduler, and a request under way. Everything slower than a lookup releases the GIL.
-#include <fcntl.h>
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
@@ -23,6 +22,7 @@
 #include "inference/scheduler.h"
 #include "register.h"
 #include "registry.h"
+#include "waker.h"
 #include "without_gil.h"
 
 namespace py = pybind11;
@@ -53,29 +53,6 @@ void wait_until(const IsDone& is_done) {
     done = is_done(timeout);
   }
 }
-
-// A duplicate of a file descriptor, into which `signal` writes a byte.
-class WakeUp {
- public:
-  explicit WakeUp(int fd) {
-    const int flags = fcntl(fd, F_GETFL);
-    if (flags < 0) throw ArgumentError("fd is " + std::to_string(fd) + ", which is not open");
-    if ((flags & O_NONBLOCK) == 0)
-      throw ArgumentError("fd is " + std::to_string(fd) +
-                          ", which blocks when it is full; os.set_blocking(fd, False) first");
-    fd_ = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-    if (fd_ < 0) throw Error("the system gives no file descriptor");
-  }
-  ~WakeUp() { close(fd_); }
-  WakeUp(const WakeUp&) = delete;
-  WakeUp& operator=(const WakeUp&) = delete;
-
-  // Where it is full, whoever reads it is awake anyway.
-  void signal() const { static_cast<void>(!write(fd_, "", 1)); }
-
- private:
-  int fd_ = -1;
-};
 
 // In a process that was forked from the one of its threads, nobody can join those or get hold of
 // what they had locked; destroying what they wait on may take for ever. There, everything is left.
@@ -161,11 +138,9 @@ class NativeGeneration {
         "the process was forked after the generation began; it goes on in the parent only");
     return *generation_;
   }
-  // Writes a byte to a file descriptor whenever tokens can be had, or it is over; None: no more.
-  void wake(std::optional<int> fd) {
-    std::function<void()> signal;
-    if (fd) signal = [wake_up = std::make_shared<WakeUp>(*fd)] { wake_up->signal(); };
-    get().on_change(std::move(signal));
+  // Whenever tokens can be had, or it is over, the waker hears of this id; None: no more.
+  void wake(const std::shared_ptr<Waker>& waker, uint64_t id) {
+    get().on_change(waker ? waker->teller(id) : std::function<void()>());
   }
   uint32_t prompt_tokens() const { return generation_->n_given(); }
   void cancel() { generation_->cancel(); }
@@ -191,6 +166,47 @@ Sampling sampling_of(const std::string& packed) {
   return sampling;
 }
 
+// Logits under way.
+class NativeLogits {
+ public:
+  NativeLogits(std::shared_ptr<LogitsTask> task, uint32_t vocab_size)
+      : task_(std::move(task)), vocab_size_(vocab_size) {}
+  ~NativeLogits() {
+    task_->cancel();
+    if (!process_.is_another()) task_->on_change({});
+    if (process_.is_another()) new std::shared_ptr<LogitsTask>(std::move(task_));
+  }
+  NativeLogits(const NativeLogits&) = delete;
+  NativeLogits& operator=(const NativeLogits&) = delete;
+
+  void wake(const std::shared_ptr<Waker>& waker, uint64_t id) {
+    get().on_change(waker ? waker->teller(id) : std::function<void()>());
+  }
+  void cancel() { task_->cancel(); }
+  bool wait(std::chrono::milliseconds timeout) { return get().wait(timeout); }
+  // float32 [n - first, vocab_size], once `wait` was true.
+  py::array_t<float> take() {
+    const auto n_rows = static_cast<py::ssize_t>(task_->n_given() - task_->rows().first_output);
+    std::unique_ptr<float[]> values = task_->take();
+    const py::capsule owner(values.get(),
+                            [](void* pointer) { delete[] static_cast<float*>(pointer); });
+    float* const first_value = values.release();
+    return py::array_t<float>(py::array::ShapeContainer{n_rows, py::ssize_t{vocab_size_}},
+                              first_value, owner);
+  }
+
+ private:
+  LogitsTask& get() const {
+    process_.check(
+        "the process was forked after the logits were asked for; they come in the parent");
+    return *task_;
+  }
+
+  std::shared_ptr<LogitsTask> task_;
+  const uint32_t vocab_size_;
+  Process process_;
+};
+
 class NativeModel {
  public:
   explicit NativeModel(std::shared_ptr<Engine> engine) : engine_(std::move(engine)) {}
@@ -201,7 +217,7 @@ class NativeModel {
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
                                           std::vector<uint32_t> stop_ids, const Sampling& sampling,
                                           const std::map<uint32_t, float>& logit_bias,
-                                          uint32_t choice) {
+                                          uint32_t choice, int32_t priority) {
     const std::shared_ptr<Engine> engine = this->engine();
     std::vector<TokenBias> biases;
     for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -211,29 +227,26 @@ class NativeModel {
                                      .stop_ids = std::move(stop_ids),
                                      .sampling = sampling,
                                      .logit_bias = std::move(biases),
-                                     .choice = choice}),
+                                     .choice = choice,
+                                     .priority = priority}),
         engine);
   }
 
+  std::unique_ptr<NativeLogits> start_logits(LogitsRequest request) {
+    const std::shared_ptr<Engine> engine = this->engine();
+    const uint32_t vocab_size = engine->model->arch().vocab_size;
+    return std::make_unique<NativeLogits>(engine->scheduler->logits(std::move(request)),
+                                          vocab_size);
+  }
   // float32 [n - first, vocab_size]
   py::array_t<float> logits(LogitsRequest request) {
-    const std::shared_ptr<Engine> engine = this->engine();
-    const auto vocab_size = static_cast<py::ssize_t>(engine->model->arch().vocab_size);
-    const auto n_rows = static_cast<py::ssize_t>(request.tokens.size() - request.first);
-    if (request.tokens.empty())
+    if (request.tokens.empty()) {
+      const auto vocab_size = static_cast<py::ssize_t>(engine()->model->arch().vocab_size);
       return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
-    const std::shared_ptr<LogitsTask> task = engine->scheduler->logits(std::move(request));
-    try {
-      wait_until([&](std::chrono::milliseconds timeout) { return task->wait(timeout); });
-    } catch (...) {
-      task->cancel();
-      throw;
     }
-    std::unique_ptr<float[]> values = task->take();
-    const py::capsule owner(values.get(),
-                            [](void* pointer) { delete[] static_cast<float*>(pointer); });
-    float* const first_value = values.release();
-    return py::array_t<float>(py::array::ShapeContainer{n_rows, vocab_size}, first_value, owner);
+    const std::unique_ptr<NativeLogits> logits = start_logits(std::move(request));
+    wait_until([&](std::chrono::milliseconds timeout) { return logits->wait(timeout); });
+    return logits->take();
   }
 
   // Ends what is under way; memory goes when the last caller inside has left.
@@ -303,15 +316,16 @@ class NativeLoad {
  public:
   NativeLoad(const std::filesystem::path& path, const std::string& device,
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-             std::optional<uint64_t> kv_memory, bool prefix_cache) {
+             std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting) {
     const LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     std::packaged_task<std::shared_ptr<Engine>()> load(
-        [path = path.string(), device, threads, options, prefix_cache] {
+        [path = path.string(), device, threads, options, prefix_cache, max_waiting] {
           std::shared_ptr<Engine> engine = Engine::make();
           engine->model = Model::load(path, share_device(device, {.threads = threads}), options);
           engine->scheduler = std::make_unique<Scheduler>(
-              *engine->model, SchedulerOptions{.prefix_cache = prefix_cache});
+              *engine->model,
+              SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting});
           return engine;
         });
     loaded_ = load.get_future();
@@ -364,7 +378,7 @@ Format kv_format(const std::string& name) {
 void register_model(py::module_& m) {
   py::class_<NativeGeneration>(m, "Generation")
       .def("next", &NativeGeneration::next, py::arg("timeout_ms") = py::none())
-      .def("wake", &NativeGeneration::wake, py::arg("fd"))
+      .def("wake", &NativeGeneration::wake, py::arg("waker"), py::arg("id") = 0)
       .def("cancel", &NativeGeneration::cancel)
       .def("cut", &NativeGeneration::cut, py::arg("n_tokens"))
       .def_property_readonly("finish_reason",
@@ -386,11 +400,19 @@ void register_model(py::module_& m) {
           },
           py::arg("n_tokens"));
 
+  py::class_<NativeLogits>(m, "PendingLogits")
+      .def("wake", &NativeLogits::wake, py::arg("waker"), py::arg("id") = 0)
+      .def("cancel", &NativeLogits::cancel)
+      .def("is_done",
+           [](NativeLogits& logits) { return logits.wait(std::chrono::milliseconds(0)); })
+      .def("take", &NativeLogits::take);
+
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>, bool>(),
+                    uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
-           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"))
+           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
+           py::arg("max_waiting"))
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 
@@ -399,19 +421,33 @@ void register_model(py::module_& m) {
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
              std::vector<uint32_t> stop_ids, const std::string& sampling,
-             const std::map<uint32_t, float>& logit_bias, uint32_t choice) {
+             const std::map<uint32_t, float>& logit_bias, uint32_t choice, int32_t priority) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
-                               logit_bias, choice);
+                               logit_bias, choice, priority);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
-          py::arg("sampling"), py::arg("logit_bias"), py::arg("choice") = 0)
+          py::arg("sampling"), py::arg("logit_bias"), py::arg("choice") = 0,
+          py::arg("priority") = 0)
       .def(
           "logits",
-          [](NativeModel& model, const Tokens& tokens, uint32_t first) {
-            return model.logits(
-                {.tokens = to_vector(tokens), .first = first, .chunks = {}, .generated = false});
+          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
+            return model.logits({.tokens = to_vector(tokens),
+                                 .first = first,
+                                 .chunks = {},
+                                 .generated = false,
+                                 .priority = priority});
           },
-          py::arg("tokens"), py::arg("first") = 0)
+          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
+      .def(
+          "start_logits",
+          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
+            return model.start_logits({.tokens = to_vector(tokens),
+                                       .first = first,
+                                       .chunks = {},
+                                       .generated = false,
+                                       .priority = priority});
+          },
+          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
       .def(
           "logits_chunked",
           [](NativeModel& model, const Tokens& tokens, std::vector<uint32_t> chunks,

@@ -399,7 +399,7 @@ def test_an_abandoned_stream_is_cancelled(ember: akunu.Model) -> None:
         stream = ember.generate("The", **LONG, stream=True)
         for _ in range(take):
             next(stream)
-        generation = stream._generation
+        generation = stream._decoder.generation
         del stream
         gc.collect()
         assert wait_for_end(generation) == "cancelled"

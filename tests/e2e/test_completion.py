@@ -263,9 +263,8 @@ def test_what_a_stop_string_cut_off_is_not_in_the_cache() -> None:
         # Also where the engine was at the end before anybody looked. (The cache is one page: the
         # whole text from above is not there any more.)
         stream = model.generate(prompt, **HOT, max_tokens=60, stop=stop, stream=True)
-        while stream._generation.completion_seconds(60) == stream._generation.completion_seconds(
-            59
-        ):
+        generation = stream._decoder.generation
+        while generation.completion_seconds(60) == generation.completion_seconds(59):
             time.sleep(0.001)
         cut = "".join(stream)
         assert cut == text

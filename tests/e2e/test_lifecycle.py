@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import gc
 import os
+import select
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -19,6 +19,7 @@ import pytest
 from cli_support import ENVIRONMENT
 
 import akunu
+from akunu import _core
 from akunu.loading import PACKAGED_MODELS, begin_load
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -190,7 +191,7 @@ def test_an_exception_in_the_loop_ends_the_generation(ember: akunu.Model) -> Non
     with pytest.raises(ZeroDivisionError):
         take()
     assert stream.finish_reason == stream.completion.finish_reason == "cancelled"
-    assert wait_for_end(stream._generation) == "cancelled"
+    assert wait_for_end(stream._decoder.generation) == "cancelled"
 
 
 def test_a_thread_that_dies_takes_its_stream_along(ember: akunu.Model) -> None:
@@ -199,7 +200,7 @@ def test_a_thread_that_dies_takes_its_stream_along(ember: akunu.Model) -> None:
     def take_one() -> None:
         stream = ember.generate("The", **LONG, stream=True)
         next(stream)
-        generations.append(stream._generation)
+        generations.append(stream._decoder.generation)
 
     thread = threading.Thread(target=take_one)
     thread.start()
@@ -237,31 +238,25 @@ def test_another_thread_may_close_a_stream(ember: akunu.Model) -> None:
 def test_one_thread_waits_for_many_generations_at_a_file_descriptor(ember: akunu.Model) -> None:
     expected = ember.generate("The", **LONG, max_tokens=20)
     streams = [ember.generate("The", **LONG, max_tokens=20, stream=True) for _ in range(5)]
-    end, other = socket.socketpair()
-    with end, other:
-        other.setblocking(False)
-        for stream in streams:
-            stream._generation.wake(other.fileno())
-        open_ones = {stream._generation: [] for stream in streams}
-        end.settimeout(60)
-        done = []
-        while open_ones:
-            assert end.recv(1024)
-            for generation in list(open_ones):
-                while new := generation.next(timeout_ms=0):
-                    open_ones[generation].extend(new)
-                if new is None:
-                    done.append(open_ones.pop(generation))
+    generations = [stream._decoder.generation for stream in streams]
+    waker = _core.Waker()
+    for index, generation in enumerate(generations):
+        generation.wake(waker, index)
+    taken: dict[int, list[int]] = {index: [] for index in range(5)}
+    done = []
+    while taken:
+        assert select.select([waker.fileno()], [], [], 60)[0]
+        told = waker.take()
+        assert 1 <= len(told) == len(set(told))
+        for index in told:
+            while new := generations[index].next(timeout_ms=0):
+                taken[index].extend(new)
+            if new is None:
+                generations[index].wake(None)  # and its id does not come again
+                done.append(taken.pop(index))
     assert done == [list(expected.token_ids)] * 5
-
-
-def test_a_file_descriptor_that_would_block_the_engine_is_refused(ember: akunu.Model) -> None:
-    stream = ember.generate("The", **LONG, stream=True)
-    end, other = socket.socketpair()
-    with end, other, stream, pytest.raises(akunu.ArgumentError, match="set_blocking"):
-        stream._generation.wake(other.fileno())
-    with stream, pytest.raises(akunu.ArgumentError, match="not open"):
-        stream._generation.wake(10**6)
+    assert not select.select([waker.fileno()], [], [], 0)[0]
+    assert waker.take() == []
 
 
 # --- Ctrl-C --------------------------------------------------------------------------------------

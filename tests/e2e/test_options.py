@@ -87,6 +87,8 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),
     ("prefix_cache", 1),
+    ("max_waiting", 0),
+    ("max_waiting", 2**32),
 ]
 
 
@@ -229,10 +231,22 @@ def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
         LoadOptions(banana=1)  # type: ignore[call-arg]
 
 
-NO_SAMPLING = {"stream", "tools"}  # keyword arguments of the methods that are no such option
+NO_SAMPLING = {
+    "priority",
+    "stream",
+    "tools",
+}  # keyword arguments of the methods that are no such option
 
 
-@pytest.mark.parametrize("method", [akunu.Model.generate, akunu.Model.chat])
+@pytest.mark.parametrize(
+    "method",
+    [
+        akunu.Model.generate,
+        akunu.Model.generate_async,
+        akunu.Model.chat,
+        akunu.Model.chat_async,
+    ],
+)
 def test_the_methods_take_exactly_the_options_with_their_defaults(method: Any) -> None:
     parameters = inspect.signature(method).parameters
     given = {

@@ -192,9 +192,10 @@ CALLS: dict[str, Callable[[akunu.Model, Any], Any]] = {
     "device": lambda model, junk: akunu.load(device=junk),
     "kv_type": lambda model, junk: akunu.load(kv_type=junk),
     "prefix_cache": lambda model, junk: akunu.load(prefix_cache=junk),
+    "priority": lambda model, junk: model.generate("Hello", max_tokens=1, priority=junk),
 }
 # A template may look at what tools are, a str is a template, and of two tokens all may be the last.
-MAY_TAKE = {"tools": dict, "source of a template": str, "last": int}
+MAY_TAKE = {"tools": dict, "source of a template": str, "last": int, "priority": int}
 
 
 @pytest.mark.parametrize("name", CALLS)

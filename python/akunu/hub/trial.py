@@ -75,6 +75,7 @@ def why_not_loadable(path: Path) -> str:
             kv_type="f16",
             kv_memory=None,
             prefix_cache=False,
+            max_waiting=1,
         ).result().close()
     except OutOfMemoryError:
         return ""  # another day, or on a larger machine
