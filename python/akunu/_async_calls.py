@@ -7,6 +7,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
 from akunu.options import (
+    ChatArguments,
     SamplingArguments,
     SamplingOptions,
     flag,
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from akunu._reply_decoder import ReplyDecoder
     from akunu._wakers import Wakers
     from akunu.async_text_stream import AsyncTextStream
+    from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
     from akunu.tokenizer import Tokenizer
 
@@ -59,10 +61,9 @@ class AsyncCalls:
         def _begin_reply(
             self,
             native: _core.NativeModel,
-            messages: Sequence[Mapping[str, Any]],
+            request: ChatRequest,
             options: SamplingOptions,
             priority: int,
-            tools: Sequence[Mapping[str, Any]] | None,
         ) -> ReplyDecoder: ...
         def _rows(
             self, tokens: Sequence[SupportsIndex], last: int | None
@@ -141,7 +142,7 @@ class AsyncCalls:
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, Completion]: ...
 
     @overload
@@ -153,7 +154,7 @@ class AsyncCalls:
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[True],
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> AsyncTextStream: ...
 
     @overload
@@ -165,7 +166,7 @@ class AsyncCalls:
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
 
     @lists_sampling_options
@@ -175,6 +176,8 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        thinking: bool | str | None = None,
+        template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
@@ -193,7 +196,15 @@ class AsyncCalls:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
-        begin = partial(self._begin_reply, native, messages, chosen, priority_of(priority), tools)
+        from akunu.chat_request import ChatRequest
+
+        request = ChatRequest(
+            messages=messages,
+            tools=tools,
+            thinking=thinking,
+            template_variables=template_variables,
+        )
+        begin = partial(self._begin_reply, native, request, chosen, priority_of(priority))
         return self._driven(native, begin, stream, lambda: self._renders_quickly(messages, tools))
 
     async def logits_async(

@@ -52,6 +52,8 @@ class ReplyDecoder:
         self._shown = 0  # characters that left the stop strings behind
         self._texts: list[str] = []
         self._reasoning: list[str] = []
+        self._n_reasoning = 0  # tokens, those of the markers included
+        self._n_undecided = 0  # latest tokens that may be the beginning of a marker
         self._completion: Completion | None = None
 
     @property
@@ -71,6 +73,7 @@ class ReplyDecoder:
             self._completion = Completion(
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
+                reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,
                 stop=self._stops.found,
@@ -87,20 +90,36 @@ class ReplyDecoder:
 
         The text may be empty. Where it is the last, `reason` is set. `pending` gets all parts.
         """
-        piece = self._finished() if tokens is None else self._decoded(tokens)
-        self._shown += len(piece)
-        if self._splitter is None:
-            deltas: list[Delta] = [TextDelta(piece)] if piece else []
+        deltas: list[Delta] = []
+        if self._splitter is None or tokens is None:
+            deltas = self._parts(self._finished() if tokens is None else self._decoded(tokens))
         else:
-            deltas = self._splitter.push(piece)
-            if self.reason is not None and self.reason != "cancelled":
-                deltas += self._splitter.finish()
+            for token in tokens:  # one by one, so that those of the reasoning can be counted
+                was_in_reasoning = self._splitter.in_reasoning
+                parts = self._parts(self._decoded([token]))
+                deltas += parts
+                if was_in_reasoning:
+                    self._n_reasoning += 1
+                elif self._splitter.in_reasoning:  # this one, and those that began its opening
+                    self._n_reasoning += 1 + self._n_undecided
+                self._n_undecided = 0 if parts else self._n_undecided + 1
+                if self.reason is not None:
+                    break
         deltas = joined(deltas)
         texts = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
         self._texts += texts
         self._reasoning += [d.text for d in deltas if isinstance(d, ReasoningDelta)]
         self.pending += deltas
         return "".join(texts)
+
+    def _parts(self, piece: str) -> list[Delta]:
+        self._shown += len(piece)
+        if self._splitter is None:
+            return [TextDelta(piece)] if piece else []
+        deltas = self._splitter.push(piece)
+        if self.reason is not None and self.reason != "cancelled":
+            deltas += self._splitter.finish()
+        return deltas
 
     def cancel(self) -> None:
         """End it here, unless it is over."""

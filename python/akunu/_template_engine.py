@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import jinja2
 import jinja2.filters
+import jinja2.meta
 import jinja2.nodes
 from jinja2.ext import Extension, loopcontrols
 from jinja2.parser import Parser
@@ -316,6 +317,27 @@ def output_literals(source: str) -> list[str]:
 
     compile_template(source, collect)
     return found
+
+
+def variables(source: str) -> set[str]:
+    """Return the names that a template asks for: it does not set them, or looks whether they are.
+
+    >>> sorted(variables("{% if b is defined %}{% set c = a %}{{ b }}{{ c }}{% endif %}"))
+    ['a', 'b']
+    """
+    nodes = jinja2.nodes
+    tree = _environment().parse(source)
+    asked = {
+        asking.node.name
+        for asking in tree.find_all((nodes.Test, nodes.Filter))
+        if asking.name in ("defined", "undefined", "default", "d")
+        and isinstance(asking.node, nodes.Name)
+    }
+    own = {name.name for name in tree.find_all(nodes.Name) if name.ctx != "load"}
+    own |= {macro.name for macro in tree.find_all(nodes.Macro)}
+    return jinja2.meta.find_undeclared_variables(tree) & asked | (
+        jinja2.meta.find_undeclared_variables(tree) - own - set(_environment().globals)
+    )
 
 
 def run(template: jinja2.Template, variables: Mapping[str, Any], now: datetime) -> str:

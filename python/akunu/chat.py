@@ -24,6 +24,7 @@ from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.messages import Message, checked, plain
 from akunu.template_habits import TemplateHabits
+from akunu.thinking_switch import ThinkingSwitch
 from akunu.tokenizer import Tokenizer, TokenMatcher
 
 CHATML: Final = (
@@ -38,6 +39,9 @@ _USUAL_ROLES: Final = {
     *("system", "developer", "user", "assistant", "model"),
     *("tool", "tool_response", "function", "ipython"),
 }
+
+_TOKENS: Final = {"bos_token", "eos_token"}
+_A_DAY: Final = datetime(2025, 1, 1)
 
 # Unicode's private planes: one character stands for one control token while a template is rendered.
 _FIRST_MARK: Final = 0xF0000
@@ -122,18 +126,32 @@ class ChatTemplate:
     @cached_property
     def habits(self) -> TemplateHabits:
         """In what form the template wants calls, contents and roles."""
-        now = datetime.now()
+        return TemplateHabits(self.source, lambda messages, tools: self._tried(messages, tools, {}))
 
-        def render(
-            messages: list[dict[str, Any]], tools: list[dict[str, Any]] | None
-        ) -> str | None:
-            given = _all(messages, tools, True, {})
-            try:
-                return self._run(self._plain, given, self.bos_token, self.eos_token, now)
-            except ArgumentError:
-                return None
+    @cached_property
+    def thinking_switch(self) -> ThinkingSwitch:
+        """Whether and how thinking can be switched on and off."""
+        return ThinkingSwitch(
+            self.source, lambda messages, variables: self._tried(messages, None, variables)
+        )
 
-        return TemplateHabits(self.source, render)
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The names that the template asks for beside messages, tools and names of tokens."""
+        return frozenset(engine.variables(self.source) - set(_all([], None, True, {})) - _TOKENS)
+
+    def _tried(
+        self,
+        messages: list[dict[str, Any]],
+        tools: list[dict[str, Any]] | None,
+        variables: Mapping[str, Any],
+    ) -> str | None:
+        """Return the prompt of messages that akunu made up, None where the template raises."""
+        given = _all(messages, tools, True, variables)
+        try:
+            return self._run(self._plain, given, self.bos_token, self.eos_token, _A_DAY)
+        except ArgumentError:
+            return None
 
     def _run(
         self,

@@ -30,6 +30,7 @@ class Completion(str):
         "_prompt_seconds",
         "_prompt_tokens",
         "_reasoning",
+        "_reasoning_tokens",
         "_stop",
         "_token_ids",
     )
@@ -38,6 +39,7 @@ class Completion(str):
     _finish_reason: FinishReason
     _stop: str | None
     _reasoning: str
+    _reasoning_tokens: int
     _prompt_tokens: int
     _completion_tokens: int
     _cached_tokens: int
@@ -53,6 +55,7 @@ class Completion(str):
         finish_reason: FinishReason = "stop",
         stop: str | None = None,
         reasoning: str = "",
+        reasoning_tokens: int = 0,
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
         cached_tokens: int = 0,
@@ -70,6 +73,7 @@ class Completion(str):
             "finish_reason": finish_reason,
             "stop": stop,
             "reasoning": reasoning,
+            "reasoning_tokens": reasoning_tokens,
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
             "cached_tokens": cached_tokens,
@@ -97,6 +101,8 @@ class Completion(str):
     def token_ids(self) -> tuple[int, ...]:
         """The ids of the text, without the prompt's and without the token that ended it.
 
+        Those of the reasoning, and of the markers around it, are among them.
+
         A token that has only a part of its text here, because a stop string began inside it, or
         because it was cancelled within a character, is not among them.
         """
@@ -120,6 +126,11 @@ class Completion(str):
     def reasoning(self) -> str:
         """What the model thought before it answered; "" where it did not, or does not say so."""
         return self._reasoning
+
+    @property
+    def reasoning_tokens(self) -> int:
+        """How many of completion_tokens are reasoning, the markers around it included."""
+        return self._reasoning_tokens
 
     @property
     def prompt_tokens(self) -> int:

@@ -24,6 +24,7 @@ from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
 from akunu.model_facts import MemoryReport, ModelConfig
 from akunu.options import (
+    ChatArguments,
     SamplingArguments,
     SamplingOptions,
     flag,
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
 
     from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
+    from akunu.chat_request import ChatRequest
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
@@ -189,7 +191,7 @@ class Model(AsyncCalls):
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> Completion: ...
 
     @overload
@@ -201,7 +203,7 @@ class Model(AsyncCalls):
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[True],
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> TextStream: ...
 
     @overload
@@ -213,7 +215,7 @@ class Model(AsyncCalls):
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: bool,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[ChatArguments],
     ) -> Completion | TextStream: ...
 
     @lists_sampling_options
@@ -223,6 +225,8 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
+        thinking: bool | str | None = None,
+        template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
@@ -232,10 +236,14 @@ class Model(AsyncCalls):
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
         They are rendered with the model's own chat template. `tools`: functions that the model may
         call, described as JSON schemas in OpenAI's form; a call comes back as text, in the model's
-        own notation. The others are as for `generate`.
+        own notation. `thinking`: whether the model thinks before it answers (True, False), or how
+        much ("low", "medium", "high"); None leaves it to the template. What it thinks is in
+        `reply.reasoning`, not in the text. `template_variables`: what else the template asks for.
+        The others are as for `generate`.
 
-        Raises what `generate` raises; ArgumentError where the template refuses the messages, and
-        UnsupportedModelError for a model that was not made for conversations.
+        Raises what `generate` raises; ArgumentError where the template refuses the messages, or has
+        no such switch or variable, and UnsupportedModelError for a model that was not made for
+        conversations.
 
         >>> import akunu
         >>> with akunu.load() as model:
@@ -245,7 +253,15 @@ class Model(AsyncCalls):
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        return _driven(native, self._begin_reply(native, messages, chosen, priority, tools), stream)
+        from akunu.chat_request import ChatRequest  # Jinja is for who has conversations
+
+        request = ChatRequest(
+            messages=messages,
+            tools=tools,
+            thinking=thinking,
+            template_variables=template_variables,
+        )
+        return _driven(native, self._begin_reply(native, request, chosen, priority), stream)
 
     def logits(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -348,15 +364,15 @@ class Model(AsyncCalls):
     def _begin_reply(
         self,
         native: _core.NativeModel,
-        messages: Sequence[Mapping[str, Any]],
+        request: ChatRequest,
         options: SamplingOptions,
         priority: int,
-        tools: Sequence[Mapping[str, Any]] | None,
     ) -> ReplyDecoder:
-        from akunu.chat import encode_chat  # Jinja is for who has conversations
+        from akunu.chat_request import prepared
 
-        ids = encode_chat(self._tokenizer, self._chat_template, messages, tools=tools)
-        return self._begin(native, self._token_ids(ids, "messages"), options, priority)
+        chat = prepared(request, self._tokenizer, self._chat_template)
+        tokens = self._token_ids(chat.tokens, "messages")
+        return self._begin(native, tokens, options, priority, chat.splitter)
 
     def _begin(
         self,

@@ -42,6 +42,8 @@ _OTHER_NAMES = {
     **dict.fromkeys(("repeat_last_n", "penalty_last_n"), "penalty_window"),
     **dict.fromkeys(("n_ctx", "num_ctx", "ctx_size", "max_model_len"), "context"),
     **dict.fromkeys(("n_threads", "num_thread"), "threads"),
+    **dict.fromkeys(("enable_thinking", "reasoning_effort", "think"), "thinking"),
+    "chat_template_kwargs": "template_variables",
     **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
 }
 
@@ -61,6 +63,13 @@ class SamplingArguments(TypedDict, total=False):
     seed: int | None
     stop: str | Sequence[str] | Set[str] | None
     logit_bias: Mapping[int, float] | None
+
+
+class ChatArguments(SamplingArguments, total=False):
+    """The keyword arguments that `chat` takes beside those in its signature."""
+
+    thinking: bool | str | None
+    template_variables: Mapping[str, Any] | None
 
 
 def explains_typos(function: Function) -> Function:

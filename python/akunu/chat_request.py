@@ -1,0 +1,110 @@
+"""What a caller asks of a chat, and what becomes of it: a prompt, and how the reply is read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from akunu._reply_splitter import ReplySplitter
+from akunu.chat import ChatTemplate, encode_chat
+from akunu.errors import ArgumentError
+from akunu.messages import checked
+from akunu.thinking import markers_of
+from akunu.thinking_switch import with_system
+
+if TYPE_CHECKING:
+    from akunu.tokenizer import Tokenizer
+
+_LATEST_TOKENS = 64  # enough for every opening of thoughts, however it is spelled
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatRequest:
+    """The arguments of a chat that are about the prompt. Raises ArgumentError for bad ones."""
+
+    messages: Sequence[Mapping[str, Any]]
+    tools: Sequence[Mapping[str, Any]] | None = None
+    thinking: bool | str | None = None
+    template_variables: Mapping[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what has the wrong type."""
+        if self.thinking is not None and not isinstance(self.thinking, (bool, str)):
+            raise ArgumentError(
+                f"thinking is {self.thinking!r}; it must be True, False, or a level such as "
+                "'low', or None"
+            )
+        given = self.template_variables
+        if given is not None and not isinstance(given, Mapping):
+            raise ArgumentError(f"template_variables must be a dict, got {type(given).__name__}")
+
+
+@dataclass(frozen=True, slots=True)
+class PreparedChat:
+    """The ids of a prompt, and what reads the reply to it."""
+
+    tokens: list[int]
+    splitter: ReplySplitter
+
+
+def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
+    """Render and tokenise a conversation.
+
+    Raises ArgumentError for what the template refuses, and for a switch or a variable that it does
+    not have.
+    """
+    messages: Sequence[Mapping[str, Any]] = request.messages
+    variables = _template_variables(template, request.template_variables or {})
+    if request.thinking is not None:
+        messages, variables = _with_thinking(template, request, variables)
+    tokens = encode_chat(tokenizer, template, messages, tools=request.tools, **variables)
+    markers = markers_of(template.source)
+    is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
+    return PreparedChat(tokens, ReplySplitter(markers, in_reasoning=is_open))
+
+
+def _template_variables(template: ChatTemplate, given: Mapping[str, Any]) -> dict[str, Any]:
+    for name in given:
+        if name not in template.variables:
+            asked = sorted(template.variables)
+            raise ArgumentError(
+                f"template_variables has {name!r}, which this model's chat template does not ask "
+                f"for; {'it asks for ' + ', '.join(asked) if asked else 'it asks for nothing'}"
+            )
+    return dict(given)
+
+
+def _with_thinking(
+    template: ChatTemplate, request: ChatRequest, variables: dict[str, Any]
+) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
+    """Return messages and variables that make the prompt think, or not."""
+    thinking = request.thinking
+    assert thinking is not None
+    switch = template.thinking_switch
+    setting = switch.setting(thinking)
+    for name in setting.variables:
+        if name in variables:
+            raise ArgumentError(
+                f"thinking is given twice: thinking={thinking!r}, and {name!r} in "
+                "template_variables"
+            )
+
+    def spelled(value: bool | str) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
+        setting = switch.setting(value)
+        messages = request.messages
+        if setting.system:
+            messages = with_system(checked(messages), setting.system)
+        return messages, {**variables, **setting.variables}
+
+    def shown(value: bool) -> str:
+        messages, more = spelled(value)
+        return template.render(messages, tools=request.tools, **more)
+
+    # Some templates look at their switch in some conversations only.
+    if isinstance(thinking, bool) and switch.can_be_switched and shown(True) == shown(False):
+        raise ArgumentError(
+            f"thinking is {thinking!r}, but it changes nothing here: with a system message of the "
+            "caller's this model's chat template does not look at it"
+        )
+    return spelled(thinking)
