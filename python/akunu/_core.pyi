@@ -43,6 +43,36 @@ class GgufFile:
     def tensors(self) -> list[GgufTensor]: ...
 
 @final
+class GrammarVocabulary:
+    def __init__(
+        self,
+        *,
+        library: str,
+        texts: list[bytes],
+        kinds: bytes,
+        ranks: NDArray[np.uint32],
+        end_ids: list[int],
+        by_character: bool,
+    ) -> None: ...
+    def tokens_of(self, bytes: bytes) -> list[int]: ...
+
+class Constraint:
+    def __init__(
+        self,
+        vocabulary: GrammarVocabulary | None,
+        grammar: str,
+        after: tuple[list[bytes], list[tuple[int, ...]], int | None, tuple[int, ...]] | None = None,
+    ) -> None: ...
+    @property
+    def is_free(self) -> bool: ...
+    @property
+    def is_over(self) -> bool: ...
+    @property
+    def error(self) -> str: ...
+    def accept(self, token: int) -> bool: ...
+    def forced(self, most: int) -> list[int]: ...
+    def fill(self, drafted: list[int], vocab_size: int) -> NDArray[np.uint32]: ...
+
 class Generation:
     def next(self, timeout_ms: int | None = None) -> list[int] | None: ...
     def wake(self, waker: Waker | None, id: int = 0) -> None: ...
@@ -106,6 +136,7 @@ class NativeModel:
         logit_bias: Mapping[int, float],
         choice: int = 0,
         priority: int = 0,
+        constraint: Constraint | None = None,
     ) -> Generation: ...
     def logits(
         self, tokens: NDArray[np.uint32], first: int = 0, priority: int = 0

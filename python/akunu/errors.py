@@ -42,5 +42,13 @@ class QueueFullError(AkunuError):
     """As many requests wait as may; this one was not begun, and may be tried again later."""
 
 
+class DeadEndError(AkunuError):
+    """A text cannot go on in its grammar; the message says why.
+
+    None of the tokens that may follow can be chosen, or which ones may is more than llguidance
+    computes. What came before is well, and not complete.
+    """
+
+
 class DownloadError(AkunuError):
     """A model could not be fetched; the message says why, and what to do. What came is kept."""

@@ -226,10 +226,20 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[Vocabulary]]:
         """Pickle what it was made of; what merges text is built anew for the first text."""
+        return type(self), (replace(self._vocabulary, merges=self.merges()),)
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """All that the file says about tokens, but for the merges."""
+        return self._vocabulary
+
+    def merges(self) -> list[str]:
+        """Return the merges of byte-pair encoding, "left right" each, the best first."""
         vocabulary = self._vocabulary
         if self._packed_merges and not vocabulary.merges:
-            vocabulary = replace(vocabulary, merges=marshal.loads(self._packed_merges))
-        return type(self), (vocabulary,)
+            merges: list[str] = marshal.loads(self._packed_merges)
+            return merges
+        return vocabulary.merges
 
     def encode(self, text: str, add_special: bool = True, parse_special: bool = False) -> list[int]:
         """Return the ids of `text`.

@@ -41,6 +41,11 @@ struct QueueFullError : Error {
   using Error::Error;
 };
 
+// A text cannot go on in its grammar.
+struct DeadEndError : Error {
+  using Error::Error;
+};
+
 // The caller passed something that makes no sense.
 struct ArgumentError : Error {
   using Error::Error;

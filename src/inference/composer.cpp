@@ -28,7 +28,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   step.clear();
   for (Active& active : actives) {
     active.n_rows = 0;
-    active.chooses = active.wants_logits = false;
+    active.chooses = active.wants_logits = active.is_masked = false;
     active.is_generating = is_generating(active);
   }
   add_generating(actives, step);
@@ -51,6 +51,7 @@ void Composer::add_generating(std::span<Active> actives, Step& step) const {
     if (!active.is_generating) continue;
     active.n_rows = 1;
     active.chooses = true;
+    active.is_masked = active.task->is_constrained();
     active.first_row = step.add_generated(next_row(active), 1, Step::Logits::last, true);
     step.update(cache_.take_unsent(active.sequence));
   }
@@ -124,6 +125,7 @@ void Composer::plan(Active& active, uint32_t n_rows) const {
   const Sequence& sequence = sequence_of(active);
   active.n_rows = n_rows;
   active.chooses = task.rows().max_chosen > 0 && sequence.n_done + n_rows == sequence.tokens.size();
+  active.is_masked = active.chooses && task.is_constrained();
   active.wants_logits =
       task.rows().max_chosen == 0 && n_rows > 0 && sequence.n_done >= task.rows().first_output;
 }
@@ -139,7 +141,7 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
     if (!active.is_known) {
       if (!step.update_sequence(active.sequence, active.task->choosing())) {
         active.n_rows = 0;  // in the next step
-        active.chooses = active.wants_logits = false;
+        active.chooses = active.wants_logits = active.is_masked = false;
         continue;
       }
       active.is_known = true;
@@ -161,6 +163,7 @@ Row Composer::next_row(const Active& active) const {
   row.sequence = active.sequence;
   row.position = sequence_of(active).n_done;
   row.draw = static_cast<uint32_t>(task.chosen().size());
+  row.flags = active.is_masked ? kRowMasked : 0;
   row.adapter = kNone;
   row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
   return row;

@@ -39,7 +39,8 @@ TaskRows rows_of(GenerateRequest& request) {
 }  // namespace
 
 Generation::Generation(GenerateRequest request)
-    : Task(rows_of(request), choosing_of(request), request.priority) {
+    : Task(rows_of(request), choosing_of(request), request.priority),
+      constraint_(std::move(request.constraint)) {
   tokens_.reserve(request.max_tokens);
   times_.reserve(request.max_tokens);
 }

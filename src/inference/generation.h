@@ -19,6 +19,7 @@ struct GenerateRequest {
   std::vector<TokenBias> logit_bias = {};  // each token once; as many as kMaxOptionWords hold
   uint32_t choice = 0;                     // which of several answers to one prompt
   int32_t priority = 0;
+  std::unique_ptr<Constraint> constraint = nullptr;
 };
 
 class Generation : public Task {
@@ -37,6 +38,7 @@ class Generation : public Task {
   double completion_seconds(uint32_t n_tokens) const;  // from the first of these tokens to the last
 
   // The scheduler's side.
+  Constraint* constraint() const override { return constraint_.get(); }
   const std::vector<uint32_t>& chosen() const override { return tokens_; }
   void take_tokens(std::span<const uint32_t> tokens) override;
   std::span<float> logits_of(uint32_t, uint32_t) override { return {}; }
@@ -47,6 +49,7 @@ class Generation : public Task {
  private:
   using Clock = std::chrono::steady_clock;
 
+  const std::unique_ptr<Constraint> constraint_;
   std::vector<uint32_t> tokens_;  // capacity max_chosen
   size_t taken_ = 0;
   Clock::time_point requested_ = Clock::now();

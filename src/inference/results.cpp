@@ -21,7 +21,12 @@ Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
   const uint32_t n_done = model_.sequences()[active.sequence].n_done;
   const uint32_t n_well = active.is_generating ? bad->position - n_done : 0;
   if (n_well > 0 && take_good(active, step, n_well) == State::is_over) return State::is_over;
-  active.task->fail(std::make_exception_ptr(DeviceError(describe(*bad, model_.cache()))));
+  const std::string what = describe(*bad, model_.cache());
+  if (active.is_masked && bad->code == kStatusNoCandidate)
+    active.task->fail(std::make_exception_ptr(
+        DeadEndError(what + " that the grammar allows and logit_bias does not ban")));
+  else
+    active.task->fail(std::make_exception_ptr(DeviceError(what)));
   return State::is_bad;
 }
 
@@ -57,20 +62,37 @@ Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
   const SequenceRecord& record = task.choosing().record;
   const std::span stops(record.stop_ids, record.n_stop_ids);
   const auto end = std::ranges::find_first_of(tokens, stops);
-  const bool is_stopped = end != tokens.end();
-  const auto taken = tokens.first(static_cast<size_t>(end - tokens.begin()));
+  const auto before_stop = tokens.first(static_cast<size_t>(end - tokens.begin()));
+  const auto taken = before_stop.first(n_accepted(active, before_stop));
+  const bool is_stopped = end != tokens.end() && taken.size() == before_stop.size();
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
   if (active.is_generating)
     cache_.done(active.sequence,
                 sequence.n_done + static_cast<uint32_t>(taken.size()) + is_stopped);
   if (!taken.empty()) task.take_tokens(taken);
-  if (is_stopped)
+  const Constraint* const constraint = task.constraint();
+  if (constraint != nullptr && !constraint->error().empty())
+    task.fail(std::make_exception_ptr(DeadEndError(constraint->error())));
+  else if (is_stopped || (constraint != nullptr && constraint->is_over()))
     task.finish(FinishReason::stop);
   else if (task.chosen().size() == task.rows().max_chosen)
     task.finish(FinishReason::length);
   else
     return State::goes_on;
   return State::is_over;
+}
+
+// How many of these tokens its constraint takes. Those behind a place where it begins to rule were
+// chosen without its mask, and are chosen again.
+uint32_t Results::n_accepted(const Active& active, std::span<const uint32_t> tokens) {
+  Constraint* const constraint = active.task->constraint();
+  uint32_t n = 0;
+  if (constraint == nullptr) return static_cast<uint32_t>(tokens.size());
+  if (!constraint->error().empty()) return 0;  // it could not fill the mask
+  while (n < tokens.size() && (active.is_masked || constraint->is_free()) &&
+         constraint->accept(tokens[n]))
+    ++n;
+  return n;
 }
 
 }  // namespace akunu

@@ -25,6 +25,7 @@ class Results {
  private:
   State take_good(Active& active, const Step& step, uint32_t n_steps);
   State take_tokens(Active& active, uint32_t n_steps);
+  static uint32_t n_accepted(const Active& active, std::span<const uint32_t> tokens);
 
   Model& model_;
   SequenceCache& cache_;

@@ -10,6 +10,17 @@
 #include "core/error.h"
 
 namespace akunu {
+namespace {
+
+// What both of two submissions say of their rows, in the first's memory.
+std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
+  if (second.size() > first.size()) first.resize(second.size());
+  for (size_t i = 0; i < second.size(); ++i)
+    if (first[i].code == kStatusOk) first[i] = second[i];
+  return first;
+}
+
+}  // namespace
 
 Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
     : model_(model),
@@ -20,7 +31,9 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), options.prefix_cache),
       composer_(model, cache_),
       results_(model, cache_, chain_steps_),
-      step_(model) {
+      step_(model),
+      masks_(model) {
+  statuses_.reserve(model.max_rows());
   active_.reserve(model.max_texts());
   try {
     thread_ = std::thread([this] { run(); });
@@ -303,6 +316,7 @@ void Scheduler::run_step() {
 }
 
 Scheduler::Submitted Scheduler::submit() {
+  if (std::ranges::any_of(active_, &Active::is_masked)) return submit_masked();
   // Rows of a prompt, or of what is computed again, go on elsewhere than they are; and whoever
   // waits to come in waits for this.
   Submitted submitted;
@@ -311,9 +325,26 @@ Scheduler::Submitted Scheduler::submit() {
   // In order: the first is the most important.
   submitted.ticket =
       step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());
-  // The same rows go on unless a prompt was among them or somebody comes or leaves.
-  recompose_ = !submitted.is_chain;
+  // The same rows go on unless a prompt was among them or somebody comes or leaves; or a text that
+  // was free may have come to a place where it is not.
+  recompose_ = !submitted.is_chain || has_constraint();
   return submitted;
+}
+
+// Masks are filled while the device computes what is chosen from.
+Scheduler::Submitted Scheduler::submit_masked() {
+  const int32_t priority = active_.front().task->priority();
+  Submitted submitted{.steps = 1};
+  submitted.logits = step_.submit_logits(model_.device(), false, priority);
+  masks_.fill(active_, step_);
+  submitted.ticket = step_.submit_choice(model_.device(), priority);
+  recompose_ = true;
+  return submitted;
+}
+
+bool Scheduler::has_constraint() const {
+  return std::ranges::any_of(
+      active_, [](const Active& active) { return active.task->constraint() != nullptr; });
 }
 
 // Whether the rows of a submission may go on before the host has seen what it chose: a row that
@@ -336,7 +367,12 @@ bool Scheduler::can_go_ahead(const Submitted& submitted) const {
 }
 
 void Scheduler::finish(const Submitted& submitted) {
-  const Outcome outcome = await(model_, submitted.ticket);
+  if (submitted.logits) {
+    const Outcome logits = await(model_, *submitted.logits);
+    statuses_.assign(logits.statuses.begin(), logits.statuses.end());
+  }
+  Outcome outcome = await(model_, submitted.ticket);
+  if (submitted.logits && !statuses_.empty()) outcome.statuses = join(statuses_, outcome.statuses);
   room_changed_ |= !submitted.is_chain;  // who waits for the prefix of a prompt looks again
   std::erase_if(active_, [&](Active& active) {
     switch (results_.take(active, step_, submitted.steps, outcome.statuses)) {

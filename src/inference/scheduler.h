@@ -19,6 +19,7 @@
 #include "inference/composer.h"
 #include "inference/generation.h"
 #include "inference/logits_task.h"
+#include "inference/masks.h"
 #include "inference/model.h"
 #include "inference/queue.h"
 #include "inference/results.h"
@@ -66,6 +67,8 @@ class Scheduler {
     Ticket ticket = 0;
     uint32_t steps = 0;
     bool is_chain = false;  // all of its rows move on by themselves, step after step
+    std::optional<Ticket> logits =
+        {};  // what was submitted before `ticket`, where masks came between
   };
 
   void check(const std::vector<uint32_t>& tokens) const;
@@ -84,6 +87,8 @@ class Scheduler {
   void step_back(std::vector<Active>::iterator active);
   void run_step();
   Submitted submit();
+  Submitted submit_masked();
+  bool has_constraint() const;
   bool can_go_ahead(const Submitted& submitted) const;
   void finish(const Submitted& submitted);
   void fail_everything(const std::exception_ptr& error);
@@ -102,8 +107,10 @@ class Scheduler {
   const Composer composer_;
   Results results_;
   Step step_;
-  bool room_changed_ = true;  // since those in line were last offered it
-  bool recompose_ = true;     // the rows of the last step are not those of the next
+  Masks masks_;
+  std::vector<Status> statuses_;  // of a step in two submissions
+  bool room_changed_ = true;      // since those in line were last offered it
+  bool recompose_ = true;         // the rows of the last step are not those of the next
 
   std::thread thread_;
 };

@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "core/rows.h"
+#include "inference/constraint.h"
 
 namespace akunu {
 
@@ -78,6 +79,9 @@ class Task {
   void finish(FinishReason reason);
 
   const Choosing& choosing() const { return choosing_; }
+  // What rules the tokens that it chooses; none where all may come.
+  virtual Constraint* constraint() const { return nullptr; }
+  bool is_constrained() const { return constraint() != nullptr && !constraint()->is_free(); }
   void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
   void set_given_done(uint32_t n);  // never less than before, nor more than there are
 

@@ -13,6 +13,7 @@ Format kv_format(const std::string& name);
 
 void register_errors(pybind11::module_& m);
 void register_gguf(pybind11::module_& m);
+void register_grammar(pybind11::module_& m);
 void register_kernels(pybind11::module_& m);
 void register_merges(pybind11::module_& m);
 void register_model(pybind11::module_& m);

@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "inference/model.h"
 #include "inference/scheduler.h"
+#include "native_constraint.h"
 #include "register.h"
 #include "registry.h"
 #include "waker.h"
@@ -217,7 +218,8 @@ class NativeModel {
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
                                           std::vector<uint32_t> stop_ids, const Sampling& sampling,
                                           const std::map<uint32_t, float>& logit_bias,
-                                          uint32_t choice, int32_t priority) {
+                                          uint32_t choice, int32_t priority,
+                                          NativeConstraint* constraint) {
     const std::shared_ptr<Engine> engine = this->engine();
     std::vector<TokenBias> biases;
     for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -228,7 +230,8 @@ class NativeModel {
                                      .sampling = sampling,
                                      .logit_bias = std::move(biases),
                                      .choice = choice,
-                                     .priority = priority}),
+                                     .priority = priority},
+                                    constraint ? constraint->take() : nullptr),
         engine);
   }
 
@@ -421,13 +424,14 @@ void register_model(py::module_& m) {
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
              std::vector<uint32_t> stop_ids, const std::string& sampling,
-             const std::map<uint32_t, float>& logit_bias, uint32_t choice, int32_t priority) {
+             const std::map<uint32_t, float>& logit_bias, uint32_t choice, int32_t priority,
+             NativeConstraint* constraint) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
-                               logit_bias, choice, priority);
+                               logit_bias, choice, priority, constraint);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"), py::arg("choice") = 0,
-          py::arg("priority") = 0)
+          py::arg("priority") = 0, py::arg("constraint") = py::none())
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {

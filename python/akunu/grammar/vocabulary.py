@@ -1,0 +1,95 @@
+"""A model's vocabulary as grammars want it, and what rules one text.
+
+The rules themselves are followed by llguidance, whose library the engine calls: none of it is
+Python while a text is generated. Nothing of it is loaded before a text has a grammar.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu import _core
+from akunu._vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED
+from akunu.errors import UnsupportedModelError
+
+if TYPE_CHECKING:
+    from akunu.grammar import FreeText, Grammar
+    from akunu.tokenizer import Tokenizer
+
+_NOTHING, _TEXT, _WHOLE, _SPECIAL = range(4)  # as in src/python/register_grammar.cpp
+_NO_RANK = 2**32 - 1
+
+
+def library_path() -> str:
+    """Return the file of llguidance's own library.
+
+    Raises UnsupportedModelError where the package is not installed, or has none.
+    """
+    advice = "grammars need the package llguidance: pip install 'llguidance>=1.9,<1.10'"
+    spec = find_spec("llguidance")
+    if spec is None or spec.origin is None:
+        raise UnsupportedModelError(f"llguidance is not installed; {advice}")
+    folder = Path(spec.origin).parent
+    for file in sorted(folder.glob("_lib*")):
+        if file.suffix in (".so", ".dylib", ".pyd"):
+            return str(file)
+    raise UnsupportedModelError(f"{folder} has no library _lib*.so; {advice}")
+
+
+def grammar_vocabulary(tokenizer: Tokenizer, n_logits: int) -> _core.GrammarVocabulary:
+    """Return the vocabulary of a model whose logits have so many columns."""
+    vocabulary = tokenizer.vocabulary
+    if vocabulary.model == "bert":
+        raise UnsupportedModelError("grammars are not possible with a tokenizer of model 'bert'")
+    types = vocabulary.types
+    kinds = np.full(len(types), _TEXT, np.uint8)
+    kinds[types == USER_DEFINED] = _WHOLE
+    kinds[types == CONTROL] = _SPECIAL
+    kinds[(types == UNUSED) | (types == UNKNOWN)] = _NOTHING
+    texts = [tokenizer.token_bytes(index) for index in range(len(types))][:n_logits]
+    padding = n_logits - len(texts)  # columns without a token
+    return _core.GrammarVocabulary(
+        library=library_path(),
+        texts=texts + [b""] * padding,
+        kinds=kinds[:n_logits].tobytes() + bytes(padding),
+        ranks=np.pad(_ranks(tokenizer)[:n_logits], (0, padding), constant_values=_NO_RANK),
+        end_ids=sorted(id for id in tokenizer.stop_ids if id < n_logits),
+        by_character=vocabulary.model != "gpt2",
+    )
+
+
+def _ranks(tokenizer: Tokenizer) -> NDArray[np.uint32]:
+    """Return for each token how soon merging makes it: the lower, the sooner."""
+    vocabulary = tokenizer.vocabulary
+    n = len(vocabulary.tokens)
+    ranks = np.full(n, _NO_RANK, np.uint32)
+    if vocabulary.scores is not None:
+        ranks[np.lexsort((np.arange(n), -vocabulary.scores))] = np.arange(n, dtype=np.uint32)
+        ranks[np.isin(vocabulary.types, (UNKNOWN, CONTROL, USER_DEFINED, UNUSED, BYTE))] = _NO_RANK
+        return ranks
+    for rank, merge in reversed(list(enumerate(tokenizer.merges()))):
+        space = merge.find(" ", 1)
+        index = vocabulary.ids.get(merge[:space] + merge[space + 1 :])
+        if index is not None:
+            ranks[index] = rank
+    return ranks
+
+
+def constraint_of(vocabulary: _core.GrammarVocabulary, grammar: Grammar) -> _core.Constraint:
+    """Return what rules one text; ArgumentError where llguidance cannot compile the grammar."""
+    return _core.Constraint(vocabulary, grammar.llguidance, _free(grammar.after))
+
+
+def _free(
+    after: FreeText | None,
+) -> tuple[list[bytes], list[tuple[int, ...]], int | None, tuple[int, ...]] | None:
+    if after is None:
+        return None
+    texts = [each.encode() for each in after.until if isinstance(each, str)]
+    tokens = [each for each in after.until if not isinstance(each, str)]
+    return texts, tokens, after.most_tokens, after.then
