@@ -38,9 +38,9 @@ TaskRows rows_of(GenerateRequest& request) {
 
 }  // namespace
 
-Generation::Generation(GenerateRequest request)
+Generation::Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint)
     : Task(rows_of(request), choosing_of(request), request.priority),
-      constraint_(std::move(request.constraint)) {
+      constraint_(std::move(constraint)) {
   tokens_.reserve(request.max_tokens);
   times_.reserve(request.max_tokens);
 }

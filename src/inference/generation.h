@@ -19,12 +19,11 @@ struct GenerateRequest {
   std::vector<TokenBias> logit_bias = {};  // each token once; as many as kMaxOptionWords hold
   uint32_t choice = 0;                     // which of several answers to one prompt
   int32_t priority = 0;
-  std::unique_ptr<Constraint> constraint = nullptr;
 };
 
 class Generation : public Task {
  public:
-  explicit Generation(GenerateRequest request);
+  explicit Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint = nullptr);
 
   // Copies tokens that were not taken yet into `out`, waiting for the first of them. Returns how
   // many: 0 means that the time is up, or that it is over (see reason()). Throws the error that

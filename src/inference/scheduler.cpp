@@ -79,7 +79,8 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
 
-std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
+std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
+                                                std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
   constexpr size_t kMostBiases = kMaxOptionWords * sizeof(uint32_t) / sizeof(TokenBias);
   if (request.logit_bias.size() > kMostBiases)
@@ -94,7 +95,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request) {
     throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
                         std::to_string(kMaxStopIds) + " are possible");
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
-  auto generation = std::make_shared<Generation>(std::move(request));
+  auto generation = std::make_shared<Generation>(std::move(request), std::move(constraint));
   if (generation->rows().max_chosen == 0)
     generation->finish(FinishReason::length);
   else

@@ -48,7 +48,8 @@ class Scheduler {
   // Both throw ArgumentError, ContextOverflowError, QueueFullError or DeviceError before any work.
   // max_tokens is cut at what the context holds: a caller who wants to know compares it with
   // `most_tokens`.
-  std::shared_ptr<Generation> generate(GenerateRequest request);
+  std::shared_ptr<Generation> generate(GenerateRequest request,
+                                       std::unique_ptr<Constraint> constraint = nullptr);
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
   // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.

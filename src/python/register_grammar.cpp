@@ -68,11 +68,14 @@ void register_grammar(py::module_& m) {
   py::class_<GrammarVocabulary, std::shared_ptr<GrammarVocabulary>>(m, "GrammarVocabulary")
       .def(py::init(&make_vocabulary), py::kw_only(), py::arg("library"), py::arg("texts"),
            py::arg("kinds"), py::arg("ranks"), py::arg("end_ids"), py::arg("by_character"))
-      .def("tokens_of", [](const GrammarVocabulary& vocabulary, const std::string& bytes) {
-        std::vector<uint32_t> tokens;
-        vocabulary.merger().tokens_of(bytes, tokens);
-        return tokens;
-      });
+      .def(
+          "tokens_of",
+          [](const GrammarVocabulary& vocabulary, const std::string& bytes) {
+            std::vector<uint32_t> tokens;
+            vocabulary.merger().tokens_of(bytes, tokens);
+            return tokens;
+          },
+          py::arg("text"));
 
   py::class_<NativeConstraint>(m, "Constraint")
       .def(py::init([](std::shared_ptr<GrammarVocabulary> vocabulary, const std::string& grammar,
