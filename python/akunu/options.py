@@ -314,8 +314,8 @@ class LoadOptions:
     """Bytes for the cache; None: one full context, or what fits."""
     prefix_cache: bool = True
     """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
-    begins sooner. Where that text was generated, its numbers may differ in the last bits from those
-    of a prompt, and a close choice of a token with them."""
+    begins sooner; the text is the same. Replies are read as a prompt for that when the engine is
+    idle."""
     max_waiting: int = 1024
     """Requests that may wait for their turn; one more is a QueueFullError."""
 

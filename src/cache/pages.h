@@ -47,6 +47,7 @@ class KvCache {
 
   // Where each layer's keys and values lie: its own, or those of the layer that it reads.
   const std::vector<LayerCache>& layers() const { return layers_; }
+  Format format() const { return groups_.front().shape.format; }  // every group has this one
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <ranges>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +20,14 @@ uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b)
   return static_cast<uint32_t>(std::ranges::mismatch(a, b).in1 - a.begin());
 }
 
+// Whether `tokens` are how `first`, and `second` behind it, begin.
+bool is_beginning(std::span<const uint32_t> tokens, std::span<const uint32_t> first,
+                  std::span<const uint32_t> second = {}) {
+  const uint32_t n = common_prefix(tokens, first);
+  return n == first.size() ? common_prefix(tokens.subspan(n), second) == tokens.size() - n
+                           : n == tokens.size();
+}
+
 Entries lent(const GroupShape& shape, uint32_t n) {
   return shape.ask([&](const auto& kind) { return kind.lent(n); });
 }
@@ -29,8 +38,20 @@ uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size
   return static_cast<uint32_t>(shape.has_states() ? std::min<size_t>(n, 1) : n);
 }
 
-std::span<const uint32_t> tokens_done(const Sequence& sequence) {
-  return std::span(sequence.tokens).first(sequence.n_done);
+// Positions that were read as a prompt: what any other prompt can take over.
+uint32_t n_shared(const Sequence& sequence) { return std::min(sequence.n_done, sequence.n_prompt); }
+
+std::span<const uint32_t> shared_tokens(const Sequence& sequence) {
+  return std::span(sequence.tokens).first(n_shared(sequence));
+}
+
+// Positions whose keys and values are, bit for bit, those that come to be of `beginning`. Behind a
+// prompt that is so only where both prompts end at the same place: of a text that was set aside.
+uint32_t n_alike(const Sequence& sequence, const Beginning& beginning) {
+  const std::span done = std::span(sequence.tokens).first(sequence.n_done);
+  const uint32_t n = common_prefix(done, beginning.tokens);
+  if (sequence.n_prompt == beginning.n_prompt) return n;
+  return std::min({n, sequence.n_prompt, beginning.n_prompt});
 }
 
 }  // namespace
@@ -58,19 +79,19 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
   return most;
 }
 
-SequenceCache::Source SequenceCache::find(uint64_t id, std::span<const uint32_t> tokens,
-                                          uint32_t most_reused) {
+SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
   Source best;
   if (most_kept_ == 0) return best;
-  const uint32_t most = std::min(most_reused, static_cast<uint32_t>(tokens.size()) - 1);
+  const uint32_t most =
+      std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
   uint32_t n_same = 0;
   Sequence* most_alike = nullptr;
   const bool is_shared = std::ranges::all_of(groups_, [](const Group& group) {
     return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
   });
   const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
-    if (!is_shared && sequence.id != id) return;
-    const uint32_t n = common_prefix(tokens_done(sequence), tokens);
+    if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
+    const uint32_t n = n_alike(sequence, beginning);
     if (n > n_same) {
       n_same = n;
       most_alike = &sequence;
@@ -82,20 +103,19 @@ SequenceCache::Source SequenceCache::find(uint64_t id, std::span<const uint32_t>
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
   // Little is computed again as fast.
-  if (n_same >= kPagePositions && n_same < most_alike->n_done) {
+  if (n_same >= kPagePositions && n_same < n_shared(*most_alike)) {
     most_alike->part(n_same);
     best.n_same = n_same;
   }
   return best;
 }
 
-std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32_t> tokens,
-                                             uint32_t n_positions, uint32_t most_reused) {
-  const Source source = find(id, tokens, most_reused);
+std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
+  const Source source = find(beginning);
   const uint32_t n_done = source.n_positions;
   const auto n_entries = [&](const GroupShape& shape) {
-    const Entries needed = shape.needed(n_done, n_positions);
-    return std::min(needed.end, needed.first + shape.most_pages(n_positions, n_rows_));
+    const Entries needed = shape.needed(n_done, beginning.n_positions);
+    return std::min(needed.end, needed.first + shape.most_pages(beginning.n_positions, n_rows_));
   };
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     const GroupShape& shape = groups_[group].of.shape;
@@ -106,10 +126,11 @@ std::optional<uint32_t> SequenceCache::begin(uint64_t id, std::span<const uint32
   if (!slot) return std::nullopt;
 
   Sequence& sequence = store_[*slot];
-  sequence.id = id;
+  sequence.id = beginning.id;
+  sequence.key = beginning.key;
   sequence.tokens.reserve(store_.log_stride());
-  sequence.tokens.assign(tokens.begin(), tokens.end());
-  sequence.n_prompt = static_cast<uint32_t>(tokens.size()) - 1;
+  sequence.tokens.assign(beginning.tokens.begin(), beginning.tokens.end());
+  sequence.n_prompt = beginning.n_prompt;
   sequence.pages.resize(groups_.size());
   // Sizes that no text exceeds: what is to be sent must stay where it is.
   for (size_t group = 0; group < groups_.size(); ++group)
@@ -161,8 +182,9 @@ void SequenceCache::share(const Source& source, Sequence& with) {
       if (place <= source.n_positions) with.part(place);
   if (source.n_same > 0) with.part(source.n_same);
   if (!source.kept) return;
-  if (source.sequence->tokens.size() == source.n_positions)
-    drop(*source.kept);  // `with` has all of it
+  if (source.sequence->tokens.size() == source.n_positions &&
+      is_beginning(source.sequence->unread, std::span(with.tokens).subspan(source.n_positions)))
+    drop(*source.kept);  // `with` has all of it, or will have
   else
     touch(*source.kept);
 }
@@ -406,7 +428,10 @@ void SequenceCache::use(const Sequence& sequence) {
 // whose window is gone.
 void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
   const uint32_t n = reusable(sequence, std::min(sequence.n_done, n_tokens));
-  if (n < sequence.n_done) rewind_states(sequence, n);
+  if (n < sequence.n_done) {
+    rewind_states(sequence, n);
+    sequence.unread.clear();
+  }
   sequence.n_done = n;
   sequence.tokens.resize(n);
   for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
@@ -432,10 +457,24 @@ void SequenceCache::rewind_states(Sequence& sequence, uint32_t n) {
 
 void SequenceCache::end(uint32_t slot, uint32_t n_kept) {
   Sequence sequence = store_.release(slot);
-  cut(sequence, most_kept_ > 0 ? n_kept : 0);
-  if (sequence.tokens.empty()) return;
-  use(sequence);
+  finish(sequence, most_kept_ > 0 ? n_kept : 0);
   keep(std::move(sequence));
+}
+
+void SequenceCache::set_aside(uint32_t slot) {
+  Sequence sequence = store_.release(slot);
+  cut(sequence, most_kept_ > 0 ? kNone : 0);
+  keep(std::move(sequence));
+}
+
+// Gives back the pages of what was generated, which nobody else can use, and remembers its tokens.
+void SequenceCache::finish(Sequence& sequence, uint32_t n_kept) {
+  std::vector<uint32_t> tokens = sequence.tokens;
+  tokens.insert(tokens.end(), sequence.unread.begin(), sequence.unread.end());
+  tokens.resize(std::min({tokens.size(), size_t{n_kept}, size_t{store_.context()}}));
+  cut(sequence, std::min(n_kept, sequence.n_prompt));
+  tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(sequence.tokens.size()));
+  sequence.unread = std::move(tokens);
 }
 
 void SequenceCache::discard(uint32_t slot) {
@@ -444,13 +483,20 @@ void SequenceCache::discard(uint32_t slot) {
 }
 
 void SequenceCache::keep(Sequence&& sequence) {
+  if (sequence.tokens.empty()) return;
+  use(sequence);
+  // Whether all that is left of `part` is in `whole`, too.
+  const auto has_all_of = [&](const Sequence& whole, const Sequence& part) {
+    const uint32_t n = common_prefix(shared_tokens(whole), shared_tokens(part));
+    return n == part.tokens.size() && part.key == whole.key && reusable(whole, n) == n &&
+           is_beginning(part.unread, shared_tokens(whole).subspan(n), whole.unread);
+  };
   for (size_t i = 0; i < kept_.size(); ++i) {
-    const uint32_t n = common_prefix(kept_[i].tokens, sequence.tokens);
-    if (n == sequence.tokens.size() && reusable(kept_[i], n) == n) {  // nothing new
+    if (has_all_of(kept_[i], sequence)) {
       cut(sequence, 0);
       return touch(i);
     }
-    if (n == kept_[i].tokens.size() && reusable(sequence, n) == n) drop(i--);  // a part of the new
+    if (has_all_of(sequence, kept_[i])) drop(i--);
   }
   if (kept_.size() == most_kept_) drop(0);
   kept_.push_back(std::move(sequence));
@@ -459,8 +505,23 @@ void SequenceCache::keep(Sequence&& sequence) {
 void SequenceCache::shorten(uint64_t id, uint32_t n_kept) {
   const auto found = std::ranges::find(kept_, id, &Sequence::id);
   if (found == kept_.end()) return;
-  cut(*found, n_kept);
+  finish(*found, n_kept);
   if (found->tokens.empty()) kept_.erase(found);
+}
+
+bool SequenceCache::has_unread() const {
+  return std::ranges::any_of(kept_, [](const Sequence& each) { return !each.unread.empty(); });
+}
+
+std::optional<Unread> SequenceCache::take_unread() {
+  for (Sequence& sequence : std::views::reverse(kept_)) {
+    if (sequence.unread.empty()) continue;
+    Unread unread{sequence.id, sequence.key, sequence.tokens};
+    unread.tokens.insert(unread.tokens.end(), sequence.unread.begin(), sequence.unread.end());
+    sequence.unread.clear();
+    return unread;
+  }
+  return std::nullopt;
 }
 
 void SequenceCache::drop(size_t kept_index) {

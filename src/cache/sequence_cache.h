@@ -2,6 +2,10 @@
 // request may begin alike. A request takes over the longest prefix that any of them has: whole pages
 // are shared, a partly filled one is copied.
 //
+// What is taken over has the bits that the request would compute itself. Rows that generate compute
+// in another way than rows of a prompt. So of a text that ended its prompt is kept, and its generated
+// tokens as tokens only: `unread` until somebody reads them as a prompt.
+//
 // What nobody under way needs is spare: texts that ended, and pages that a window has left behind. It
 // stays until somebody needs a page, and then goes in this order: first what lies between the places
 // where texts were continued, then the least recently used, from a text's end.
@@ -16,6 +20,23 @@
 
 namespace akunu {
 
+// What a sequence is to begin with.
+struct Beginning {
+  uint64_t id = 0;  // of the request
+  PrefixKey key;
+  std::span<const uint32_t> tokens;
+  uint32_t n_prompt = 0;     // of the tokens: read as a prompt; those behind them were generated
+  uint32_t n_positions = 0;  // it gets pages for them, or, where a window needs fewer, for those
+  uint32_t most_reused = kNone;  // positions that it may take over
+};
+
+// A text that ended, and that has tokens which nobody has read as a prompt.
+struct Unread {
+  uint64_t id = 0;
+  PrefixKey key;
+  std::vector<uint32_t> tokens;  // from its first one on
+};
+
 // For one thread, and only while no submission is in flight.
 class SequenceCache {
  public:
@@ -23,12 +44,10 @@ class SequenceCache {
   // `keep`: sequences that ended are kept.
   SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep);
 
-  // A slot for a sequence that begins with `tokens`, with pages for `n_positions`, or where a window
-  // needs fewer at a time, with those. Its n_done says how many positions it took over: at most
-  // `most_reused`, and never all of `tokens`, since the last one's logits are wanted. Nothing, and
-  // nothing changed, where slots or pages are short.
-  std::optional<uint32_t> begin(uint64_t id, std::span<const uint32_t> tokens, uint32_t n_positions,
-                                uint32_t most_reused);
+  // A slot for a sequence. Its n_done says how many positions it took over: never all of the tokens,
+  // since the last one's logits are wanted. Nothing, and nothing changed, where slots or pages are
+  // short.
+  std::optional<uint32_t> begin(const Beginning& beginning);
   // Gives the slot pages for positions up to `n_positions`; false where there are none left. To be
   // asked before every step, for prompt rows too: some layers get pages only as a text goes on.
   bool extend(uint32_t slot, uint32_t n_positions);
@@ -47,12 +66,19 @@ class SequenceCache {
   // where they are while the slot is taken, the list until the next call.
   std::span<const Update> take_unsent(uint32_t slot);
 
-  // Frees the slot and keeps the sequence, of which at most `n_kept` tokens.
+  // The text is over: frees the slot and keeps the sequence, of which at most `n_kept` tokens. Those
+  // that were not read as a prompt are unread.
   void end(uint32_t slot, uint32_t n_kept);
+  // The text will begin again: frees the slot and keeps all of the sequence, for itself too.
+  void set_aside(uint32_t slot);
   // Frees the slot and forgets the sequence.
   void discard(uint32_t slot);
-  // Of a sequence that is kept, forgets what comes after `n_kept` tokens.
+  // The text of a sequence that is kept is over after `n_kept` tokens: forgets what comes after them.
   void shorten(uint64_t id, uint32_t n_kept);
+
+  bool has_unread() const;
+  // Of those with unread tokens, the text that was used last. It counts as read from now on.
+  std::optional<Unread> take_unread();
 
   size_t n_kept() const { return kept_.size(); }
 
@@ -80,7 +106,7 @@ class SequenceCache {
     std::vector<PageState> pages;
   };
 
-  Source find(uint64_t id, std::span<const uint32_t> tokens, uint32_t most_reused);
+  Source find(const Beginning& beginning);
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);
   void share(const Source& source, Sequence& with);
@@ -96,6 +122,7 @@ class SequenceCache {
   void use(const Sequence& sequence);
   void cut(Sequence& sequence, uint32_t n_tokens);
   void rewind_states(Sequence& sequence, uint32_t n);
+  void finish(Sequence& sequence, uint32_t n_kept);
   void keep(Sequence&& sequence);
   void drop(size_t kept_index);
   void touch(size_t kept_index);

@@ -11,8 +11,18 @@
 
 #include "cache/pages.h"
 #include "core/device.h"
+#include "core/format.h"
+#include "core/rows.h"
 
 namespace akunu {
+
+// What keys and values depend on besides the tokens: a text takes over only what has the same key.
+// What says which tokens may be chosen (a grammar's mask, options of sampling) changes none of them.
+struct PrefixKey {
+  Format format = Format::f16;  // of the cache
+  uint32_t adapter = kNone;     // reserved: there are none yet
+  bool operator==(const PrefixKey&) const = default;
+};
 
 // Tokens, and the pages in which their keys and values lie. Keeps no account of references.
 struct Sequence {
@@ -26,14 +36,17 @@ struct Sequence {
 
   Held held(size_t group) const { return {pages[group], n_done, checkpoints}; }
 
-  uint64_t id = 0;                           // of the request
+  uint64_t id = 0;  // of the request
+  PrefixKey key;
   std::vector<uint32_t> tokens;              // as far as they are known
   uint32_t n_done = 0;                       // positions that are in the pages: tokens[0, n_done)
   std::vector<std::vector<uint32_t>> pages;  // per cache group and entry of its page table
   std::vector<uint32_t> checkpoints;         // of states: after how many positions, in order
   std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
-  uint32_t n_prompt = 0;                     // tokens that it began with, but for the last
+  uint32_t n_prompt = 0;                     // of the tokens: read as a prompt, not generated
   std::array<uint32_t, 3> parted = {};       // 0: none
+  // Of a text that ended: tokens behind `tokens` that were generated, and not read as a prompt yet.
+  std::vector<uint32_t> unread;
 };
 
 class SequenceStore {

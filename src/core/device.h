@@ -235,6 +235,8 @@ class Device {
   virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
   // Another model waits for its turn: submit nothing before what is in flight has ended.
   virtual bool is_wanted() const { return false; }
+  // Another model has its turn, or waits for it: what nobody asked for can wait.
+  virtual bool is_used_by_others() const { return false; }
 
   // Runs a replay of one step command after command, each timed alone; in order, without commands
   // that had nothing to do. Throws as submit and wait, and DeviceError while a submission is in

@@ -45,4 +45,12 @@ bool Turns::is_wanted(const void* owner) const {
   return false;
 }
 
+bool Turns::is_used(const void* owner) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (n_taken_ > 0 && owner_ != owner) return true;
+  }
+  return is_wanted(owner);
+}
+
 }  // namespace akunu

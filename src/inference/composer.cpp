@@ -40,7 +40,11 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
             .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size())};
   plan_chunks(actives, room);
   add_planned(actives, step, false, true);
-  if (!step.empty()) room.prompts = std::min(room.prompts, chip.max_mixed_rows);
+  // Somebody waits for the step to end, or may come to.
+  const bool is_short = !step.empty() || std::ranges::none_of(actives, [](const Active& active) {
+    return active.task->rows().has_output();
+  });
+  if (is_short) room.prompts = std::min(room.prompts, chip.max_mixed_rows);
   plan_prompts(actives, room);
   add_planned(actives, step, true, false);
   add_planned(actives, step, true, true);
@@ -164,7 +168,7 @@ Row Composer::next_row(const Active& active) const {
   row.position = sequence_of(active).n_done;
   row.draw = static_cast<uint32_t>(task.chosen().size());
   row.flags = active.is_masked ? kRowMasked : 0;
-  row.adapter = kNone;
+  row.adapter = sequence_of(active).key.adapter;
   row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
   return row;
 }

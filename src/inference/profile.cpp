@@ -51,7 +51,12 @@ std::vector<ProfiledCommand> profile(Model& model, const ProfileRequest& request
   SequenceCache cache(model.cache(), model.sequences(), model.max_rows_in_flight(), false);
   const std::vector<uint32_t> tokens =
       make_tokens(static_cast<uint32_t>(n_positions), model.arch().vocab_size);
-  const auto slot = cache.begin(1, tokens, static_cast<uint32_t>(n_positions), 0);
+  const auto slot = cache.begin({.id = 1,
+                                 .key = {},
+                                 .tokens = tokens,
+                                 .n_prompt = static_cast<uint32_t>(n_positions),
+                                 .n_positions = static_cast<uint32_t>(n_positions),
+                                 .most_reused = 0});
   if (!slot)
     throw OutOfMemoryError("the cache has no room for " + std::to_string(n_positions) +
                            " positions");

@@ -40,12 +40,27 @@ void Queue::close() {
     news_.store(true, std::memory_order_release);
   }
   wake_.notify_one();
+  idle_.notify_all();
 }
 
-bool Queue::wait(bool is_busy) {
+bool Queue::wait_until_idle(std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
-  if (!is_busy && line_.empty())
-    wake_.wait(lock, [&] { return closed_ || !added_.empty() || !cuts_.empty(); });
+  return idle_.wait_for(lock, timeout,
+                        [&] { return closed_ || (is_idle_ && added_.empty() && cuts_.empty()); });
+}
+
+bool Queue::wait(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  const auto has_news = [&] { return closed_ || !added_.empty() || !cuts_.empty(); };
+  if (!line_.empty()) return !closed_;
+  if (timeout == kWithoutLimit) {
+    is_idle_ = true;
+    idle_.notify_all();
+    wake_.wait(lock, has_news);
+    is_idle_ = false;
+  } else if (timeout.count() > 0) {
+    wake_.wait_for(lock, timeout, has_news);
+  }
   return !closed_;
 }
 

@@ -31,11 +31,13 @@ class Queue {
   void cut(Cut cut);
   // Wakes the scheduler's thread for the last time.
   void close();
+  // Until the scheduler's thread waits for somebody to come, however long; false when the time is up.
+  bool wait_until_idle(std::chrono::milliseconds timeout);
 
   // The scheduler's thread.
 
-  // Waits for something to collect, unless `is_busy` or somebody is in line. False: it is closed.
-  bool wait(bool is_busy);
+  // Waits that long for something to collect, unless somebody is in line. False: it is closed.
+  bool wait(std::chrono::milliseconds timeout);
   bool has_news() const { return news_.load(std::memory_order_acquire); }
   // Puts what came in line. Returns the cuts; those of tasks in line have left it.
   std::vector<Cut> collect();
@@ -65,6 +67,8 @@ class Queue {
   size_t n_in_line_ = 0;
   uint64_t n_tasks_ = 0;
   bool closed_ = false;
+  bool is_idle_ = false;  // the scheduler's thread waits, without limit
+  std::condition_variable idle_;
   std::atomic<bool> news_{false};
 
   std::vector<std::shared_ptr<Task>> line_;  // the scheduler's thread's; see goes_before

@@ -8,9 +8,13 @@
 #include <utility>
 
 #include "core/error.h"
+#include "inference/reading.h"
 
 namespace akunu {
 namespace {
+
+// Who asks for one text after the other is back sooner; who reads the last one is not.
+constexpr std::chrono::milliseconds kPause{50};
 
 // What both of two submissions say of their rows, in the first's memory.
 std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
@@ -145,14 +149,23 @@ void Scheduler::cut(const std::shared_ptr<Task>& task, uint32_t n_chosen) {
   if (getpid() == process_) queue_.cut({task, n_chosen});  // else a lock may be held for ever
 }
 
+bool Scheduler::wait_until_idle(std::chrono::milliseconds timeout) {
+  check_process();
+  return queue_.wait_until_idle(timeout);
+}
+
 void Scheduler::run() {
-  while (queue_.wait(!active_.empty())) {
+  while (queue_.wait(patience())) {
     try {
+      if (is_reading() && (queue_.has_news() || model_.device().is_used_by_others()))
+        step_back(active_.begin());
+      const bool is_quiet = active_.empty() && !queue_.has_news();
       if (!ahead_ || is_disturbed()) {
         // Who comes, leaves or is cut changes what a submission in flight still works on.
         if (ahead_) finish(*std::exchange(ahead_, std::nullopt));
         let_in();
       }
+      if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
     } catch (...) {
       fail_everything(std::current_exception());
@@ -161,6 +174,21 @@ void Scheduler::run() {
   const std::exception_ptr closed = std::make_exception_ptr(Error("the model was closed"));
   fail_everything(closed);
   queue_.fail(closed);
+}
+
+std::chrono::milliseconds Scheduler::patience() const {
+  if (!active_.empty()) return std::chrono::milliseconds(0);
+  return cache_.has_unread() ? kPause : kWithoutLimit;
+}
+
+bool Scheduler::is_reading() const {
+  return !active_.empty() && !active_.front().task->rows().has_output();
+}
+
+void Scheduler::begin_reading() {
+  if (!active_.empty() || !queue_.empty() || model_.device().is_used_by_others()) return;
+  if (std::optional<Unread> unread = cache_.take_unread())
+    admit(std::make_shared<Reading>(std::move(*unread)));
 }
 
 bool Scheduler::is_disturbed() const {
@@ -200,7 +228,7 @@ void Scheduler::apply(const std::vector<Cut>& cuts) {
     const uint32_t n_kept = cut.task->n_given() + cut.n_chosen;
     const auto active = std::ranges::find(active_, cut.task, &Active::task);
     if (active != active_.end()) {
-      cache_.end(active->sequence, n_kept);
+      end(*active, n_kept);
       active_.erase(active);
       recompose_ = true;
     } else {
@@ -215,10 +243,16 @@ void Scheduler::drop_cancelled() {
   const size_t gone = std::erase_if(active_, [&](Active& active) {
     if (!active.task->is_cancelled()) return false;
     active.task->finish(FinishReason::cancelled);
-    cache_.end(active.sequence, kNone);
+    end(active, kNone);
     return true;
   });
   if (gone > 0) recompose_ = room_changed_ = true;
+}
+
+// Of a prompt that nobody waits for any more, the rest is not worth reading.
+void Scheduler::end(const Active& active, uint32_t n_kept) {
+  const Sequence& sequence = model_.sequences()[active.sequence];
+  cache_.end(active.sequence, sequence.n_done < sequence.n_prompt ? sequence.n_done : n_kept);
 }
 
 Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
@@ -226,7 +260,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   const TaskRows& rows = task->rows();
   std::vector<uint32_t> tokens = rows.tokens;  // and what it had before it stepped back
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
-  if (waits_for_prefix(*task, tokens)) return Queue::Answer::later;
+  if (waits_for_prefix(*task)) return Queue::Answer::later;
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
   // With the page that the next token may need, or it would step back at once.
   const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*task));
@@ -234,7 +268,12 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                                : rows.max_chosen > 0 ? n_tokens
                                                      : rows.first_output;
   const std::optional<uint32_t> sequence =
-      cache_.begin(task->arrival, tokens, n_positions, most_reused);
+      cache_.begin({.id = task->arrival,
+                    .key = {.format = model_.cache().format(), .adapter = kNone},
+                    .tokens = tokens,
+                    .n_prompt = rows.n_prompt(),
+                    .n_positions = n_positions,
+                    .most_reused = most_reused});
   if (!sequence) return Queue::Answer::full;
   const uint32_t n_cached = model_.sequences()[*sequence].n_done;
   if (task->chosen().empty()) task->set_cached(n_cached);
@@ -248,13 +287,14 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
 
 // A prompt that is being computed and begins like this one, by a page or more, is worth waiting
 // for: what they share is computed once.
-bool Scheduler::waits_for_prefix(const Task& task, const std::vector<uint32_t>& tokens) const {
+bool Scheduler::waits_for_prefix(const Task& task) const {
   if (!prefix_cache_ || !task.rows().chunks.empty()) return false;
+  const std::vector<uint32_t>& prompt = task.rows().tokens;
   return std::ranges::any_of(active_, [&](const Active& active) {
     const Sequence& other = model_.sequences()[active.sequence];
-    if (other.n_done >= active.task->n_given()) return false;
+    if (other.n_done >= other.n_prompt) return false;
     const auto n_alike =
-        std::ranges::mismatch(tokens, active.task->rows().tokens).in1 - tokens.begin();
+        std::ranges::mismatch(prompt, active.task->rows().tokens).in1 - prompt.begin();
     return n_alike >= kPagePositions && n_alike > other.n_done;
   });
 }
@@ -297,8 +337,12 @@ std::vector<Active>::iterator Scheduler::first_to_go() {
 }
 
 void Scheduler::step_back(std::vector<Active>::iterator active) {
-  cache_.end(active->sequence, kNone);
-  queue_.put_back(std::move(active->task));
+  if (active->task->rows().has_output()) {
+    cache_.set_aside(active->sequence);
+    queue_.put_back(std::move(active->task));
+  } else {  // what it has not read stays unread
+    cache_.end(active->sequence, kNone);
+  }
   active_.erase(active);
   recompose_ = true;
   room_changed_ |= active_.empty();

@@ -3,6 +3,9 @@
 // (composer.h) and hands on what comes out (results.h). Pages are taken as texts grow. Where there
 // are none left, the last in order steps back and goes on, from what is then still in the cache,
 // when another has made room.
+//
+// When nobody has wanted anything for a moment, it reads what was generated (reading.h), a short step
+// at a time. Whoever comes then waits for the step under way at most.
 #pragma once
 
 #include <sys/types.h>
@@ -59,6 +62,9 @@ class Scheduler {
   // the last one is chosen but never read.
   uint32_t most_tokens(size_t prompt_tokens) const;
 
+  // Until nothing is under way, and everything that was generated is read; false when the time is up.
+  bool wait_until_idle(std::chrono::milliseconds timeout);
+
   // Throws DeviceError in a process that was forked after the scheduler was made.
   void check_process() const;
 
@@ -76,11 +82,15 @@ class Scheduler {
   void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
   void run();
+  std::chrono::milliseconds patience() const;  // how long to wait for somebody
+  bool is_reading() const;
+  void begin_reading();
   void let_in();  // and out: who was cut or cancelled
   void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
+  void end(const Active& active, uint32_t n_kept);
   Queue::Answer admit(const std::shared_ptr<Task>& task);
-  bool waits_for_prefix(const Task& task, const std::vector<uint32_t>& tokens) const;
+  bool waits_for_prefix(const Task& task) const;
   bool is_disturbed() const;  // somebody comes, leaves or is cut
   void grow();
   bool grow(const Active& active);

@@ -12,11 +12,6 @@ namespace {
 
 constexpr auto kForever = std::chrono::hours(24);
 
-bool is_f16(const KvCache& cache) {
-  return std::ranges::any_of(
-      cache.groups(), [](const CacheGroup& group) { return group.shape.format == Format::f16; });
-}
-
 }  // namespace
 
 Step::Step(const Model& model) : model_(model) {
@@ -196,7 +191,7 @@ std::string describe(const Status& status, const KvCache& cache) {
   switch (status.code) {
     case kStatusNotANumber:
       return "sample" + at + "the logits are not numbers (NaN): " +
-             (is_f16(cache)
+             (cache.format() == Format::f16
                   ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
                     "weights; load the model with kv_type=\"f32\" to know which"
                   : "the weights are damaged");

@@ -36,6 +36,11 @@ struct TaskRows {
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate
+
+  // Nobody waits for a task without output: see Reading.
+  bool has_output() const { return max_chosen > 0 || first_output < tokens.size(); }
+  // Of the tokens, those that are read as a prompt.
+  uint32_t n_prompt() const { return generated ? 0 : static_cast<uint32_t>(tokens.size()); }
 };
 
 // How its tokens are chosen, as the device wants it.

@@ -252,6 +252,12 @@ class NativeModel {
     return logits->take();
   }
 
+  bool wait_until_idle(int timeout_ms) const {
+    const std::shared_ptr<Engine> engine = this->engine();
+    const WithoutGil without_gil;
+    return engine->scheduler->wait_until_idle(std::chrono::milliseconds(timeout_ms));
+  }
+
   // Ends what is under way; memory goes when the last caller inside has left.
   void close() {
     std::shared_ptr<Engine> engine = std::exchange(engine_, nullptr);
@@ -466,6 +472,7 @@ void register_model(py::module_& m) {
                                  .generated = roles == "generated"});
           },
           py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt", py::arg("first") = 0)
+      .def("wait_until_idle", &NativeModel::wait_until_idle, py::arg("timeout_ms"))
       .def("close", &NativeModel::close)
       .def(
           "labels",

@@ -260,6 +260,7 @@ def test_what_a_stop_string_cut_off_is_not_in_the_cache() -> None:
         for stop in pieces_of(whole):
             with akunu.load(context=256) as other:
                 text = other.generate(prompt, **HOT, max_tokens=60, stop=stop)
+                assert other._open().wait_until_idle(timeout_ms=60_000)  # it is read
                 again = other.generate([*prompt, *whole.token_ids], max_tokens=1)
                 assert again.cached_tokens == len(prompt) + len(text.token_ids)
         # Also where the engine was at the end before anybody looked. (The cache is one page: the
@@ -270,6 +271,7 @@ def test_what_a_stop_string_cut_off_is_not_in_the_cache() -> None:
             time.sleep(0.001)
         cut = "".join(stream)
         assert cut == text
+        assert model._open().wait_until_idle(timeout_ms=60_000)
         again = model.generate([*prompt, *whole.token_ids], max_tokens=1)
         assert again.cached_tokens == len(prompt) + len(text.token_ids)
 

@@ -16,7 +16,7 @@ from cli_support import CHECKOUT
 
 import akunu
 
-PAGES = ["README.md", "docs/guide.md", "docs/command-line.md"]
+PAGES = ["README.md", "docs/guide.md", "docs/command-line.md", "docs/reproducibility.md"]
 BIN = Path(sys.executable).parent
 
 

@@ -88,6 +88,11 @@ def finished(generation: Any) -> list[int]:
     return tokens
 
 
+def settle(model: Any) -> None:
+    """Wait until nothing is under way, and what was generated has been read as a prompt."""
+    assert model._native.wait_until_idle(timeout_ms=600_000)
+
+
 def random_chunks(n: int, largest: int, *, seed: int) -> list[int]:
     """Sizes from 1 to `largest` that sum to `n`."""
     stream = np.random.RandomState(seed)

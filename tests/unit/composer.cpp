@@ -3,89 +3,12 @@
 //   composer MODEL.gguf
 #include <algorithm>
 #include <array>
-#include <condition_variable>
-#include <mutex>
 
 #include "core/error.h"
-#include "unit/engine.h"
+#include "unit/held_device.h"
 
 namespace akunu::test {
 namespace {
-
-// A device that can be held: then a submission does not end, so that what is asked for meanwhile is
-// looked at together. Counts rows.
-class HeldDevice final : public DeviceVariant {
- public:
-  explicit HeldDevice(uint32_t max_prompt_rows = 512, uint32_t max_mixed_rows = 64)
-      : DeviceVariant(create_device("cpu", {.threads = 2}), true, 1) {
-    change_chip().max_prompt_rows = max_prompt_rows;
-    change_chip().max_mixed_rows = max_mixed_rows;
-  }
-
-  Ticket submit(const Replay& replay) override {
-    {
-      const std::lock_guard lock(mutex_);
-      most_rows_ = std::max(most_rows_, replay.rows.size());
-      most_passes_ = std::max(most_passes_, replay.passes.size());
-    }
-    return DeviceVariant::submit(replay);
-  }
-  Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override {
-    {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, [&] { return !held_; });
-    }
-    return DeviceVariant::wait(ticket, timeout);
-  }
-
-  void hold(bool held) {
-    const std::lock_guard lock(mutex_);
-    held_ = held;
-    changed_.notify_all();
-  }
-  size_t most_rows() const {
-    const std::lock_guard lock(mutex_);
-    return most_rows_;
-  }
-  size_t most_passes() const {
-    const std::lock_guard lock(mutex_);
-    return most_passes_;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::condition_variable changed_;
-  bool held_ = false;
-  size_t most_rows_ = 0, most_passes_ = 0;
-};
-
-struct Held {
-  explicit Held(const std::string& path, uint32_t max_prompt_rows = 512,
-                uint32_t max_mixed_rows = 64, uint64_t kv_memory = 1 << 30,
-                const SchedulerOptions& options = {})
-      : device(std::make_shared<HeldDevice>(max_prompt_rows, max_mixed_rows)),
-        model(Model::load(path, device, {.context = 1024, .kv_memory = kv_memory})),
-        scheduler(*model, options) {}
-  ~Held() { device->hold(false); }
-
-  std::shared_ptr<Generation> ask(std::vector<uint32_t> prompt, uint32_t max_tokens,
-                                  int32_t priority = 0) {
-    return scheduler.generate({.prompt = std::move(prompt),
-                               .max_tokens = max_tokens,
-                               .stop_ids = {},
-                               .sampling = {},
-                               .priority = priority});
-  }
-  // Something whose step is under way, for the device to be held in.
-  std::shared_ptr<Generation> begin() {
-    device->hold(true);
-    return ask({1, 2, 3}, 1);
-  }
-
-  std::shared_ptr<HeldDevice> device;
-  std::unique_ptr<Model> model;
-  Scheduler scheduler;
-};
 
 std::vector<uint32_t> with(std::vector<uint32_t> tokens, const std::vector<uint32_t>& more) {
   tokens.insert(tokens.end(), more.begin(), more.end());

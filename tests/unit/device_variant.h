@@ -36,6 +36,7 @@ class DeviceVariant : public Device {
   std::vector<MemoryUse> memory_use() const override { return device_->memory_use(); }
   MemoryUse use_of(const Buffer& buffer) const override { return device_->use_of(buffer); }
   bool is_wanted() const override { return device_->is_wanted(); }
+  bool is_used_by_others() const override { return device_->is_used_by_others(); }
   void write(const Binding& to, std::span<const std::byte> bytes) override {
     device_->write(to, bytes);
   }

@@ -134,7 +134,12 @@ void test_no_allocation(const std::string& path) {
   SequenceStore& store = engine.model->sequences();
   const std::vector<uint32_t> tokens = make_tokens(1024, engine.model->arch().vocab_size);
   SequenceCache cache(engine.model->cache(), store, 20, true);
-  const std::optional<uint32_t> sequence = cache.begin(1, tokens, 1024, 0);
+  const std::optional<uint32_t> sequence = cache.begin({.id = 1,
+                                                        .key = {},
+                                                        .tokens = tokens,
+                                                        .n_prompt = 1024,
+                                                        .n_positions = 1024,
+                                                        .most_reused = 0});
   SequenceRecord record{};
   device.write(store.record(*sequence), std::as_bytes(std::span(&record, 1)));
   device.write(store.log(*sequence, 0), std::as_bytes(std::span(tokens)));

@@ -18,8 +18,10 @@ namespace {
 void test_turns_go_by_priority_and_then_by_arrival() {
   Turns turns;
   const std::array<int, 4> owners{};
+  check(!turns.is_used(&owners[1]), "nobody has the turn");
   turns.take(&owners[0], 0);
-  check(!turns.is_wanted(&owners[0]), "nobody waits");
+  check(!turns.is_wanted(&owners[0]) && !turns.is_used(&owners[0]), "nobody waits");
+  check(turns.is_used(&owners[1]), "to the others it is taken");
   std::vector<int> order;
   std::vector<std::thread> threads;
   const std::array<int32_t, 4> priority{0, 0, 5, 0};
@@ -31,7 +33,7 @@ void test_turns_go_by_priority_and_then_by_arrival() {
     });
     while (turns.n_waiting() < static_cast<uint32_t>(i)) std::this_thread::yield();
   }
-  check(turns.is_wanted(&owners[0]), "they do now");
+  check(turns.is_wanted(&owners[0]) && turns.is_used(&owners[0]), "they do now");
   turns.take(&owners[0], 0);  // does not wait for those that wait for it
   turns.give_back(&owners[0]);
   check(order.empty(), "whose turn it is keeps it until it was given back as often as taken");
