@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
+from akunu._batches import is_batch, refuse_stream
 from akunu.options import (
     ChatArguments,
     SamplingArguments,
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from akunu import _core
+    from akunu._batches import Prepared
     from akunu._reply_decoder import ReplyDecoder
     from akunu._wakers import Wakers
     from akunu.async_text_stream import AsyncTextStream
@@ -51,26 +53,22 @@ class AsyncCalls:
     if TYPE_CHECKING:
 
         def _open(self) -> _core.NativeModel: ...
-        def _begin_text(
+        def _prepare_text(self, prompt: Any) -> Prepared: ...
+        def _prepare_chat(self, request: ChatRequest) -> Prepared: ...
+        def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]: ...
+        def _begin(
             self,
             native: _core.NativeModel,
-            prompt: str | Sequence[SupportsIndex],
             options: SamplingOptions,
             priority: int,
-        ) -> ReplyDecoder: ...
-        def _begin_reply(
-            self,
-            native: _core.NativeModel,
-            request: ChatRequest,
-            options: SamplingOptions,
-            priority: int,
+            prepared: Prepared,
         ) -> ReplyDecoder: ...
         def _rows(
             self, tokens: Sequence[SupportsIndex], last: int | None
         ) -> tuple[NDArray[np.uint32], int]: ...
 
     @overload
-    def generate_async(
+    def generate_async(  # type: ignore[overload-overlap]  # a str is no list of prompts
         self,
         prompt: str | Sequence[SupportsIndex],
         options: SamplingOptions | None = None,
@@ -92,7 +90,7 @@ class AsyncCalls:
     ) -> AsyncTextStream: ...
 
     @overload
-    def generate_async(
+    def generate_async(  # type: ignore[overload-overlap]  # a str is no list of prompts
         self,
         prompt: str | Sequence[SupportsIndex],
         options: SamplingOptions | None = None,
@@ -102,16 +100,27 @@ class AsyncCalls:
         **sampling: Unpack[SamplingArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
 
+    @overload
+    def generate_async(
+        self,
+        prompt: Sequence[str | Sequence[SupportsIndex]],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[SamplingArguments],
+    ) -> Coroutine[Any, Any, list[Completion]]: ...
+
     @lists_sampling_options
     def generate_async(
         self,
-        prompt: str | Sequence[SupportsIndex],
+        prompt: str | Sequence[SupportsIndex] | Sequence[str | Sequence[SupportsIndex]],
         options: SamplingOptions | None = None,
         *,
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Coroutine[Any, Any, Completion] | AsyncTextStream:
+    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
         """Await the text that goes on from `prompt`, or with `stream` iterate over its pieces.
 
         The arguments, the text and the errors are those of `generate`; errors of the prompt are
@@ -129,9 +138,13 @@ class AsyncCalls:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
-        begin = partial(self._begin_text, native, prompt, chosen, priority_of(priority))
+        begin = partial(self._begin, native, chosen, priority_of(priority))
+        if is_batch(prompt):
+            refuse_stream(stream)
+            return self._all(native, "prompt", prompt, begin)
+        prepare = partial(self._prepare_text, prompt)
         limit = _QUICK_CHARACTERS if isinstance(prompt, str) else _QUICK_TOKENS
-        return self._driven(native, begin, stream, lambda: _length(prompt) <= limit)
+        return self._driven(native, prepare, begin, stream, lambda: _length(prompt) <= limit)
 
     @overload
     def chat_async(
@@ -169,10 +182,22 @@ class AsyncCalls:
         **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
 
+    @overload
+    def chat_async(
+        self,
+        messages: Sequence[Sequence[Mapping[str, Any]]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> Coroutine[Any, Any, list[Completion]]: ...
+
     @lists_sampling_options
     def chat_async(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
         options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -181,7 +206,7 @@ class AsyncCalls:
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Coroutine[Any, Any, Completion] | AsyncTextStream:
+    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
         """Await the model's reply to a conversation, or with `stream` iterate over its pieces.
 
         The arguments, the reply and the errors are those of `chat`; the rest is as for
@@ -196,16 +221,22 @@ class AsyncCalls:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
-        from akunu.chat_request import ChatRequest
+        from akunu.chat_request import chat_requests
 
-        request = ChatRequest(
-            messages=messages,
+        requests = chat_requests(
+            messages,
             tools=tools,
             thinking=thinking,
             template_variables=template_variables,
         )
-        begin = partial(self._begin_reply, native, request, chosen, priority_of(priority))
-        return self._driven(native, begin, stream, lambda: self._renders_quickly(messages, tools))
+        begin = partial(self._begin, native, chosen, priority_of(priority))
+        if isinstance(requests, list):
+            refuse_stream(stream)
+            return self._all(native, "messages", requests, begin)
+        prepare = partial(self._prepare_chat, requests)
+        return self._driven(
+            native, prepare, begin, stream, lambda: self._renders_quickly(messages, tools)
+        )
 
     async def logits_async(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -234,19 +265,36 @@ class AsyncCalls:
     def _driven(
         self,
         native: _core.NativeModel,
-        begin: Callable[[], ReplyDecoder],
+        prepare: Callable[[], Prepared],
+        begin: Callable[[Prepared], ReplyDecoder],
         stream: bool,
         is_quick: Callable[[], bool],
-    ) -> Coroutine[Any, Any, Completion] | AsyncTextStream:
+    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
         from akunu.async_text_stream import AsyncTextStream
 
         flag("stream", stream)
         quick = self._tokenizer._is_built and is_quick()
-        pieces = AsyncTextStream(native, self._wakers, partial(_begun, begin, quick))
+
+        async def begun() -> ReplyDecoder:
+            return begin(await _result_of(prepare, quick))
+
+        pieces = AsyncTextStream(native, self._wakers, begun)
         return pieces if stream else pieces.complete()
 
+    async def _all(
+        self,
+        native: _core.NativeModel,
+        name: str,
+        given: Any,
+        begin: Callable[[Prepared], ReplyDecoder],
+    ) -> list[Completion]:
+        from akunu._async_batches import generate_all_async
+
+        prompts = await _result_of(partial(self._prepare_all, name, given), quick=False)
+        return await generate_all_async(native, self._wakers, name, prompts, begin)
+
     def _renders_quickly(
-        self, messages: Sequence[Mapping[str, Any]], tools: Sequence[Mapping[str, Any]] | None
+        self, messages: Sequence[Any], tools: Sequence[Mapping[str, Any]] | None
     ) -> bool:
         """Whether a conversation is short, and its template was used before."""
         if "_chat_template" not in vars(self) or not isinstance(messages, (list, tuple)):
@@ -256,16 +304,16 @@ class AsyncCalls:
         return not tools and len(texts) == len(messages) and characters <= _QUICK_CHARACTERS
 
 
-def _length(prompt: str | Sequence[SupportsIndex]) -> int:
+def _length(prompt: Sequence[Any]) -> int:
     try:
         return len(prompt)
     except TypeError:  # no sequence: it is refused when it is looked at
         return 0
 
 
-async def _begun(begin: Callable[[], Result], quick: bool) -> Result:
-    """Call `begin`, where it takes long in a thread of the loop's own executor."""
+async def _result_of(function: Callable[[], Result], quick: bool) -> Result:
+    """Call a function, where it takes long in a thread of the loop's own executor."""
     from akunu._wakers import running_loop
 
     loop = running_loop()
-    return begin() if quick else await loop.run_in_executor(None, begin)
+    return function() if quick else await loop.run_in_executor(None, function)

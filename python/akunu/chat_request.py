@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from akunu._batches import is_batch
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, encode_chat
 from akunu.errors import ArgumentError
@@ -38,6 +39,13 @@ class ChatRequest:
         given = self.template_variables
         if given is not None and not isinstance(given, Mapping):
             raise ArgumentError(f"template_variables must be a dict, got {type(given).__name__}")
+
+
+def chat_requests(messages: Any, **arguments: Any) -> ChatRequest | list[ChatRequest]:
+    """Return the request of a conversation, or those of several."""
+    if is_batch(messages):
+        return [ChatRequest(messages=each, **arguments) for each in messages]
+    return ChatRequest(messages=messages, **arguments)
 
 
 @dataclass(frozen=True, slots=True)

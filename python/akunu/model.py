@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._async_calls import AsyncCalls
+from akunu._batches import Prepared, generate_all, is_batch, prepared_all, refuse_stream
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
@@ -41,7 +42,6 @@ from akunu.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
 
@@ -116,7 +116,7 @@ class Model(AsyncCalls):
         return MemoryReport({**counted, "tokenizer": tokenizer, "total": total + tokenizer})
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts
         self,
         prompt: str | Sequence[SupportsIndex],
         options: SamplingOptions | None = None,
@@ -138,7 +138,7 @@ class Model(AsyncCalls):
     ) -> TextStream: ...
 
     @overload
-    def generate(
+    def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts
         self,
         prompt: str | Sequence[SupportsIndex],
         options: SamplingOptions | None = None,
@@ -148,16 +148,27 @@ class Model(AsyncCalls):
         **sampling: Unpack[SamplingArguments],
     ) -> Completion | TextStream: ...
 
+    @overload
+    def generate(
+        self,
+        prompt: Sequence[str | Sequence[SupportsIndex]],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[SamplingArguments],
+    ) -> list[Completion]: ...
+
     @lists_sampling_options
     def generate(
         self,
-        prompt: str | Sequence[SupportsIndex],
+        prompt: str | Sequence[SupportsIndex] | Sequence[str | Sequence[SupportsIndex]],
         options: SamplingOptions | None = None,
         *,
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream:
+    ) -> Completion | TextStream | list[Completion]:
         """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
@@ -167,6 +178,11 @@ class Model(AsyncCalls):
         ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
         context is full; the `finish_reason` of the Completion, or of the stream, says which.
         `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
+
+        Several prompts, a list of texts or of lists of token ids, give a list of completions in the
+        same order. They are written side by side, however many there are, and each is the one that
+        it would be alone. All are looked at before any work; where a text fails later, the others
+        are cancelled. Errors name the prompt: "prompt[2]: ...".
 
         Raises ArgumentError for arguments that make no sense, ContextOverflowError for a prompt
         that does not fit and QueueFullError where `max_waiting` texts wait already, all before any
@@ -180,7 +196,11 @@ class Model(AsyncCalls):
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        return _driven(native, self._begin_text(native, prompt, chosen, priority), stream)
+        begin = partial(self._begin, native, chosen, priority)
+        if is_batch(prompt):
+            refuse_stream(stream)
+            return generate_all("prompt", self._prepare_all("prompt", prompt), begin)
+        return _driven(native, begin(self._prepare_text(prompt)), stream)
 
     @overload
     def chat(
@@ -218,10 +238,22 @@ class Model(AsyncCalls):
         **sampling: Unpack[ChatArguments],
     ) -> Completion | TextStream: ...
 
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Sequence[Mapping[str, Any]]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> list[Completion]: ...
+
     @lists_sampling_options
     def chat(
         self,
-        messages: Sequence[Mapping[str, Any]],
+        messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
         options: SamplingOptions | None = None,
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
@@ -230,7 +262,7 @@ class Model(AsyncCalls):
         stream: bool = False,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream:
+    ) -> Completion | TextStream | list[Completion]:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
@@ -239,7 +271,8 @@ class Model(AsyncCalls):
         own notation. `thinking`: whether the model thinks before it answers (True, False), or how
         much ("low", "medium", "high"); None leaves it to the template. What it thinks is in
         `reply.reasoning`, not in the text. `template_variables`: what else the template asks for.
-        The others are as for `generate`.
+        The others are as for `generate`. Several conversations, a list of lists of messages, give a
+        list of replies.
 
         Raises what `generate` raises; ArgumentError where the template refuses the messages, or has
         no such switch or variable, and UnsupportedModelError for a model that was not made for
@@ -253,15 +286,19 @@ class Model(AsyncCalls):
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        from akunu.chat_request import ChatRequest  # Jinja is for who has conversations
+        from akunu.chat_request import chat_requests  # Jinja is for who has conversations
 
-        request = ChatRequest(
-            messages=messages,
+        requests = chat_requests(
+            messages,
             tools=tools,
             thinking=thinking,
             template_variables=template_variables,
         )
-        return _driven(native, self._begin_reply(native, request, chosen, priority), stream)
+        begin = partial(self._begin, native, chosen, priority)
+        if isinstance(requests, list):
+            refuse_stream(stream)
+            return generate_all("messages", self._prepare_all("messages", requests), begin)
+        return _driven(native, begin(self._prepare_chat(requests)), stream)
 
     def logits(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -343,13 +380,7 @@ class Model(AsyncCalls):
     ) -> NDArray[np.uint32]:
         return token_ids(tokens, self._config.vocab_size, argument, *wanted)
 
-    def _begin_text(
-        self,
-        native: _core.NativeModel,
-        prompt: str | Sequence[SupportsIndex],
-        options: SamplingOptions,
-        priority: int,
-    ) -> ReplyDecoder:
+    def _prepare_text(self, prompt: Any) -> Prepared:
         ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
         tokens = self._token_ids(ids, "prompt", "a text (str) or token ids")
         if not tokens.size:
@@ -359,31 +390,29 @@ class Model(AsyncCalls):
                     "give it at least one token"
                 )
             tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
-        return self._begin(native, tokens, options, priority)
+        return Prepared(tokens)
 
-    def _begin_reply(
-        self,
-        native: _core.NativeModel,
-        request: ChatRequest,
-        options: SamplingOptions,
-        priority: int,
-    ) -> ReplyDecoder:
+    def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
 
         chat = prepared(request, self._tokenizer, self._chat_template)
-        tokens = self._token_ids(chat.tokens, "messages")
-        return self._begin(native, tokens, options, priority, chat.splitter)
+        return Prepared(self._token_ids(chat.tokens, "messages"), chat.splitter)
+
+    def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
+        """Prepare several prompts or requests, called by this name."""
+        prepare = self._prepare_text if name == "prompt" else self._prepare_chat
+        return prepared_all(name, given, prepare, self._context)
 
     def _begin(
         self,
         native: _core.NativeModel,
-        tokens: NDArray[np.uint32],
         options: SamplingOptions,
         priority: int,
-        splitter: ReplySplitter | None = None,
+        prepared: Prepared,
     ) -> ReplyDecoder:
         """Have the engine begin a text; whoever drives the decoder takes what comes."""
         limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
+        tokens = prepared.tokens
         generation = native.start(
             tokens,
             max_tokens=limit,
@@ -392,7 +421,9 @@ class Model(AsyncCalls):
             logit_bias=dict(options.logit_bias),
             priority=priority_of(priority),
         )
-        return ReplyDecoder(generation, self._tokenizer, tokens.tolist(), options.stop, splitter)
+        return ReplyDecoder(
+            generation, self._tokenizer, tokens.tolist(), options.stop, prepared.splitter
+        )
 
 
 def _driven(
