@@ -9,6 +9,14 @@
 
 namespace akunu::test {
 
+// Sanitizers see what meets what, and which memory is touched, however long it goes on, and are slow:
+// less of the same will do. (What is compared in full is compared without them.)
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+constexpr bool kShort = true;
+#else
+constexpr bool kShort = false;
+#endif
+
 inline std::atomic<int> n_passed{0};
 inline std::atomic<int> n_failed{0};
 

@@ -17,13 +17,6 @@ namespace akunu::test {
 
 constexpr std::chrono::milliseconds kWait{600'000};  // a sanitizer on a busy machine takes its time
 
-// ThreadSanitizer sees what meets what, however long it lasts, and is slow: less of the same will do.
-#ifdef __SANITIZE_THREAD__
-constexpr bool kShort = true;
-#else
-constexpr bool kShort = false;
-#endif
-
 // Whether the devices of this run have memory that the host cannot see.
 inline bool hides_memory = false;
 
