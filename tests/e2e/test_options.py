@@ -234,6 +234,8 @@ def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
 NO_SAMPLING = {
     "priority",
     "stream",
+    "template_variables",
+    "thinking",
     "tools",
 }  # keyword arguments of the methods that are no such option
 

@@ -104,7 +104,7 @@ NO_PROMPT: list[Any] = [
     *(None, True, 3, math.nan, 1j, object()),
     *(b"The sea", bytearray(b"The sea"), memoryview(b"The sea")),
     *({1, 2}, {1: 2}, (n for n in (1, 2)), iter([1]), {1: 2}.keys()),
-    *([1.0], [None], ["a"], [b"a"], [[1]], [math.nan], [True, False], [1, [2]], "\ud800"),
+    *([1.0], [None], [b"a"], ["a", None], [[1], 1], [math.nan], [True, False], [1, [2]], "\ud800"),
     *(np.array(["a"]), np.array([0.5]), np.array(5), np.array([True]), np.array([None])),
     np.zeros((1, 2), int),
 ]
@@ -115,7 +115,7 @@ def test_what_is_no_prompt_is_refused(ember: akunu.Model, wrong: Any) -> None:
     with pytest.raises(ArgumentError) as caught:
         ember.generate(wrong, max_tokens=1)
     message = str(caught.value)
-    assert message.startswith(("prompt ", "text "))
+    assert message.startswith(("prompt ", "prompt[", "text "))
     assert len(message) < 250
     if not isinstance(wrong, str):  # that one is a text, but none that can be
         assert "it must be a text (str) or token ids" in message
