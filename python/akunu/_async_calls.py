@@ -143,8 +143,7 @@ class AsyncCalls:
             refuse_stream(stream)
             return self._all(native, "prompt", prompt, begin)
         prepare = partial(self._prepare_text, prompt)
-        limit = _QUICK_CHARACTERS if isinstance(prompt, str) else _QUICK_TOKENS
-        return self._driven(native, prepare, begin, stream, lambda: _length(prompt) <= limit)
+        return self._driven(native, prepare, begin, stream, self._is_quick(prompt))
 
     @overload
     def chat_async(
@@ -234,9 +233,7 @@ class AsyncCalls:
             refuse_stream(stream)
             return self._all(native, "messages", requests, begin)
         prepare = partial(self._prepare_chat, requests)
-        return self._driven(
-            native, prepare, begin, stream, lambda: self._renders_quickly(messages, tools)
-        )
+        return self._driven(native, prepare, begin, stream, self._renders_quickly(messages, tools))
 
     async def logits_async(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -268,15 +265,14 @@ class AsyncCalls:
         prepare: Callable[[], Prepared],
         begin: Callable[[Prepared], ReplyDecoder],
         stream: bool,
-        is_quick: Callable[[], bool],
+        is_quick: bool,
     ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
         from akunu.async_text_stream import AsyncTextStream
 
         flag("stream", stream)
-        quick = self._tokenizer._is_built and is_quick()
 
         async def begun() -> ReplyDecoder:
-            return begin(await _result_of(prepare, quick))
+            return begin(await _result_of(prepare, is_quick))
 
         pieces = AsyncTextStream(native, self._wakers, begun)
         return pieces if stream else pieces.complete()
@@ -290,30 +286,30 @@ class AsyncCalls:
     ) -> list[Completion]:
         from akunu._async_batches import generate_all_async
 
-        prompts = await _result_of(partial(self._prepare_all, name, given), quick=False)
+        prompts = await _result_of(partial(self._prepare_all, name, given), is_quick=False)
         return await generate_all_async(native, self._wakers, name, prompts, begin)
 
-    def _renders_quickly(
-        self, messages: Sequence[Any], tools: Sequence[Mapping[str, Any]] | None
-    ) -> bool:
+    def _is_quick(self, prompt: Any) -> bool:
+        """Whether a prompt takes no longer than the loop may be kept."""
+        if isinstance(prompt, str):
+            return self._tokenizer._is_built and len(prompt) <= _QUICK_CHARACTERS
+        return not isinstance(prompt, Sequence) or len(prompt) <= _QUICK_TOKENS
+
+    def _renders_quickly(self, messages: Sequence[Any], tools: object) -> bool:
         """Whether a conversation is short, and its template was used before."""
-        if "_chat_template" not in vars(self) or not isinstance(messages, (list, tuple)):
+        if not (self._tokenizer._is_built and "_chat_template" in vars(self)):
             return False
-        texts = [each.get("content") for each in messages if isinstance(each, Mapping)]
-        characters = sum(50 + (len(text) if isinstance(text, str) else 0) for text in texts)
-        return not tools and len(texts) == len(messages) and characters <= _QUICK_CHARACTERS
+        if tools or not isinstance(messages, (list, tuple)):
+            return False
+        contents = [each.get("content") for each in messages if isinstance(each, Mapping)]
+        texts = [content for content in contents if isinstance(content, str)]
+        characters = 50 * len(texts) + sum(map(len, texts))
+        return len(texts) == len(messages) and characters <= _QUICK_CHARACTERS
 
 
-def _length(prompt: Sequence[Any]) -> int:
-    try:
-        return len(prompt)
-    except TypeError:  # no sequence: it is refused when it is looked at
-        return 0
-
-
-async def _result_of(function: Callable[[], Result], quick: bool) -> Result:
+async def _result_of(function: Callable[[], Result], is_quick: bool) -> Result:
     """Call a function, where it takes long in a thread of the loop's own executor."""
     from akunu._wakers import running_loop
 
     loop = running_loop()
-    return function() if quick else await loop.run_in_executor(None, function)
+    return function() if is_quick else await loop.run_in_executor(None, function)
