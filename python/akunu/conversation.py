@@ -4,7 +4,7 @@ The engine keeps the longest prefix that a prompt has in common with what it com
 that a model generated is seldom tokenised the way the model spelled it, so rendering a reply and
 tokenising it would lose that prefix: where the template puts a reply into the prompt unchanged, the
 ids that the model generated are used instead. A template that changes replies (many take the
-thinking out of earlier ones) has them tokenised.
+thinking out of earlier ones) has them tokenised, as have replies with thoughts.
 
 >>> import akunu
 >>> from akunu.conversation import Conversation
@@ -26,11 +26,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, chat_pieces, with_bos
+from akunu.deltas import ReasoningDelta, TextDelta
 from akunu.errors import ArgumentError
-from akunu.tokenizer import Tokenizer
-
-THINKING_SWITCH: Final = "enable_thinking"
+from akunu.thinking import markers_of
+from akunu.thinking_switch import Setting, with_system
+from akunu.tokenizer import Tokenizer, TokenMatcher
 
 _PRIVATE_PLANES: Final = (0xF0000, 0x10FFFD)
 
@@ -42,7 +44,9 @@ class Turn:
     question: str
     reply: str
     token_ids: tuple[int, ...] = ()
-    """The ids that the model generated for `reply`; empty where they are not known."""
+    """The ids that the model generated, thoughts and all; empty where they are not known."""
+    reasoning: str = ""
+    """What the model thought before it replied."""
 
 
 class Conversation:
@@ -53,18 +57,23 @@ class Conversation:
         tokenizer: Tokenizer,
         *,
         system: str | None = None,
+        thinking: bool | str | None = None,
         variables: Mapping[str, Any] | None = None,
     ) -> None:
-        """Start without turns; `variables` go to the template, for example `enable_thinking`.
+        """Start without turns; `thinking` is as for `Model.chat`, `variables` go to the template.
 
         Raises UnsupportedModelError for a model without a chat template, and ArgumentError for a
-        system message that the template refuses or leaves out.
+        system message that the template refuses or leaves out, and for thinking that it does not
+        know.
         """
         self._tokenizer = tokenizer
         self._template = ChatTemplate.of(tokenizer)
         if variables is not None and not isinstance(variables, Mapping):
             raise ArgumentError(f"variables must be a dict, got {type(variables).__name__}")
         self._variables = dict(variables or {})
+        self._markers = markers_of(self._template.source)
+        self._setting = Setting()
+        self.thinking = thinking
         self._begun: Turn | None = None  # whose reply goes on
         # A prompt that tells the time would have no prefix in common with the one before.
         self._now = datetime.now()
@@ -106,9 +115,18 @@ class Conversation:
         return MappingProxyType(self._variables)
 
     @property
-    def has_thinking_switch(self) -> bool:
-        """Whether the template asks for `enable_thinking`."""
-        return re.search(rf"\b{THINKING_SWITCH}\b", self._template.source) is not None
+    def thinking(self) -> bool | str | None:
+        """Whether, or how much, the model thinks; None: as its template has it.
+
+        Setting it raises ArgumentError for what the template does not know.
+        """
+        return self._thinking
+
+    @thinking.setter
+    def thinking(self, thinking: bool | str | None) -> None:
+        switch = self._template.thinking_switch
+        self._setting = Setting() if thinking is None else switch.setting(thinking)
+        self._thinking = thinking
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -116,7 +134,10 @@ class Conversation:
         messages = [] if self._system is None else [{"role": "system", "content": self._system}]
         for turn in self._turns:
             messages.append({"role": "user", "content": turn.question})
-            messages.append({"role": "assistant", "content": turn.reply})
+            reply = {"role": "assistant", "content": turn.reply}
+            if turn.reasoning:
+                reply["reasoning_content"] = turn.reasoning
+            messages.append(reply)
         return messages
 
     def prompt(self, question: str) -> list[int]:
@@ -144,37 +165,47 @@ class Conversation:
         finally:
             self._turns = turns
 
-    def opens_thinking(self, prompt: Sequence[int]) -> bool:
-        """Whether a prompt ends within `<think>`, so that the reply begins with thoughts."""
-        if self._begun is not None:
-            reply = self._begun.reply
-            # Without an opening tag of its own, the prompt before it may have had one.
-            before = self._tokenizer.decode(prompt).removesuffix(reply).rstrip()
-            is_open = reply.lstrip().startswith("<think>") or before.endswith("<think>")
-            return is_open and "</think>" not in reply
-        tail = self._tokenizer.decode(prompt[-16:])
-        return tail.rstrip().endswith("<think>")
+    def splitter(self, prompt: Sequence[int]) -> ReplySplitter:
+        """Return what tells thoughts and answer apart in the reply to a prompt of `prompt`."""
+        if self._begun is None:
+            is_open = self._markers.is_open(self._tokenizer.decode(prompt[-64:]))
+            return ReplySplitter(self._markers, in_reasoning=is_open)
+        # What was begun ends the prompt, and the prompt before it may have opened the thoughts.
+        begun = self._tokenizer.decode(self._begun.token_ids) or self._spelled(self._begun)
+        before = self._tokenizer.decode(prompt).removesuffix(begun)
+        splitter = ReplySplitter(self._markers, in_reasoning=self._markers.is_open(before))
+        splitter.push(begun)
+        return ReplySplitter(self._markers, in_reasoning=splitter.in_reasoning)
 
-    def add(self, question: str, reply: str, token_ids: Iterable[int] = ()) -> None:
-        """Append a turn; `token_ids`: what the model generated for `reply`, if that is known.
+    def add(
+        self, question: str, reply: str, token_ids: Iterable[int] = (), reasoning: str = ""
+    ) -> None:
+        """Append a turn; `token_ids`: what the model generated, if that is known.
 
-        After `reopen`, `reply` is the rest of the reply that was begun. Ids that do not spell the
-        reply (one that was cut at a stop string) are not kept.
+        After `reopen`, `reply` is the rest of the reply that was begun, and `reasoning` likewise.
+        Ids that do not spell both (of a reply that was cut at a stop string) are not kept.
         """
         _check_text("question", question)
         _check_text("reply", reply)
+        _check_text("reasoning", reasoning)
         ids = tuple(token_ids)
         if ids and ids[-1] in self._tokenizer.stop_ids:
             ids = ids[:-1]
         begun, self._begun = self._begun, None
         if begun is not None and begun.question == question:
             reply = begun.reply + reply
+            reasoning = begun.reasoning + reasoning
             ids = begun.token_ids + ids if begun.token_ids else ()
-        self._turns.append(Turn(question, reply, ids if self._spells(ids, reply) else ()))
+        kept = ids if self._spells(ids, reply, reasoning) else ()
+        self._turns.append(Turn(question, reply, kept, reasoning))
 
     def undo(self) -> Turn | None:
         """Take the last turn away and return it; None where there is none."""
         return self._turns.pop() if self._turns else None
+
+    def take_back(self, turn: Turn) -> None:
+        """Append a turn that `undo` returned."""
+        self._turns.append(turn)
 
     def reopen(self) -> str:
         """Let the last reply go on; return its question, which the next `prompt` and `add` take.
@@ -200,8 +231,11 @@ class Conversation:
         self._begun = None
 
     def replace(self, system: str | None, turns: Iterable[Turn]) -> None:
-        """Become another conversation, one that was saved. Raises ArgumentError as `system`."""
-        turns = list(turns)
+        """Become another conversation, one that was saved. Raises ArgumentError as `system`.
+
+        Thoughts that are in a reply, as older versions of akunu saved them, are taken out of it.
+        """
+        turns = [self._without_thoughts(turn) for turn in turns]
         self.system = system
         self._turns = turns
         self._begun = None
@@ -210,25 +244,59 @@ class Conversation:
         """Return the ids of the reply that goes on behind a prompt rendered like this."""
         if self._begun is None:
             return []
+        if self._begun.token_ids:
+            return list(self._begun.token_ids)
+        ids: list[int] = []
         after_text = bool(plain) and isinstance(plain[-1], str)
-        return list(self._begun.token_ids) or self._encode(self._begun.reply, after_text)
+        tokens = self._tokenizer.control_tokens()
+        spelled = self._spelled(self._begun)
+        opening = self._markers.opening
+        if self._begun.reasoning and self._markers.is_open("".join(map(self._shown, plain))):
+            spelled = spelled.removeprefix(opening).lstrip()
+        has_markers = self._begun.reasoning and tokens
+        pieces = TokenMatcher(tokens).split(spelled) if has_markers else [spelled]
+        for piece in pieces:
+            ids += [piece] if isinstance(piece, int) else self._encode(piece, after_text)
+            after_text = isinstance(piece, str)
+        return ids
 
-    def _render(
-        self, messages: Sequence[Mapping[str, str]], extra: Mapping[str, Any] | None = None
-    ) -> list[str | int]:
+    def _shown(self, piece: str | int) -> str:
+        return piece if isinstance(piece, str) else self._tokenizer.token_text(piece)
+
+    def _spelled(self, turn: Turn) -> str:
+        """Return a reply with its thoughts in front, as most models write them."""
+        if not turn.reasoning:
+            return turn.reply
+        thoughts = f"{self._markers.opening.rstrip()}\n{turn.reasoning}"
+        return f"{thoughts}\n{self._markers.closing}\n\n{turn.reply}" if turn.reply else thoughts
+
+    def _without_thoughts(self, turn: Turn) -> Turn:
+        if turn.reasoning or self._markers.closing not in turn.reply:
+            return turn
+        reasoning, reply = self._parts(turn.reply)
+        return Turn(turn.question, reply, turn.token_ids, reasoning)
+
+    def _parts(self, text: str) -> tuple[str, str]:
+        """Return the thoughts and the answer of a text."""
+        opens, closes = (text.find(m) for m in (self._markers.opening, self._markers.closing))
+        splitter = ReplySplitter(self._markers, in_reasoning=closes >= 0 > opens)
+        deltas = [*splitter.push(text), *splitter.finish()]
+        reasoning = "".join(d.text for d in deltas if isinstance(d, ReasoningDelta))
+        return reasoning, "".join(d.text for d in deltas if isinstance(d, TextDelta))
+
+    def _render(self, messages: list[dict[str, str]]) -> list[str | int]:
+        given = with_system(messages, self._setting.system) if self._setting.system else messages
+        variables = {**self._variables, **self._setting.variables}
         return _merged(
-            chat_pieces(
-                self._tokenizer,
-                self._template,
-                messages,
-                variables={**self._variables, **(extra or {})},
-                now=self._now,
-            )
+            chat_pieces(self._tokenizer, self._template, given, variables=variables, now=self._now)
         )
 
-    def _spells(self, ids: tuple[int, ...], text: str) -> bool:
-        """Whether these ids are that text and nothing beside it."""
+    def _spells(self, ids: tuple[int, ...], text: str, reasoning: str) -> bool:
+        """Whether these ids are that text, those thoughts, and nothing beside them."""
         tokenizer = self._tokenizer
+        if reasoning and all(0 <= i < tokenizer.vocab_size for i in ids):
+            spelled = tokenizer.decode(ids)
+            return (reasoning, text) in (self._parts(spelled), (spelled.strip(), ""))
         if any(not 0 <= i < tokenizer.vocab_size or i in tokenizer.control_ids for i in ids):
             return False
         # With and without the space that some vocabularies put in front of a text.
@@ -237,11 +305,10 @@ class Conversation:
 
     def _candidates(self) -> list[list[int]]:
         """Return sets of turns whose replies the template may show unchanged, the largest first."""
-        known = [index for index, turn in enumerate(self._turns) if turn.token_ids]
-        unthinking = [i for i in known if "</think>" not in self._turns[i].reply]
-        trimmed = [i for i in unthinking if self._turns[i].reply == self._turns[i].reply.strip()]
+        known = [i for i, turn in enumerate(self._turns) if turn.token_ids and not turn.reasoning]
+        trimmed = [i for i in known if self._turns[i].reply == self._turns[i].reply.strip()]
         sets: list[list[int]] = []
-        for candidate in (known, unthinking, trimmed):
+        for candidate in (known, trimmed):
             if candidate and candidate not in sets:
                 sets.append(candidate)
         return sets
@@ -332,7 +399,7 @@ def _merged(pieces: Iterable[str | int]) -> list[str | int]:
 def _unused_characters(messages: Sequence[Mapping[str, str]], count: int) -> list[str] | None:
     """Return private characters that no message has, from the top; None: too few are left."""
     lowest, highest = _PRIVATE_PLANES
-    used = {character for message in messages for character in message["content"]}
+    used = {character for message in messages for text in message.values() for character in text}
     found: list[str] = []
     code = highest
     # The lower half is for the marks that stand for control tokens meanwhile.

@@ -42,6 +42,7 @@ from akunu.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
 
@@ -402,6 +403,14 @@ class Model(AsyncCalls):
         """Prepare several prompts or requests, called by this name."""
         prepare = self._prepare_text if name == "prompt" else self._prepare_chat
         return prepared_all(name, given, prepare, self._context)
+
+    def _reply(
+        self, prompt: Sequence[int], splitter: ReplySplitter, options: SamplingOptions
+    ) -> TextStream:
+        """Return the reply to a conversation whose prompt is there already."""
+        native = self._open()
+        tokens = self._token_ids(prompt, "prompt")
+        return TextStream(native, self._begin(native, options, 0, Prepared(tokens, splitter)))
 
     def _begin(
         self,

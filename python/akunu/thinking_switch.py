@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Final
 
@@ -143,9 +143,11 @@ class ThinkingSwitch:
     def _switch(self) -> _Switch | None:
         for switch in _SWITCHES:
             if all(map(self._has, switch.needs)):
-                on, off = (self._prompt(setting) for setting in (switch.on, switch.off))
+                on, off, usual = map(self._prompt, (switch.on, switch.off, Setting()))
                 if on is not None and off is not None and on != off:
                     return switch
+                if usual is not None and off is not None and usual != off:
+                    return replace(switch, on=Setting())  # it is only looked at whether it is set
         return None
 
     @property

@@ -273,6 +273,39 @@ def test_no_think_reaches_the_template(terminal: Any, tmp_path: Path) -> None:
     assert "no such switch" not in answer.shown
 
 
+def test_a_pipe_gets_the_answer_and_thoughts_only_where_they_are_asked_for(
+    run_akunu: Any, tmp_path: Path
+) -> None:
+    model = str(ember_with_template(tmp_path, THINKING))
+    question = ("chat", model, "--prompt", "What is 12 + 7?", "--max-tokens", "8")
+    thinks = run_akunu(*question)  # and never ends its thoughts
+    assert (thinks.returncode, thinks.stdout) == (0, "\n")
+    shown = run_akunu(*question, "--show-thinking")
+    assert shown.stdout.startswith("<think>\n")
+    off = run_akunu(*question, "--thinking", "off")
+    assert "12 + 7" in off.stdout
+    assert "<think>" not in off.stdout
+
+
+def test_a_level_that_the_template_does_not_know_is_an_error(run_akunu: Any) -> None:
+    done = run_akunu("chat", "--thinking", "low", "--prompt", "Hi")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--thinking: thinking is 'low'; this model's chat template has no switch" in done.stderr
+    done = run_akunu("chat", "--thinking", "on", "--no-think", "--prompt", "Hi")
+    assert "--thinking on and --no-think contradict each other" in done.stderr
+
+
+def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
+    chat = terminal("chat", str(ember_with_template(tmp_path, THINKING)))
+    chat.wait_for("> ")
+    chat.type("/set thinking off\n")
+    assert "thinking is off" in chat.wait_for(r"\n> ")
+    chat.type("/set thinking low\n")
+    assert "knows True and False" in chat.wait_for(r"\n> ")
+    chat.type("/show thinking\n")
+    assert re.search(r"thinking +off", chat.wait_for(r"\n> "))
+
+
 def test_no_think_without_a_switch_is_said(terminal: Any) -> None:
     akunu = terminal("chat", "--no-think", "--prompt", "What is 12 + 7?")
     assert akunu.exit_code() == 0

@@ -17,7 +17,6 @@ from cli_support import COMMAND, EMBER, ENVIRONMENT
 from gguf import GGUFReader, GGUFWriter
 
 import akunu
-from akunu.cli.thinking import ThinkingSplitter
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
@@ -334,43 +333,6 @@ def test_the_version_needs_no_library(run_akunu: Run) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.stdout.splitlines()[1] == "[]"
-
-
-def pieces(text: str, **options: bool) -> list[tuple[str, bool]]:
-    splitter = ThinkingSplitter(**options)
-    parts = [part for letter in text for part in splitter.push(letter)] + splitter.finish()
-    joined: list[tuple[str, bool]] = []
-    for shown, is_thought in parts:
-        if joined and joined[-1][1] == is_thought:
-            joined[-1] = (joined[-1][0] + shown, is_thought)
-        else:
-            joined.append((shown, is_thought))
-    return joined
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("Hello", [("Hello", False)]),
-        ("<think>a</think>b", [("<think>a</think>", True), ("b", False)]),
-        ("\n<think>a < b", [("\n<think>a < b", True)]),
-        ("<thin", [("<thin", False)]),
-        ("<b>a</think>", [("<b>a</think>", False)]),
-        ("a <think>b</think>", [("a <think>b</think>", False)]),
-        ("<think></think></think>", [("<think></think>", True), ("</think>", False)]),
-        ("<think>a</thi", [("<think>a</thi", True)]),
-        (" ", [(" ", False)]),
-    ],
-)
-def test_thoughts_are_told_from_the_answer(text: str, expected: list[tuple[str, bool]]) -> None:
-    assert pieces(text) == expected
-    whole = ThinkingSplitter()
-    parts = whole.push(text) + whole.finish()
-    assert "".join(shown for shown, _ in parts) == text
-
-
-def test_thoughts_that_the_prompt_has_opened() -> None:
-    assert pieces("a</think>b", thinking=True) == [("a</think>", True), ("b", False)]
 
 
 def test_a_locale_without_emoji_is_no_error(run_akunu: Run) -> None:

@@ -215,18 +215,18 @@ def test_a_model_without_a_template_holds_no_conversation() -> None:
 
 def test_the_switch_for_thinking_is_found_and_used() -> None:
     switched = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
-    talk = Conversation(chatml(switched), variables={"enable_thinking": False})
-    assert talk.has_thinking_switch
+    talk = Conversation(chatml(switched), thinking=False)
     assert talk.prompt("yes")[-8:] == chatml().encode("</think>")
-    assert not Conversation(chatml()).has_thinking_switch
+    with pytest.raises(ArgumentError, match="has no switch"):
+        Conversation(chatml(), thinking=False)
 
 
 @pytest.mark.parametrize("tail", ["<think>", "<think>\n"])
 def test_a_prompt_that_opens_the_thoughts_is_seen(tail: str) -> None:
     talk = Conversation(chatml(CHATML + tail))
-    assert talk.opens_thinking(talk.prompt("Hello"))
+    assert talk.splitter(talk.prompt("Hello")).in_reasoning
     talk = Conversation(chatml(CHATML + tail + "</think>"))
-    assert not talk.opens_thinking(talk.prompt("Hello"))
+    assert not talk.splitter(talk.prompt("Hello")).in_reasoning
 
 
 KEEPING = (
@@ -289,12 +289,45 @@ def test_a_reopened_reply_from_a_file_is_tokenised_and_can_be_closed_again() -> 
     assert talk.prompt("yes?") == prompt
 
 
+@pytest.mark.parametrize("tail", ["", "<think>\n"], ids=["by itself", "in the prompt"])
 @pytest.mark.parametrize(
-    ("reply", "thinks"),
-    [("<think>Hm", True), ("<think>Hm</think>Ye", False), ("Ye", False)],
+    ("reasoning", "reply", "thinks"),
+    [("Hm", "", True), ("Hm", "Ye", False)],
 )
-def test_a_reopened_reply_thinks_on_where_it_was_thinking(reply: str, thinks: bool) -> None:
-    talk = Conversation(chatml())
-    talk.add("yes?", reply)
+def test_a_reopened_reply_thinks_on_where_it_was_thinking(
+    tail: str, reasoning: str, reply: str, thinks: bool
+) -> None:
+    tokenizer = chatml(CHATML + "{% if add_generation_prompt %}" + tail + "{% endif %}")
+    talk = Conversation(tokenizer)
+    talk.add("yes?", reply, (), reasoning)
     talk.reopen()
-    assert talk.opens_thinking(talk.prompt("yes?")) == thinks
+    prompt = talk.prompt("yes?")
+    end = "<think>\nHm\n</think>\n\nYe" if reply else "<think>\nHm"
+    assert tokenizer.decode(prompt).endswith("assistant\n" + end)
+    assert talk.splitter(prompt).in_reasoning == thinks
+
+
+def test_a_reopened_reply_without_thoughts_has_none() -> None:
+    talk = Conversation(chatml())
+    talk.add("yes?", "Ye")
+    talk.reopen()
+    assert not talk.splitter(talk.prompt("yes?")).in_reasoning
+
+
+def test_thoughts_go_to_the_template_apart_and_ids_with_thoughts_are_no_part_of_a_prompt() -> None:
+    tokenizer = chatml(NO_THOUGHTS)
+    talk = Conversation(tokenizer)
+    ids = tokenizer.encode("<think>Hm</think>yes", add_special=False)
+    talk.add("yes?", "yes", ids, "Hm")
+    assert talk.turns == (Turn("yes?", "yes", tuple(ids), "Hm"),)
+    assert talk.messages[1]["reasoning_content"] == "Hm"
+    assert talk.prompt("And?") == fresh_prompt(tokenizer, talk, "And?")
+    assert "Hm" not in tokenizer.decode(talk.prompt("And?"))
+    talk.add("And?", "No", ids, "Hm")  # of another reply
+    assert talk.turns[1].token_ids == ()
+
+
+def test_thoughts_in_replies_of_older_files_are_taken_out() -> None:
+    talk = Conversation(chatml())
+    talk.replace(None, [Turn("a", "<think>Hm</think>yes"), Turn("b", "Hm</think>\n\nyes")])
+    assert talk.turns == (Turn("a", "yes", (), "Hm"), Turn("b", "yes", (), "Hm"))

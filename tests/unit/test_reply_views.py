@@ -7,14 +7,16 @@ import io
 import pytest
 from screen_support import FULL, Screen
 
+from akunu._reply_splitter import ReplySplitter
 from akunu.cli.painter import Painter
 from akunu.cli.reply_output import ReplyOptions
 from akunu.cli.reply_renderer import ReplyRenderer
 from akunu.cli.reply_summary import reply_summary
 from akunu.cli.terminal_output import TerminalOutput
-from akunu.cli.thinking import ThinkingSplitter
 from akunu.cli.thinking_view import FoldedThoughts, ShownThoughts
 from akunu.completion import Completion
+from akunu.deltas import ReasoningDelta, TextDelta
+from akunu.thinking import markers_of
 
 
 class TerminalOnScreen(io.StringIO):
@@ -55,22 +57,24 @@ def test_no_line_end_is_lost_between_pieces(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
     output = TerminalOutput(ReplyOptions())
-    splitter = ThinkingSplitter()
+    splitter = ReplySplitter(markers_of(None))
     for part in [*map(splitter.push, pieces), splitter.finish()]:
-        for text, is_thought in part:
-            output.push(text, is_thought=is_thought, tokens=9, seconds=2.0)
+        for delta in part:
+            assert isinstance(delta, (TextDelta, ReasoningDelta))
+            is_thought = isinstance(delta, ReasoningDelta)
+            output.push(delta.text, is_thought=is_thought, tokens=9, seconds=2.0)
     output.finish()
     output.end_line()
     assert screen.lines == lines
 
 
 THOUGHTS = [
-    "<think>",
+    "",
     "Let me see.\nTwo and ",
     "two, said Euclid ",
     "once, are ",
     "four.",
-    "</think>",
+    "",
 ]
 
 
@@ -91,7 +95,7 @@ def test_thoughts_are_a_few_lines_and_then_one() -> None:
 def test_thoughts_without_a_word_leave_no_line() -> None:
     screen = Screen(20)
     thoughts = FoldedThoughts(Painter(screen.put, 20), lambda: screen.size)
-    thoughts.push("<think>\n\n</think>", 4, 0.1)
+    thoughts.push("\n\n", 4, 0.1)
     thoughts.finish()
     assert screen.written == ""
 

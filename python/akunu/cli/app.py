@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from akunu.cli import console, options
-from akunu.cli.options import given_sampling, load_options
+from akunu.cli.options import given_sampling, load_options, thinking_option
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -138,15 +138,22 @@ def chat(
             "--system", "-s", metavar="TEXT", help="What the model shall know before you speak."
         ),
     ] = None,
-    think: Annotated[
-        bool,
-        typer.Option("--think/--no-think", help="Whether a model that can think first, does."),
-    ] = True,
+    thinking: Annotated[
+        str | None,
+        typer.Option(
+            "--thinking",
+            metavar="on|off|LEVEL",
+            help="Whether the model thinks first; some know levels: low, medium, high.",
+        ),
+    ] = None,
+    no_think: Annotated[
+        bool, typer.Option("--no-think", help="The same as --thinking off.")
+    ] = False,
     markdown: Annotated[
         bool, typer.Option(help="Whether a terminal shows bold text, lists, tables and code.")
     ] = True,
     show_thinking: Annotated[
-        bool, typer.Option("--show-thinking", help="Keep thoughts on the screen, not a line only.")
+        bool, typer.Option("--show-thinking", help="Keep thoughts, not a line about them only.")
     ] = False,
     verbose: Annotated[
         bool, typer.Option("--verbose", help="Say more about what a reply took.")
@@ -182,7 +189,7 @@ def chat(
             model=model,
             prompt=prompt,
             system=system,
-            thinks=think,
+            thinking=thinking_option(thinking, no_think=no_think),
             continues=continues,
             conversation=conversation,
             keeps=keep,

@@ -25,7 +25,8 @@ from akunu.cli.saved_conversation import (
 )
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
-from akunu.conversation import THINKING_SWITCH, Conversation
+from akunu.conversation import Conversation
+from akunu.errors import ArgumentError
 from akunu.hub.names import UnknownNameError
 from akunu.model import Model
 from akunu.options import LoadOptions
@@ -42,7 +43,8 @@ class ChatCommand:
     model: str | None
     prompt: str | None
     system: str | None
-    thinks: bool
+    thinking: bool | str | None
+    """Whether, or how much, the model thinks; None: as its template has it."""
     continues: bool
     """Go on with the last conversation."""
     conversation: Path | None
@@ -158,12 +160,15 @@ class ChatCommand:
     def _conversation(
         self, model: Model, system: str | None, saved: SavedConversation | None
     ) -> Conversation:
-        variables = {} if self.thinks else {THINKING_SWITCH: False}
-        conversation = Conversation(model.tokenizer, system=system, variables=variables)
+        conversation = Conversation(model.tokenizer, system=system)
+        try:
+            conversation.thinking = self.thinking
+        except ArgumentError as error:
+            if self.thinking is not False:
+                raise console.UsageError(f"--thinking: {error}") from None
+            console.say("akunu: --no-think: this model's chat template has no such switch")
         if saved is not None:
             conversation.replace(saved.system if system is None else system, saved.turns)
-        if not self.thinks and not conversation.has_thinking_switch:
-            console.say("akunu: --no-think: this model's chat template has no such switch")
         return conversation
 
     def _answer_once(self, model: Model, conversation: Conversation, question: str) -> None:

@@ -14,7 +14,6 @@ from akunu.cli.clipboard import ClipboardError, copy_text
 from akunu.cli.loading import title_of
 from akunu.cli.reply_output import SWITCHES, switch, switched
 from akunu.cli.saved_conversation import read_conversation, save_conversation
-from akunu.cli.thinking import answer_of
 from akunu.cli.wording import counted, reason, shortened
 from akunu.errors import AkunuError, ArgumentError
 
@@ -124,7 +123,7 @@ def complete(line: str) -> list[tuple[str, str]]:
     if command is None:
         return []
     if command.name in ("/set", "/show") and " " not in argument:
-        names = (*settings.names(), *SWITCHES)
+        names = (*settings.names(), settings.THINKING, *SWITCHES)
         return [(each, "") for each in names if each.startswith(argument)]
     if command.name == "/help":
         return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
@@ -186,7 +185,7 @@ class ChatCommands:
             if command.more:
                 console.tell(command.more)
             if command.name == "/set":
-                names = [*settings.names(), *SWITCHES]
+                names = [*settings.names(), settings.THINKING, *SWITCHES]
                 console.tell(f"Names: {', '.join(names)}.")
             return
         usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
@@ -215,6 +214,8 @@ class ChatCommands:
             self._system(value.strip())
         elif not value.strip():
             self._show(name)
+        elif name == settings.THINKING:
+            self._think(value.strip())
         elif name in SWITCHES:
             session = self._session
             session.reply = switched(session.reply, name, value.strip())
@@ -232,8 +233,16 @@ class ChatCommands:
             session.given = given
             _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
 
+    def _think(self, text: str) -> None:
+        session = self._session
+        session.conversation.thinking = settings.thinking_of(text)
+        _say(f"thinking is {settings.thinking_shown(session.conversation.thinking)}")
+
     def _show(self, name: str) -> None:
         session = self._session
+        if name == settings.THINKING:
+            _tell_row(name, settings.thinking_shown(session.conversation.thinking))
+            return
         if name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
             return
@@ -255,6 +264,7 @@ class ChatCommands:
             return
         for field in settings.names():
             _tell_row(field, settings.described(field, session.model, session.given))
+        _tell_row(settings.THINKING, settings.thinking_shown(session.conversation.thinking))
         for name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
 
@@ -285,7 +295,7 @@ class ChatCommands:
         elif sampling.seed is not None:
             _say(f"seed {sampling.seed} gives the same reply again; /set seed none gives others")
         if not session.ask(turn.question):
-            session.conversation.add(turn.question, turn.reply, turn.token_ids)
+            session.conversation.take_back(turn)
             _say("the reply that was there stays")
 
     def _edit(self, _: str) -> None:
@@ -300,7 +310,7 @@ class ChatCommands:
             return
         turn = session.conversation.undo()
         if not session.ask(question) and turn is not None:
-            session.conversation.add(turn.question, turn.reply, turn.token_ids)
+            session.conversation.take_back(turn)
             _say("the question and the reply that were there stay")
 
     def _continue(self, _: str) -> None:
@@ -319,7 +329,7 @@ class ChatCommands:
         if not turns:
             _say("there is no reply to copy")
             return
-        text = answer_of(turns[-1].reply)
+        text = turns[-1].reply.strip()
         try:
             how = copy_text(text)
         except ClipboardError as error:

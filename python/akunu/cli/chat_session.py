@@ -21,7 +21,7 @@ from akunu.cli.reply_output import ReplyOptions
 from akunu.cli.statistics import Statistics
 from akunu.cli.wording import counted, reason, shortened
 from akunu.conversation import Conversation, Turn
-from akunu.errors import AkunuError, ContextOverflowError
+from akunu.errors import AkunuError, ArgumentError, ContextOverflowError
 from akunu.model import Model
 from akunu.options import LoadOptions, SamplingOptions
 
@@ -140,7 +140,9 @@ class ChatSession:
             old = self.conversation
             conversation = Conversation(model.tokenizer, variables=old.variables)
             # The ids of replies are those of the old model's vocabulary.
-            conversation.replace(old.system, [Turn(t.question, t.reply) for t in old.turns])
+            turns = [Turn(t.question, t.reply, (), t.reasoning) for t in old.turns]
+            conversation.replace(old.system, turns)
+            _keep_thinking(old, conversation)
             chat_sampling(model, self.given)
         except BaseException:
             model.close()
@@ -214,6 +216,14 @@ class ChatSession:
             "--context N gives more room"
         )
         return False
+
+
+def _keep_thinking(old: Conversation, new: Conversation) -> None:
+    """Have a conversation with another model think as it did before, where that can be."""
+    try:
+        new.thinking = old.thinking
+    except ArgumentError as error:
+        say(f"{error}: it is left to the template now")
 
 
 def going_on_after(turns: Sequence[Turn]) -> str:

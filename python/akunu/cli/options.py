@@ -135,6 +135,20 @@ LoopGuard = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 
+def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
+    """Return what --thinking and --no-think say; raises UsageError where they differ.
+
+    >>> thinking_option("on", no_think=False), thinking_option(None, no_think=True)
+    (True, False)
+    """
+    from akunu.cli.settings import thinking_of
+
+    thinking = None if text is None else thinking_of(text)
+    if no_think and thinking not in (None, False):
+        raise console.UsageError(f"--thinking {text} and --no-think contradict each other")
+    return False if no_think else thinking
+
+
 def load_options(**options: Any) -> LoadOptions:
     """Return the checked options of a load; raises UsageError."""
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import asdict
 
 from akunu.cli import console
 from akunu.cli.loop_guard import HINT, STOPPED, LoopGuard
@@ -11,10 +10,10 @@ from akunu.cli.progress import Progress
 from akunu.cli.reply_output import ReplyOptions, open_output
 from akunu.cli.reply_summary import reply_summary
 from akunu.cli.suspension import SuspensionWatch, without_times
-from akunu.cli.thinking import ThinkingSplitter
 from akunu.cli.wording import counted
 from akunu.completion import Completion
 from akunu.conversation import Conversation
+from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.options import SamplingOptions
@@ -41,7 +40,7 @@ def write_reply(
 ) -> Completion:
     """Answer the question, write the reply to stdout, and add both to the conversation.
 
-    `options` say how a terminal shows it; anywhere else goes the model's text as it is.
+    `options` say how a terminal shows it; anywhere else goes the answer as it is.
 
     An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
     of its last line. A question without any reply, as one that does not fit any more
@@ -49,17 +48,20 @@ def write_reply(
     suspended meanwhile.
     """
     prompt = conversation.prompt(question)
-    stream: TextStream = model.generate(prompt, stream=True, **asdict(sampling))
-    splitter = ThinkingSplitter(thinking=conversation.opens_thinking(prompt))
+    stream: TextStream = model._reply(prompt, conversation.splitter(prompt), sampling)
     output = open_output(options)
+    deltas = stream.deltas()
     guard = LoopGuard()
     watch = SuspensionWatch()
     goes_round = False
 
-    def write(parts: list[tuple[str, bool]]) -> None:
-        for text, is_thought in parts:
-            tokens, seconds = stream.completion_tokens, stream.completion_seconds
-            output.push(text, is_thought=is_thought, tokens=tokens, seconds=seconds)
+    def write(delta: Delta) -> str:
+        if not isinstance(delta, (TextDelta, ReasoningDelta)):
+            return ""
+        is_thought = isinstance(delta, ReasoningDelta)
+        tokens, seconds = stream.completion_tokens, stream.completion_seconds
+        output.push(delta.text, is_thought=is_thought, tokens=tokens, seconds=seconds)
+        return delta.text
 
     def measured() -> Completion:
         completion = stream.completion
@@ -69,31 +71,29 @@ def write_reply(
         with stream, watch:
             # Not before there is something to show: the progress is on the same line.
             with Progress(lambda: prefill_of(stream)):
-                piece = next(stream, "")
-            while piece:
-                write(splitter.push(piece))
+                delta = next(deltas, None)
+            while delta is not None:
+                piece = write(delta)
                 if options.loop_guard and not goes_round and guard.push(piece):
                     goes_round = True
                     if options.stops_loops:
                         break
                     output.hint(HINT)
-                piece = next(stream, "")
-            write(splitter.finish())
+                delta = next(deltas, None)
             output.finish()
     except KeyboardInterrupt:
         completion = measured()
-        if not completion:
+        if not completion and not completion.reasoning:
             raise Interrupted(None) from None
-        write(splitter.finish())
         output.finish()
-        conversation.add(question, completion, completion.token_ids)
+        conversation.add(question, completion, completion.token_ids, completion.reasoning)
         raise Interrupted(completion) from None
     except AkunuError:
         output.break_off()
         raise
     output.end_line()
     completion = measured()
-    conversation.add(question, completion, completion.token_ids)
+    conversation.add(question, completion, completion.token_ids, completion.reasoning)
     is_watched = console.is_terminal(sys.stdout) and console.is_terminal(sys.stderr)
     if is_watched or options.verbose:
         console.say(reply_summary(completion, model.context, verbose=options.verbose))

@@ -17,7 +17,7 @@ class ReplyOptions:
     markdown: bool = True
     """Whether Markdown is rendered."""
     show_thinking: bool = False
-    """Whether thoughts stay, instead of being folded into a line."""
+    """Whether thoughts stay, instead of being folded into a line; a file or pipe gets them, too."""
     verbose: bool = False
     """Whether more than a line says what a reply took."""
     loop_guard: bool = True
@@ -71,15 +71,27 @@ class ReplyOutput(Protocol):
         """An error ends the reply: finish, so that its message begins on a new line."""
 
 
+OPEN: Final = "<think>\n"
+CLOSE: Final = "\n</think>\n\n"
+"""Around thoughts that are shown as text, whatever the model's own marks are."""
+
+
 class PlainOutput:
     """Writes the model's text, and nothing else."""
 
-    def __init__(self) -> None:
-        """Write to stdout."""
+    def __init__(self, *, show_thinking: bool = False) -> None:
+        """Write to stdout; `show_thinking`: thoughts, too, between tags."""
         self._last = ""
+        self._shows_thinking = show_thinking
+        self._is_thinking = False
 
     def push(self, text: str, *, is_thought: bool, tokens: int, seconds: float) -> None:
         """Write a part."""
+        if is_thought and not self._shows_thinking:
+            return
+        if is_thought != self._is_thinking:
+            text = (OPEN if is_thought else CLOSE) + text
+        self._is_thinking = is_thought
         console.write(text)
         self._last = text[-1:] or self._last
 
@@ -102,7 +114,7 @@ class PlainOutput:
 def open_output(options: ReplyOptions) -> ReplyOutput:
     """Return what writes a reply to stdout."""
     if not console.is_terminal(sys.stdout):
-        return PlainOutput()
+        return PlainOutput(show_thinking=options.show_thinking)
     from akunu.cli.terminal_output import TerminalOutput
 
     return TerminalOutput(options)

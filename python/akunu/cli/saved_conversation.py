@@ -112,7 +112,10 @@ def read_conversation(path: Path) -> SavedConversation:
     if len(messages) % 2:
         raise _error(path, "ends with a question that has no reply")
     pairs = zip(messages[::2], messages[1::2], strict=True)
-    turns = [Turn(question["content"], reply["content"]) for question, reply in pairs]
+    turns = [
+        Turn(question["content"], reply["content"], (), reply.get("reasoning_content", ""))
+        for question, reply in pairs
+    ]
     name = content.get("model_name")
     return SavedConversation(system, turns, name if isinstance(name, str) else None)
 
@@ -121,14 +124,14 @@ def _check_message(path: Path, index: int, message: Any) -> None:
     where = f"messages[{index}]"
     if not isinstance(message, dict):
         raise _error(path, f"{where} is not an object")
-    for key in ("role", "content"):
-        if not isinstance(message.get(key), str):
+    for key in ("role", "content", "reasoning_content"):
+        if not isinstance(message.get(key, "" if key == "reasoning_content" else None), str):
             raise _error(path, f"{where}.{key} is not a string")
-    try:
-        message["content"].encode()
-    except UnicodeEncodeError:
-        raise _error(path, f"{where}.content has half a surrogate pair") from None
-    unknown = sorted(set(message) - {"role", "content"})
+        try:
+            message.get(key, "").encode()
+        except UnicodeEncodeError:
+            raise _error(path, f"{where}.{key} has half a surrogate pair") from None
+    unknown = sorted(set(message) - {"role", "content", "reasoning_content"})
     if unknown:
         raise _error(path, f"{where} has the unknown key {unknown[0]!r}")
 

@@ -14,6 +14,9 @@ from akunu.errors import ArgumentError
 from akunu.model import Model
 from akunu.options import SamplingOptions
 
+THINKING: Final = "thinking"
+"""What is set of the conversation, beside options of sampling."""
+
 _FIELDS: Final = {field.name: field for field in fields(SamplingOptions)}
 
 # What other programs call them.
@@ -83,6 +86,28 @@ def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
     except ArgumentError as error:
         raise ArgumentError(refusal(error)) from None
     return {**rest, field: value}
+
+
+def thinking_of(text: str) -> bool | str | None:
+    """Return what a person wrote of thinking: on, off, a level, or default.
+
+    >>> thinking_of("off"), thinking_of("low"), thinking_of("default")
+    (False, 'low', None)
+    """
+    words = {"on": True, "true": True, "off": False, "false": False, "none": False}
+    lower = text.strip().lower()
+    return None if lower == "default" else words.get(lower, lower)
+
+
+def thinking_shown(thinking: bool | str | None) -> str:
+    """Return it as a person writes it.
+
+    >>> thinking_shown(True), thinking_shown("low"), thinking_shown(None)
+    ('on', 'low', 'as the model has it  (default)')
+    """
+    if thinking is None:
+        return "as the model has it  (default)"
+    return thinking if isinstance(thinking, str) else "on" if thinking else "off"
 
 
 def shown(value: object) -> str:

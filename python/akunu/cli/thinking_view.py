@@ -7,9 +7,9 @@ from typing import Protocol
 
 from akunu.cli import console
 from akunu.cli.painter import Painter
+from akunu.cli.reply_output import CLOSE, OPEN
 from akunu.cli.reply_renderer import Look, ReplyRenderer
 from akunu.cli.rows import Row, Span, chars_of, wrap
-from akunu.cli.thinking import CLOSE, OPEN
 
 _FAINT = "2"
 _ROWS = 2  # of the latest thoughts
@@ -17,7 +17,7 @@ _INDENT = Span("  ")
 
 
 class Thoughts(Protocol):
-    """Takes thoughts as they come, their tags included."""
+    """Takes thoughts as they come."""
 
     def push(self, text: str, tokens: int, seconds: float) -> None:
         """Take a part; `tokens` and `seconds` are those of the reply so far."""
@@ -30,26 +30,27 @@ class Thoughts(Protocol):
 
 
 class MarkedThoughts:
-    """Where the screen has no styles: text between tags, wherever the tags come from."""
+    """Where the screen has no styles: text between tags."""
 
     def __init__(self, renderer: ReplyRenderer) -> None:
         """`renderer` shows the answer as well."""
         self._renderer = renderer
-        self._has_begun = False
+        self._is_open = False
 
     def push(self, text: str, tokens: int, seconds: float) -> None:
         """Show it as text."""
-        if not self._has_begun and not text.lstrip().startswith(OPEN):
-            text = f"{OPEN}\n{text}"  # the prompt has opened the thoughts
-        self._has_begun = True
-        self._renderer.push(text)
+        self._renderer.push(text if self._is_open else OPEN + text)
+        self._is_open = True
 
     def hint(self, text: str) -> None:
         """Say it between them."""
         self._renderer.insert(text, _FAINT)
 
     def finish(self, *, is_cut: bool = False) -> None:
-        """Nothing is left to show."""
+        """Close them."""
+        if self._is_open and not is_cut:
+            self._renderer.push(CLOSE)
+            self._is_open = False
 
 
 class ShownThoughts:
@@ -130,17 +131,12 @@ class _Summary:
     def __init__(self) -> None:
         self.has_text = False
         self.is_over = False
-        self._has_begun = False
         self._tokens = 0
         self._seconds = 0.0
 
     def take(self, text: str, tokens: int, seconds: float) -> str:
-        """Count a part of the thoughts and return it without tags."""
-        if not self._has_begun:
-            text = text.lstrip().removeprefix(OPEN)
-        self._has_begun = True
+        """Count a part of the thoughts and return it."""
         self._tokens, self._seconds = tokens, seconds
-        text = text.removesuffix(CLOSE)
         self.has_text = self.has_text or bool(text.strip())
         return text
 
