@@ -63,6 +63,7 @@ class Constraint:
         vocabulary: GrammarVocabulary | None,
         grammar: str,
         after: tuple[list[bytes], list[tuple[int, ...]], int | None, tuple[int, ...]] | None = None,
+        drafts: bool = True,
     ) -> None: ...
     @property
     def is_free(self) -> bool: ...

@@ -27,6 +27,7 @@ struct Active {
   // generates, each of which chooses for itself. With the token before them, as the log wants them.
   std::vector<uint32_t> drafted = {};
   std::vector<uint32_t> logged = {};
+  bool log_lacks_last = false;  // the device's log lacks the token chosen last
 };
 
 }  // namespace akunu

@@ -31,13 +31,16 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
     active.chooses = active.wants_logits = active.is_masked = false;
     active.is_generating = is_generating(active);
   }
+  draft(actives);
   add_generating(actives, step);
   add_generated_before(actives, step);
-  // Everybody has one row with logits.
+  // Everybody has one row with logits, and one for each drafted token.
+  uint32_t n_drafted = 0;
+  for (const Active& active : actives) n_drafted += static_cast<uint32_t>(active.drafted.size());
   const ChipConfig& chip = model_.device().chip();
   Room room{.generated = model_.max_generated_rows() - step.n_generated(),
             .prompts = chip.max_prompt_rows,
-            .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size())};
+            .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
   plan_chunks(actives, room);
   add_planned(actives, step, false, true);
   // Somebody waits for the step to end, or may come to.
@@ -50,14 +53,40 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   add_planned(actives, step, true, true);
 }
 
+// Tokens that are certain to follow run beside the one that generates: as many as fill a group, shared
+// out in order.
+void Composer::draft(std::span<Active> actives) const {
+  uint32_t room = kMaxFewRows - 1;
+  for (Active& active : actives) {
+    active.drafted.clear();
+    active.is_masked = active.is_generating && active.task->is_constrained();
+    if (!active.is_masked || room == 0) continue;
+    const Task& task = *active.task;
+    // The last token is chosen, and never run.
+    const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
+    active.drafted.resize(
+        std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1}));
+    active.drafted.resize(task.constraint()->forced(active.drafted));
+    room -= static_cast<uint32_t>(active.drafted.size());
+  }
+}
+
 void Composer::add_generating(std::span<Active> actives, Step& step) const {
   for (Active& active : actives) {
     if (!active.is_generating) continue;
-    active.n_rows = 1;
+    active.n_rows = 1 + static_cast<uint32_t>(active.drafted.size());
     active.chooses = true;
-    active.is_masked = active.task->is_constrained();
-    active.first_row = step.add_generated(next_row(active), 1, Step::Logits::last, true);
     step.update(cache_.take_unsent(active.sequence));
+    if (!active.drafted.empty() || active.log_lacks_last) {
+      active.logged.assign(1, sequence_of(active).tokens.back());
+      active.logged.insert(active.logged.end(), active.drafted.begin(), active.drafted.end());
+      step.update(model_.sequences().log(active.sequence, sequence_of(active).n_done),
+                  std::as_bytes(std::span(active.logged)));
+    }
+    active.log_lacks_last = !active.drafted.empty();
+    active.first_row = active.drafted.empty()
+                           ? step.add_generated(next_row(active), 1, Step::Logits::last, true)
+                           : step.add_drafted(next_row(active), active.n_rows);
   }
 }
 

@@ -39,6 +39,7 @@ class Composer {
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
   void plan(Active& active, uint32_t n_rows) const;
+  void draft(std::span<Active> actives) const;
   void add_generating(std::span<Active> actives, Step& step) const;
   void add_generated_before(std::span<Active> actives, Step& step) const;
   void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;

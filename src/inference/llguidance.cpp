@@ -149,8 +149,8 @@ GrammarVocabulary::~GrammarVocabulary() {
 }
 
 GrammarConstraint::GrammarConstraint(std::shared_ptr<const GrammarVocabulary> vocabulary,
-                                     const std::string& grammar)
-    : vocabulary_(std::move(vocabulary)) {
+                                     const std::string& grammar, bool tells_forced)
+    : vocabulary_(std::move(vocabulary)), tells_forced_(tells_forced) {
   const LlgFunctions& llg = vocabulary_->functions();
   LlgConstraintInit init{};
   llg.set_defaults(&init, vocabulary_->tokenizer());
@@ -168,7 +168,10 @@ GrammarConstraint::~GrammarConstraint() { vocabulary_->functions().free_matcher(
 // Keeps why, and is false.
 bool GrammarConstraint::fails(const char* what) {
   const char* const why = vocabulary_->functions().get_error(matcher_);
-  error_ = std::string(what) + (why ? std::string(": ") + why : std::string());
+  error_ = what;
+  // What follows there is the state of its parser.
+  if (why != nullptr)
+    error_ += ": " + std::string(why).substr(0, std::string(why).find("\n<state>"));
   return false;
 }
 
@@ -183,7 +186,7 @@ bool GrammarConstraint::is_over() const {
 }
 
 uint32_t GrammarConstraint::forced(std::span<uint32_t> out) {
-  if (out.empty() || !error_.empty() || is_over()) return 0;
+  if (!tells_forced_ || out.empty() || !error_.empty() || is_over()) return 0;
   const int32_t n = vocabulary_->functions().compute_ff_tokens(matcher_, out.data(), out.size());
   return n < 0 ? 0 : static_cast<uint32_t>(n);
 }

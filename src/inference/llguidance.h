@@ -71,9 +71,10 @@ class GrammarVocabulary : public TokenBytes {
 // A grammar, and how far a text has come in it.
 class GrammarConstraint : public Constraint {
  public:
-  // `grammar`: llguidance's own JSON. Throws ArgumentError where it cannot be compiled.
-  GrammarConstraint(std::shared_ptr<const GrammarVocabulary> vocabulary,
-                    const std::string& grammar);
+  // `grammar`: llguidance's own JSON. `tells_forced`: forced() knows tokens; a test compares with a
+  // text without. Throws ArgumentError where it cannot be compiled.
+  GrammarConstraint(std::shared_ptr<const GrammarVocabulary> vocabulary, const std::string& grammar,
+                    bool tells_forced = true);
   ~GrammarConstraint() override;
   GrammarConstraint(const GrammarConstraint&) = delete;
   GrammarConstraint& operator=(const GrammarConstraint&) = delete;
@@ -91,6 +92,7 @@ class GrammarConstraint : public Constraint {
   bool fails(const char* what);
 
   const std::shared_ptr<const GrammarVocabulary> vocabulary_;
+  const bool tells_forced_;
   LlgMatcher* matcher_ = nullptr;
   std::string error_;
 };

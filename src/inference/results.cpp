@@ -7,13 +7,13 @@
 namespace akunu {
 
 Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps)
-    : model_(model), cache_(cache), tokens_(most_steps) {}
+    : model_(model), cache_(cache), tokens_(std::max(most_steps, kMaxFewRows)) {}
 
 Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
                              std::span<const Status> statuses) {
   if (active.n_rows == 0) return State::goes_on;
-  if (statuses.empty()) return take_good(active, step, n_steps);
-  const auto own = statuses.subspan(active.first_row, active.n_rows);
+  const auto own = statuses.empty() ? statuses : statuses.subspan(active.first_row, active.n_rows);
+  if (!active.drafted.empty()) return take_drafted(active, own);
   const auto bad =
       std::ranges::find_if(own, [](const Status& status) { return status.code != kStatusOk; });
   if (bad == own.end()) return take_good(active, step, n_steps);
@@ -21,8 +21,12 @@ Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
   const uint32_t n_done = model_.sequences()[active.sequence].n_done;
   const uint32_t n_well = active.is_generating ? bad->position - n_done : 0;
   if (n_well > 0 && take_good(active, step, n_well) == State::is_over) return State::is_over;
-  const std::string what = describe(*bad, model_.cache());
-  if (active.is_masked && bad->code == kStatusNoCandidate)
+  return fail(active, *bad);
+}
+
+Results::State Results::fail(Active& active, const Status& status) {
+  const std::string what = describe(status, model_.cache());
+  if (active.is_masked && status.code == kStatusNoCandidate)
     active.task->fail(std::make_exception_ptr(
         DeadEndError(what + " that the grammar allows and logit_bias does not ban")));
   else
@@ -44,7 +48,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
     model_.device().read(logits, std::as_writable_bytes(task.logits_of(first, active.n_rows)));
   }
   task.set_given_done(sequence.n_done);
-  if (active.chooses) return take_tokens(active, n_steps);
+  if (active.chooses) return take_chain(active, n_steps);
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
   task.finish(FinishReason::length);
   return State::is_over;
@@ -52,15 +56,41 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
 
 // Reads the tokens of all steps of a submission from the log at once. Where the text ended before the
 // last step, the rest is old memory: it is behind the stop token or max_chosen, and is not used.
-Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
-  Task& task = *active.task;
-  Sequence& sequence = model_.sequences()[active.sequence];
+Results::State Results::take_chain(Active& active, uint32_t n_steps) {
+  const Task& task = *active.task;
+  const Sequence& sequence = model_.sequences()[active.sequence];
   const auto n_before = static_cast<uint32_t>(task.chosen().size());
   const std::span tokens =
       std::span(tokens_).first(std::min(n_steps, task.rows().max_chosen - n_before));
   model_.device().read(
       model_.sequences().log(active.sequence, static_cast<uint32_t>(sequence.tokens.size())),
       std::as_writable_bytes(tokens));
+  return take_tokens(active, tokens);
+}
+
+// Each row has chosen what it would have chosen alone, as long as the rows before chose what was
+// drafted: the first that did not ends what is used.
+Results::State Results::take_drafted(Active& active, std::span<const Status> statuses) {
+  const std::span tokens = std::span(tokens_).first(active.n_rows);
+  Binding picked = model_.picked();
+  picked.offset += active.first_row * sizeof(uint32_t);
+  model_.device().read(picked, std::as_writable_bytes(tokens));
+  uint32_t n = 0;
+  while (true) {
+    if (!statuses.empty() && statuses[n].code != kStatusOk) {
+      if (n > 0 && take_tokens(active, tokens.first(n)) == State::is_over) return State::is_over;
+      return fail(active, statuses[n]);
+    }
+    if (n == active.drafted.size() || tokens[n] != active.drafted[n]) break;
+    ++n;
+  }
+  return take_tokens(active, tokens.first(n + 1));
+}
+
+// Where the text ended before the last of these, the rest is not used.
+Results::State Results::take_tokens(Active& active, std::span<const uint32_t> tokens) {
+  Task& task = *active.task;
+  Sequence& sequence = model_.sequences()[active.sequence];
   const SequenceRecord& record = task.choosing().record;
   const std::span stops(record.stop_ids, record.n_stop_ids);
   const auto end = std::ranges::find_first_of(tokens, stops);
@@ -75,6 +105,8 @@ Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
   const Constraint* const constraint = task.constraint();
   if (constraint != nullptr && !constraint->error().empty())
     task.fail(std::make_exception_ptr(DeadEndError(constraint->error())));
+  else if (taken.empty() && !is_stopped)
+    task.fail(std::make_exception_ptr(DeadEndError("a token was chosen that may not follow")));
   else if (is_stopped || (constraint != nullptr && constraint->is_over()))
     task.finish(FinishReason::stop);
   else if (task.chosen().size() == task.rows().max_chosen)
@@ -85,14 +117,14 @@ Results::State Results::take_tokens(Active& active, uint32_t n_steps) {
 }
 
 // How many of these tokens its constraint takes. Those behind a place where it begins to rule were
-// chosen without its mask, and are chosen again.
+// chosen without its mask, and are chosen again; behind its end there are none.
 uint32_t Results::n_accepted(const Active& active, std::span<const uint32_t> tokens) {
   Constraint* const constraint = active.task->constraint();
   uint32_t n = 0;
   if (constraint == nullptr) return static_cast<uint32_t>(tokens.size());
   if (!constraint->error().empty()) return 0;  // it could not fill the mask
-  while (n < tokens.size() && (active.is_masked || constraint->is_free()) &&
-         constraint->accept(tokens[n]))
+  while (n < tokens.size() && !constraint->is_over() &&
+         (active.is_masked || constraint->is_free()) && constraint->accept(tokens[n]))
     ++n;
   return n;
 }

@@ -24,7 +24,10 @@ class Results {
 
  private:
   State take_good(Active& active, const Step& step, uint32_t n_steps);
-  State take_tokens(Active& active, uint32_t n_steps);
+  State take_chain(Active& active, uint32_t n_steps);
+  State take_drafted(Active& active, std::span<const Status> statuses);
+  State take_tokens(Active& active, std::span<const uint32_t> tokens);
+  State fail(Active& active, const Status& status);
   static uint32_t n_accepted(const Active& active, std::span<const uint32_t> tokens);
 
   Model& model_;

@@ -74,6 +74,13 @@ uint32_t Step::add_generated(const Row& first, uint32_t n_rows, Logits logits, b
   return first_index;
 }
 
+uint32_t Step::add_drafted(const Row& first, uint32_t n_rows) {
+  const uint32_t first_index = add_generated(first, n_rows, Logits::all, false);
+  for (uint32_t i = 0; i < n_rows; ++i) rows_[first_index + i].draw = first.draw + i;
+  n_generated_choosing_ = n_generated_;
+  return first_index;
+}
+
 uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
   const auto first_index = static_cast<uint32_t>(rows_.size());
   Row row = first;

@@ -31,7 +31,10 @@ class Step {
   // in groups of at most kMaxFewRows. `choose`: the last row's token is chosen and logged, and the
   // row moves on. Returns the index of the first.
   uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);
-  // Likewise of rows that run the `many` kernels, behind all that generate.
+  // Rows of one sequence that generate, the first with the token chosen last and the others with
+  // drafted ones: each of them chooses, and none moves on.
+  uint32_t add_drafted(const Row& first, uint32_t n_rows);
+  // As add_generated, of rows that run the `many` kernels, behind all that generate.
   uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose);
 
   uint32_t n_rows() const { return static_cast<uint32_t>(rows_.size()); }

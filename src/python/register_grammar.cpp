@@ -52,10 +52,11 @@ std::shared_ptr<GrammarVocabulary> make_vocabulary(const std::string& library,
 
 std::unique_ptr<NativeConstraint> make_constraint(std::shared_ptr<GrammarVocabulary> vocabulary,
                                                   const std::string& grammar,
-                                                  std::optional<FreeText> free) {
+                                                  std::optional<FreeText> free, bool drafts) {
   const WithoutGil without_gil;
   std::unique_ptr<Constraint> constraint;
-  if (!grammar.empty()) constraint = std::make_unique<GrammarConstraint>(vocabulary, grammar);
+  if (!grammar.empty())
+    constraint = std::make_unique<GrammarConstraint>(vocabulary, grammar, drafts);
   if (free)
     constraint = std::make_unique<AfterFreeText>(std::move(*free), std::move(constraint),
                                                  std::move(vocabulary));
@@ -82,16 +83,18 @@ void register_grammar(py::module_& m) {
                        std::optional<
                            std::tuple<std::vector<std::string>, std::vector<std::vector<uint32_t>>,
                                       std::optional<uint32_t>, std::vector<uint32_t>>>
-                           after) {
+                           after,
+                       bool drafts) {
              std::optional<FreeText> free;
              if (after)
                free = FreeText{.until_texts = std::get<0>(*after),
                                .until_tokens = std::get<1>(*after),
                                .most_tokens = std::get<2>(*after),
                                .then = std::get<3>(*after)};
-             return make_constraint(std::move(vocabulary), grammar, std::move(free));
+             return make_constraint(std::move(vocabulary), grammar, std::move(free), drafts);
            }),
-           py::arg("vocabulary"), py::arg("grammar"), py::arg("after") = py::none())
+           py::arg("vocabulary"), py::arg("grammar"), py::arg("after") = py::none(),
+           py::arg("drafts") = true)
       .def_property_readonly("is_free", [](NativeConstraint& c) { return c.get().is_free(); })
       .def_property_readonly("is_over", [](NativeConstraint& c) { return c.get().is_over(); })
       .def_property_readonly("error", [](NativeConstraint& c) { return c.get().error(); })

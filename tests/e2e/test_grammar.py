@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import akunu
+from akunu import _core
 from akunu.grammar import from_lark
 from akunu.grammar.vocabulary import constraint_of, grammar_vocabulary
 
@@ -168,3 +169,132 @@ def test_control_tokens_are_no_text(model, vocabulary):
     controls = model.tokenizer.control_ids
     assert {id for id in controls if is_allowed(mask, id)} == model.tokenizer.stop_ids
     assert is_allowed(mask, vocabulary.tokens_of(b"Hello")[0])
+
+
+LONG = 'start: "The quick brown fox jumps over the lazy dog, " /[a-z]{3,9}/ ", and then the end."'
+
+
+def raw(vocabulary, grammar, *, after=None, drafts=True):
+    return _core.Constraint(vocabulary, grammar.llguidance, after, drafts)
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("lark", [LONG, GRAMMARS["schema"], GRAMMARS["accents"]])
+def test_drafted_rows_give_the_text_that_single_rows_give(model, vocabulary, lark, temperature):
+    """Alone, and side by side with others that are free or ruled."""
+    grammar = from_lark(lark)
+    sampling = {"temperature": temperature, "repetition_penalty": 1.1}
+    alone = begin(model, raw(vocabulary, grammar, drafts=False), **sampling)
+    expected = tokens_of(alone)
+    free_expected = tokens_of(begin(model, None, "Once upon a time", 40, temperature=temperature))
+    assert tokens_of(begin(model, raw(vocabulary, grammar), **sampling)) == expected
+    free = begin(model, None, "Once upon a time", 40, temperature=temperature)
+    ruled = [begin(model, raw(vocabulary, grammar), **sampling) for _ in range(3)]
+    assert [tokens_of(each) for each in ruled] == [expected] * 3
+    assert tokens_of(free) == free_expected
+    assert alone.finish_reason == ruled[0].finish_reason
+
+
+def test_forced_tokens_end_where_max_tokens_does(model, vocabulary):
+    whole = tokens_of(begin(model, raw(vocabulary, from_lark(LONG))))
+    for n in (1, 2, 5, len(whole) - 1):
+        generation = begin(model, raw(vocabulary, from_lark(LONG)), max_tokens=n)
+        assert tokens_of(generation) == whole[:n]
+        assert generation.finish_reason == "length"
+    generation = begin(model, raw(vocabulary, from_lark(LONG)), max_tokens=len(whole))
+    assert tokens_of(generation) == whole
+    assert generation.finish_reason == "stop"  # nothing could follow
+
+
+def test_a_text_is_free_up_to_the_place_where_its_grammar_begins(model, vocabulary):
+    free = tokens_of(begin(model, None, "Hello", 30))
+    trigger = model.tokenizer.decode(free[3:5])
+    for until in ([trigger.encode()], []), ([], [tuple(free[3:5])]):
+        constraint = raw(vocabulary, from_lark('start: " yes" | " no"'), after=(*until, None, ()))
+        generation = begin(model, constraint, "Hello", 30)
+        tokens = tokens_of(generation)
+        text = model.tokenizer.decode(tokens)
+        assert text.startswith(model.tokenizer.decode(free[:5]).split(trigger)[0] + trigger)
+        assert text.split(trigger)[-1] in (" yes", " no")
+        assert generation.finish_reason == "stop"
+
+
+def test_what_a_token_has_behind_the_trigger_belongs_to_the_grammar(model, vocabulary):
+    """A token's last byte is the grammar's first, and not free any more."""
+    free = tokens_of(begin(model, None, "Hello", 30))
+    text = model.tokenizer.token_bytes(free[2])
+    assert len(text) >= 2
+    constraint = raw(
+        vocabulary,
+        from_lark(f"start: {json.dumps(text[-1:].decode())} /[0-9]/"),
+        after=([model.tokenizer.decode_bytes(free[:3])[-len(text) - 1 : -1]], [], None, ()),
+    )
+    tokens = tokens_of(begin(model, constraint, "Hello", 30))
+    assert tokens[:3] == free[:3]
+    assert model.tokenizer.decode(tokens[3:]).isdigit()
+
+
+@pytest.mark.parametrize("most", [0, 1, 7])
+def test_after_so_many_free_tokens_the_end_of_the_free_text_is_written(model, vocabulary, most):
+    free = tokens_of(begin(model, None, "Hello", 30))
+    then = tuple(vocabulary.tokens_of(b" stop here:"))
+    constraint = raw(vocabulary, from_lark('start: "1" | "2"'), after=([], [then], most, then))
+    tokens = tokens_of(begin(model, constraint, "Hello", 30))
+    assert tokens[:most] == free[:most]
+    assert tuple(tokens[most : most + len(then)]) == then
+    assert model.tokenizer.decode(tokens[most + len(then) :]) in ("1", "2")
+
+
+def test_a_budget_needs_no_grammar(model):
+    free = tokens_of(begin(model, None, "Hello", 30))
+    then = tuple(model.tokenizer.encode(" stop.", add_special=False))
+    constraint = _core.Constraint(None, "", ([], [then], 4, then))
+    tokens = tokens_of(begin(model, constraint, "Hello", 30))
+    assert tokens[:4] == free[:4]
+    assert tuple(tokens[4 : 4 + len(then)]) == then
+    assert len(tokens) > 4 + len(then)
+    # It goes on as any text with these tokens does.
+    prompt = model.tokenizer.encode("Hello") + tokens[: 4 + len(then)]
+    assert tokens[4 + len(then)] == int(model.logits(prompt, last=1)[0].argmax())
+
+
+def test_a_dead_end_ends_its_own_text_with_an_error(model, vocabulary):
+    banned = vocabulary.tokens_of(b"yes")
+    assert len(banned) >= 1
+    start = model._native.start
+    constraint = raw(vocabulary, from_lark('start: "yes"'))
+    mask = constraint.fill([], model.config.vocab_size)
+    allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+    dead = start(
+        np.array(model.tokenizer.encode("Hi"), np.uint32),
+        max_tokens=9,
+        stop_ids=[],
+        sampling=akunu.SamplingOptions().packed(1),
+        logit_bias=dict.fromkeys(map(int, allowed), -np.inf),
+        constraint=constraint,
+    )
+    other = begin(model, None, "Hello", 20)
+    with pytest.raises(akunu.DeadEndError, match="no token to choose that the grammar allows"):
+        tokens_of(dead)
+    assert len(tokens_of(other)) == 20
+
+
+def test_what_cannot_be_compiled_is_refused(vocabulary):
+    with pytest.raises(akunu.ArgumentError, match=r"grammar cannot be compiled.*unknown name"):
+        constraint_of(vocabulary, from_lark("start: nothing"))
+
+
+def test_a_constraint_rules_one_text(model, vocabulary):
+    constraint = raw(vocabulary, from_lark('start: "a"'))
+    tokens_of(begin(model, constraint))
+    with pytest.raises(akunu.ArgumentError, match="rules a text already"):
+        begin(model, constraint)
+
+
+def test_columns_without_a_token_are_never_allowed(model):
+    wider = grammar_vocabulary(model.tokenizer, model.config.vocab_size + 70)
+    constraint = constraint_of(wider, from_lark(r"start: /(.|\n)*/"))
+    mask = constraint.fill([], model.config.vocab_size + 70)
+    bits = np.unpackbits(mask.view(np.uint8), bitorder="little")
+    assert bits[: model.tokenizer.vocab_size].any()
+    assert not bits[model.tokenizer.vocab_size :].any()
