@@ -27,7 +27,7 @@ in_empty_environment() {
     compgen -e | grep -E \
       '^(PATH|TMPDIR|PIP_.*|(https?|no)_proxy|(HTTPS?|NO)_PROXY|.*CA_BUNDLE|SSL_CERT_.*|CCACHE_.*|.*_LAUNCHER)$'
   )
-  for data in vocab templates; do
+  for data in vocab templates gbnf maskbench; do
     local variable="AKUNU_TEST_${data^^}"
     [ "$data" = vocab ] && variable=AKUNU_TEST_VOCABS
     if [ -n "${!variable:-}" ]; then
@@ -68,7 +68,7 @@ prepare() {
     return
   fi
   install_packages ca-certificates git g++ python3 python3-dev python3-venv cmake ninja-build clang ccache \
-    qemu-user
+    qemu-user json-schema-test-suite
   # libFuzzer and the sanitizers of clang are a package of their own, named after the version.
   local major
   major=$(clang -dumpversion | cut -d. -f1)

@@ -1,0 +1,29 @@
+"""What is wrong with a grammar that somebody gave, and where."""
+
+from __future__ import annotations
+
+from akunu.errors import ArgumentError
+
+
+class SchemaError(ArgumentError):
+    """A JSON schema that no grammar can hold a text to; nothing was generated."""
+
+    def __init__(self, pointer: str, reason: str) -> None:
+        """Say where and why."""
+        super().__init__(f"schema, {pointer or 'at its root'}: {reason}")
+        self.pointer = pointer
+        """Where, as a JSON pointer from the root; "" is the root itself."""
+        self.reason = reason
+
+
+class GrammarError(ArgumentError):
+    """Rules or an expression that cannot be read; nothing was generated."""
+
+    def __init__(self, kind: str, reason: str, line: int = 1, column: int = 1) -> None:
+        """Say where and why; `kind` is what was given."""
+        super().__init__(f"{kind}, line {line}, column {column}: {reason}")
+        self.reason = reason
+        self.line = line
+        """Counted from 1."""
+        self.column = column
+        """Counted from 1, in characters."""

@@ -1,0 +1,51 @@
+"""Grammars that are written as rules: which notation it is, and what is wrong in it."""
+
+from __future__ import annotations
+
+import re
+
+from akunu.errors import ArgumentError
+from akunu.grammar import Grammar, from_lark
+from akunu.grammar.errors import GrammarError
+
+
+def compile_rules(text: str) -> Grammar:
+    """The grammar of GBNF or Lark; `akunu.grammar.from_rules`."""
+    if not isinstance(text, str) or not text.strip():
+        raise ArgumentError("grammar must be a text of rules, in GBNF or Lark")
+    if is_gbnf(text):
+        from akunu.grammar.gbnf import compile_gbnf
+
+        return compile_gbnf(text)
+    return compile_lark(text)
+
+
+def is_gbnf(text: str) -> bool:
+    """Whether the first rule is GBNF's, `name ::= ...`, rather than Lark's, `name: ...`."""
+    defined = re.search(
+        r"^[ \t]*[?!]?[A-Za-z0-9_-]+(?:\[[^\]\n]*\]|\.[0-9]+)?\s*(::=|:)",
+        re.sub(r"(?m)^[ \t]*(#|//).*$", "", text),
+        re.MULTILINE,
+    )
+    return defined is not None and defined[1] == "::="
+
+
+def compile_lark(text: str) -> Grammar:
+    """The grammar of rules in Lark, as llguidance has it."""
+    from llguidance import LLMatcher
+
+    grammar = from_lark(text)
+    if error := LLMatcher.validate_grammar(grammar.llguidance, None):
+        raise lark_error(error)
+    return grammar
+
+
+def lark_error(error: str) -> GrammarError:
+    """llguidance's message, with the place that it names."""
+    place = re.match(r"(?:at )?(\d+)\((\d+)\): ", error)
+    lines = [line.strip() for line in error.splitlines() if line.strip()]
+    if place is None:
+        return GrammarError("grammar (Lark)", lines[0])
+    reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
+    reason = reasons[0] if reasons else lines[0][place.end() :]
+    return GrammarError("grammar (Lark)", reason, int(place[1]), int(place[2]))

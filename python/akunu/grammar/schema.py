@@ -1,0 +1,105 @@
+"""JSON schemas as grammars: compiled, or refused with the place and the reason."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from akunu.grammar import Grammar, Weakened
+from akunu.grammar.errors import SchemaError
+from akunu.grammar.schema_reading import Schema, root_place
+from akunu.grammar.schema_source import schema_of
+from akunu.grammar.schema_writing import Writer
+
+WHITESPACE = r"[ ]|\r?\n[ \t]{0,64}"
+"""Where JSON allows whitespace: one space, or one end of line and an indentation.
+
+Any amount, which JSON allows, is what small models never stop writing.
+"""
+
+_UNSATISFIABLE = "Unsatisfiable schema"
+_WEAKENINGS = 40
+
+
+def compile_schema(source: Any, *, weaken: bool = False, compact: bool = False) -> Grammar:
+    """Return the grammar of a JSON schema: `akunu.grammar.from_schema`.
+
+    What llguidance refuses in the end is located, and with `weaken` left out like the rest.
+    """
+    original = schema_of(source)
+    place = root_place(original)
+    dropped: dict[str, str] = {}
+    while True:
+        writer = Writer(weaken=weaken, excluded=_excluded)
+        writer.dropped = set(dropped)
+        written = writer.write(place)
+        text = _grammar(written, compact)
+        error = _error(text)
+        if error is None:
+            left_out = [Weakened(pointer, reason) for pointer, reason in dropped.items()]
+            return Grammar(
+                llguidance=text,
+                schema=json.dumps(original, ensure_ascii=False),
+                weakened=(*writer.weakened, *left_out),
+            )
+        if "oneOf" in error and writer.unproven:
+            refused = writer.unproven[0]
+        else:
+            refused = _located(writer, written, error)
+        if not weaken or len(dropped) >= _WEAKENINGS or refused.pointer in dropped:
+            raise refused
+        if error.startswith(_UNSATISFIABLE) or refused.pointer == "":
+            raise refused
+        dropped[refused.pointer] = refused.reason
+
+
+def _grammar(schema: Schema, compact: bool) -> str:
+    options: dict[str, Any] = {"whitespace_flexible": not compact}
+    if not compact:
+        options["whitespace_pattern"] = WHITESPACE
+    if not isinstance(schema, dict):
+        schema = {} if schema else {"enum": []}
+    grammar = {"json_schema": {**schema, "x-guidance": options}}
+    return json.dumps({"grammars": [grammar]}, ensure_ascii=False)
+
+
+def _error(grammar: str) -> str | None:
+    """What llguidance says against a grammar."""
+    from llguidance import LLMatcher
+
+    return LLMatcher.validate_grammar(grammar, None) or None
+
+
+def _excluded(schema: Schema, definitions: dict[str, Schema]) -> bool:
+    """Whether nothing fits a schema; False where that is not certain."""
+    if not isinstance(schema, dict):
+        return schema is False
+    error = _error(_grammar({"$defs": definitions, **schema}, compact=False))
+    return error is not None and error.startswith(_UNSATISFIABLE)
+
+
+def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
+    """The error with the smallest schema that llguidance refuses for the same reason."""
+    reason = _plain(error)
+    sized = sorted(
+        ((len(json.dumps(schema)), place) for place, schema in writer.written),
+        key=lambda pair: (pair[0], -len(pair[1].pointer)),
+    )
+    by_pointer = {place.pointer: schema for place, schema in writer.written}
+    for _, place in sized[:3000]:
+        schema = writer.whole(by_pointer[place.pointer])
+        found = _error(_grammar(schema, compact=False)) if isinstance(schema, dict) else None
+        if found is not None and _plain(found) == reason:
+            return SchemaError(place.pointer, reason)
+    return SchemaError("", reason)
+
+
+def _plain(error: str) -> str:
+    """The first of llguidance's lines that says what is wrong."""
+    lines = [line.strip() for line in error.strip().splitlines() if line.strip()]
+    first = lines[0]
+    if first.startswith("regex parse error"):
+        return "the pattern is no regular expression: " + lines[-1].removeprefix("error: ")
+    first = re.sub(r"^Unsatisfiable schema: ", "nothing fits it: ", first)
+    return first[:300]

@@ -1,0 +1,39 @@
+"""What a schema may be given as: JSON, or Python types that describe one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any, is_typeddict
+
+from akunu.errors import ArgumentError
+from akunu.grammar.errors import SchemaError
+
+
+def schema_of(source: Any) -> Any:
+    """The JSON schema that `source` is or describes, as JSON has it.
+
+    Pydantic models describe themselves; dataclasses, TypedDicts and other annotated types are
+    described by pydantic too, where it is installed, and by what follows where it is not.
+    """
+    if isinstance(source, str):
+        try:
+            return json.loads(source)
+        except ValueError as error:
+            raise SchemaError("", f"the text is no JSON: {error}") from error
+    if isinstance(source, dict | bool):
+        try:
+            return json.loads(json.dumps(source))
+        except (TypeError, ValueError) as error:
+            raise SchemaError("", f"it is no JSON: {error}") from error
+    if hasattr(source, "model_json_schema"):
+        return json.loads(json.dumps(source.model_json_schema()))
+    if isinstance(source, type) or hasattr(source, "__origin__") or hasattr(source, "__args__"):
+        from akunu.grammar.schema_types import schema_of_type
+
+        return schema_of_type(source)
+    if dataclasses.is_dataclass(source) or is_typeddict(source):
+        raise ArgumentError("a dataclass is expected, not one of its objects")
+    raise ArgumentError(
+        f"schema must be a dict, a JSON text, a pydantic model or a type, not {source!r:.80}"
+    )

@@ -1,0 +1,38 @@
+"""A pattern that matches every text but a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+_ANY = r"[\s\S]"
+
+
+def every_text_but(words: Iterable[str]) -> str:
+    """A pattern, without a look ahead, that matches each text but these.
+
+    >>> every_text_but(["a"])
+    '^(?:|[^a][\\\\s\\\\S]*|a[\\\\s\\\\S]+)$'
+    """
+    return f"^{_but({word for word in words})}$"
+
+
+def _but(words: set[str]) -> str:
+    if not words:
+        return rf"{_ANY}*"
+    firsts = sorted({word[0] for word in words if word})
+    ways = [] if "" in words else [""]
+    if not firsts:
+        return rf"{_ANY}+"
+    ways.append(f"[^{''.join(map(_in_class, firsts))}]{_ANY}*")
+    for first in firsts:
+        rest = {word[1:] for word in words if word.startswith(first)}
+        ways.append(_escaped(first) + _but(rest))
+    return f"(?:{'|'.join(ways)})"
+
+
+def _escaped(char: str) -> str:
+    return char if char.isalnum() and char.isascii() else f"\\u{{{ord(char):x}}}"
+
+
+def _in_class(char: str) -> str:
+    return _escaped(char)

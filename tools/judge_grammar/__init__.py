@@ -1,0 +1,1 @@
+"""Outside judges of structured output: schemas and grammars that others published."""

@@ -1,0 +1,58 @@
+"""Outside judges of structured output.
+
+python -m tools.judge_grammar maskbench SCHEMAS.jsonl.gz [-m MODEL] [-o REPORT.json]
+python -m tools.judge_grammar suite FOLDER [-o REPORT.json]
+python -m tools.judge_grammar generate SCHEMAS.jsonl.gz -m MODEL [-n 300] [-o REPORT.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from tools.judge_grammar.acceptance import Judge
+
+import akunu
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("judge", choices=["maskbench", "suite", "generate"])
+    parser.add_argument("data", type=Path)
+    parser.add_argument("-m", "--model", default="ember", help="whose tokens; a name or a file")
+    parser.add_argument("-n", type=int, default=0, help="schemas; 0: all, or 300 to generate")
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--weaken", action="store_true", help="leave out what no grammar says")
+    parser.add_argument("-o", "--output", type=Path)
+    options = parser.parse_args(arguments)
+    result: dict[str, Any]
+    if options.judge == "maskbench":
+        from tools.judge_grammar.maskbench import judged, report, schemas
+
+        judge = Judge(akunu.Tokenizer.from_gguf(options.model))
+        cases = list(schemas(options.data))[: options.n or None]
+        outcomes = [judged(judge, case, weaken=options.weaken, masks=True) for case in cases]
+        result = report(outcomes, judge)
+    elif options.judge == "suite":
+        from tools.judge_grammar.suite import judged_suite
+
+        result = judged_suite(options.data, Judge(akunu.Tokenizer.from_gguf(options.model)))
+    else:
+        from tools.judge_grammar.generation import generated
+
+        result = generated(options.model, options.data, options.n or 300, options.seeds)
+    text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
+    if options.output:
+        options.output.write_text(text, encoding="utf-8")
+    else:
+        print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
