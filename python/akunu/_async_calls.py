@@ -201,6 +201,7 @@ class AsyncCalls:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         thinking: bool | str | None = None,
+        thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
         priority: int = 0,
@@ -226,6 +227,7 @@ class AsyncCalls:
             messages,
             tools=tools,
             thinking=thinking,
+            thinking_budget=thinking_budget,
             template_variables=template_variables,
         )
         begin = partial(self._begin, native, chosen, priority_of(priority))

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from akunu._reply_decoder import ReplyDecoder
     from akunu._reply_splitter import ReplySplitter
     from akunu.completion import Completion
+    from akunu.grammar import Grammar
 
 Given = TypeVar("Given")
 
@@ -50,6 +51,8 @@ class Prepared:
 
     tokens: NDArray[np.uint32]
     splitter: ReplySplitter | None = None
+    grammar: Grammar | None = None
+    """What the text may be."""
 
 
 def prepared_all(

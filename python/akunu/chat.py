@@ -24,6 +24,7 @@ from akunu._vocabulary import CHATML_TOKENS
 from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.messages import Message, checked, plain
 from akunu.template_habits import TemplateHabits
+from akunu.thinking import markers_of
 from akunu.thinking_switch import ThinkingSwitch
 from akunu.tokenizer import Tokenizer, TokenMatcher
 
@@ -134,6 +135,31 @@ class ChatTemplate:
         return ThinkingSwitch(
             self.source, lambda messages, variables: self._tried(messages, None, variables)
         )
+
+    @cached_property
+    def thinking_ends(self) -> tuple[str, str]:
+        """What the template writes before the thoughts of a reply, and between them and its text.
+
+        The bare markers where it shows no thoughts.
+        """
+        markers = markers_of(self.source)
+        thought, text = "akunu thought", "akunu text"
+        question = {"role": "user", "content": "Hello"}
+        reply = {"role": "assistant", "content": text, "reasoning": thought}
+        on = self.thinking_switch.setting(True).variables
+        try:
+            prompt = self.render([question], **on)
+            shown = self.render([question, reply], add_generation_prompt=False, **on)
+        except ArgumentError:
+            return markers.opening, markers.closing
+        before, _, rest = shown.partition(thought)
+        between, found, _ = rest.partition(text)
+        opening = before.removeprefix(prompt)
+        if not found or markers.closing not in between:
+            return markers.opening, markers.closing
+        # Where the prompt opens thoughts itself, there is nothing before them.
+        is_opening = opening.strip() == markers.opening.strip() and before.startswith(prompt)
+        return opening if is_opening else markers.opening, between
 
     @cached_property
     def variables(self) -> frozenset[str]:
@@ -325,6 +351,14 @@ def with_bos(tokenizer: Tokenizer, ids: list[int]) -> list[int]:
     if tokenizer.add_bos and tokenizer.bos_id is not None and ids[:1] != [tokenizer.bos_id]:
         return [tokenizer.bos_id, *ids]
     return ids
+
+
+def template_ids(tokenizer: Tokenizer, text: str) -> list[int]:
+    """Return the ids of a text that a template writes behind others: names of tokens are tokens."""
+    tokens = tokenizer.control_tokens()
+    pieces = TokenMatcher(tokens).split(text) if tokens else [text]
+    opening = tokenizer.encode_pieces(["a"])  # text that opens a prompt may get a space in front
+    return tokenizer.encode_pieces(["a", *pieces])[len(opening) :]
 
 
 def chat_pieces(

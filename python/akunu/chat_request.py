@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from akunu._batches import is_batch
 from akunu._reply_splitter import ReplySplitter
-from akunu.chat import ChatTemplate, encode_chat
+from akunu.chat import ChatTemplate, encode_chat, template_ids
 from akunu.errors import ArgumentError
+from akunu.grammar import FreeText
 from akunu.messages import checked
+from akunu.options import integer
 from akunu.thinking import markers_of
 from akunu.thinking_switch import with_system
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
 
+_MOST_TOKENS = 2**31 - 1
 _LATEST_TOKENS = 64  # enough for every opening of thoughts, however it is spelled
 
 
@@ -28,6 +31,7 @@ class ChatRequest:
     tools: Sequence[Mapping[str, Any]] | None = None
     thinking: bool | str | None = None
     template_variables: Mapping[str, Any] | None = None
+    thinking_budget: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what has the wrong type."""
@@ -39,6 +43,10 @@ class ChatRequest:
         given = self.template_variables
         if given is not None and not isinstance(given, Mapping):
             raise ArgumentError(f"template_variables must be a dict, got {type(given).__name__}")
+        if self.thinking_budget is not None:
+            integer("thinking_budget", self.thinking_budget, 0, _MOST_TOKENS, "or None")
+            if self.thinking is False:
+                raise ArgumentError("thinking_budget is given, but thinking is False")
 
 
 def chat_requests(messages: Any, **arguments: Any) -> ChatRequest | list[ChatRequest]:
@@ -54,6 +62,8 @@ class PreparedChat:
 
     tokens: list[int]
     splitter: ReplySplitter
+    free: FreeText | None = None
+    """The thoughts that have a budget, and what ends them."""
 
 
 def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
@@ -62,6 +72,13 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     Raises ArgumentError for what the template refuses, and for a switch or a variable that it does
     not have.
     """
+    if request.thinking is None and request.thinking_budget is not None:
+        switch = template.thinking_switch
+        if not switch.can_be_switched and not switch.always_thinks:
+            raise ArgumentError(
+                "thinking_budget is given, but this model's chat template knows no thoughts"
+            )
+        request = replace(request, thinking=True)
     messages: Sequence[Mapping[str, Any]] = request.messages
     variables = _template_variables(template, request.template_variables or {})
     if request.thinking is not None:
@@ -69,7 +86,24 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     tokens = encode_chat(tokenizer, template, messages, tools=request.tools, **variables)
     markers = markers_of(template.source)
     is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
-    return PreparedChat(tokens, ReplySplitter(markers, in_reasoning=is_open))
+    free = None
+    if request.thinking_budget is not None:
+        opening, closing = template.thinking_ends
+        if not is_open:  # most models do it themselves; here it is certain that they do
+            tokens += template_ids(tokenizer, opening)
+        is_open = True
+        free = _thoughts(tokenizer, markers.closing, closing, int(request.thinking_budget))
+    return PreparedChat(tokens, ReplySplitter(markers, in_reasoning=is_open), free)
+
+
+def _thoughts(tokenizer: Tokenizer, marker: str, closing: str, budget: int) -> FreeText:
+    """Return thoughts that end at the marker, and after so many tokens with what closes them."""
+    token = tokenizer.token_id(marker)
+    return FreeText(
+        until=(marker if token is None else (token,),),
+        most_tokens=budget,
+        then=tuple(template_ids(tokenizer, closing)),
+    )
 
 
 def _template_variables(template: ChatTemplate, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
+    from akunu.grammar import Grammar
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
@@ -259,6 +260,7 @@ class Model(AsyncCalls):
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         thinking: bool | str | None = None,
+        thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
         priority: int = 0,
@@ -271,7 +273,9 @@ class Model(AsyncCalls):
         call, described as JSON schemas in OpenAI's form; a call comes back as text, in the model's
         own notation. `thinking`: whether the model thinks before it answers (True, False), or how
         much ("low", "medium", "high"); None leaves it to the template. What it thinks is in
-        `reply.reasoning`, not in the text. `template_variables`: what else the template asks for.
+        `reply.reasoning`, not in the text. `thinking_budget`: after so many tokens of thoughts the
+        model's own end of them is written, and it answers. `template_variables`: what else the
+        template asks for.
         The others are as for `generate`. Several conversations, a list of lists of messages, give a
         list of replies.
 
@@ -293,6 +297,7 @@ class Model(AsyncCalls):
             messages,
             tools=tools,
             thinking=thinking,
+            thinking_budget=thinking_budget,
             template_variables=template_variables,
         )
         begin = partial(self._begin, native, chosen, priority)
@@ -395,9 +400,12 @@ class Model(AsyncCalls):
 
     def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
+        from akunu.grammar import Grammar
 
         chat = prepared(request, self._tokenizer, self._chat_template)
-        return Prepared(self._token_ids(chat.tokens, "messages"), chat.splitter)
+        tokens = self._token_ids(chat.tokens, "messages")
+        grammar = Grammar(after=chat.free) if chat.free else None
+        return Prepared(tokens, chat.splitter, grammar)
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
@@ -411,6 +419,21 @@ class Model(AsyncCalls):
         native = self._open()
         tokens = self._token_ids(prompt, "prompt")
         return TextStream(native, self._begin(native, options, 0, Prepared(tokens, splitter)))
+
+    def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
+        if grammar is None:
+            return None
+        from akunu.grammar.vocabulary import constraint_of, needs_vocabulary
+
+        return constraint_of(
+            self._grammar_vocabulary if needs_vocabulary(grammar) else None, grammar
+        )
+
+    @cached_property
+    def _grammar_vocabulary(self) -> _core.GrammarVocabulary:
+        from akunu.grammar.vocabulary import grammar_vocabulary
+
+        return grammar_vocabulary(self._tokenizer, self._config.vocab_size)
 
     def _begin(
         self,
@@ -429,6 +452,7 @@ class Model(AsyncCalls):
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
             priority=priority_of(priority),
+            constraint=self._constraint(prepared.grammar),
         )
         return ReplyDecoder(
             generation, self._tokenizer, tokens.tolist(), options.stop, prepared.splitter

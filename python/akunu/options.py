@@ -44,6 +44,7 @@ _OTHER_NAMES = {
     **dict.fromkeys(("n_threads", "num_thread"), "threads"),
     **dict.fromkeys(("enable_thinking", "reasoning_effort", "think"), "thinking"),
     "chat_template_kwargs": "template_variables",
+    **dict.fromkeys(("thinking_budget_tokens", "budget_tokens"), "thinking_budget"),
     **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
 }
 
@@ -69,6 +70,7 @@ class ChatArguments(SamplingArguments, total=False):
     """The keyword arguments that `chat` takes beside those in its signature."""
 
     thinking: bool | str | None
+    thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
 
 

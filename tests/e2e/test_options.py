@@ -235,6 +235,7 @@ NO_SAMPLING = {
     "priority",
     "stream",
     "template_variables",
+    "thinking_budget",
     "thinking",
     "tools",
 }  # keyword arguments of the methods that are no such option

@@ -80,9 +80,18 @@ def _ranks(tokenizer: Tokenizer) -> NDArray[np.uint32]:
     return ranks
 
 
-def constraint_of(vocabulary: _core.GrammarVocabulary, grammar: Grammar) -> _core.Constraint:
-    """Return what rules one text; ArgumentError where llguidance cannot compile the grammar."""
+def constraint_of(vocabulary: _core.GrammarVocabulary | None, grammar: Grammar) -> _core.Constraint:
+    """Return what rules one text; ArgumentError where llguidance cannot compile the grammar.
+
+    `vocabulary`: None will do where `needs_vocabulary` says so.
+    """
     return _core.Constraint(vocabulary, grammar.llguidance, _free(grammar.after))
+
+
+def needs_vocabulary(grammar: Grammar) -> bool:
+    """Whether texts are looked for, or rules followed: neither can be told from ids alone."""
+    until = grammar.after.until if grammar.after else ()
+    return bool(grammar.llguidance) or any(isinstance(each, str) for each in until)
 
 
 def _free(
