@@ -17,10 +17,13 @@ from akunu.thinking import ThinkingMarkers
 class CallParser(Protocol):
     """Reads the calls of one notation; `akunu.tools` has it."""
 
-    openings: Sequence[str]
-    """What a call may begin with, anywhere in the text."""
-    markers: Sequence[str]
-    """All that is written around names and arguments."""
+    @property
+    def openings(self) -> Sequence[str]:
+        """What a call may begin with, anywhere in the text."""
+
+    @property
+    def markers(self) -> Sequence[str]:
+        """All that is written around names and arguments."""
 
     def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
         """Read the calls that begin at the reader's place, and add what is certain to `out`.
