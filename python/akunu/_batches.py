@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,6 +53,8 @@ class Prepared:
     splitter: ReplySplitter | None = None
     grammar: Grammar | None = None
     """What the text may be."""
+    functions: Mapping[str, Callable[..., Any]] | None = None
+    """The tools that are Python functions, by name."""
 
 
 def prepared_all(

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 from akunu._stop_strings import StopFinder
 from akunu.completion import Completion, FinishReason
 from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
 from akunu.errors import AkunuError
+from akunu.tools.calls import CallCollector
 
 if TYPE_CHECKING:
     from akunu import _core
@@ -32,10 +33,12 @@ class ReplyDecoder:
         prompt: Sequence[int],
         stop: Sequence[str] = (),
         splitter: ReplySplitter | None = None,
+        functions: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
-        `splitter`: tells the parts of the text apart; without one, all of it is text.
+        `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
+        the tools that are Python functions, by name.
         """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
@@ -52,6 +55,7 @@ class ReplyDecoder:
         self._shown = 0  # characters that left the stop strings behind
         self._texts: list[str] = []
         self._reasoning: list[str] = []
+        self._calls = CallCollector(functions or {})
         self._n_reasoning = 0  # tokens, those of the markers included
         self._n_undecided = 0  # latest tokens that may be the beginning of a marker
         self._completion: Completion | None = None
@@ -73,6 +77,7 @@ class ReplyDecoder:
             self._completion = Completion(
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
+                tool_calls=self._calls.calls,
                 reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,
@@ -103,12 +108,20 @@ class ReplyDecoder:
                 elif self._splitter.in_reasoning:  # this one, and those that began its opening
                     self._n_reasoning += 1 + self._n_undecided
                 self._n_undecided = 0 if parts else self._n_undecided + 1
+                if self._splitter.is_complete and self.reason is None:
+                    self.reason = "stop"  # as many calls as it may have
+                    self.generation.cut(len(self._tokens))
+                    deltas += self._splitter.finish()
                 if self.reason is not None:
                     break
         deltas = joined(deltas)
         texts = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
         self._texts += texts
         self._reasoning += [d.text for d in deltas if isinstance(d, ReasoningDelta)]
+        for delta in deltas:
+            self._calls.add(delta)
+        if self.reason == "stop" and self._calls.calls and self._stops.found is None:
+            self.reason = "tool_calls"
         self.pending += deltas
         return "".join(texts)
 

@@ -25,6 +25,10 @@ class CallParser(Protocol):
     def markers(self) -> Sequence[str]:
         """All that is written around names and arguments."""
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reply may have no more calls, so that nothing can follow."""
+
     def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
         """Read the calls that begin at the reader's place, and add what is certain to `out`.
 
@@ -85,6 +89,11 @@ class ReplySplitter:
     def in_reasoning(self) -> bool:
         """Whether reasoning has begun and not ended."""
         return self._in_reasoning
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether nothing of interest can follow: the reply has all calls that it may have."""
+        return self._calls is not None and self._calls.is_complete
 
     def push(self, piece: str) -> list[Delta]:
         """Return what is certain now that `piece` has come."""

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import jinja2
 
@@ -27,6 +27,9 @@ from akunu.template_habits import TemplateHabits
 from akunu.thinking import markers_of
 from akunu.thinking_switch import ThinkingSwitch
 from akunu.tokenizer import Tokenizer, TokenMatcher
+
+if TYPE_CHECKING:
+    from akunu.tools.recognise import Recognised
 
 CHATML: Final = (
     "{% for message in messages %}"
@@ -123,6 +126,20 @@ class ChatTemplate:
         """
         given = _given(self, messages, tools, add_generation_prompt, variables)
         return self._run(self._plain, given, self.bos_token, self.eos_token, datetime.now())
+
+    @cached_property
+    def tool_notation(self) -> Recognised | None:
+        """How the model writes calls of tools; None where that is not known."""
+        from akunu.tools.recognise import recognise  # for who has tools
+
+        return recognise(self)
+
+    @cached_property
+    def knows_tools(self) -> bool:
+        """Whether the template tells the model which tools there are."""
+        from akunu.tools.recognise import shows_tools
+
+        return shows_tools(self)
 
     @cached_property
     def habits(self) -> TemplateHabits:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from akunu.messages import checked
 from akunu.options import integer
 from akunu.thinking import markers_of
 from akunu.thinking_switch import with_system
+from akunu.tools.use import tool_use
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
@@ -28,7 +29,9 @@ class ChatRequest:
     """The arguments of a chat that are about the prompt. Raises ArgumentError for bad ones."""
 
     messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Mapping[str, Any]] | None = None
+    tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None
+    tool_choice: str | Mapping[str, Any] | None = "auto"
+    parallel_tool_calls: bool = True
     thinking: bool | str | None = None
     template_variables: Mapping[str, Any] | None = None
     thinking_budget: int | None = None
@@ -62,6 +65,8 @@ class PreparedChat:
 
     tokens: list[int]
     splitter: ReplySplitter
+    functions: Mapping[str, Callable[..., Any]]
+    """The tools that are Python functions, by name."""
     free: FreeText | None = None
     """The thoughts that have a budget, and what ends them."""
 
@@ -79,11 +84,15 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
                 "thinking_budget is given, but this model's chat template knows no thoughts"
             )
         request = replace(request, thinking=True)
-    messages: Sequence[Mapping[str, Any]] = request.messages
+    use = tool_use(
+        template, request.messages, request.tools, request.tool_choice, request.parallel_tool_calls
+    )
+    request = replace(request, messages=use.messages)
+    messages = request.messages
     variables = _template_variables(template, request.template_variables or {})
     if request.thinking is not None:
-        messages, variables = _with_thinking(template, request, variables)
-    tokens = encode_chat(tokenizer, template, messages, tools=request.tools, **variables)
+        messages, variables = _with_thinking(template, request, use.definitions, variables)
+    tokens = encode_chat(tokenizer, template, messages, tools=use.definitions, **variables)
     markers = markers_of(template.source)
     is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
     free = None
@@ -93,7 +102,8 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
             tokens += template_ids(tokenizer, opening)
         is_open = True
         free = _thoughts(tokenizer, markers.closing, closing, int(request.thinking_budget))
-    return PreparedChat(tokens, ReplySplitter(markers, in_reasoning=is_open), free)
+    splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
+    return PreparedChat(tokens, splitter, use.functions, free)
 
 
 def _thoughts(tokenizer: Tokenizer, marker: str, closing: str, budget: int) -> FreeText:
@@ -118,7 +128,10 @@ def _template_variables(template: ChatTemplate, given: Mapping[str, Any]) -> dic
 
 
 def _with_thinking(
-    template: ChatTemplate, request: ChatRequest, variables: dict[str, Any]
+    template: ChatTemplate,
+    request: ChatRequest,
+    tools: Sequence[Mapping[str, Any]] | None,
+    variables: dict[str, Any],
 ) -> tuple[Sequence[Mapping[str, Any]], dict[str, Any]]:
     """Return messages and variables that make the prompt think, or not."""
     thinking = request.thinking
@@ -141,7 +154,7 @@ def _with_thinking(
 
     def shown(value: bool) -> str:
         messages, more = spelled(value)
-        return template.render(messages, tools=request.tools, **more)
+        return template.render(messages, tools=tools, **more)
 
     # Some templates look at their switch in some conversations only.
     if isinstance(thinking, bool) and switch.can_be_switched and shown(True) == shown(False):

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-FinishReason = Literal["stop", "length", "cancelled"]
+if TYPE_CHECKING:
+    from akunu.tools.calls import ToolCall
+
+FinishReason = Literal["stop", "length", "cancelled", "tool_calls"]
 
 
 class Completion(str):
@@ -33,9 +36,11 @@ class Completion(str):
         "_reasoning_tokens",
         "_stop",
         "_token_ids",
+        "_tool_calls",
     )
 
     _token_ids: tuple[int, ...]
+    _tool_calls: tuple[ToolCall, ...]
     _finish_reason: FinishReason
     _stop: str | None
     _reasoning: str
@@ -55,6 +60,7 @@ class Completion(str):
         finish_reason: FinishReason = "stop",
         stop: str | None = None,
         reasoning: str = "",
+        tool_calls: Sequence[ToolCall] = (),
         reasoning_tokens: int = 0,
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
@@ -73,6 +79,7 @@ class Completion(str):
             "finish_reason": finish_reason,
             "stop": stop,
             "reasoning": reasoning,
+            "tool_calls": tuple(tool_calls),
             "reasoning_tokens": reasoning_tokens,
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
@@ -114,6 +121,7 @@ class Completion(str):
 
         "stop": the model ended it, or a stop string did (`stop` says which). "length": `max_tokens`
         or the context allowed no more. "cancelled": its stream was closed before the end.
+        "tool_calls": the model ended it, and wants `tool_calls` done first.
         """
         return self._finish_reason
 
@@ -131,6 +139,11 @@ class Completion(str):
     def reasoning_tokens(self) -> int:
         """How many of completion_tokens are reasoning, the markers around it included."""
         return self._reasoning_tokens
+
+    @property
+    def tool_calls(self) -> tuple[ToolCall, ...]:
+        """The calls of tools that the model wants done, in its order; see `Model.chat`."""
+        return self._tool_calls
 
     @property
     def prompt_tokens(self) -> int:

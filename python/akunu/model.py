@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -210,7 +210,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[False] = False,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
@@ -222,7 +222,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[True],
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
@@ -234,7 +234,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: bool,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
@@ -258,7 +258,9 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tool_choice: str | Mapping[str, Any] | None = "auto",
+        parallel_tool_calls: bool = True,
         thinking: bool | str | None = None,
         thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
@@ -269,13 +271,15 @@ class Model(AsyncCalls):
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
-        They are rendered with the model's own chat template. `tools`: functions that the model may
-        call, described as JSON schemas in OpenAI's form; a call comes back as text, in the model's
-        own notation. `thinking`: whether the model thinks before it answers (True, False), or how
-        much ("low", "medium", "high"); None leaves it to the template. What it thinks is in
-        `reply.reasoning`, not in the text. `thinking_budget`: after so many tokens of thoughts the
-        model's own end of them is written, and it answers. `template_variables`: what else the
-        template asks for.
+        They are rendered with the model's own chat template. `tools`: what the model may call:
+        Python functions with annotations, or descriptions in OpenAI's form; the calls are in
+        `reply.tool_calls`, and nothing is called. `tool_choice`: "auto" lets the model decide,
+        "none" forbids calls, "required" demands one, and the name of a tool demands that one.
+        `parallel_tool_calls`: whether there may be several. `thinking`: whether the model thinks
+        before it answers (True, False), or how much ("low", "medium", "high"); None leaves it to
+        the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
+        after so many tokens of thoughts the model's own end of them is written, and it answers.
+        `template_variables`: what else the template asks for.
         The others are as for `generate`. Several conversations, a list of lists of messages, give a
         list of replies.
 
@@ -296,6 +300,8 @@ class Model(AsyncCalls):
         requests = chat_requests(
             messages,
             tools=tools,
+            tool_choice=tool_choice,
+            parallel_tool_calls=parallel_tool_calls,
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
@@ -405,7 +411,7 @@ class Model(AsyncCalls):
         chat = prepared(request, self._tokenizer, self._chat_template)
         tokens = self._token_ids(chat.tokens, "messages")
         grammar = Grammar(after=chat.free) if chat.free else None
-        return Prepared(tokens, chat.splitter, grammar)
+        return Prepared(tokens, chat.splitter, grammar, chat.functions)
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
@@ -455,7 +461,12 @@ class Model(AsyncCalls):
             constraint=self._constraint(prepared.grammar),
         )
         return ReplyDecoder(
-            generation, self._tokenizer, tokens.tolist(), options.stop, prepared.splitter
+            generation,
+            self._tokenizer,
+            tokens.tolist(),
+            options.stop,
+            prepared.splitter,
+            prepared.functions,
         )
 
 

@@ -69,6 +69,8 @@ class SamplingArguments(TypedDict, total=False):
 class ChatArguments(SamplingArguments, total=False):
     """The keyword arguments that `chat` takes beside those in its signature."""
 
+    tool_choice: str | Mapping[str, Any] | None
+    parallel_tool_calls: bool
     thinking: bool | str | None
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None

@@ -20,6 +20,7 @@ from gguf import GGUFReader
 
 import akunu
 from akunu import AkunuError, ArgumentError, ContextOverflowError
+from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 # So hot that the next token is nearly any: such a text goes on until the context is full.
@@ -199,10 +200,18 @@ def test_a_described_tool_is_called(ember: akunu.Model) -> None:
         },
     }
     question = [{"role": "user", "content": "What is the weather in Paris?"}]
-    call = ember.chat(question, tools=[tool], max_tokens=60)
-    assert "get_weather" in call
-    assert "Paris" in call
-    assert "get_weather" not in ember.chat(question, max_tokens=60)
+    reply = ember.chat(question, tools=[tool], max_tokens=60)
+    (call,) = reply.tool_calls
+    assert (call.name, call.arguments) == ("get_weather", {"city": "Paris"})
+    assert (reply, reply.finish_reason) == ("", "tool_calls")
+    assert ember.chat(question, max_tokens=60).tool_calls == ()
+    stream = ember.chat(question, tools=[tool], max_tokens=60, stream=True)
+    start, *arguments, end = stream.deltas()
+    assert isinstance(start, ToolCallStart)
+    assert isinstance(end, ToolCallEnd)
+    texts = [delta.text for delta in arguments if isinstance(delta, ToolCallArguments)]
+    assert len(texts) == len(arguments) > 1
+    assert "".join(texts) == call.arguments_text == stream.completion.tool_calls[0].arguments_text
 
 
 def test_the_most_likely_token_is_the_default(ember: akunu.Model) -> None:

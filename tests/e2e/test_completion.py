@@ -14,17 +14,20 @@ from hypothesis import strategies as st
 import akunu
 from akunu import AkunuError, ArgumentError, Completion, SamplingOptions
 from akunu._stop_strings import StopFinder
+from akunu.tools import ToolCall
 
 # So hot that the next token is nearly any: such a text goes on until the context is full.
 HOT: dict[str, Any] = {"temperature": 50, "seed": 3}
 HELLO = [{"role": "user", "content": "Hello! Who are you?"}]
 
+CALL = ToolCall("call_1", "now", "{}")
 MADE = Completion(
     "some text",
     token_ids=[3, 4],
     finish_reason="stop",
     stop="END",
     reasoning="Hm.",
+    tool_calls=[CALL],
     reasoning_tokens=2,
     prompt_tokens=10,
     completion_tokens=5,
@@ -57,6 +60,7 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "finish_reason": "stop",
         "stop": "END",
         "reasoning": "Hm.",
+        "tool_calls": (CALL,),
         "reasoning_tokens": 2,
         "prompt_tokens": 10,
         "completion_tokens": 5,

@@ -16,7 +16,13 @@ from cli_support import CHECKOUT
 
 import akunu
 
-PAGES = ["README.md", "docs/guide.md", "docs/command-line.md", "docs/reproducibility.md"]
+PAGES = [
+    "README.md",
+    "docs/guide.md",
+    "docs/command-line.md",
+    "docs/reproducibility.md",
+    "docs/tools.md",
+]
 BIN = Path(sys.executable).parent
 
 

@@ -232,11 +232,13 @@ def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
 
 
 NO_SAMPLING = {
+    "parallel_tool_calls",
     "priority",
     "stream",
     "template_variables",
     "thinking_budget",
     "thinking",
+    "tool_choice",
     "tools",
 }  # keyword arguments of the methods that are no such option
 

@@ -55,6 +55,11 @@ class NotationParser:
         self.openings = tuple(opening for way in anywhere for opening in way.openings)
         self.markers = tuple(text for way in ways for text in way.literals)
 
+    @property
+    def is_complete(self) -> bool:
+        """Whether the reply has all calls that it may have."""
+        return self._most is not None and self.n_calls >= self._most
+
     def read(self, reader: TextReader, out: list[Delta], *, at_start: bool) -> Waiting[bool]:
         """See `CallParser.read`."""
         begin = reader.at

@@ -21,7 +21,7 @@ _DSML_PARAMETER: Final = (
 )
 
 _MISTRAL_LIST: Final = Notation(
-    before="[TOOL_CALLS] [", call="{call}", between=", ", after="]", id_form="9"
+    before="[TOOL_CALLS][", call="{call}", between=", ", after="]", id_form="9"
 )
 _MISTRAL_ID: Final = Notation(call="[TOOL_CALLS]{name}[CALL_ID]{id}[ARGS]{arguments}", id_form="9")
 _MISTRAL: Final = Notation(call="[TOOL_CALLS]{name}[ARGS]{arguments}", id_form="9")
@@ -59,6 +59,8 @@ _HARMONY: Final = (
 _LFM2: Final = Notation(
     before="<|tool_call_start|>[", call="{python}", between=", ", after="]<|tool_call_end|>"
 )
+
+HERMES: Final = Family(name="hermes", signs=("<tool_call>",), ways=(_HERMES,))
 
 FAMILIES: Final = (
     Family(name="harmony", signs=("<|channel|>", "to=functions."), ways=_HARMONY),
@@ -353,11 +355,7 @@ FAMILIES: Final = (
         signs=("functools[",),
         ways=(Notation(before="functools[", call="{call}", between=", ", after="]"),),
     ),
-    Family(
-        name="hermes",
-        signs=("<tool_call>",),
-        ways=(_HERMES,),
-    ),
+    HERMES,
     Family(
         name="apriel",
         signs=("<tool_calls>[",),

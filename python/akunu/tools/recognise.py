@@ -63,6 +63,17 @@ def recognise(template: ChatTemplate) -> Recognised | None:
     return None
 
 
+def shows_tools(template: ChatTemplate) -> bool:
+    """Whether a template tells the model which tools there are."""
+    if "tool" not in template.source and "functions" not in template.source:
+        return False
+    try:
+        without = template.render([_QUESTION])
+        return template.render([_QUESTION], tools=[_TOOL]) != without
+    except ArgumentError:
+        return True  # it says what it misses when it is used
+
+
 def rendered_reply(
     template: ChatTemplate, message: Mapping[str, Any], tools: Sequence[Mapping[str, Any]]
 ) -> tuple[str, int] | None:

@@ -1,0 +1,170 @@
+"""Tools are described to the model from dicts and from Python functions."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypedDict
+
+import pytest
+
+from akunu.errors import ArgumentError
+from akunu.tools.definitions import checked_tools, definition_of, described_parameters, schema_of
+
+
+class Colour(enum.Enum):
+    RED = "red"
+    BLUE = "blue"
+
+
+@dataclass
+class Place:
+    name: str
+    height: float = 0.0
+
+
+class Size(TypedDict):
+    width: int
+
+
+def find(
+    text: str,
+    count: int = 3,
+    *,
+    place: Place | None = None,
+    tags: list[str] | None = None,
+    unit: Literal["km", "mi"] = "km",
+    note: Annotated[str, "What to remember."] = "",
+) -> str:
+    """Find a text.
+
+    It looks everywhere.
+
+    Args:
+        text (str): What to find,
+            however long.
+        count: How many.
+
+    Returns:
+        What was found: a text.
+    """
+    return text * count
+
+
+def test_a_function_is_described_by_its_name_docstring_and_annotations() -> None:
+    assert definition_of(find) == {
+        "type": "function",
+        "function": {
+            "name": "find",
+            "description": "Find a text.\n\nIt looks everywhere.",
+            "parameters": {
+                "type": "object",
+                "properties": {
+                    "text": {"type": "string", "description": "What to find, however long."},
+                    "count": {"type": "integer", "description": "How many."},
+                    "place": {
+                        "anyOf": [
+                            {
+                                "type": "object",
+                                "properties": {
+                                    "name": {"type": "string"},
+                                    "height": {"type": "number"},
+                                },
+                                "required": ["name"],
+                                "additionalProperties": False,
+                            },
+                            {"type": "null"},
+                        ]
+                    },
+                    "tags": {
+                        "anyOf": [
+                            {"type": "array", "items": {"type": "string"}},
+                            {"type": "null"},
+                        ]
+                    },
+                    "unit": {"enum": ["km", "mi"]},
+                    "note": {"type": "string", "description": "What to remember."},
+                },
+                "required": ["text"],
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "docstring",
+    [
+        "Do.\n\nArgs:\n    a: The first,\n        and so on.\n    b (int): The second.\n",
+        "Do.\n\nParameters\n----------\na : str\n    The first, and so on.\nb : int\n"
+        "    The second.\n\nReturns\n-------\nint\n    A number.\n",
+        "Do.\n\n:param a: The first,\n    and so on.\n:param int b: The second.\n"
+        ":returns: A number.\n",
+    ],
+    ids=["google", "numpy", "sphinx"],
+)
+def test_parameters_are_described_in_three_styles(docstring: str) -> None:
+    expected = {"a": "The first, and so on.", "b": "The second."}
+    assert described_parameters(docstring) == expected
+
+
+@pytest.mark.parametrize(
+    ("annotation", "schema"),
+    [
+        (bool, {"type": "boolean"}),
+        (Any, {}),
+        (dict[str, int], {"type": "object", "additionalProperties": {"type": "integer"}}),
+        (Colour, {"enum": ["red", "blue"]}),
+        (
+            Size,
+            {
+                "type": "object",
+                "properties": {"width": {"type": "integer"}},
+                "required": ["width"],
+                "additionalProperties": False,
+            },
+        ),
+        (tuple[int, ...], {"type": "array", "items": {"type": "integer"}}),
+    ],
+)
+def test_annotations_become_schemas(annotation: Any, schema: dict[str, Any]) -> None:
+    assert schema_of(annotation, "it") == schema
+
+
+def test_dicts_are_taken_with_and_without_openais_wrapping() -> None:
+    bare = {"name": "now", "description": "The time."}
+    filled = {**bare, "parameters": {"type": "object", "properties": {}}}
+    for tool in (bare, {"type": "function", "function": bare}):
+        assert checked_tools([tool]).definitions == ({"type": "function", "function": filled},)
+
+
+def test_functions_can_be_found_again() -> None:
+    tools = checked_tools([find, {"name": "now"}])
+    assert tools.functions == {"find": find}
+    assert list(tools.schemas) == ["find", "now"]
+
+
+def positional(a: int, /) -> None: ...
+def several(*values: int) -> None: ...
+def foreign(value: Callable[[], int]) -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("tools", "message"),
+    [
+        ("find", "tools must be a list of dicts or functions, got str"),
+        ([3], r"tools\[0\] must be a dict or a function, got int"),
+        ([{"type": "web_search"}], "'web_search'; only 'function' is known"),
+        ([{"function": {"name": "a b"}}], "must have a name of letters, .* got 'a b'"),
+        ([{"name": "f", "parameters": []}], "'parameters' of 'f' must be a JSON schema"),
+        ([{"name": "f"}, {"name": "f"}], r"tools\[1\] is named 'f', as one before it is"),
+        ([lambda a: a], "no name that a model could call it by"),
+        ([positional], "'positional' has the parameter 'a' without a name"),
+        ([several], r"'several' takes \*values; a tool has a fixed list of parameters"),
+        ([foreign], "the parameter 'value' of 'foreign' is annotated Callable"),
+    ],
+)
+def test_what_is_no_tool_is_refused_by_its_place(tools: Any, message: str) -> None:
+    with pytest.raises(ArgumentError, match=message):
+        checked_tools(tools)
