@@ -67,6 +67,7 @@ def start(
     *,
     stop_ids: Sequence[int] = (),
     choice: int = 0,
+    priority: int = 0,
     **sampling: Any,
 ) -> Any:
     """A generation of `n` tokens, or until one of `stop_ids`; greedy unless `sampling` differs."""
@@ -77,6 +78,7 @@ def start(
         sampling=SamplingOptions(**sampling).packed(seed=0),
         logit_bias={},
         choice=choice,
+        priority=priority,
     )
 
 
