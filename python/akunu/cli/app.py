@@ -63,6 +63,7 @@ def akunu_app() -> typer.Typer:
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=_BENCH_HELP)(bench)
+    app.command()(benchmark)
     app.command()(profile)
     app.command(help=_PERPLEXITY_HELP)(perplexity)
     app.command()(pull)
@@ -338,6 +339,50 @@ def bench(
             device=device,
             kv_type=kv_type,
             roofline=roofline,
+        ).run()
+
+    return console.reported(run)
+
+
+def benchmark(
+    model: options.Model = "ember",
+    prompts: Annotated[
+        str | None,
+        typer.Option("--prompts", metavar="NAMES", help="short, medium, long: 32, 256, 2048."),
+    ] = None,
+    side_by_side: Annotated[
+        list[str] | None,
+        typer.Option("--side-by-side", metavar="NUMBERS", help="Texts at a time; 1,4,16."),
+    ] = None,
+    reply_tokens: Annotated[
+        int, options.count("-n", "--reply-tokens", help="Tokens of a reply.")
+    ] = 64,
+    rounds: Annotated[int, options.count("-r", "--rounds", help="Rounds per case.")] = 5,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="FILE", help="JSON of an earlier run to compare with."),
+    ] = None,
+) -> int:
+    """Measure texts of real words, alone and side by side."""
+
+    def run() -> int:
+        from akunu.cli.benchmark import BenchmarkCommand
+
+        return BenchmarkCommand(
+            model=model,
+            prompts=prompts,
+            side_by_side=side_by_side,
+            reply_tokens=reply_tokens,
+            rounds=rounds,
+            threads=threads,
+            device=device,
+            kv_type=kv_type,
+            json=json,
+            compare=compare,
         ).run()
 
     return console.reported(run)
