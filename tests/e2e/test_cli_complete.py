@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import Any
 
 import pytest
@@ -39,3 +40,28 @@ def test_a_backslash_before_anything_else_is_refused(run_akunu: Any, typed: str)
     done = run_akunu("complete", "--prompt", "x", "--stop", typed)
     assert done.returncode == 2
     assert r"is none of \n, \r, \t and \\" in done.stderr
+
+
+@pytest.mark.parametrize("text", ["Once upon a time", "Once"])
+def test_a_text_in_the_place_of_the_model_is_told_where_it_goes(run_akunu: Any, text: str) -> None:
+    done = run_akunu("complete", text, stdin="more")
+    assert done.returncode != 0
+    assert f"akunu complete --prompt {shlex.quote(text)}" in done.stderr
+
+
+@pytest.mark.parametrize("arguments", [(), ("--file", "-")], ids=["no option", "--file -"])
+def test_nothing_on_standard_input_is_no_text(run_akunu: Any, arguments: tuple[str, ...]) -> None:
+    done = run_akunu("complete", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "standard input is empty: there is no text to go on from" in done.stderr
+
+
+@pytest.mark.parametrize("command", [("tokenize", "-p", "Hello"), ("plan", "--no-speed")])
+def test_the_model_may_be_named_by_an_option(run_akunu: Any, command: tuple[str, ...]) -> None:
+    named = run_akunu(*command, "-m", "ember", "--json")
+    assert named.returncode == 0
+    usual = run_akunu(*command, "--json")
+    assert named.stdout.splitlines()[:3] == usual.stdout.splitlines()[:3]  # free memory changes
+    twice = run_akunu(*command[:1], "ember", "-m", "ember")
+    assert twice.returncode == 2
+    assert "the model is given twice: ember, and ember with -m" in twice.stderr

@@ -311,7 +311,7 @@ def test_no_network_is_one_line_that_names_the_host(
         address = f"127.0.0.1:{closed.getsockname()[1]}"
         monkeypatch.setattr(constants, "ENDPOINT", f"http://{address}")
         with pytest.raises(
-            DownloadError, match=rf"no connection to {address} .*is there a network"
+            DownloadError, match=rf"no connection to {address} .*is there a network.*akunu list"
         ):
             akunu.pull(REPO)
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from akunu.cli import console, options
-from akunu.cli.options import given_sampling, load_options, thinking_option
+from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -229,12 +229,10 @@ def complete(
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         chosen = SamplingOptions(**given_sampling(sampling))
-        if first is not None and model is not None:
-            raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
         from akunu.cli.complete import complete_text
 
         return complete_text(
-            model or first or "ember",
+            one_model(first, model),
             prompt,
             file,
             load,
@@ -248,7 +246,8 @@ def complete(
 
 
 def tokenize(
-    model: options.Model = "ember",
+    first: FirstModel = None,
+    model: options.NamedModel = None,
     prompt: PromptText = None,
     file: TextFile = None,
     special: Annotated[
@@ -265,7 +264,12 @@ def tokenize(
         from akunu.cli.tokenize import show_tokens
 
         return show_tokens(
-            model, prompt, file, special=special, parse_special=parse_special, as_json=json
+            one_model(first, model),
+            prompt,
+            file,
+            special=special,
+            parse_special=parse_special,
+            as_json=json,
         )
 
     return console.reported(run)
@@ -492,7 +496,8 @@ def remove_models(
 
 
 def plan(
-    model: options.Model = "ember",
+    first: FirstModel = None,
+    model: options.NamedModel = None,
     context: options.Context = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
@@ -508,7 +513,7 @@ def plan(
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         from akunu.cli.plan import show_plan
 
-        return show_plan(model, load, with_speed=speed, as_json=json)
+        return show_plan(one_model(first, model), load, with_speed=speed, as_json=json)
 
     return console.reported(run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -13,7 +14,10 @@ from akunu.cli.loop_guard import STOPPED, LoopGuard
 from akunu.cli.progress import Progress
 from akunu.cli.reply import prefill_of, why_cut
 from akunu.cli.text_input import text_of
+from akunu.cli.wording import shortened
 from akunu.completion import Completion
+from akunu.hub.names import UnknownNameError
+from akunu.model import Model
 from akunu.options import LoadOptions, SamplingOptions
 from akunu.text_stream import TextStream
 
@@ -34,8 +38,14 @@ def complete_text(
     `parse_special`: names of control tokens in the text are such tokens. `loop_guard`: a text that
     goes round in circles is stopped.
     """
+    has_text = prompt is not None or path is not None
+    if not has_text:
+        _check_is_no_text(model_name)
     text = text_of(prompt, path, command="complete")
-    with load_model(model_name, load) as model:
+    if not text and prompt is None:
+        where = "standard input" if path is None or str(path) == "-" else str(path)
+        raise console.UsageError(f"{where} is empty: there is no text to go on from")
+    with _loaded(model_name, load, has_text=has_text) as model:
         given: str | list[int] = text
         if parse_special:
             given = model.tokenizer.encode(text, parse_special=True)
@@ -64,6 +74,26 @@ def complete_text(
         if cut:
             console.say(f"akunu: {cut}")
     return 0
+
+
+def _check_is_no_text(name: str) -> None:
+    """Raise UsageError for a model's name that is a text."""
+    if any(character.isspace() for character in name.strip()) and not Path(name).exists():
+        raise console.UsageError(
+            f'there is no model "{shortened(name)}"; if this is the text, it goes behind --prompt: '
+            f"akunu complete --prompt {shlex.quote(shortened(name))}"
+        )
+
+
+def _loaded(name: str, load: LoadOptions, *, has_text: bool) -> Model:
+    try:
+        return load_model(name, load)
+    except UnknownNameError as error:
+        if has_text:
+            raise
+        raise UnknownNameError(
+            f"{error}; if this is the text: akunu complete --prompt {shlex.quote(name)}"
+        ) from None
 
 
 def _facts(completion: Completion) -> dict[str, object]:

@@ -135,6 +135,19 @@ LoopGuard = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 
+def one_model(first: str | None, model: str | None) -> str:
+    """Return the model of a command that takes it as an argument or with -m; ember without both.
+
+    Raises UsageError where it has both.
+
+    >>> one_model("a.gguf", None), one_model(None, None)
+    ('a.gguf', 'ember')
+    """
+    if first is not None and model is not None:
+        raise console.UsageError(f"the model is given twice: {first}, and {model} with -m")
+    return model or first or "ember"
+
+
 def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
     """Return what --thinking and --no-think say; raises UsageError where they differ.
 

@@ -292,7 +292,10 @@ def describe_transport(error: BaseException, url: str) -> str:
         proxy = _proxy_for(url)
         if proxy:
             return f"no connection to {host} through the proxy {proxy} ({why}); see HTTPS_PROXY"
-        return f"no connection to {host} ({why}); is there a network?"
+        return (
+            f"no connection to {host} ({why}); is there a network? `akunu list` shows the models "
+            "that are here, and ember is always there"
+        )
     return f"the connection to {host} broke ({why}); try again"
 
 
