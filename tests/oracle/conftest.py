@@ -17,6 +17,7 @@ from typing import Any
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "models"))
+sys.path.append(str(Path(__file__).parents[2]))  # tools
 
 from golden_values import SEED
 from random_models import ModelCase, case_cache

@@ -29,6 +29,14 @@ class _Wrapped:
         return self._tokenizer.encode(text, add_special=False)
 
 
+def accepts_bytes(grammar: Grammar, text: str) -> bool:
+    """Whether the whole text fits, byte by byte."""
+    tokenizer = LLTokenizer("byte")
+    tokens = tokenizer.tokenize_bytes(text.encode())
+    matcher = LLMatcher(tokenizer, grammar.llguidance)
+    return matcher.try_consume_tokens(tokens) == len(tokens) and bool(matcher.is_accepting())
+
+
 class Judge:
     """Texts against grammars, with the tokens of one model."""
 

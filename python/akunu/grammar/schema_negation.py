@@ -7,7 +7,7 @@ from itertools import combinations, pairwise
 from typing import Any
 
 from akunu.grammar.schema_reading import TYPES, Node, Place, Schema, read, referred
-from akunu.grammar.schema_words import every_text_but
+from akunu.grammar.schema_words import every_text_but, words_of
 from akunu.grammar.schema_writing import (
     Inexpressible,
     Writer,
@@ -75,6 +75,10 @@ def _negated(writer: Writer, node: Node, keyword: str) -> Iterator[Schema]:
             yield negation(writer, inner)
     elif keyword == "anyOf":
         yield all_of(*(negation(writer, inner) for inner in value))
+    elif keyword == "oneOf":
+        yield from _one_of(writer, node)
+    elif keyword == "pattern" and (words := words_of(value)) is not None:
+        yield {"type": "string", "pattern": every_text_but(words)}
     elif keyword == "not":
         yield writer.schema(value)
     elif keyword == "propertyNames":
@@ -251,6 +255,16 @@ def _names(place: Place) -> Iterator[Schema]:
                     yield {"type": "object", "required": [name]}
             return
     raise Inexpressible(place, "no grammar asks for a property of any name")
+
+
+def _one_of(writer: Writer, node: Node) -> Iterator[Schema]:
+    """None of the alternatives, or two of them."""
+    options = node["oneOf"]
+    if len(options) > 8:
+        raise Inexpressible(node.place, f"{len(options)} alternatives are too many", "oneOf")
+    yield all_of(*(negation(writer, option) for option in options))
+    for left, right in combinations(options, 2):
+        yield all_of(writer.schema(left), writer.schema(right))
 
 
 def _if(writer: Writer, node: Node) -> Iterator[Schema]:

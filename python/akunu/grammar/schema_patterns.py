@@ -15,10 +15,12 @@ _NEVER = (
 
 
 def checked_pattern(place: Place, pattern: str, *keys: str) -> str:
-    """The pattern; raises where it has what no grammar can hold a text to."""
+    """The pattern; Inexpressible where it has what no grammar can hold a text to."""
     if found := unsupported(pattern):
+        from akunu.grammar.schema_writing import Inexpressible
+
         position, what = found
-        raise place.refuse(f"{what} at character {position + 1} of {pattern!r}", *keys)
+        raise Inexpressible(place, f"{what} at character {position + 1} of {pattern!r}", *keys)
     return pattern
 
 

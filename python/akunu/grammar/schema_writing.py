@@ -19,6 +19,7 @@ from akunu.grammar.schema_formats import KNOWN, PATTERNS, UNSAYABLE
 from akunu.grammar.schema_names import restrict_names
 from akunu.grammar.schema_patterns import checked_pattern
 from akunu.grammar.schema_reading import Node, Place, Schema, read, referred
+from akunu.grammar.schema_words import without_look_ahead
 
 _IN_PLACE = ("$ref", "allOf", "anyOf", "oneOf", "enum", "const")
 _OBJECT = ("properties", "patternProperties", "additionalProperties")
@@ -116,7 +117,7 @@ class Writer:
     def _node(self, node: Node) -> Schema:
         simple = self._simple(node)
         main: dict[str, Schema] = {}
-        added: list[Schema] = []
+        added: list[Schema] = simple.pop("allOf", [])
         anchor = "properties" if "properties" in node else next(iter(node))
         for keyword in node:
             if keyword == anchor or (not main and keyword not in _IN_PLACE and anchor in _IN_PLACE):
@@ -185,13 +186,22 @@ class Writer:
     def _simple(self, node: Node) -> dict[str, Schema]:
         """The assertions that llguidance has itself, but for those that combine schemas."""
         simple: dict[str, Schema] = {}
+        left_out = False
         for keyword in (*_COPIED, *_OBJECT):
-            if keyword in node:
+            if keyword not in node or (keyword == "additionalProperties" and left_out):
+                continue
+            try:
                 simple[keyword] = _copied(self, node, keyword)
+            except Inexpressible as inexpressible:
+                self.leave_out(inexpressible.error)
+                # What the left out patterns match would be additional.
+                left_out = left_out or keyword == "patternProperties"
         if isinstance(simple.get("type"), list) and len(simple["type"]) == 1:
             simple["type"] = simple["type"][0]
         if "type" in simple and not simple["type"]:
             simple = {"enum": [], "type": []}
+        if "pattern" in node and (split := without_look_ahead(node["pattern"])):
+            simple["allOf"] = [{"pattern": split[0]}]
         self._format(node, simple)
         if "propertyNames" in node:
             try:
@@ -206,7 +216,7 @@ class Writer:
             simple["format"] = name
         elif name in PATTERNS:
             if "pattern" in simple:
-                simple["allOf"] = [{"pattern": PATTERNS[name]}]
+                simple["allOf"] = [*simple.get("allOf", ()), {"pattern": PATTERNS[name]}]
             else:
                 simple["pattern"] = PATTERNS[name]
         elif name in UNSAYABLE and "string" in node.get("type", ["string"]):
@@ -229,7 +239,8 @@ _COPIED = (
 def _copied(writer: Writer, node: Node, keyword: str) -> Schema:
     value = node[keyword]
     if keyword == "pattern":
-        return checked_pattern(node.place, value, "pattern")
+        split = without_look_ahead(value)
+        return checked_pattern(node.place, split[1] if split else value, "pattern")
     if keyword == "prefixItems":
         return [writer.schema(place) for place in value]
     if keyword in ("items", "additionalProperties"):
