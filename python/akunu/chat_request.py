@@ -10,12 +10,12 @@ from akunu._batches import is_batch
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, encode_chat, template_ids
 from akunu.errors import ArgumentError
-from akunu.grammar import FreeText
+from akunu.grammar import FreeText, Grammar
 from akunu.messages import checked
 from akunu.options import integer
-from akunu.thinking import markers_of
+from akunu.thinking import ThinkingMarkers, markers_of
 from akunu.thinking_switch import with_system
-from akunu.tools.use import tool_use
+from akunu.tools.use import ToolUse, tool_use
 
 if TYPE_CHECKING:
     from akunu.tokenizer import Tokenizer
@@ -67,8 +67,8 @@ class PreparedChat:
     splitter: ReplySplitter
     functions: Mapping[str, Callable[..., Any]]
     """The tools that are Python functions, by name."""
-    free: FreeText | None = None
-    """The thoughts that have a budget, and what ends them."""
+    grammar: Grammar | None = None
+    """What the reply may be: thoughts that have a budget, calls that must come."""
 
 
 def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
@@ -103,7 +103,37 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
         is_open = True
         free = _thoughts(tokenizer, markers.closing, closing, int(request.thinking_budget))
     splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
-    return PreparedChat(tokens, splitter, use.functions, free)
+    knows_thoughts = markers.opening.strip() in template.source
+    grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free)
+    return PreparedChat(tokens, splitter, use.functions, grammar)
+
+
+def _grammar(
+    use: ToolUse,
+    tokenizer: Tokenizer,
+    thinking: ThinkingMarkers | None,
+    in_reasoning: bool,
+    free: FreeText | None,
+) -> Grammar | None:
+    """Return what the reply may be: `free` first, if it is given."""
+    from akunu.tools.grammar import optional_calls, required_calls
+
+    if use.family is None:
+        return Grammar(after=free) if free else None
+    way, tokens = use.family.ways[0], tokenizer.control_tokens()
+    if use.must_call:
+        found = required_calls(
+            way,
+            use.wanted,
+            tokens,
+            most=use.most,
+            thinking=thinking,
+            in_reasoning=in_reasoning,
+        )
+        return replace(found, after=free) if free else found
+    if free:
+        return Grammar(after=free)
+    return optional_calls(way, use.wanted, tokens, most=use.most)
 
 
 def _thoughts(tokenizer: Tokenizer, marker: str, closing: str, budget: int) -> FreeText:

@@ -406,12 +406,10 @@ class Model(AsyncCalls):
 
     def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
-        from akunu.grammar import Grammar
 
         chat = prepared(request, self._tokenizer, self._chat_template)
         tokens = self._token_ids(chat.tokens, "messages")
-        grammar = Grammar(after=chat.free) if chat.free else None
-        return Prepared(tokens, chat.splitter, grammar, chat.functions)
+        return Prepared(tokens, chat.splitter, chat.grammar, chat.functions)
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""

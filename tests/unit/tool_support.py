@@ -61,7 +61,8 @@ def filled(way: Notation, pattern: str, name: str, arguments: Mapping[str, Any],
 
 
 def parameter(way: Notation, key: str, value: object) -> str:
-    kind = {str: "string"}.get(type(value), "number")
+    kinds = {str: "string", bool: "boolean", dict: "object", list: "array", type(None): "null"}
+    kind = kinds.get(type(value), "number")
     if "string=" in way.parameter:
         kind = "true" if isinstance(value, str) else "false"
     fields = {

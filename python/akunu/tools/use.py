@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from akunu.errors import ArgumentError, UnsupportedModelError
@@ -34,6 +34,10 @@ class ToolUse:
     """The tools that are Python functions."""
     family: Family | None = None
     """How the reply writes calls."""
+    wanted: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The schemas of the tools that may be called, by name."""
+    most: int | None = None
+    """Calls that a reply may have; None: any number."""
     must_call: bool = False
 
 
@@ -89,5 +93,7 @@ def tool_use(
         parser=parser,
         functions=given.functions,
         family=family,
+        wanted=wanted,
+        most=None if parallel else 1,
         must_call=must_call,
     )

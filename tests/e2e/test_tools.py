@@ -1,0 +1,92 @@
+"""Calls of tools, from the question to the answer that uses their results."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Literal
+
+import pytest
+
+import akunu
+from akunu.deltas import ToolCallArguments, ToolCallEnd, ToolCallStart
+
+
+def get_weather(city: str, unit: Literal["c", "f"] = "c", days: int = 1) -> str:
+    """Get the weather in a city."""
+    return f"It is sunny in {city}."
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+QUESTION = [{"role": "user", "content": "What is the weather in Paris?"}]
+TOOLS = [get_weather, add]
+HOT: dict[str, Any] = {"temperature": 3.0, "max_tokens": 120}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_call_that_must_come_is_one_however_hot_the_model_is(
+    ember: akunu.Model, seed: int
+) -> None:
+    reply = ember.chat(
+        QUESTION, tools=TOOLS, tool_choice="required", parallel_tool_calls=False, seed=seed, **HOT
+    )
+    if reply.finish_reason == "length":  # within a long text
+        assert reply.tool_calls == ()
+        return
+    (call,) = reply.tool_calls
+    assert (reply, reply.finish_reason) == ("", "tool_calls")
+    assert call.function in TOOLS
+    arguments = call.arguments
+    if call.name == "add":
+        assert {name: type(value) for name, value in arguments.items()} == {"a": int, "b": int}
+    else:
+        assert isinstance(arguments["city"], str)
+        assert arguments.get("unit", "c") in ("c", "f")
+        assert isinstance(arguments.get("days", 1), int)
+
+
+def test_the_name_of_a_tool_makes_that_one_be_called(ember: akunu.Model) -> None:
+    for name in ("get_weather", "add"):
+        reply = ember.chat(QUESTION, tools=TOOLS, tool_choice=name, max_tokens=60)
+        assert {call.name for call in reply.tool_calls} == {name}
+
+
+def test_a_conversation_goes_on_with_what_a_tool_returned(ember: akunu.Model) -> None:
+    reply = ember.chat(QUESTION, tools=[get_weather], max_tokens=60)
+    (call,) = reply.tool_calls
+    assert call.function is get_weather
+    messages = [
+        *QUESTION,
+        {"role": "assistant", "content": reply.text, "tool_calls": [call.message]},
+        {"role": "tool", "tool_call_id": call.id, "content": get_weather(**call.arguments)},
+    ]
+    answer = ember.chat(messages, tools=[get_weather], max_tokens=60)
+    assert answer.tool_calls == ()
+    assert answer.prompt_tokens > reply.prompt_tokens + reply.completion_tokens
+
+
+def test_no_tools_are_told_where_none_may_be_called(ember: akunu.Model) -> None:
+    plain = ember.chat(QUESTION, max_tokens=20)
+    assert ember.chat(QUESTION, tools=TOOLS, tool_choice="none", max_tokens=20) == plain
+
+
+def test_streams_and_coroutines_have_the_same_calls(ember: akunu.Model) -> None:
+    given: dict[str, Any] = {"tools": [get_weather], "max_tokens": 60}
+    (call,) = ember.chat(QUESTION, **given).tool_calls
+    stream = ember.chat(QUESTION, stream=True, **given)
+    start, *middle, end = stream.deltas()
+    assert isinstance(start, ToolCallStart)
+    assert isinstance(end, ToolCallEnd)
+    fragments = [delta.text for delta in middle if isinstance(delta, ToolCallArguments)]
+    assert len(fragments) == len(middle) > 1
+    assert "".join(fragments) == call.arguments_text
+    again = asyncio.run(ember.chat_async(QUESTION, **given))
+    assert again.tool_calls[0].arguments_text == call.arguments_text
+
+
+def test_a_choice_that_is_no_tool_is_refused(ember: akunu.Model) -> None:
+    with pytest.raises(akunu.ArgumentError, match="tool_choice is 'any'"):
+        ember.chat(QUESTION, tools=TOOLS, tool_choice="any")

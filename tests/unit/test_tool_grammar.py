@@ -1,0 +1,153 @@
+"""Grammars of calls accept what the notation writes, and nothing that names no tool."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llguidance import LLMatcher, LLTokenizer
+from tool_support import WAYS, Call, read, text_and_calls, written
+
+from akunu.grammar import FreeText, Grammar
+from akunu.thinking import markers_of
+from akunu.tools.grammar import optional_calls, required_calls
+from akunu.tools.notation import Notation
+
+TOOLS: dict[str, dict[str, Any]] = {
+    "find": {
+        "type": "object",
+        "properties": {
+            "text": {"type": "string"},
+            "unit": {"type": "string", "enum": ["km", "mi"]},
+            "count": {"type": "integer", "minimum": 0},
+            "deep": {"type": "boolean"},
+            "where": {
+                "type": "object",
+                "properties": {"lat": {"type": "number"}},
+                "required": ["lat"],
+                "additionalProperties": False,
+            },
+        },
+        "required": ["text"],
+        "additionalProperties": False,
+    },
+    "now": {"type": "object", "properties": {}, "additionalProperties": False},
+}
+BYTES = LLTokenizer("byte")
+
+ARGUMENTS = st.fixed_dictionaries(
+    {"text": st.sampled_from(["a", "two\nlines", "it's", "ü 漢", ""])},
+    optional={
+        "unit": st.sampled_from(["km", "mi"]),
+        "count": st.integers(0, 99),
+        "where": st.just({"lat": 1.5}),
+    },
+).map(lambda found: {key: found[key] for key in TOOLS["find"]["properties"] if key in found})
+CALLS = st.one_of(st.tuples(st.just("find"), ARGUMENTS), st.just(("now", {})))
+
+
+def accepts(grammar: Grammar, text: str) -> bool:
+    """Whether a grammar allows exactly this text."""
+    matcher = LLMatcher(BYTES, grammar.llguidance)
+    assert not matcher.is_error(), matcher.get_error()
+    tokens = BYTES.tokenize_str(text)
+    return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
+
+
+def python_like(way: Notation, calls: list[Call]) -> bool:
+    """Python's own quotes are not what a grammar asks for: it takes JSON's."""
+    return "{python}" in way.call and any(arguments for _, arguments in calls)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@settings(max_examples=15)
+@given(calls=st.lists(CALLS, min_size=1, max_size=2))
+def test_a_grammar_accepts_what_a_notation_writes(way: Notation, calls: list[Call]) -> None:
+    if python_like(way, calls):
+        return
+    text = written(way, calls).strip()
+    assert accepts(required_calls(way, TOOLS, {}, most=None), text)
+    assert accepts(required_calls(way, TOOLS, {}, most=1), text) == (len(calls) == 1)
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=name) for name, way in WAYS.items() if "{python}" not in way.call]
+)
+def test_names_and_arguments_are_held(way: Notation) -> None:
+    grammar = required_calls(way, TOOLS, {}, most=None)
+    good: Call = ("find", {"text": "a", "count": 3})
+    assert accepts(grammar, written(way, [good]).strip())
+    for call in (
+        ("found", {"text": "a"}),
+        ("find", {"count": 3}),
+        ("find", {"text": "a", "count": -3}),
+        ("find", {"text": "a", "unit": "ft"}),
+        ("find", {"text": "a", "other": 1}),
+        ("find", {"text": "a", "where": {}}),
+        ("now", {"text": "a"}),
+    ):
+        if "{words}" in way.call and ("where" in call[1] or "unit" in call[1]):
+            continue  # what is within is any value
+        if "{words}" in way.call and call[1].get("count") == -3:
+            continue
+        assert not accepts(grammar, written(way, [call]).strip()), call
+    assert not accepts(grammar, "No.")
+    assert not accepts(grammar, "")
+
+
+def test_python_calls_have_strings_as_json() -> None:
+    way = WAYS["llama-4-1"]
+    grammar = required_calls(way, TOOLS, {}, most=None)
+    text = '[find(text="it\'s \\"a\\"", count=3, deep=true), now()]'
+    assert accepts(grammar, text)
+    expected = [("find", {"text": 'it\'s "a"', "count": 3, "deep": True}), ("now", {})]
+    assert text_and_calls(read([way], [text], TOOLS)) == ("", expected)
+    assert not accepts(grammar, "[find(count=3)]")
+    assert not accepts(grammar, "[found()]")
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_free_text_ends_with_the_opening_of_a_call(way: Notation) -> None:
+    grammar = optional_calls(way, TOOLS, {}, most=None)
+    if grammar is None:
+        # Where a call is known only by being one, no text says that one begins.
+        assert way.at_start or way.openings[0].isalpha() or way.openings[0].endswith((":", ">"))
+        return
+    assert grammar.after is not None
+    (opening,) = grammar.after.until
+    assert isinstance(opening, str)
+    text = written(
+        way,
+        [("find", {"text": "a"}), ("now", {})]
+        if not python_like(way, [("find", {"text": "a"})])
+        else [("now", {})],
+    )
+    before, _, rest = text.partition(opening)
+    assert len(before) < 24
+    assert accepts(grammar, rest.rstrip())
+
+
+def test_control_tokens_are_tokens_in_a_grammar() -> None:
+    way = WAYS["mistral-1"]
+    tokens = {"[TOOL_CALLS]": 5}
+    grammar = required_calls(way, TOOLS, tokens, most=None)
+    (rules,) = json.loads(grammar.llguidance)["grammars"]
+    assert rules["lark_grammar"].startswith("start: <[5]> ")
+    free = optional_calls(way, TOOLS, tokens, most=None)
+    assert free is not None
+    assert free.after == FreeText(until=((5,),))
+
+
+def test_reasoning_may_come_before_a_call_that_must_come() -> None:
+    way, think = WAYS["hermes-1"], markers_of(None)
+    call = written(way, [("now", {})])
+    grammar = required_calls(way, TOOLS, {}, most=1, thinking=think)
+    for text in (call, f"<think>Well, <tool_call> or not?</think>\n\n{call}"):
+        assert accepts(grammar, text)
+    assert not accepts(grammar, f"<think>Well.{call}")
+    begun = required_calls(way, TOOLS, {}, most=1, thinking=think, in_reasoning=True)
+    assert begun.after == FreeText(until=("</think>",))
+    assert accepts(begun, f"\n\n{call}")
