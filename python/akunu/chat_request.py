@@ -78,11 +78,7 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     not have.
     """
     if request.thinking is None and request.thinking_budget is not None:
-        switch = template.thinking_switch
-        if not switch.can_be_switched and not switch.always_thinks:
-            raise ArgumentError(
-                "thinking_budget is given, but this model's chat template knows no thoughts"
-            )
+        check_budget(template)
         request = replace(request, thinking=True)
     use = tool_use(
         template, request.messages, request.tools, request.tool_choice, request.parallel_tool_calls
@@ -97,11 +93,10 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     is_open = markers.is_open(tokenizer.decode(tokens[-_LATEST_TOKENS:]))
     free = None
     if request.thinking_budget is not None:
-        opening, closing = template.thinking_ends
         if not is_open:  # most models do it themselves; here it is certain that they do
-            tokens += template_ids(tokenizer, opening)
+            tokens += template_ids(tokenizer, template.thinking_ends[0])
         is_open = True
-        free = _thoughts(tokenizer, markers.closing, closing, int(request.thinking_budget))
+        free = thoughts(tokenizer, template, int(request.thinking_budget))
     splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
     knows_thoughts = markers.opening.strip() in template.source
     grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free)
@@ -136,13 +131,23 @@ def _grammar(
     return optional_calls(way, use.wanted, tokens, most=use.most)
 
 
-def _thoughts(tokenizer: Tokenizer, marker: str, closing: str, budget: int) -> FreeText:
-    """Return thoughts that end at the marker, and after so many tokens with what closes them."""
+def check_budget(template: ChatTemplate) -> None:
+    """Raise ArgumentError where there are no thoughts that could have a budget."""
+    switch = template.thinking_switch
+    if not switch.can_be_switched and not switch.always_thinks:
+        raise ArgumentError(
+            "thinking_budget is given, but this model's chat template knows no thoughts"
+        )
+
+
+def thoughts(tokenizer: Tokenizer, template: ChatTemplate, budget: int) -> FreeText:
+    """Return thoughts that end by themselves, or after so many tokens with what closes them."""
+    marker = markers_of(template.source).closing
     token = tokenizer.token_id(marker)
     return FreeText(
         until=(marker if token is None else (token,),),
         most_tokens=budget,
-        then=tuple(template_ids(tokenizer, closing)),
+        then=tuple(template_ids(tokenizer, template.thinking_ends[1])),
     )
 
 

@@ -27,9 +27,12 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from akunu._reply_splitter import ReplySplitter
-from akunu.chat import ChatTemplate, chat_pieces, with_bos
+from akunu.chat import ChatTemplate, chat_pieces, template_ids, with_bos
+from akunu.chat_request import check_budget, thoughts
 from akunu.deltas import ReasoningDelta, TextDelta
 from akunu.errors import ArgumentError
+from akunu.grammar import FreeText
+from akunu.options import integer
 from akunu.thinking import markers_of
 from akunu.thinking_switch import Setting, with_system
 from akunu.tokenizer import Tokenizer, TokenMatcher
@@ -73,6 +76,7 @@ class Conversation:
         self._variables = dict(variables or {})
         self._markers = markers_of(self._template.source)
         self._setting = Setting()
+        self._thinking_budget: int | None = None
         self.thinking = thinking
         self._begun: Turn | None = None  # whose reply goes on
         # A prompt that tells the time would have no prefix in common with the one before.
@@ -127,6 +131,27 @@ class Conversation:
         switch = self._template.thinking_switch
         self._setting = Setting() if thinking is None else switch.setting(thinking)
         self._thinking = thinking
+        if thinking is False:
+            self._thinking_budget = None
+
+    @property
+    def thinking_budget(self) -> int | None:
+        """How many tokens of thoughts a reply may have, as for `Model.chat`; None: any number.
+
+        Setting it raises ArgumentError where the template knows no thoughts, or they are off.
+        """
+        return self._thinking_budget
+
+    @thinking_budget.setter
+    def thinking_budget(self, budget: int | None) -> None:
+        if budget is not None:
+            budget = integer("thinking_budget", budget, 0, 2**31 - 1, "or None")
+            check_budget(self._template)
+            if self._thinking is False:
+                raise ArgumentError("thinking_budget is given, but thinking is False")
+            if self._thinking is None:
+                self.thinking = True
+        self._thinking_budget = budget
 
     @property
     def messages(self) -> list[dict[str, str]]:
@@ -155,7 +180,27 @@ class Conversation:
                 break
         else:
             ids = self._tokenizer.encode_pieces(plain)
+        if self._opens_thoughts and not self._is_open(ids):
+            ids += template_ids(self._tokenizer, self._template.thinking_ends[0])
         return with_bos(self._tokenizer, ids + self._begun_ids(plain))
+
+    def free(self, splitter: ReplySplitter) -> FreeText | None:
+        """Return the thoughts with a budget that a reply begins with, None where it has none."""
+        if self._thinking_budget is None or not splitter.in_reasoning:
+            return None
+        return thoughts(self._tokenizer, self._template, self._thinking_budget)
+
+    @property
+    def _opens_thoughts(self) -> bool:
+        """Whether the prompt opens thoughts where its template leaves that to the model."""
+        begun = self._begun
+        if begun is None:
+            return self._thinking_budget is not None
+        text = self._tokenizer.decode(begun.token_ids) or self._spelled(begun)
+        return bool(begun.reasoning) and not text.lstrip().startswith(self._markers.opening.strip())
+
+    def _is_open(self, ids: Sequence[int]) -> bool:
+        return self._markers.is_open(self._tokenizer.decode(ids[-64:]))
 
     def prompt_without_turns(self, question: str) -> list[int]:
         """Return what `prompt` would if all turns were dropped; the turns stay."""
@@ -168,8 +213,7 @@ class Conversation:
     def splitter(self, prompt: Sequence[int]) -> ReplySplitter:
         """Return what tells thoughts and answer apart in the reply to a prompt of `prompt`."""
         if self._begun is None:
-            is_open = self._markers.is_open(self._tokenizer.decode(prompt[-64:]))
-            return ReplySplitter(self._markers, in_reasoning=is_open)
+            return ReplySplitter(self._markers, in_reasoning=self._is_open(prompt))
         # What was begun ends the prompt, and the prompt before it may have opened the thoughts.
         begun = self._tokenizer.decode(self._begun.token_ids) or self._spelled(self._begun)
         before = self._tokenizer.decode(prompt).removesuffix(begun)

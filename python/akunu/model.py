@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
-    from akunu.grammar import Grammar
+    from akunu.grammar import FreeText, Grammar
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
@@ -417,12 +417,21 @@ class Model(AsyncCalls):
         return prepared_all(name, given, prepare, self._context)
 
     def _reply(
-        self, prompt: Sequence[int], splitter: ReplySplitter, options: SamplingOptions
+        self,
+        prompt: Sequence[int],
+        splitter: ReplySplitter,
+        options: SamplingOptions,
+        thoughts: FreeText | None = None,
     ) -> TextStream:
         """Return the reply to a conversation whose prompt is there already."""
+        from akunu.grammar import Grammar
+
+        grammar = Grammar(after=thoughts) if thoughts else None
         native = self._open()
         tokens = self._token_ids(prompt, "prompt")
-        return TextStream(native, self._begin(native, options, 0, Prepared(tokens, splitter)))
+        return TextStream(
+            native, self._begin(native, options, 0, Prepared(tokens, splitter, grammar))
+        )
 
     def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
         if grammar is None:

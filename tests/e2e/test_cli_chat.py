@@ -295,6 +295,23 @@ def test_a_level_that_the_template_does_not_know_is_an_error(run_akunu: Any) -> 
     assert "--thinking on and --no-think contradict each other" in done.stderr
 
 
+def test_thoughts_have_a_budget(run_akunu: Any, tmp_path: Path) -> None:
+    model = str(ember_with_template(tmp_path, THINKING))
+    question = ("chat", model, "--prompt", "What is 12 + 7?", "--show-thinking")
+    endless = ("--max-tokens", "12", "--logit-bias", "0=-inf", "--logit-bias", "2=-inf")
+    free = run_akunu(*question, *endless).stdout
+    assert "</think>" not in free
+    done = run_akunu(*question, *endless, "--thinking-budget", "1")
+    thought, closed, answer = done.stdout.partition("\n</think>\n\n")
+    assert closed
+    assert answer.strip()
+    assert free.startswith(thought)
+    assert len(thought) < len(free)
+    done = run_akunu("chat", "--prompt", "Hi", "--thinking-budget", "2")
+    assert done.returncode == 2
+    assert "--thinking-budget: thinking_budget is given, but this model's" in done.stderr
+
+
 def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
     chat = terminal("chat", str(ember_with_template(tmp_path, THINKING)))
     chat.wait_for("> ")
@@ -304,6 +321,12 @@ def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
     assert "knows True and False" in chat.wait_for(r"\n> ")
     chat.type("/show thinking\n")
     assert re.search(r"thinking +off", chat.wait_for(r"\n> "))
+    chat.type("/set thinking_budget 20\n")
+    assert "but thinking is False" in chat.wait_for(r"\n> ")
+    chat.type("/set thinking on\n")
+    chat.wait_for(r"\n> ")
+    chat.type("/set thinking_budget 20\n")
+    assert "thinking_budget is 20" in chat.wait_for(r"\n> ")
 
 
 def test_no_think_without_a_switch_is_said(terminal: Any) -> None:

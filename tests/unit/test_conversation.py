@@ -331,3 +331,24 @@ def test_thoughts_in_replies_of_older_files_are_taken_out() -> None:
     talk = Conversation(chatml())
     talk.replace(None, [Turn("a", "<think>Hm</think>yes"), Turn("b", "Hm</think>\n\nyes")])
     assert talk.turns == (Turn("a", "yes", (), "Hm"), Turn("b", "yes", (), "Hm"))
+
+
+def test_a_budget_opens_the_thoughts_and_is_that_of_the_reply() -> None:
+    switched = CHATML + "{% if enable_thinking is false %}<think></think>{% endif %}"
+    tokenizer = chatml(switched)
+    talk = Conversation(tokenizer)
+    plain = talk.prompt("yes?")
+    assert talk.free(talk.splitter(plain)) is None
+    talk.thinking_budget = 7
+    prompt = talk.prompt("yes?")
+    assert tokenizer.decode(prompt) == tokenizer.decode(plain) + "<think>"
+    free = talk.free(talk.splitter(prompt))
+    assert free is not None
+    assert (free.until, free.most_tokens) == (("</think>",), 7)
+    assert tokenizer.decode(free.then) == "</think>"
+    begun = tokenizer.encode("Hm", add_special=False)
+    talk.add("yes?", "", begun, "Hm")
+    talk.reopen()
+    assert talk.prompt("yes?") == [*prompt, *begun]
+    with pytest.raises(ArgumentError, match="knows no thoughts"):
+        Conversation(chatml()).thinking_budget = 7

@@ -147,6 +147,10 @@ def chat(
             help="Whether the model thinks first; some know levels: low, medium, high.",
         ),
     ] = None,
+    thinking_budget: Annotated[
+        int | None,
+        options.count("--thinking-budget", help="Tokens of thoughts, then the model answers."),
+    ] = None,
     no_think: Annotated[
         bool, typer.Option("--no-think", help="The same as --thinking off.")
     ] = False,
@@ -191,6 +195,7 @@ def chat(
             prompt=prompt,
             system=system,
             thinking=thinking_option(thinking, no_think=no_think),
+            thinking_budget=thinking_budget,
             continues=continues,
             conversation=conversation,
             keeps=keep,

@@ -45,6 +45,7 @@ class ChatCommand:
     system: str | None
     thinking: bool | str | None
     """Whether, or how much, the model thinks; None: as its template has it."""
+    thinking_budget: int | None
     continues: bool
     """Go on with the last conversation."""
     conversation: Path | None
@@ -167,6 +168,10 @@ class ChatCommand:
             if self.thinking is not False:
                 raise console.UsageError(f"--thinking: {error}") from None
             console.say("akunu: --no-think: this model's chat template has no such switch")
+        try:
+            conversation.thinking_budget = self.thinking_budget
+        except ArgumentError as error:
+            raise console.UsageError(f"--thinking-budget: {error}") from None
         if saved is not None:
             conversation.replace(saved.system if system is None else system, saved.turns)
         return conversation

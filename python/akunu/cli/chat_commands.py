@@ -123,7 +123,7 @@ def complete(line: str) -> list[tuple[str, str]]:
     if command is None:
         return []
     if command.name in ("/set", "/show") and " " not in argument:
-        names = (*settings.names(), settings.THINKING, *SWITCHES)
+        names = (*settings.names(), settings.THINKING, settings.THINKING_BUDGET, *SWITCHES)
         return [(each, "") for each in names if each.startswith(argument)]
     if command.name == "/help":
         return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
@@ -185,7 +185,7 @@ class ChatCommands:
             if command.more:
                 console.tell(command.more)
             if command.name == "/set":
-                names = [*settings.names(), settings.THINKING, *SWITCHES]
+                names = [*settings.names(), settings.THINKING, settings.THINKING_BUDGET, *SWITCHES]
                 console.tell(f"Names: {', '.join(names)}.")
             return
         usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
@@ -214,8 +214,8 @@ class ChatCommands:
             self._system(value.strip())
         elif not value.strip():
             self._show(name)
-        elif name == settings.THINKING:
-            self._think(value.strip())
+        elif name in (settings.THINKING, settings.THINKING_BUDGET):
+            self._think(name, value.strip())
         elif name in SWITCHES:
             session = self._session
             session.reply = switched(session.reply, name, value.strip())
@@ -233,15 +233,24 @@ class ChatCommands:
             session.given = given
             _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
 
-    def _think(self, text: str) -> None:
-        session = self._session
-        session.conversation.thinking = settings.thinking_of(text)
-        _say(f"thinking is {settings.thinking_shown(session.conversation.thinking)}")
+    def _think(self, name: str, text: str) -> None:
+        talk = self._session.conversation
+        if name == settings.THINKING:
+            talk.thinking = settings.thinking_of(text)
+        else:
+            talk.thinking_budget = settings.budget_of(text)
+        _say(f"{name} is {self._thinking(name)}")
+
+    def _thinking(self, name: str) -> str:
+        talk = self._session.conversation
+        if name == settings.THINKING:
+            return settings.thinking_shown(talk.thinking)
+        return settings.shown(talk.thinking_budget)
 
     def _show(self, name: str) -> None:
         session = self._session
-        if name == settings.THINKING:
-            _tell_row(name, settings.thinking_shown(session.conversation.thinking))
+        if name in (settings.THINKING, settings.THINKING_BUDGET):
+            _tell_row(name, self._thinking(name))
             return
         if name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
@@ -264,7 +273,8 @@ class ChatCommands:
             return
         for field in settings.names():
             _tell_row(field, settings.described(field, session.model, session.given))
-        _tell_row(settings.THINKING, settings.thinking_shown(session.conversation.thinking))
+        for name in (settings.THINKING, settings.THINKING_BUDGET):
+            _tell_row(name, self._thinking(name))
         for name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
 

@@ -222,6 +222,7 @@ def _keep_thinking(old: Conversation, new: Conversation) -> None:
     """Have a conversation with another model think as it did before, where that can be."""
     try:
         new.thinking = old.thinking
+        new.thinking_budget = old.thinking_budget
     except ArgumentError as error:
         say(f"{error}: it is left to the template now")
 

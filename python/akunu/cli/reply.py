@@ -48,7 +48,9 @@ def write_reply(
     suspended meanwhile.
     """
     prompt = conversation.prompt(question)
-    stream: TextStream = model._reply(prompt, conversation.splitter(prompt), sampling)
+    splitter = conversation.splitter(prompt)
+    thoughts = conversation.free(splitter)
+    stream: TextStream = model._reply(prompt, splitter, sampling, thoughts)
     output = open_output(options)
     deltas = stream.deltas()
     guard = LoopGuard()

@@ -15,6 +15,7 @@ from akunu.model import Model
 from akunu.options import SamplingOptions
 
 THINKING: Final = "thinking"
+THINKING_BUDGET: Final = "thinking_budget"
 """What is set of the conversation, beside options of sampling."""
 
 _FIELDS: Final = {field.name: field for field in fields(SamplingOptions)}
@@ -97,6 +98,22 @@ def thinking_of(text: str) -> bool | str | None:
     words = {"on": True, "true": True, "off": False, "false": False, "none": False}
     lower = text.strip().lower()
     return None if lower == "default" else words.get(lower, lower)
+
+
+def budget_of(text: str) -> int | None:
+    """Return how many tokens of thoughts a person allows; raises ArgumentError.
+
+    >>> budget_of("200"), budget_of("none")
+    (200, None)
+    """
+    if text.strip().lower() in ("none", "off", "default"):
+        return None
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentError(
+            f"{THINKING_BUDGET} is '{text}'; it must be an integer from 0 up, or none"
+        ) from None
 
 
 def thinking_shown(thinking: bool | str | None) -> str:
