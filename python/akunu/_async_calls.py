@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 from akunu._batches import is_batch, refuse_stream
 from akunu.options import (
     ChatArguments,
-    SamplingArguments,
     SamplingOptions,
+    TextArguments,
+    TextOptions,
     flag,
     lists_sampling_options,
     priority_of,
@@ -53,6 +54,7 @@ class AsyncCalls:
     if TYPE_CHECKING:
 
         def _open(self) -> _core.NativeModel: ...
+        def _prepare_grammars(self) -> None: ...
         def _prepare_text(self, prompt: Any) -> Prepared: ...
         def _prepare_chat(self, request: ChatRequest) -> Prepared: ...
         def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]: ...
@@ -75,7 +77,7 @@ class AsyncCalls:
         *,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, Completion]: ...
 
     @overload
@@ -86,7 +88,7 @@ class AsyncCalls:
         *,
         stream: Literal[True],
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> AsyncTextStream: ...
 
     @overload
@@ -97,7 +99,7 @@ class AsyncCalls:
         *,
         stream: bool,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
 
     @overload
@@ -108,7 +110,7 @@ class AsyncCalls:
         *,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, list[Completion]]: ...
 
     @lists_sampling_options
@@ -142,8 +144,9 @@ class AsyncCalls:
         if is_batch(prompt):
             refuse_stream(stream)
             return self._all(native, "prompt", prompt, begin)
-        prepare = partial(self._prepare_text, prompt)
-        return self._driven(native, prepare, begin, stream, self._is_quick(prompt))
+        prepare = self._with_vocabulary(partial(self._prepare_text, prompt), chosen)
+        is_quick = chosen.structure is None and self._is_quick(prompt)
+        return self._driven(native, prepare, begin, stream, is_quick)
 
     @overload
     def chat_async(
@@ -238,8 +241,9 @@ class AsyncCalls:
         if isinstance(requests, list):
             refuse_stream(stream)
             return self._all(native, "messages", requests, begin)
-        prepare = partial(self._prepare_chat, requests)
-        return self._driven(native, prepare, begin, stream, self._renders_quickly(messages, tools))
+        prepare = self._with_vocabulary(partial(self._prepare_chat, requests), chosen)
+        is_quick = chosen.structure is None and self._renders_quickly(messages, tools)
+        return self._driven(native, prepare, begin, stream, is_quick)
 
     async def logits_async(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -264,6 +268,19 @@ class AsyncCalls:
             pending.cancel()
             place.leave()
         return pending.take()
+
+    def _with_vocabulary(
+        self, prepare: Callable[[], Prepared], options: TextOptions
+    ) -> Callable[[], Prepared]:
+        """Return what prepares a text, and the vocabulary where it has a form."""
+        if options.structure is None:
+            return prepare
+
+        def prepared() -> Prepared:
+            self._prepare_grammars()
+            return prepare()
+
+        return prepared
 
     def _driven(
         self,

@@ -34,11 +34,12 @@ class ReplyDecoder:
         stop: Sequence[str] = (),
         splitter: ReplySplitter | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
+        reader: Callable[[str], Any] | None = None,
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
         `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
-        the tools that are Python functions, by name.
+        the tools that are Python functions, by name. `reader`: makes the object of the whole text.
         """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
@@ -47,6 +48,7 @@ class ReplyDecoder:
         kept = splitter.markers if splitter else ()
         self._decoder = tokenizer.stream(skip_special=True, keep=kept, prompt=before)
         self._splitter = splitter
+        self._reader = reader
         self.pending: deque[Delta] = deque()  # for the driver, which takes them away
         self._stops = StopFinder(stop)
         self._tokens: list[int] = []
@@ -78,6 +80,7 @@ class ReplyDecoder:
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
                 tool_calls=self._calls.calls,
+                reader=self._reader,
                 reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
+
+from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
     from akunu.tools.calls import ToolCall
@@ -32,6 +34,7 @@ class Completion(str):
         "_finish_reason",
         "_prompt_seconds",
         "_prompt_tokens",
+        "_reader",
         "_reasoning",
         "_reasoning_tokens",
         "_stop",
@@ -43,6 +46,7 @@ class Completion(str):
     _tool_calls: tuple[ToolCall, ...]
     _finish_reason: FinishReason
     _stop: str | None
+    _reader: Callable[[str], Any] | None
     _reasoning: str
     _reasoning_tokens: int
     _prompt_tokens: int
@@ -59,6 +63,7 @@ class Completion(str):
         token_ids: Sequence[int] = (),
         finish_reason: FinishReason = "stop",
         stop: str | None = None,
+        reader: Callable[[str], Any] | None = None,
         reasoning: str = "",
         tool_calls: Sequence[ToolCall] = (),
         reasoning_tokens: int = 0,
@@ -70,7 +75,8 @@ class Completion(str):
     ) -> Completion:
         """Make one by hand, as a test of your own program may want to.
 
-        `completion_tokens`: None means as many as there are token_ids.
+        `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
+        the text.
         """
         self = super().__new__(cls, text)
         ids = tuple(token_ids)
@@ -78,6 +84,7 @@ class Completion(str):
             "token_ids": ids,
             "finish_reason": finish_reason,
             "stop": stop,
+            "reader": reader,
             "reasoning": reasoning,
             "tool_calls": tuple(tool_calls),
             "reasoning_tokens": reasoning_tokens,
@@ -103,6 +110,26 @@ class Completion(str):
     def text(self) -> str:
         """The text as a plain str."""
         return str(self)
+
+    @property
+    def parsed(self) -> Any:
+        """The object of a text with a `schema`, or of `json=True`; None where neither was asked.
+
+        Of a pydantic model or a dataclass it is one of those, otherwise what JSON has: dicts,
+        lists, texts, numbers. Raises AkunuError where the text was cut before its end, or where
+        a type refuses what its schema allows.
+        """
+        if self._reader is None:
+            return None
+        if self._finish_reason != "stop" or self._stop is not None:
+            why = self._stop if self._stop is not None else self._finish_reason
+            raise AkunuError(f"the text ended before its JSON was complete ({why})")
+        try:
+            return self._reader(str(self))
+        except (ValueError, TypeError) as error:
+            raise AkunuError(
+                f"the text does not make the object that was asked for: {error}"
+            ) from error
 
     @property
     def token_ids(self) -> tuple[int, ...]:

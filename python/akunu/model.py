@@ -26,8 +26,9 @@ from akunu.errors import AkunuError, ArgumentError, MisuseError
 from akunu.model_facts import MemoryReport, ModelConfig
 from akunu.options import (
     ChatArguments,
-    SamplingArguments,
     SamplingOptions,
+    TextArguments,
+    TextOptions,
     flag,
     integer,
     lists_sampling_options,
@@ -35,6 +36,7 @@ from akunu.options import (
     sampling_options,
 )
 from akunu.sampling_defaults import sampling_defaults_of
+from akunu.structure import ruled
 from akunu.text_stream import TextStream
 from akunu.token_ids import token_ids
 from akunu.tokenizer import Tokenizer
@@ -125,7 +127,7 @@ class Model(AsyncCalls):
         *,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> Completion: ...
 
     @overload
@@ -136,7 +138,7 @@ class Model(AsyncCalls):
         *,
         stream: Literal[True],
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> TextStream: ...
 
     @overload
@@ -147,7 +149,7 @@ class Model(AsyncCalls):
         *,
         stream: bool,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> Completion | TextStream: ...
 
     @overload
@@ -158,7 +160,7 @@ class Model(AsyncCalls):
         *,
         stream: Literal[False] = False,
         priority: int = 0,
-        **sampling: Unpack[SamplingArguments],
+        **sampling: Unpack[TextArguments],
     ) -> list[Completion]: ...
 
     @lists_sampling_options
@@ -456,6 +458,7 @@ class Model(AsyncCalls):
         prepared: Prepared,
     ) -> ReplyDecoder:
         """Have the engine begin a text; whoever drives the decoder takes what comes."""
+        structure = options.structure if isinstance(options, TextOptions) else None
         limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
         tokens = prepared.tokens
         generation = native.start(
@@ -465,7 +468,7 @@ class Model(AsyncCalls):
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
             priority=priority_of(priority),
-            constraint=self._constraint(prepared.grammar),
+            constraint=self._constraint(ruled(structure, prepared.grammar)),
         )
         return ReplyDecoder(
             generation,
@@ -474,7 +477,12 @@ class Model(AsyncCalls):
             options.stop,
             prepared.splitter,
             prepared.functions,
+            None if structure is None else structure.reader,
         )
+
+    def _prepare_grammars(self) -> None:
+        """Build the vocabulary that grammars need, which takes a second for a large one."""
+        _ = self._grammar_vocabulary
 
 
 def _driven(

@@ -23,6 +23,7 @@ from functools import cache, wraps
 from typing import Any, TypedDict, TypeVar, cast
 
 from akunu.errors import ArgumentError, MisuseError
+from akunu.structure import STRUCTURE_DEFAULTS, Structure, StructureArguments, structure_of
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Options = TypeVar("Options")
@@ -66,7 +67,11 @@ class SamplingArguments(TypedDict, total=False):
     logit_bias: Mapping[int, float] | None
 
 
-class ChatArguments(SamplingArguments, total=False):
+class TextArguments(SamplingArguments, StructureArguments, total=False):
+    """The keyword arguments of `generate` and `chat` that say how a text comes about."""
+
+
+class ChatArguments(TextArguments, total=False):
     """The keyword arguments that `chat` takes beside those in its signature."""
 
     tool_choice: str | Mapping[str, Any] | None
@@ -286,6 +291,13 @@ class SamplingOptions:
         return struct.pack("<" + codes, *values.values())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextOptions(SamplingOptions):
+    """How the next token is chosen, and what form the text has; made by `sampling_options`."""
+
+    structure: Structure | None = None
+
+
 @cache
 def declared_options() -> Mapping[str, Declared]:
     """Return what is declared of each option of sampling, by its name."""
@@ -405,30 +417,36 @@ def texts(name: str, value: object) -> tuple[str, ...]:
 
 def sampling_options(
     options: SamplingOptions | None, arguments: Mapping[str, object]
-) -> SamplingOptions:
+) -> TextOptions:
     """Return the options that a call gave, as an object, as keyword arguments, or as both.
 
-    Raises ArgumentError where the two speak of the same field.
+    Among the arguments may be one that says what form the text has. Raises ArgumentError where the
+    two speak of the same field, and for a form that makes no sense.
     """
-    if options is None:
-        return SamplingOptions(**cast("dict[str, Any]", arguments))
-    if not isinstance(options, SamplingOptions):
-        raise _refusal("options", options, "a SamplingOptions", "or None")
-    chosen = {
-        each.name: getattr(options, each.name)
-        for each in fields(options)
-        if getattr(options, each.name) != each.default
-    }
-    for name, value in arguments.items():
+    given = {name: each for name, each in arguments.items() if name in STRUCTURE_DEFAULTS}
+    others = {name: each for name, each in arguments.items() if name not in STRUCTURE_DEFAULTS}
+    chosen = {}
+    if options is not None:
+        if not isinstance(options, SamplingOptions):
+            raise _refusal("options", options, "a SamplingOptions", "or None")
+        chosen = {
+            each.name: getattr(options, each.name)
+            for each in fields(options)
+            if getattr(options, each.name) != each.default
+        }
+    for name, value in others.items():
         if name in chosen:
             raise ArgumentError(
                 f"{name} is given twice: {chosen[name]!r} in options and {value!r} beside them"
             )
-    return SamplingOptions(**chosen, **cast("dict[str, Any]", arguments))
+    sampling = cast("dict[str, Any]", {**chosen, **others})
+    if given:
+        sampling["structure"] = structure_of(given)
+    return TextOptions(**sampling)
 
 
 def lists_sampling_options(function: Function) -> Function:
-    """Have `help` show the fields of SamplingOptions instead of `**sampling`.
+    """Have `help` show the fields of SamplingOptions, and forms, instead of `**sampling`.
 
     What is none of them is answered as `explains_typos` does.
     """
@@ -442,6 +460,13 @@ def lists_sampling_options(function: Function) -> Function:
             annotation=each.type,
         )
         for each in fields(SamplingOptions)
+    ]
+    kinds = StructureArguments.__annotations__
+    listed += [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name]
+        )
+        for name, default in STRUCTURE_DEFAULTS.items()
     ]
     shown = signature.replace(parameters=[*kept, *listed])
     function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
