@@ -64,7 +64,7 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
 
     ((name, value),) = given.items()
     if name == "schema":
-        return Structure(grammar.from_schema(value), reader_of(value))
+        return Structure(grammar.from_schema(_closed_schema(value)), reader_of(value))
     if name == "json":
         if value is not True:
             raise ArgumentError(f"json is {value!r}; it must be True or False")
@@ -76,6 +76,28 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     if isinstance(value, grammar.Grammar):
         return Structure(value)
     return Structure(grammar.from_rules(_text(name, value)))
+
+
+def _closed_schema(source: Any) -> Any:
+    """Return a schema whose objects have no more members than a pydantic model has fields.
+
+    Its own allows any others, which it would ignore, and a small model does not come to an end.
+    """
+    if not hasattr(source, "model_json_schema"):
+        return source
+    return _closed(source.model_json_schema())
+
+
+def _closed(schema: Any) -> Any:
+    if isinstance(schema, list):
+        return [_closed(each) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    kept = ("default", "const", "enum", "examples")
+    closed = {key: each if key in kept else _closed(each) for key, each in schema.items()}
+    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
+        closed.setdefault("additionalProperties", False)
+    return closed
 
 
 def _text(name: str, value: object) -> str:

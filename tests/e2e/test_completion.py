@@ -59,6 +59,7 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "token_ids": (3, 4),
         "finish_reason": "stop",
         "stop": "END",
+        "parsed": None,
         "reasoning": "Hm.",
         "tool_calls": (CALL,),
         "reasoning_tokens": 2,

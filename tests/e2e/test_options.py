@@ -15,6 +15,7 @@ from cli_support import CHECKOUT
 import akunu
 from akunu import ArgumentError, LoadOptions, SamplingOptions
 from akunu.options import MAX_THREADS, SamplingArguments, declared_options
+from akunu.structure import STRUCTURE_DEFAULTS, StructureArguments
 
 NAN = math.nan
 INF = math.inf
@@ -260,8 +261,9 @@ def test_the_methods_take_exactly_the_options_with_their_defaults(method: Any) -
         if parameter.kind is parameter.KEYWORD_ONLY and name not in NO_SAMPLING
     }
     fields = {field.name: field.default for field in dataclasses.fields(SamplingOptions)}
-    assert given == fields
+    assert given == {**fields, **STRUCTURE_DEFAULTS}
     assert set(SamplingArguments.__annotations__) == set(fields)
+    assert set(StructureArguments.__annotations__) == set(STRUCTURE_DEFAULTS)
 
 
 def test_load_takes_exactly_the_options_with_their_defaults() -> None:

@@ -1,0 +1,171 @@
+"""What callers ask of a text's form."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import dataclasses
+import enum
+import json
+import pickle
+import re
+from typing import Any
+
+import pytest
+
+import akunu
+from akunu.grammar import from_lark
+from akunu.structure import StructureArguments, reader_of
+
+
+class Colour(enum.Enum):
+    red = "red"
+    blue = "blue"
+
+
+@dataclasses.dataclass
+class Wheel:
+    size: int
+
+
+@dataclasses.dataclass
+class Car:
+    colour: Colour
+    wheels: list[Wheel]
+    owner: str | None = None
+
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"answer": {"type": "integer", "minimum": 0, "maximum": 999}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+@pytest.fixture(scope="module")
+def model():
+    with akunu.load() as model:
+        yield model
+
+
+@pytest.mark.parametrize("schema", [SCHEMA, json.dumps(SCHEMA)], ids=["dict", "text"])
+def test_a_schema_gives_an_object(model, schema):
+    reply = model.generate("The answer is ", schema=schema, max_tokens=200)
+    assert reply.finish_reason == "stop"
+    assert reply.parsed == json.loads(reply)
+    assert list(reply.parsed) == ["answer"]
+    assert 0 <= reply.parsed["answer"] <= 999
+
+
+def test_a_dataclass_gives_one_of_its_objects(model):
+    for seed in range(3):
+        reply = model.generate("A car: ", schema=Car, max_tokens=400, temperature=0.7, seed=seed)
+        if reply.finish_reason == "stop":
+            assert isinstance(reply.parsed, Car)
+            assert isinstance(reply.parsed.colour, Colour)
+            assert all(isinstance(wheel, Wheel) for wheel in reply.parsed.wheels)
+
+
+def test_an_object_is_made_of_what_json_has():
+    text = '{"colour": "blue", "wheels": [{"size": 3}], "owner": null}'
+    assert reader_of(Car)(text) == Car(Colour.blue, [Wheel(3)])
+    assert reader_of(dict[str, tuple[int, float]])('{"a": [1, 2.5]}') == {"a": (1, 2.5)}
+
+
+def test_a_pydantic_model_gives_one_of_its_objects(model):
+    pydantic = pytest.importorskip("pydantic", reason="pydantic is not installed")
+
+    class Answer(pydantic.BaseModel):
+        answer: int = pydantic.Field(ge=0, le=99)
+
+    reply = model.generate("The answer is ", schema=Answer, max_tokens=200)
+    assert isinstance(reply.parsed, Answer)
+
+
+@pytest.mark.parametrize(
+    ("form", "fits"),
+    [
+        ({"regex": "[A-F]{3}-[0-9]{2}"}, lambda text: re.fullmatch("[A-F]{3}-[0-9]{2}", text)),
+        ({"choice": ["red", "green", "blue, or so"]}, ["red", "green", "blue, or so"].__contains__),
+        ({"grammar": 'root ::= "a" | "b" root'}, lambda text: re.fullmatch("b*a", text)),
+        ({"grammar": 'start: "a" | "b" start'}, lambda text: re.fullmatch("b*a", text)),
+        ({"grammar": from_lark('start: "x"')}, "x".__eq__),
+    ],
+    ids=["regex", "choice", "gbnf", "lark", "compiled"],
+)
+def test_each_form_holds(model, form, fits):
+    for seed in range(3):
+        reply = model.generate("Say it: ", **form, max_tokens=40, temperature=1.0, seed=seed)
+        assert fits(reply) or reply.finish_reason == "length"
+        assert reply.parsed is None
+
+
+def test_json_is_an_object(model):
+    reply = model.chat([{"role": "user", "content": "Hi"}], json=True, max_tokens=600)
+    if reply.finish_reason == "stop":
+        assert isinstance(reply.parsed, dict)
+
+
+def test_a_text_that_was_cut_has_no_object(model):
+    reply = model.generate("The answer is ", schema=SCHEMA, max_tokens=2)
+    assert reply.finish_reason == "length"
+    with pytest.raises(akunu.AkunuError, match=r"ended before its JSON was complete \(length\)"):
+        _ = reply.parsed
+
+
+def test_a_stream_has_the_same_text_and_stop_strings_end_it(model):
+    whole = model.generate("The answer is ", schema=SCHEMA, max_tokens=200)
+    with model.generate("The answer is ", schema=SCHEMA, max_tokens=200, stream=True) as stream:
+        assert "".join(stream) == whole
+    assert stream.completion.parsed == whole.parsed
+    cut = model.generate("The answer is ", schema=SCHEMA, max_tokens=200, stop=":")
+    assert cut == whole[: whole.index(":")]
+    assert cut.stop == ":"
+    with pytest.raises(akunu.AkunuError, match="ended before its JSON was complete"):
+        _ = cut.parsed
+
+
+def test_awaited_and_in_lists_the_text_is_the_same(model):
+    whole = model.generate("The answer is ", schema=SCHEMA, max_tokens=200)
+
+    async def awaited() -> Any:
+        return await model.generate_async("The answer is ", schema=SCHEMA, max_tokens=200)
+
+    reply = asyncio.run(awaited())
+    assert (reply, reply.parsed) == (whole, whole.parsed)
+    replies = model.generate(["The answer is "] * 3, schema=SCHEMA, max_tokens=200)
+    assert [each.parsed for each in replies] == [whole.parsed] * 3
+
+
+def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
+    reply = model.generate("A car: ", choice=["yes"])
+    assert pickle.loads(pickle.dumps(reply)) == "yes"
+    reply = model.generate("The answer is ", schema=SCHEMA, max_tokens=200)
+    for other in (copy.deepcopy(reply), pickle.loads(pickle.dumps(reply))):
+        assert other.parsed == reply.parsed
+
+
+@pytest.mark.parametrize(
+    ("form", "message"),
+    [
+        ({"json": True, "regex": "a"}, "json and regex are given; a text has one form"),
+        ({"regex": 5}, "regex must be a text, not int"),
+        ({"json": 1}, "json is 1; it must be True or False"),
+        ({"choice": []}, "choice must have at least one text"),
+        ({"schema": {"type": "strin"}}, "/type"),
+        ({"schema": {"properties": {"a": {"pattern": "("}}}}, "/properties/a: the pattern is no"),
+        ({"grammar": "start: nothing"}, "nothing"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_generated(model, form, message):
+    with pytest.raises(akunu.ArgumentError, match=message):
+        model.generate("Hi", **form)
+
+
+def test_false_and_none_ask_for_nothing(model):
+    plain = model.generate("Hello", max_tokens=5)
+    nothing = dict.fromkeys(StructureArguments.__annotations__)
+    assert model.generate("Hello", max_tokens=5, **nothing) == plain
+    assert model.generate("Hello", max_tokens=5, json=False) == plain
