@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from akunu._reply_decoder import ReplyDecoder
     from akunu._reply_splitter import ReplySplitter
     from akunu.completion import Completion
-    from akunu.grammar import Grammar
+    from akunu.grammar import FreeText, Grammar
 
 Given = TypeVar("Given")
 
@@ -55,6 +55,8 @@ class Prepared:
     """What the text may be."""
     functions: Mapping[str, Callable[..., Any]] | None = None
     """The tools that are Python functions, by name."""
+    thoughts: FreeText | None = None
+    """What a form of the text begins behind."""
 
 
 def prepared_all(

@@ -69,6 +69,8 @@ class PreparedChat:
     """The tools that are Python functions, by name."""
     grammar: Grammar | None = None
     """What the reply may be: thoughts that have a budget, calls that must come."""
+    thoughts: FreeText | None = None
+    """Thoughts without a budget: what form the answer has begins behind them."""
 
 
 def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
@@ -100,7 +102,8 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
     knows_thoughts = markers.opening.strip() in template.source
     grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free)
-    return PreparedChat(tokens, splitter, use.functions, grammar)
+    thoughts = FreeText(until=(markers.closing,)) if is_open and free is None else None
+    return PreparedChat(tokens, splitter, use.functions, grammar, thoughts)
 
 
 def _grammar(

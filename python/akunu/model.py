@@ -411,7 +411,7 @@ class Model(AsyncCalls):
 
         chat = prepared(request, self._tokenizer, self._chat_template)
         tokens = self._token_ids(chat.tokens, "messages")
-        return Prepared(tokens, chat.splitter, chat.grammar, chat.functions)
+        return Prepared(tokens, chat.splitter, chat.grammar, chat.functions, chat.thoughts)
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
@@ -468,7 +468,7 @@ class Model(AsyncCalls):
             sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
             logit_bias=dict(options.logit_bias),
             priority=priority_of(priority),
-            constraint=self._constraint(ruled(structure, prepared.grammar)),
+            constraint=self._constraint(ruled(structure, prepared.grammar, prepared.thoughts)),
         )
         return ReplyDecoder(
             generation,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from akunu.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from akunu.grammar import Grammar
+    from akunu.grammar import FreeText, Grammar
 
 
 class StructureArguments(TypedDict, total=False):
@@ -76,6 +76,24 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     if isinstance(value, grammar.Grammar):
         return Structure(value)
     return Structure(grammar.from_rules(_text(name, value)))
+
+
+def ruled(
+    structure: Structure | None, prepared: Grammar | None, thoughts: FreeText | None
+) -> Grammar | None:
+    """Return what rules a text of this form.
+
+    It begins behind the free text of `prepared`, or behind the thoughts.
+    """
+    if structure is None:
+        return prepared
+    if structure.grammar.after is not None:
+        return structure.grammar
+    if prepared is None:
+        return dataclasses.replace(structure.grammar, after=thoughts)
+    if prepared.llguidance:
+        raise ArgumentError("a text with a form cannot be held to tools as well")
+    return dataclasses.replace(structure.grammar, after=prepared.after)
 
 
 def _closed_schema(source: Any) -> Any:
