@@ -21,6 +21,7 @@ PAGES = [
     "docs/guide.md",
     "docs/command-line.md",
     "docs/reproducibility.md",
+    "docs/structured-output.md",
     "docs/tools.md",
 ]
 BIN = Path(sys.executable).parent
