@@ -102,8 +102,8 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
     knows_thoughts = markers.opening.strip() in template.source
     grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free)
-    thoughts = FreeText(until=(markers.closing,)) if is_open and free is None else None
-    return PreparedChat(tokens, splitter, use.functions, grammar, thoughts)
+    unlimited = FreeText(until=(markers.closing,)) if is_open and free is None else None
+    return PreparedChat(tokens, splitter, use.functions, grammar, unlimited)
 
 
 def _grammar(
