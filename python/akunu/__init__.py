@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
+    from akunu.tools.calls import ToolCall
 
     __version__: str
 
@@ -59,6 +60,7 @@ __all__ = [
     "SamplingOptions",
     "TextStream",
     "Tokenizer",
+    "ToolCall",
     "UnsupportedModelError",
     "__version__",
     "load",
@@ -75,6 +77,7 @@ _HOMES = {
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
     "Tokenizer": "akunu.tokenizer",
+    "ToolCall": "akunu.tools.calls",
     "load": "akunu.loading",
     "pull": "akunu.hub.find",
 }

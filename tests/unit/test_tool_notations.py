@@ -18,7 +18,7 @@ from akunu.deltas import (
     ToolCallEnd,
     ToolCallStart,
 )
-from akunu.tools._values import value_as_json
+from akunu.tools._values import json_types, value_as_json
 from akunu.tools.families import FAMILIES
 from akunu.tools.notation import Notation
 
@@ -246,6 +246,11 @@ def test_values_between_tags_are_of_the_type_that_the_schema_says(
     text: str, types: set[str], expected: object
 ) -> None:
     assert json.loads(value_as_json(text, frozenset(types))) == expected
+
+
+def test_a_default_of_null_lets_null_be_given_for_a_string() -> None:
+    assert json_types({"type": "string", "default": None}) == {"string", "null"}
+    assert json_types({"type": "string", "default": "a"}) == {"string"}
 
 
 def test_ids_are_those_of_the_model_where_it_writes_some_and_new_ones_elsewhere() -> None:

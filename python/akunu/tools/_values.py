@@ -29,11 +29,13 @@ def json_types(schema: object) -> frozenset[str]:
     """Return the JSON types that a schema allows; none: it does not say."""
     if not isinstance(schema, Mapping):
         return frozenset()
+    # A default that is null is a value that may be given, whatever the type says.
+    nothing = {"null"} if "default" in schema and schema["default"] is None else set()
     named = schema.get("type")
     if isinstance(named, str):
-        return frozenset([named])
+        return frozenset([named, *nothing])
     if isinstance(named, (list, tuple)):
-        return frozenset(str(each) for each in named)
+        return frozenset([*map(str, named), *nothing])
     for key in ("anyOf", "oneOf"):
         if isinstance(schema.get(key), (list, tuple)):
             found = [json_types(each) for each in schema[key]]

@@ -1,0 +1,1 @@
+"""Judges calls of tools by the Berkeley Function Calling Leaderboard."""
