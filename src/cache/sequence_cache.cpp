@@ -129,6 +129,7 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   sequence.id = beginning.id;
   sequence.key = beginning.key;
   sequence.tokens.reserve(store_.log_stride());
+  sequence.unread.reserve(store_.log_stride());  // so that nothing is allocated when it ends
   sequence.tokens.assign(beginning.tokens.begin(), beginning.tokens.end());
   sequence.n_prompt = beginning.n_prompt;
   sequence.pages.resize(groups_.size());
@@ -401,7 +402,10 @@ void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* excep
     const auto entry = static_cast<uint32_t>(found - pages.begin());
     if (worth_of(sequence, is_kept, group, entry) == Worth::needed) return;
     release(group, *found);
-    if (is_kept) cut(sequence, sequence.n_done);
+    if (!is_kept) return;
+    const uint32_t n_done = sequence.n_done;
+    cut(sequence, n_done);
+    if (sequence.n_done < n_done) sequence.unread.clear();  // there is no room for more of it
   };
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot) && &store_[slot] != except) give_up_of(store_[slot], false);
@@ -428,10 +432,7 @@ void SequenceCache::use(const Sequence& sequence) {
 // whose window is gone.
 void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
   const uint32_t n = reusable(sequence, std::min(sequence.n_done, n_tokens));
-  if (n < sequence.n_done) {
-    rewind_states(sequence, n);
-    sequence.unread.clear();
-  }
+  if (n < sequence.n_done) rewind_states(sequence, n);
   sequence.n_done = n;
   sequence.tokens.resize(n);
   for (uint32_t group = 0; group < sequence.pages.size(); ++group) {
@@ -469,12 +470,14 @@ void SequenceCache::set_aside(uint32_t slot) {
 
 // Gives back the pages of what was generated, which nobody else can use, and remembers its tokens.
 void SequenceCache::finish(Sequence& sequence, uint32_t n_kept) {
-  std::vector<uint32_t> tokens = sequence.tokens;
-  tokens.insert(tokens.end(), sequence.unread.begin(), sequence.unread.end());
-  tokens.resize(std::min({tokens.size(), size_t{n_kept}, size_t{store_.context()}}));
-  cut(sequence, std::min(n_kept, sequence.n_prompt));
-  tokens.erase(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(sequence.tokens.size()));
-  sequence.unread = std::move(tokens);
+  std::vector<uint32_t>& tokens = sequence.tokens;
+  std::vector<uint32_t>& unread = sequence.unread;
+  const size_t n_text =
+      std::min({tokens.size() + unread.size(), size_t{n_kept}, size_t{store_.context()}});
+  const uint32_t n = reusable(sequence, std::min(n_kept, n_shared(sequence)));
+  unread.insert(unread.begin(), tokens.begin() + n, tokens.end());
+  unread.resize(n_text - std::min<size_t>(n, n_text));
+  cut(sequence, n);
 }
 
 void SequenceCache::discard(uint32_t slot) {

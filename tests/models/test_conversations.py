@@ -157,9 +157,10 @@ MODELS = [("llama-32", "q8_0"), ("gemma3", "f16")]
 
 @pytest.mark.parametrize(("kind", "weight_format"), MODELS)
 def test_replies_are_those_of_a_cold_cache(
-    model_case: Cases, cpu: str, kind: str, weight_format: str
+    model_case: Cases, kind: str, weight_format: str
 ) -> None:
-    assert held(model_case(kind, weight_format), cpu, range(2), 8) > 20
+    """At the best level of this machine, where prompts have an arithmetic of their own if any."""
+    assert held(model_case(kind, weight_format), "cpu", range(3), 8) > 30
 
 
 @pytest.mark.slow
