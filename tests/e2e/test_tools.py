@@ -90,3 +90,13 @@ def test_streams_and_coroutines_have_the_same_calls(ember: akunu.Model) -> None:
 def test_a_choice_that_is_no_tool_is_refused(ember: akunu.Model) -> None:
     with pytest.raises(akunu.ArgumentError, match="tool_choice is 'any'"):
         ember.chat(QUESTION, tools=TOOLS, tool_choice="any")
+
+
+def test_control_tokens_that_a_notation_is_written_with_are_not_skipped(
+    ember: akunu.Model,
+) -> None:
+    tokens = ember.tokenizer.control_tokens()
+    ids = [tokens["<|im_start|>"], *ember.tokenizer.encode("find"), tokens["<|im_end|>"]]
+    for keep, expected in (((), "find"), (("<|im_start|>name",), "<|im_start|>find")):
+        stream = ember.tokenizer.stream(skip_special=True, keep=keep)
+        assert "".join(map(stream.push, ids)) + stream.finish() == expected
