@@ -221,6 +221,10 @@ def complete(
     parse_special: Annotated[
         bool, typer.Option("--parse-special", help="Make control tokens of their names.")
     ] = False,
+    schema: options.Schema = None,
+    regex: options.Regex = None,
+    choice: options.Choice = None,
+    grammar: options.GrammarFile = None,
     loop_guard: options.LoopGuard = True,
     context: options.Context = None,
     threads: options.Threads = None,
@@ -242,6 +246,7 @@ def complete(
             file,
             load,
             chosen,
+            form=options.given_form(schema, regex, choice, grammar),
             parse_special=parse_special,
             loop_guard=loop_guard,
             as_json=json,

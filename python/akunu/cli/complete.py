@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from akunu.cli import console
 from akunu.cli.loading import load_model
@@ -29,14 +31,15 @@ def complete_text(
     load: LoadOptions,
     sampling: SamplingOptions,
     *,
+    form: Mapping[str, Any],
     parse_special: bool = False,
     loop_guard: bool = True,
     as_json: bool,
 ) -> int:
     """Write what follows the text to stdout as it comes, or all of it as JSON at the end.
 
-    `parse_special`: names of control tokens in the text are such tokens. `loop_guard`: a text that
-    goes round in circles is stopped.
+    `form`: what `generate` takes of what the text may be. `parse_special`: names of control tokens
+    in the text are such tokens. `loop_guard`: a text that goes round in circles is stopped.
     """
     has_text = prompt is not None or path is not None
     if not has_text:
@@ -49,7 +52,7 @@ def complete_text(
         given: str | list[int] = text
         if parse_special:
             given = model.tokenizer.encode(text, parse_special=True)
-        stream: TextStream = model.generate(given, stream=True, **asdict(sampling))
+        stream: TextStream = model.generate(given, stream=True, **asdict(sampling), **form)
         guard = LoopGuard()
         goes_round = False
         with stream:

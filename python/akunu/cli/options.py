@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -160,6 +161,52 @@ def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
     if no_think and thinking not in (None, False):
         raise console.UsageError(f"--thinking {text} and --no-think contradict each other")
     return False if no_think else thinking
+
+
+Schema = Annotated[
+    Path | None,
+    typer.Option(
+        "--schema", metavar="FILE", help="The text is JSON that fits the JSON schema in a file."
+    ),
+]
+Regex = Annotated[
+    str | None,
+    typer.Option("--regex", metavar="PATTERN", help="The text is what an expression matches."),
+]
+Choice = Annotated[
+    list[str] | None,
+    typer.Option("--choice", metavar="TEXT", help="The text is this, or another --choice."),
+]
+GrammarFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--grammar", metavar="FILE", help="The text keeps to rules in a file, in GBNF or Lark."
+    ),
+]
+
+
+def given_form(
+    schema: Path | None, regex: str | None, choice: list[str] | None, grammar: Path | None
+) -> dict[str, Any]:
+    """Return the form that the command line gave, for `generate`; UsageError for several."""
+    given = {
+        "schema": None if schema is None else _read("--schema", schema),
+        "regex": regex,
+        "choice": choice or None,
+        "grammar": None if grammar is None else _read("--grammar", grammar),
+    }
+    form = {name: value for name, value in given.items() if value is not None}
+    if len(form) > 1:
+        names = " and ".join(f"--{name}" for name in form)
+        raise console.UsageError(f"{names} are given; a text has one form: choose one")
+    return form
+
+
+def _read(option: str, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise console.UsageError(f"{option} {path} cannot be read: {error}") from None
 
 
 def load_options(**options: Any) -> LoadOptions:
