@@ -120,15 +120,15 @@ def _grammar(
         return Grammar(after=free) if free else None
     way, tokens = use.family.ways[0], tokenizer.control_tokens()
     if use.must_call:
-        found = required_calls(
+        return required_calls(
             way,
             use.wanted,
             tokens,
             most=use.most,
             thinking=thinking,
             in_reasoning=in_reasoning,
+            after=free,
         )
-        return replace(found, after=free) if free else found
     if free:
         return Grammar(after=free)
     return optional_calls(way, use.wanted, tokens, most=use.most)

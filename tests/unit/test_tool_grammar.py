@@ -151,3 +151,7 @@ def test_reasoning_may_come_before_a_call_that_must_come() -> None:
     begun = required_calls(way, TOOLS, {}, most=1, thinking=think, in_reasoning=True)
     assert begun.after == FreeText(until=("</think>",))
     assert accepts(begun, f"\n\n{call}")
+    budget = FreeText(until=("</think>",), most_tokens=9, then=(1,))
+    limited = required_calls(way, TOOLS, {}, most=1, thinking=think, after=budget)
+    assert limited.after == budget
+    assert accepts(limited, f"\n{call}")

@@ -28,15 +28,18 @@ def required_calls(
     most: int | None,
     thinking: ThinkingMarkers | None = None,
     in_reasoning: bool = False,
+    after: FreeText | None = None,
 ) -> Grammar:
     """Return what a reply may be that consists of calls, after its reasoning if it has some.
 
     `thinking`: how it may think before; None: not at all. `in_reasoning`: it does already.
+    `after`: the free text with which that ends, where it is not the closing marker alone.
     """
     rules = _Rules(way, tools, control_tokens)
     start = rules.calls(most)
-    after = None
-    if thinking is not None and in_reasoning:
+    if after is not None:
+        start = f"{_SPACE} {start}"
+    elif thinking is not None and in_reasoning:
         after = FreeText(until=(_trigger(thinking.closing, control_tokens)[0],))
         start = f"{rules.literal(_trigger(thinking.closing, control_tokens)[1])} {_SPACE} {start}"
     elif thinking is not None:
