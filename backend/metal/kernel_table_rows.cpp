@@ -1,5 +1,5 @@
 // What works on rows number by number or head by head, and the two ends of a step: kernels/embed.metal,
-// elementwise.metal, norm.metal, rope.metal, sample.metal, advance.metal.
+// elementwise.metal, norm.metal, rope.metal, sample.metal, logprobs.metal, advance.metal.
 #include <algorithm>
 #include <string>
 
@@ -65,6 +65,15 @@ uint64_t sample_workspace(const std::byte* params, uint32_t max_rows) {
   return uint64_t{std::min(max_rows, kSampleGroups)} * sample.vocab_size * sizeof(float);
 }
 
+// A threadgroup per row.
+Grid logprobs_grid(const Scope& scope) {
+  const uint32_t threads = std::clamp(round_up(scope.get<LogprobsParams>().vocab_size, kSimdWidth),
+                                      kSimdWidth, kMaxSampleThreads);
+  return {.threadgroups = {scope.n_rows, 1, 1},
+          .threads = {threads, 1, 1},
+          .threadgroup_bytes = {round_up(8 * (threads / kSimdWidth), 16)}};
+}
+
 // A thread per row.
 Grid advance_grid(const Scope& scope) {
   return {.threadgroups = {divide_up(scope.n_rows, kSimdWidth), 1, 1}};
@@ -127,6 +136,8 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       kernel.workspace_bytes = sample_workspace;
       return kernel;
     }
+    case Operation::logprobs:
+      return one_launch("logprobs", logprobs_grid);
     case Operation::advance:
       return one_launch("advance", advance_grid);
     default:

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from akunu.completion import Completion
     from akunu.hub.find import pull
     from akunu.loading import load
+    from akunu.logprobs import TokenLogprob
     from akunu.model import Model
     from akunu.model_facts import MemoryReport, ModelConfig
     from akunu.options import LoadOptions, SamplingOptions
@@ -59,6 +60,7 @@ __all__ = [
     "QueueFullError",
     "SamplingOptions",
     "TextStream",
+    "TokenLogprob",
     "Tokenizer",
     "ToolCall",
     "UnsupportedModelError",
@@ -76,6 +78,7 @@ _HOMES = {
     "ModelConfig": "akunu.model_facts",
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
+    "TokenLogprob": "akunu.logprobs",
     "Tokenizer": "akunu.tokenizer",
     "ToolCall": "akunu.tools.calls",
     "load": "akunu.loading",

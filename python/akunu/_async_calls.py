@@ -62,8 +62,10 @@ class AsyncCalls:
             self,
             native: _core.NativeModel,
             options: SamplingOptions,
-            priority: int,
             prepared: Prepared,
+            shares_with: _core.Generation | None = None,
+            *,
+            priority: int = 0,
         ) -> ReplyDecoder: ...
         def _rows(
             self, tokens: Sequence[SupportsIndex], last: int | None
@@ -140,7 +142,7 @@ class AsyncCalls:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
-        begin = partial(self._begin, native, chosen, priority_of(priority))
+        begin = partial(self._begin, native, chosen, priority=priority_of(priority))
         if is_batch(prompt):
             refuse_stream(stream)
             return self._all(native, "prompt", prompt, begin)
@@ -237,7 +239,7 @@ class AsyncCalls:
             thinking_budget=thinking_budget,
             template_variables=template_variables,
         )
-        begin = partial(self._begin, native, chosen, priority_of(priority))
+        begin = partial(self._begin, native, chosen, priority=priority_of(priority))
         if isinstance(requests, list):
             refuse_stream(stream)
             return self._all(native, "messages", requests, begin)

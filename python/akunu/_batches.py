@@ -57,6 +57,14 @@ class Prepared:
     """The tools that are Python functions, by name."""
     thoughts: FreeText | None = None
     """What a form of the text begins behind."""
+    text: str | None = None  # of a prompt that is one
+
+
+def refuse_for_several(stream: object, n: object) -> None:
+    """Raise for what one prompt alone can have."""
+    refuse_stream(stream)
+    if n is not None:
+        raise ArgumentError("n is for one prompt; of several, each has one answer")
 
 
 def prepared_all(

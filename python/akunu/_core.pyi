@@ -80,6 +80,12 @@ class Generation:
     def next(self, timeout_ms: int | None = None) -> list[int] | None: ...
     def wake(self, waker: Waker | None, id: int = 0) -> None: ...
     def cancel(self) -> None: ...
+    def logprobs(
+        self, first: int, n: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.uint32], NDArray[np.float32]]: ...
+    def prompt_logprobs(
+        self,
+    ) -> tuple[NDArray[np.float32], NDArray[np.uint32], NDArray[np.float32]]: ...
     def cut(self, n_tokens: int) -> None: ...
     def completion_seconds(self, n_tokens: int) -> float: ...
     @property
@@ -137,6 +143,10 @@ class NativeModel:
         stop_ids: list[int],
         sampling: bytes,
         logit_bias: Mapping[int, float],
+        dry_breakers: list[int] = ...,
+        logprobs: int | None = None,
+        prompt_logprobs: int | None = None,
+        shares_with: Generation | None = None,
         choice: int = 0,
         priority: int = 0,
         constraint: Constraint | None = None,

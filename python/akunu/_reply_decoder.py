@@ -16,6 +16,7 @@ from akunu.tools.calls import CallCollector
 if TYPE_CHECKING:
     from akunu import _core
     from akunu._reply_splitter import ReplySplitter
+    from akunu.logprobs import LogprobReader, TokenLogprob
     from akunu.tokenizer import Tokenizer
 
 
@@ -35,11 +36,13 @@ class ReplyDecoder:
         splitter: ReplySplitter | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
         reader: Callable[[str], Any] | None = None,
+        logprobs: LogprobReader | None = None,
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
         `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
         the tools that are Python functions, by name. `reader`: makes the object of the whole text.
+        `logprobs`: reads those of the tokens.
         """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
@@ -60,7 +63,21 @@ class ReplyDecoder:
         self._calls = CallCollector(functions or {})
         self._n_reasoning = 0  # tokens, those of the markers included
         self._n_undecided = 0  # latest tokens that may be the beginning of a marker
+        self._logprobs = logprobs
         self._completion: Completion | None = None
+
+    def begin_with(self, text: str) -> None:
+        """Have the text begin with this one, which nothing is looked for in."""
+        if text:
+            self._texts.append(text)
+            self.pending.append(TextDelta(text))
+
+    @property
+    def logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """Those of the tokens whose text has been shown; None where nobody asked."""
+        if self._logprobs is None:
+            return None
+        return self._logprobs.of(self._tokens[: self._whole_tokens(self._shown)])
 
     @property
     def n_tokens(self) -> int:
@@ -76,6 +93,7 @@ class ReplyDecoder:
             n_kept = len(self._tokens)
             if self.reason == "cancelled" or self._stops.found is not None:
                 n_kept = self._whole_tokens(self._shown)
+            reader = self._logprobs
             self._completion = Completion(
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
@@ -90,6 +108,8 @@ class ReplyDecoder:
                 cached_tokens=self.generation.cached_tokens,
                 prompt_seconds=self.generation.prompt_seconds,
                 completion_seconds=self.generation.completion_seconds(len(self._tokens)),
+                logprobs=reader.of(self._tokens[:n_kept]) if reader else None,
+                prompt_logprobs=reader.of_prompt() if reader else None,
             )
         return self._completion
 

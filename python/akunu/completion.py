@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
+    from akunu.logprobs import TokenLogprob
     from akunu.tools.calls import ToolCall
 
 FinishReason = Literal["stop", "length", "cancelled", "tool_calls"]
@@ -32,6 +33,8 @@ class Completion(str):
         "_completion_seconds",
         "_completion_tokens",
         "_finish_reason",
+        "_logprobs",
+        "_prompt_logprobs",
         "_prompt_seconds",
         "_prompt_tokens",
         "_reader",
@@ -54,6 +57,8 @@ class Completion(str):
     _cached_tokens: int
     _prompt_seconds: float
     _completion_seconds: float
+    _logprobs: tuple[TokenLogprob, ...] | None
+    _prompt_logprobs: tuple[TokenLogprob | None, ...] | None
 
     def __new__(
         cls,
@@ -72,6 +77,8 @@ class Completion(str):
         cached_tokens: int = 0,
         prompt_seconds: float = 0.0,
         completion_seconds: float = 0.0,
+        logprobs: Sequence[TokenLogprob] | None = None,
+        prompt_logprobs: Sequence[TokenLogprob | None] | None = None,
     ) -> Completion:
         """Make one by hand, as a test of your own program may want to.
 
@@ -93,6 +100,8 @@ class Completion(str):
             "cached_tokens": cached_tokens,
             "prompt_seconds": prompt_seconds,
             "completion_seconds": completion_seconds,
+            "logprobs": None if logprobs is None else tuple(logprobs),
+            "prompt_logprobs": None if prompt_logprobs is None else tuple(prompt_logprobs),
         }
         for name, value in facts.items():
             object.__setattr__(self, f"_{name}", value)
@@ -171,6 +180,16 @@ class Completion(str):
     def tool_calls(self) -> tuple[ToolCall, ...]:
         """The calls of tools that the model wants done, in its order; see `Model.chat`."""
         return self._tool_calls
+
+    @property
+    def logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """How likely each of token_ids was, with the most likely ones; None unless asked for."""
+        return self._logprobs
+
+    @property
+    def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
+        """Likewise of the prompt's tokens, None for the first; None unless asked for."""
+        return self._prompt_logprobs
 
     @property
     def prompt_tokens(self) -> int:

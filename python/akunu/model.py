@@ -7,7 +7,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._async_calls import AsyncCalls
-from akunu._batches import Prepared, generate_all, is_batch, prepared_all, refuse_stream
+from akunu._batches import Prepared, generate_all, is_batch, prepared_all, refuse_for_several
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
@@ -35,6 +34,7 @@ from akunu.options import (
     priority_of,
     sampling_options,
 )
+from akunu.request import answers, begin_text
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
     from akunu.grammar import FreeText, Grammar
-
-_NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
 
 class Model(AsyncCalls):
@@ -126,6 +124,7 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> Completion: ...
@@ -137,6 +136,7 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         stream: Literal[True],
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> TextStream: ...
@@ -148,6 +148,7 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         stream: bool,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> Completion | TextStream: ...
@@ -159,9 +160,34 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> list[Completion]: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> list[Completion]: ...
+
+    @overload
+    def generate(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[True],
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> list[TextStream]: ...
 
     @lists_sampling_options
     def generate(
@@ -170,9 +196,10 @@ class Model(AsyncCalls):
         options: SamplingOptions | None = None,
         *,
         stream: bool = False,
+        n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream | list[Completion]:
+    ) -> Completion | TextStream | list[Completion] | list[TextStream]:
         """Return the text that goes on from `prompt`, or with `stream` an iterator of its pieces.
 
         `prompt`: a text, or token ids, which are taken as they are. An empty prompt starts from the
@@ -181,6 +208,8 @@ class Model(AsyncCalls):
         explained at `SamplingOptions`, and the defaults always take the most likely token. The text
         ends where the model ends it, before a `stop` string, after `max_tokens`, or when the
         context is full; the `finish_reason` of the Completion, or of the stream, says which.
+        `n`: a list of so many answers, which differ where there is a temperature, or of their
+        streams. The prompt is computed once; each is the text that its `answer_index` gives alone.
         `priority`: of the texts that wait, or have a prompt to compute, the higher goes first.
 
         Several prompts, a list of texts or of lists of token ids, give a list of completions in the
@@ -200,11 +229,13 @@ class Model(AsyncCalls):
         chosen = sampling_options(options, sampling)
         flag("stream", stream)
         native = self._open()
-        begin = partial(self._begin, native, chosen, priority)
+        begin = partial(self._begin, native, priority=priority)
         if is_batch(prompt):
-            refuse_stream(stream)
-            return generate_all("prompt", self._prepare_all("prompt", prompt), begin)
-        return _driven(native, begin(self._prepare_text(prompt)), stream)
+            refuse_for_several(stream, n)
+            return generate_all(
+                "prompt", self._prepare_all("prompt", prompt), partial(begin, chosen)
+            )
+        return _answered(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
 
     @overload
     def chat(
@@ -214,6 +245,7 @@ class Model(AsyncCalls):
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> Completion: ...
@@ -226,6 +258,7 @@ class Model(AsyncCalls):
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[True],
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> TextStream: ...
@@ -238,6 +271,7 @@ class Model(AsyncCalls):
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: bool,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> Completion | TextStream: ...
@@ -250,9 +284,36 @@ class Model(AsyncCalls):
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> list[Completion]: ...
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        stream: Literal[False] = False,
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> list[Completion]: ...
+
+    @overload
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        stream: Literal[True],
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> list[TextStream]: ...
 
     @lists_sampling_options
     def chat(
@@ -267,9 +328,10 @@ class Model(AsyncCalls):
         thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
+        n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Completion | TextStream | list[Completion]:
+    ) -> Completion | TextStream | list[Completion] | list[TextStream]:
         """Return the model's reply to a conversation, or with `stream` an iterator of its pieces.
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
@@ -308,11 +370,13 @@ class Model(AsyncCalls):
             thinking_budget=thinking_budget,
             template_variables=template_variables,
         )
-        begin = partial(self._begin, native, chosen, priority)
+        begin = partial(self._begin, native, priority=priority)
         if isinstance(requests, list):
-            refuse_stream(stream)
-            return generate_all("messages", self._prepare_all("messages", requests), begin)
-        return _driven(native, begin(self._prepare_chat(requests)), stream)
+            refuse_for_several(stream, n)
+            return generate_all(
+                "messages", self._prepare_all("messages", requests), partial(begin, chosen)
+            )
+        return _answered(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
 
     def logits(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -404,7 +468,7 @@ class Model(AsyncCalls):
                     "give it at least one token"
                 )
             tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
-        return Prepared(tokens)
+        return Prepared(tokens, text=prompt if isinstance(prompt, str) else None)
 
     def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
@@ -431,9 +495,7 @@ class Model(AsyncCalls):
         grammar = Grammar(after=thoughts) if thoughts else None
         native = self._open()
         tokens = self._token_ids(prompt, "prompt")
-        return TextStream(
-            native, self._begin(native, options, 0, Prepared(tokens, splitter, grammar))
-        )
+        return TextStream(native, self._begin(native, options, Prepared(tokens, splitter, grammar)))
 
     def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
         if grammar is None:
@@ -454,35 +516,60 @@ class Model(AsyncCalls):
         self,
         native: _core.NativeModel,
         options: SamplingOptions,
-        priority: int,
         prepared: Prepared,
+        shares_with: _core.Generation | None = None,
+        *,
+        priority: int = 0,
     ) -> ReplyDecoder:
         """Have the engine begin a text; whoever drives the decoder takes what comes."""
         structure = options.structure if isinstance(options, TextOptions) else None
-        limit = _NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT)
-        tokens = prepared.tokens
-        generation = native.start(
-            tokens,
-            max_tokens=limit,
-            stop_ids=sorted(self._tokenizer.stop_ids),
-            sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
-            logit_bias=dict(options.logit_bias),
+        return begin_text(
+            native,
+            self._tokenizer,
+            prepared,
+            options,
             priority=priority_of(priority),
             constraint=self._constraint(ruled(structure, prepared.grammar, prepared.thoughts)),
-        )
-        return ReplyDecoder(
-            generation,
-            self._tokenizer,
-            tokens.tolist(),
-            options.stop,
-            prepared.splitter,
-            prepared.functions,
-            None if structure is None else structure.reader,
+            reader=None if structure is None else structure.reader,
+            shares_with=shares_with,
         )
 
     def _prepare_grammars(self) -> None:
         """Build the vocabulary that grammars need, which takes a second for a large one."""
         _ = self._grammar_vocabulary
+
+
+def _answered(
+    native: _core.NativeModel,
+    begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
+    prepare: Callable[[], Prepared],
+    options: SamplingOptions,
+    n: int | None,
+    stream: bool,
+) -> Completion | TextStream | list[Completion] | list[TextStream]:
+    if n is None:
+        return _driven(native, begin(options, prepare(), None), stream)
+    begun = answers(lambda each, first: begin(each, prepare(), first), options, n)
+    streams = [TextStream(native, decoder) for decoder in begun]
+    if stream:
+        return streams
+    try:
+        return [_driven(native, each, stream=False) for each in begun]
+    finally:
+        for each in streams:
+            each.close()
+
+
+@overload
+def _driven(
+    native: _core.NativeModel, decoder: ReplyDecoder, stream: Literal[False]
+) -> Completion: ...
+
+
+@overload
+def _driven(
+    native: _core.NativeModel, decoder: ReplyDecoder, stream: bool
+) -> Completion | TextStream: ...
 
 
 def _driven(

@@ -30,6 +30,7 @@ Options = TypeVar("Options")
 
 KV_TYPES = ("f16", "f32")
 
+MAX_LOGPROBS = 20  # kMaxLogprobs in src/core/rows.h
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
 _MAX_UINT32 = 2**32 - 1
@@ -40,6 +41,8 @@ _OTHER_NAMES = {
     "temp": "temperature",
     **dict.fromkeys(("max_length", "n_predict", "num_predict"), "max_tokens"),
     **dict.fromkeys(("repeat_penalty", "penalty_repeat"), "repetition_penalty"),
+    **dict.fromkeys(("typical", "typ_p"), "typical_p"),
+    **dict.fromkeys(("sampler_order", "sampler_seq"), "samplers"),
     **dict.fromkeys(("repeat_last_n", "penalty_last_n"), "penalty_window"),
     **dict.fromkeys(("n_ctx", "num_ctx", "ctx_size", "max_model_len"), "context"),
     **dict.fromkeys(("n_threads", "num_thread"), "threads"),
@@ -58,12 +61,30 @@ class SamplingArguments(TypedDict, total=False):
     top_k: int | None
     top_p: float | None
     min_p: float | None
+    typical_p: float | None
+    top_n_sigma: float | None
+    xtc_probability: float | None
+    xtc_threshold: float | None
     repetition_penalty: float | None
     frequency_penalty: float | None
     presence_penalty: float | None
     penalty_window: int | None
+    penalize_prompt: bool | None
+    dry_multiplier: float | None
+    dry_base: float | None
+    dry_allowed_length: int | None
+    dry_penalty_last_n: int | None
+    dry_sequence_breakers: str | Sequence[str] | Set[str] | None
+    samplers: Sequence[str] | None
+    min_tokens: int | None
     seed: int | None
     stop: str | Sequence[str] | Set[str] | None
+    stop_token_ids: Sequence[int] | Set[int] | None
+    ignore_eos: bool | None
+    logprobs: int | None
+    prompt_logprobs: int | None
+    echo: bool | None
+    answer_index: int | None
     logit_bias: Mapping[int, float] | None
 
 
@@ -130,9 +151,14 @@ class Declared:
     help: str
     """One sentence, for the command line and docs/guide.md."""
     metavar: str = "NUMBER"
-    """What the command line takes: NUMBER, INTEGER, or text, which may be repeated."""
+    """What the command line takes: NUMBER, INTEGER, a flag (""), names (NAME,NAME), or something
+    that may be repeated."""
     packed: str = ""
     """Its code for `struct`, where it is a field of `Sampling` in src/core/rows.h."""
+    for_chat: bool = True
+    """Whether it means something where one types to a model."""
+    number: Callable[[Any], float] = lambda value: value
+    """What is packed of its value."""
     minus_one: Any = ...
     """What -1 means, as for other programs: no limit, a random seed, the whole text."""
 
@@ -170,17 +196,72 @@ def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...]:
         raise _refusal(name, value, allowed, "") from None
 
 
+def _flag(name: str, value: object) -> bool:
+    flag(name, value)
+    return bool(value)
+
+
+def _ids(name: str, value: Any) -> tuple[int, ...]:
+    try:
+        if isinstance(value, (str, bytes, bytearray, Mapping)):
+            raise TypeError
+        return tuple(sorted({integer("token", token, 0, _MAX_UINT32) for token in value}))
+    except (TypeError, ValueError):  # the ArgumentErrors of `integer`, too
+        raise _refusal(name, value, "token ids, each from 0 up", "") from None
+
+
+# What is done to logits before a token is drawn from them, numbered from 1 in a record of the
+# engine (kSampler... in src/core/rows.h), with the options that switch it on.
+_SAMPLERS = {
+    "penalties": ("repetition_penalty", "frequency_penalty", "presence_penalty"),
+    "dry": ("dry_multiplier",),
+    "top_n_sigma": ("top_n_sigma",),
+    "top_k": ("top_k",),
+    "typical_p": ("typical_p",),
+    "top_p": ("top_p",),
+    "min_p": ("min_p",),
+    "xtc": ("xtc_probability",),
+    "temperature": (),
+}
+
+
+def _samplers(name: str, value: Any) -> tuple[str, ...]:
+    names = () if isinstance(value, (str, bytes, Set, Mapping)) else value
+    try:
+        names = tuple(names)
+        known = all(each in _SAMPLERS for each in names)
+    except TypeError:
+        known = False
+    if not known or "temperature" not in names or len(set(names)) < len(names):
+        allowed = f"a list with temperature in it and some of {', '.join(_SAMPLERS)}, each once"
+        raise _refusal(name, value, allowed.replace(", temperature, each", ", each"), "")
+    return names
+
+
+def _sampler_numbers(names: Sequence[str]) -> int:
+    """Return four bits for each, the first one lowest."""
+    numbers = {name: number for number, name in enumerate(_SAMPLERS, 1)}
+    return sum(numbers[name] << 4 * place for place, name in enumerate(names))
+
+
 @_explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
     """How the next token is chosen. The defaults always take the most likely one.
 
-    The order is: logit_bias, penalties, temperature, top_k, top_p, min_p. For each option None is
-    its default, as if it was not given. Raises ArgumentError for values that make no sense, NaN and
-    infinity among them, and MisuseError for an option that does not exist.
+    `logit_bias`, and what forbids tokens, comes first, then the `samplers` in their order. For each
+    option None is its default, as if it was not given. Raises ArgumentError for values that make no
+    sense, NaN and infinity among them, and MisuseError for an option that does not exist.
+
+    `min_tokens`: so many tokens are chosen at least, none of which ends the text. A text of `stop`
+    ends it all the same, whenever it appears.
 
     >>> SamplingOptions(max_tokens=16, temperature=0.8, seed=7).seed
     7
+    >>> SamplingOptions(samplers=["temperature", "top_p"], top_p=0.9, top_k=5)
+    Traceback (most recent call last):
+    ...
+    akunu.errors.ArgumentError: top_k is 5, and samplers does not have 'top_k', which does it
     """
 
     # An option is declared here, and for type checkers in SamplingArguments; one of a single
@@ -220,6 +301,31 @@ class SamplingOptions:
         help="Drop tokens less likely than this share of the likeliest; default: 0, none.",
         packed="f",
     )
+    typical_p: float = _option(
+        1.0,
+        check=_number(0.0, 1.0, above=True),
+        help="Choose among the tokens of the most usual surprise, up to this sum; default: 1, all.",
+        packed="f",
+    )
+    top_n_sigma: float = _option(
+        0.0,
+        check=_number(0.0, 100.0),
+        help="Drop logits so many standard deviations below the largest; default: 0, none.",
+        packed="f",
+        minus_one=0.0,
+    )
+    xtc_probability: float = _option(
+        0.0,
+        check=_number(0.0, 1.0),
+        help="How often the likeliest tokens are dropped, for variety; default: 0, never.",
+        packed="f",
+    )
+    xtc_threshold: float = _option(
+        0.1,
+        check=_number(0.0, 1.0),
+        help="Which those are: all that are this likely but the last of them; default: 0.1.",
+        packed="f",
+    )
     repetition_penalty: float = _option(
         1.0,
         check=_number(0.01, 100.0),
@@ -246,6 +352,61 @@ class SamplingOptions:
         packed="I",
         minus_one=2**31 - 1,
     )
+    penalize_prompt: bool = _option(
+        True,
+        check=_flag,
+        help="Whether penalties and DRY look at the prompt too, or at the reply alone.",
+        metavar="",
+        packed="I",
+    )
+    dry_multiplier: float = _option(
+        0.0,
+        check=_number(0.0, 100.0),
+        help="DRY: above 0 (the default), going on as it was said before is less likely.",
+        packed="f",
+    )
+    dry_base: float = _option(
+        1.75,
+        check=_number(1.0, 100.0),
+        help="DRY: each further token of a repetition costs so many times more; default: 1.75.",
+        packed="f",
+    )
+    dry_allowed_length: int = _option(
+        2,
+        check=_integer(1, 2**31 - 1),
+        help="DRY: so many tokens may be repeated before it costs something; default: 2.",
+        metavar="INTEGER",
+        packed="I",
+    )
+    dry_penalty_last_n: int = _option(
+        2**31 - 1,
+        check=_integer(0, 2**31 - 1),
+        help="DRY looks at so many of the latest tokens; default: all.",
+        metavar="INTEGER",
+        packed="I",
+        minus_one=2**31 - 1,
+    )
+    dry_sequence_breakers: tuple[str, ...] = _option(
+        ("\n", ":", '"', "*"),
+        check=lambda name, value: texts(name, value),
+        help="DRY: no repetition goes beyond one of these.",
+        metavar="TEXT",
+    )
+    samplers: tuple[str, ...] = _option(
+        tuple(_SAMPLERS),
+        check=_samplers,
+        help="What is done to the logits, in which order; what is left out is not done.",
+        metavar="NAME,NAME",
+        packed="Q",
+        number=_sampler_numbers,
+    )
+    min_tokens: int = _option(
+        0,
+        check=_integer(0, _MAX_UINT32),
+        help="The least tokens to generate: the model cannot end its text before.",
+        metavar="INTEGER",
+        packed="I",
+    )
     seed: int | None = _option(
         None,
         check=_integer(0, _MAX_UINT64, "or None"),
@@ -260,11 +421,51 @@ class SamplingOptions:
         help="The text ends before the first of these that appears.",
         metavar="TEXT",
     )
+    stop_token_ids: tuple[int, ...] = _option(
+        (),
+        check=_ids,
+        help="The text ends before the first of these tokens, as before the model's own.",
+        metavar="ID",
+    )
+    ignore_eos: bool = _option(
+        False,
+        check=_flag,
+        help="Whether the tokens with which the model ends its texts cannot be chosen.",
+        metavar="",
+    )
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = _option(
         (),
         check=_biases,
         help="What is added to the logits of tokens, by their ids; -inf bans one.",
         metavar="ID=NUMBER",
+    )
+    logprobs: int | None = _option(
+        None,
+        check=_integer(0, MAX_LOGPROBS, "or None"),
+        help="Also tell how likely each token was, and so many of the most likely ones.",
+        metavar="INTEGER",
+        for_chat=False,
+    )
+    prompt_logprobs: int | None = _option(
+        None,
+        check=_integer(0, MAX_LOGPROBS, "or None"),
+        help="Likewise of the prompt's tokens, which are computed anew for that.",
+        metavar="INTEGER",
+        for_chat=False,
+    )
+    echo: bool = _option(
+        False,
+        check=_flag,
+        help="Whether the text begins with that of the prompt.",
+        metavar="",
+        for_chat=False,
+    )
+    answer_index: int = _option(
+        0,
+        check=_integer(0, _MAX_UINT32),
+        help="Which of several answers with one seed this is; n=3 gives 0, 1 and 2.",
+        metavar="INTEGER",
+        for_chat=False,
     )
 
     def __post_init__(self) -> None:
@@ -280,6 +481,18 @@ class SamplingOptions:
             if value is not None:
                 value = declared.check(name, value)
             object.__setattr__(self, name, value)
+        for sampler, options in _SAMPLERS.items():
+            for name in () if sampler in self.samplers else options:
+                if getattr(self, name) != type(self).__dataclass_fields__[name].default:
+                    raise ArgumentError(
+                        f"{name} is {getattr(self, name)!r}, and samplers does not have "
+                        f"{sampler!r}, which does it"
+                    )
+        if self.max_tokens is not None and self.max_tokens < self.min_tokens:
+            raise ArgumentError(
+                f"min_tokens is {self.min_tokens}; it must not be more than max_tokens, "
+                f"{self.max_tokens}"
+            )
 
     def packed(self, seed: int) -> bytes:
         """Return the struct `Sampling` of src/core/rows.h; `seed` where the options have none."""
@@ -287,6 +500,7 @@ class SamplingOptions:
             name: getattr(self, name) for name, each in declared_options().items() if each.packed
         }
         values["seed"] = seed if self.seed is None else self.seed
+        values = {name: declared_options()[name].number(each) for name, each in values.items()}
         codes = "".join(each.packed for each in declared_options().values())
         return struct.pack("<" + codes, *values.values())
 

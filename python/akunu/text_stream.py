@@ -13,6 +13,7 @@ from akunu.errors import AkunuError, MisuseError
 if TYPE_CHECKING:
     from akunu import _core
     from akunu._reply_decoder import ReplyDecoder
+    from akunu.logprobs import TokenLogprob
 
 
 class StreamFacts:
@@ -38,6 +39,14 @@ class StreamFacts:
         allows no more. "cancelled": it was closed before its end.
         """
         return "" if self._decoder is None else self._decoder.reason or ""
+
+    @property
+    def logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """Those of the tokens whose text has come so far; None unless asked for.
+
+        They grow with the pieces: what is new behind a piece belongs to it.
+        """
+        return None if self._decoder is None else self._decoder.logprobs
 
     @property
     def prompt_tokens(self) -> int:

@@ -81,7 +81,7 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
 
 SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
   Source best;
-  if (most_kept_ == 0) return best;
+  if (most_kept_ == 0 && beginning.shares_with == 0) return best;
   const uint32_t most =
       std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
   uint32_t n_same = 0;
@@ -91,6 +91,7 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
   });
   const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
     if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
+    if (most_kept_ == 0 && sequence.id != beginning.shares_with) return;
     const uint32_t n = n_alike(sequence, beginning);
     if (n > n_same) {
       n_same = n;

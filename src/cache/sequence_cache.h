@@ -28,6 +28,7 @@ struct Beginning {
   uint32_t n_prompt = 0;     // of the tokens: read as a prompt; those behind them were generated
   uint32_t n_positions = 0;  // it gets pages for them, or, where a window needs fewer, for those
   uint32_t most_reused = kNone;  // positions that it may take over
+  uint64_t shares_with = 0;  // where no sequence is kept, that of this id is shared all the same
 };
 
 // A text that ended, and that has tokens which nobody has read as a prompt.

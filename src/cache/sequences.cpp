@@ -6,6 +6,7 @@ namespace akunu {
 namespace {
 
 constexpr uint64_t kOptionBytes = uint64_t{kMaxOptionWords} * sizeof(uint32_t);
+constexpr uint64_t kLogprobBytes = uint64_t{kLogprobPlaces} * sizeof(TokenLogprobs);
 
 }  // namespace
 
@@ -19,6 +20,7 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
              "sequences"),
       records_(device, uint64_t{n_sequences} * sizeof(SequenceRecord), "sequences"),
       options_(device, uint64_t{n_sequences} * kOptionBytes, "sequences"),
+      logprobs_(device, uint64_t{n_sequences} * kLogprobBytes, "sequences"),
       slots_(n_sequences) {}
 
 uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
@@ -26,7 +28,7 @@ uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
   return uint64_t{n_sequences} *
          ((uint64_t{context} + 1) * sizeof(uint32_t) +
           groups.size() * table_entries(groups, context) * sizeof(uint32_t) +
-          sizeof(SequenceRecord) + kOptionBytes);
+          sizeof(SequenceRecord) + kOptionBytes + kLogprobBytes);
 }
 
 std::optional<uint32_t> SequenceStore::take() {
@@ -59,6 +61,10 @@ Binding SequenceStore::record(uint32_t slot) const {
 
 Binding SequenceStore::options(uint32_t slot) const {
   return options_.binding(uint64_t{slot} * kOptionBytes);
+}
+
+Binding SequenceStore::logprobs(uint32_t slot, uint32_t place) const {
+  return logprobs_.binding(uint64_t{slot} * kLogprobBytes + place * sizeof(TokenLogprobs));
 }
 
 }  // namespace akunu

@@ -69,6 +69,7 @@ class SequenceStore {
   const Buffer& pages() const { return pages_.get(); }
   const Buffer& records() const { return records_.get(); }
   const Buffer& options() const { return options_.get(); }
+  const Buffer& logprobs() const { return logprobs_.get(); }
 
   // A free slot, or nothing.
   std::optional<uint32_t> take();
@@ -84,6 +85,7 @@ class SequenceStore {
   Binding log(uint32_t slot, uint32_t position) const;
   Binding record(uint32_t slot) const;
   Binding options(uint32_t slot) const;
+  Binding logprobs(uint32_t slot, uint32_t place) const;
 
  private:
   struct Slot {
@@ -93,10 +95,11 @@ class SequenceStore {
   uint32_t n_sequences_;
   uint32_t context_;
   uint32_t page_table_stride_;
-  OwnedBuffer tokens_;   // uint32 [n_sequences, log_stride]
-  OwnedBuffer pages_;    // uint32 [n_groups, n_sequences, page_table_stride]
-  OwnedBuffer records_;  // SequenceRecord [n_sequences]
-  OwnedBuffer options_;  // uint32 [n_sequences, kMaxOptionWords]
+  OwnedBuffer tokens_;    // uint32 [n_sequences, log_stride]
+  OwnedBuffer pages_;     // uint32 [n_groups, n_sequences, page_table_stride]
+  OwnedBuffer records_;   // SequenceRecord [n_sequences]
+  OwnedBuffer options_;   // uint32 [n_sequences, kMaxOptionWords]
+  OwnedBuffer logprobs_;  // TokenLogprobs [n_sequences, kLogprobPlaces]
   std::vector<Slot> slots_;
 };
 

@@ -33,7 +33,9 @@ class Builder {
     head();
 
     nodes_ = &forward_.choose;
-    choose();
+    choose(false);
+    nodes_ = &forward_.choose_scored;
+    choose(true);
     return std::move(forward_);
   }
 
@@ -305,12 +307,16 @@ class Builder {
            SoftCapParams{arch_.vocab_size, arch_.logit_soft_cap, {}}, Extent::head_rows);
   }
 
-  void choose() {
+  void choose(bool scores) {
     const ValueId picked = bound("picked", memory_.picked);
     emit(Operation::sample, "sample",
          {forward_.logits_value, tokens_, picked, bound("masks", memory_.masks),
           bound("options", memory_.options)},
          SampleParams{arch_.vocab_size, memory_.log_stride, {}});
+    if (scores)
+      emit(Operation::logprobs, "logprobs",
+           {forward_.logits_value, tokens_, bound("logprobs", memory_.logprobs)},
+           LogprobsParams{arch_.vocab_size, memory_.log_stride, {}});
     emit(Operation::advance, "advance", {picked, tokens_}, AdvanceParams{memory_.log_stride, {}});
   }
 

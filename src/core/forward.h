@@ -35,6 +35,7 @@ struct ForwardMemory {
   Binding picked;                          // uint32 [max_rows]
   Binding masks;                           // a mask for each head row, as sample has them
   Binding options;                         // uint32 [max_sequences, kMaxOptionWords]
+  Binding logprobs;                        // TokenLogprobs [max_sequences, kLogprobPlaces]
   uint32_t page_table_stride = 0;          // entries per sequence
   std::vector<uint32_t> page_table_bases;  // per cache group: its first entry
 };
@@ -85,17 +86,20 @@ class Values {
   std::map<std::string, ValueId> ids_;
 };
 
-// The pass is cut into three programs, so that logits may be wanted without a choice, and a mask
-// may be computed on the host between the two.
+// The pass is cut into programs, so that logits may be wanted without a choice, and a mask may be
+// computed on the host between the two.
 struct Forward {
-  std::vector<Node> body;    // tokens to residual rows
-  std::vector<Node> logits;  // residual rows to logits of the head rows
-  std::vector<Node> choose;  // logits to tokens; moves the chained rows on
+  std::vector<Node> body;           // tokens to residual rows
+  std::vector<Node> logits;         // residual rows to logits of the head rows
+  std::vector<Node> choose;         // logits to tokens; moves the chained rows on
+  std::vector<Node> choose_scored;  // likewise, and scores rows in between
   ValueId logits_value = kNoValue;
 
-  // All three, in the order in which they run.
-  std::array<std::vector<Node>*, 3> programs() { return {&body, &logits, &choose}; }
-  std::array<const std::vector<Node>*, 3> programs() const { return {&body, &logits, &choose}; }
+  // All of them, in the order in which they run; of the last two one does.
+  std::array<std::vector<Node>*, 4> programs() { return {&body, &logits, &choose, &choose_scored}; }
+  std::array<const std::vector<Node>*, 4> programs() const {
+    return {&body, &logits, &choose, &choose_scored};
+  }
 };
 
 // The pass of one row class: classes differ in the kinds of activations that the device wants.

@@ -177,6 +177,12 @@ struct SampleParams {
   uint32_t padding[2];
 };
 
+struct LogprobsParams {
+  uint32_t vocab_size;
+  uint32_t log_stride;
+  uint32_t padding[2];
+};
+
 struct AdvanceParams {
   uint32_t log_stride;
   uint32_t padding[3];

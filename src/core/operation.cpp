@@ -41,6 +41,8 @@ constexpr Operands<5> kSample{{{"logits", head_rows, in},
                                {"picked", picked, out},
                                {"masks", masks, in, true},
                                {"options", options, in, true}}};
+constexpr Operands<3> kLogprobs{
+    {{"logits", head_rows, in}, {"tokens", log, in}, {"out", logprobs, inout}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
@@ -144,6 +146,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"gather_head", kGatherHead, sizeof(GatherParams)},
     {"soft_cap", kSoftCap, sizeof(SoftCapParams)},
     {"sample", kSample, sizeof(SampleParams)},
+    {"logprobs", kLogprobs, sizeof(LogprobsParams)},
     {"advance", kAdvance, sizeof(AdvanceParams), true},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},

@@ -24,6 +24,7 @@ enum class Operation : uint8_t {
   gather_head,
   soft_cap,
   sample,
+  logprobs,
   advance,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
@@ -52,6 +53,7 @@ enum class OperandKind : uint8_t {
   log,         // uint32 [sequences, log_stride]
   picked,      // uint32 [rows]
   masks,       // uint32 [head_rows, mask_words(vocab_size)]: bits of tokens that are allowed
+  logprobs,    // TokenLogprobs [sequences, kLogprobPlaces]
   options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
 };
 

@@ -31,6 +31,10 @@ AKUNU_CONSTANT uint32_t kRowVectorInput =
 AKUNU_CONSTANT uint32_t kRowMasked =
     1u << 4;  // `sample`: the mask at its head_row says which tokens are allowed
 
+AKUNU_CONSTANT uint32_t kRowScored =
+    1u
+    << 5;  // `logprobs` scores the token behind it; of a prompt, one that is not chained chooses none
+
 struct Row {
   uint32_t sequence;   // index of the sequence record, the token log and the page tables
   uint32_t position;   // of this row's token in its sequence
@@ -63,28 +67,59 @@ struct PassRange {
 };
 static_assert(sizeof(PassRange) == 16, "a pass range is 16 bytes on every device");
 
-AKUNU_CONSTANT uint32_t kSequenceRecordVersion = 2;
-AKUNU_CONSTANT uint32_t kMaxStopIds = 32;
+AKUNU_CONSTANT uint32_t kSequenceRecordVersion = 3;
+AKUNU_CONSTANT uint32_t kMaxStopIds = 24;
+
+// What is done to logits before a token is drawn from them: a record says which, in which order.
+AKUNU_CONSTANT uint32_t kSamplerPenalties = 1;
+AKUNU_CONSTANT uint32_t kSamplerDry = 2;
+AKUNU_CONSTANT uint32_t kSamplerTopNSigma = 3;
+AKUNU_CONSTANT uint32_t kSamplerTopK = 4;
+AKUNU_CONSTANT uint32_t kSamplerTypicalP = 5;
+AKUNU_CONSTANT uint32_t kSamplerTopP = 6;
+AKUNU_CONSTANT uint32_t kSamplerMinP = 7;
+AKUNU_CONSTANT uint32_t kSamplerXtc = 8;
+AKUNU_CONSTANT uint32_t kSamplerTemperature = 9;
+AKUNU_CONSTANT uint32_t kSamplerCount = 9;
 
 // How a token is chosen. Python packs its options into these fields, by name and in this order
-// (akunu/options.py); `seed` there is two words here. As they stand here, all are switched off.
+// (akunu/options.py); `seed` and `samplers` there are two words each here. As they stand here, all are
+// switched off.
 struct Sampling {
   float temperature = 0;  // 0: greedy
   uint32_t top_k = 0;
   float top_p = 1;
   float min_p = 0;
+  float typical_p = 1;
+  float top_n_sigma = 0;
+  float xtc_probability = 0;
+  float xtc_threshold = 0.1f;
   float repetition_penalty = 1;  // over the last `penalty_window` tokens of the log
   float frequency_penalty = 0;
   float presence_penalty = 0;
   uint32_t penalty_window = 64;  // tokens, the row's own included
+  uint32_t penalize_prompt = 1;  // 0: penalties and DRY look at the reply alone
+  float dry_multiplier = 0;
+  float dry_base = 1.75f;
+  uint32_t dry_allowed_length = 2;
+  uint32_t dry_penalty_last_n = 0x7fffffff;
+  uint32_t samplers_low =
+      0x87654321;  // kSampler... of four bits each, the first one lowest; 0: no more
+  uint32_t samplers_high = 0x9;
+  uint32_t min_tokens = 0;  // before so many are chosen, none of the stop ids is
   uint32_t seed_low = 0;
   uint32_t seed_high = 0;
 };
-static_assert(sizeof(Sampling) == 40, "options of sampling are packed words");
+static_assert(sizeof(Sampling) == 88, "options of sampling are packed words");
+
+// The i-th of a record's samplers, 0 behind the last one.
+static inline uint32_t sampler_at(uint32_t samplers_low, uint32_t samplers_high, uint32_t i) {
+  return (i < 8 ? samplers_low >> (4 * i) : samplers_high >> (4 * (i - 8))) & 15u;
+}
 
 // Options whose length varies lie in a buffer of words, kMaxOptionWords for each sequence; its
 // record says where in its part.
-AKUNU_CONSTANT uint32_t kMaxOptionWords = 2048;
+AKUNU_CONSTANT uint32_t kMaxOptionWords = 4096;
 struct OptionList {
   uint32_t first = 0;  // word of the sequence's part
   uint32_t n = 0;      // entries, not words
@@ -103,10 +138,29 @@ struct SequenceRecord {
   Sampling sampling = {};
   uint32_t n_stop_ids = 0;
   OptionList biases = {};  // TokenBias, each token once
-  uint32_t reserved[17] = {};
+  // Where DRY ends a repetition: at single tokens, or at several in a row. An entry is n_tail, n_heads,
+  // the tokens of the tail, and in ascending order the tokens that it may follow; longer tails come
+  // first.
+  OptionList dry_breakers = {};
+  uint32_t n_prompt = 0;    // tokens of the log that were given
+  uint32_t n_logprobs = 0;  // of a scored row: the most likely tokens that are wanted
+  uint32_t reserved[9] = {};
   uint32_t stop_ids[kMaxStopIds] = {};  // a chained row that picks one clears its kRowActive
 };
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");
+
+AKUNU_CONSTANT uint32_t kMaxLogprobs = 20;
+
+// What `logprobs` says of a row: natural logarithms of the probabilities that the model gives. They lie
+// in a ring for each sequence, at position % kLogprobPlaces.
+AKUNU_CONSTANT uint32_t kLogprobPlaces = 64;
+struct TokenLogprobs {
+  float chosen;  // of the token behind the row in the log
+  uint32_t reserved[3];
+  uint32_t tokens[kMaxLogprobs];  // the most likely, best first, the lowest of equals first
+  float logprobs[kMaxLogprobs];   // theirs
+};
+static_assert(sizeof(TokenLogprobs) == 176, "a row's logprobs are 176 bytes on every device");
 
 // What went wrong with a row; each is recorded by one operation. 0 is well.
 AKUNU_CONSTANT uint32_t kStatusOk = 0;

@@ -28,7 +28,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   step.clear();
   for (Active& active : actives) {
     active.n_rows = 0;
-    active.chooses = active.wants_logits = active.is_masked = false;
+    active.chooses = active.wants_logits = active.is_masked = active.scores_prompt = false;
     active.is_generating = is_generating(active);
   }
   draft(actives);
@@ -60,7 +60,8 @@ void Composer::draft(std::span<Active> actives) const {
   for (Active& active : actives) {
     active.drafted.clear();
     active.is_masked = active.is_generating && active.task->is_constrained();
-    if (!active.is_masked || room == 0) continue;
+    // A drafted row is not scored.
+    if (!active.is_masked || room == 0 || active.task->rows().scores_chosen) continue;
     const Task& task = *active.task;
     // The last token is chosen, and never run.
     const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
@@ -137,6 +138,10 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
       active.n_wanted = std::min(active.n_wanted, 1 + room.logits);
       room.logits -= active.n_wanted - 1;
     }
+    if (task.rows().scores_given) {
+      active.n_wanted = std::min({active.n_wanted, 1 + room.logits, kLogprobPlaces});
+      room.logits -= active.n_wanted - 1;
+    }
     if (!first_priority) first_priority = task.priority();
     n_first += task.priority() == *first_priority;
   }
@@ -159,6 +164,7 @@ void Composer::plan(Active& active, uint32_t n_rows) const {
   active.n_rows = n_rows;
   active.chooses = task.rows().max_chosen > 0 && sequence.n_done + n_rows == sequence.tokens.size();
   active.is_masked = active.chooses && task.is_constrained();
+  active.scores_prompt = task.rows().scores_given && n_rows > 0 && runs_prompt_kernels(active);
   active.wants_logits =
       task.rows().max_chosen == 0 && n_rows > 0 && sequence.n_done >= task.rows().first_output;
 }
@@ -167,22 +173,23 @@ void Composer::plan(Active& active, uint32_t n_rows) const {
 // their logits or of the others.
 void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const {
   for (Active& active : actives) {
-    const bool takes_logits = active.task->rows().max_chosen == 0;
+    const TaskRows& rows = active.task->rows();
+    const bool takes_logits = rows.max_chosen == 0 && !rows.scores_given;
     if (active.n_rows == 0 || active.is_generating || takes_logits != logits ||
         runs_prompt_kernels(active) != prompts)
       continue;
     if (!active.is_known) {
       if (!step.update_sequence(active.sequence, active.task->choosing())) {
         active.n_rows = 0;  // in the next step
-        active.chooses = active.wants_logits = active.is_masked = false;
+        active.chooses = active.wants_logits = active.is_masked = active.scores_prompt = false;
         continue;
       }
       active.is_known = true;
     }
     step.update(cache_.take_unsent(active.sequence));
-    const Step::Logits wanted = active.wants_logits ? Step::Logits::all
-                                : active.chooses    ? Step::Logits::last
-                                                    : Step::Logits::none;
+    const Step::Logits wanted = active.wants_logits || active.scores_prompt ? Step::Logits::all
+                                : active.chooses                            ? Step::Logits::last
+                                                                            : Step::Logits::none;
     active.first_row =
         prompts ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses)
                 : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
@@ -198,6 +205,8 @@ Row Composer::next_row(const Active& active) const {
   row.draw = static_cast<uint32_t>(task.chosen().size());
   row.flags = active.is_masked ? kRowMasked : 0;
   row.adapter = sequence_of(active).key.adapter;
+  const bool is_given = row.position < task.n_given();
+  if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;
   row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
   return row;
 }

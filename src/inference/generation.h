@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -16,10 +17,19 @@ struct GenerateRequest {
   uint32_t max_tokens = 0;
   std::vector<uint32_t> stop_ids;  // at most kMaxStopIds
   Sampling sampling;
-  std::vector<TokenBias> logit_bias = {};  // each token once; as many as kMaxOptionWords hold
-  uint32_t choice = 0;                     // which of several answers to one prompt
+  std::vector<TokenBias> logit_bias = {};   // each token once; as many as kMaxOptionWords hold
+  std::vector<uint32_t> dry_breakers = {};  // entries as in SequenceRecord, one behind the other
+  // Logprobs of each token chosen, or given, with those of so many most likely ones; kNone: none.
+  uint32_t logprobs = kNone;
+  uint32_t prompt_logprobs = kNone;
+  // Of another answer to the same prompt, its arrival: the prompt is computed for both. 0: none.
+  uint64_t shares_with = 0;
+  uint32_t choice = 0;  // which of several answers to one prompt
   int32_t priority = 0;
 };
+
+// How many entries lists of breakers have; nothing where the words are no such list.
+std::optional<uint32_t> count_breakers(std::span<const uint32_t> words);
 
 class Generation : public Task {
  public:
@@ -29,6 +39,11 @@ class Generation : public Task {
   // many: 0 means that the time is up, or that it is over (see reason()). Throws the error that
   // ended the generation once every token before it has been taken.
   size_t next(std::span<uint32_t> out, std::chrono::milliseconds timeout);
+
+  // Of tokens that next() has given or may give: n from the first on, or fewer where there are no more.
+  std::vector<TokenLogprobs> logprobs(size_t first, size_t n) const;
+  // Of the prompt's tokens but the first one, once the first token is there, or it is over.
+  std::vector<TokenLogprobs> prompt_logprobs() const;
 
   // none: still under way, or tokens are left to take.
   FinishReason reason() const;
@@ -40,6 +55,9 @@ class Generation : public Task {
   Constraint* constraint() const override { return constraint_.get(); }
   const std::vector<uint32_t>& chosen() const override { return tokens_; }
   void take_tokens(std::span<const uint32_t> tokens) override;
+  void take_logprobs(std::span<const TokenLogprobs> logprobs) override;
+  void take_given_logprobs(uint32_t first_row, std::span<const TokenLogprobs> logprobs) override;
+  uint32_t n_scored() const override { return n_scored_; }
   std::span<float> logits_of(uint32_t, uint32_t) override { return {}; }
 
  protected:
@@ -51,6 +69,9 @@ class Generation : public Task {
   const std::unique_ptr<Constraint> constraint_;
   std::vector<uint32_t> tokens_;  // capacity max_chosen
   size_t taken_ = 0;
+  std::vector<TokenLogprobs> logprobs_;        // of tokens_; capacity max_chosen where wanted
+  std::vector<TokenLogprobs> given_logprobs_;  // of the tokens given but the first, where wanted
+  uint32_t n_scored_ = 0;
   Clock::time_point requested_ = Clock::now();
   std::vector<Clock::time_point> times_;  // of each token; capacity max_chosen
 };

@@ -255,6 +255,7 @@ void Model::compile() {
   memory.picked = picked_.binding();
   memory.masks = masks_.binding();
   memory.options = {sequences_->options(), 0};
+  memory.logprobs = {sequences_->logprobs(), 0};
   memory.page_table_stride = sequences_->page_table_stride();
   for (uint32_t group = 0; group < n_groups; ++group)
     memory.page_table_bases.push_back(sequences_->page_table_base(group));
@@ -281,6 +282,7 @@ void Model::compile() {
     programs.logits = compile_nodes(from.logits, row_class);
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
+  choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
 }
 

@@ -53,7 +53,8 @@ class Model {
     return programs_[static_cast<size_t>(row_class)];
   }
   Program choose() const { return choose_; }
-  Binding logits() const { return logits_; }  // float32 [max_head_rows, vocab_size]
+  Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
+  Binding logits() const { return logits_; }                // float32 [max_head_rows, vocab_size]
   Binding picked() const { return picked_.binding(); }
   // The tokens that a row with kRowMasked may choose, by its head row: mask_words(vocab_size) words,
   // which may be written between the logits and the choice of a step.
@@ -126,7 +127,7 @@ class Model {
   SubmissionLimits limits_;
   std::array<ClassPrograms, 3> programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
-  Program choose_;
+  Program choose_, choose_scored_;
   std::vector<Program> compiled_;
   Binding logits_;
 };

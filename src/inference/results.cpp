@@ -1,13 +1,17 @@
 #include "inference/results.h"
 
 #include <algorithm>
+#include <cassert>
 
 #include "core/error.h"
 
 namespace akunu {
 
 Results::Results(Model& model, SequenceCache& cache, uint32_t most_steps)
-    : model_(model), cache_(cache), tokens_(std::max(most_steps, kMaxFewRows)) {}
+    : model_(model),
+      cache_(cache),
+      tokens_(std::max(most_steps, kMaxFewRows)),
+      logprobs_(kLogprobPlaces) {}
 
 Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
                              std::span<const Status> statuses) {
@@ -47,6 +51,8 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
     logits.offset += row * model_.arch().vocab_size * sizeof(float);
     model_.device().read(logits, std::as_writable_bytes(task.logits_of(first, active.n_rows)));
   }
+  if (active.scores_prompt)
+    task.take_given_logprobs(first, read_logprobs(active.sequence, first, active.n_rows));
   task.set_given_done(sequence.n_done);
   if (active.chooses) return take_chain(active, n_steps);
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
@@ -97,6 +103,10 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
   const auto before_stop = tokens.first(static_cast<size_t>(end - tokens.begin()));
   const auto taken = before_stop.first(n_accepted(active, before_stop));
   const bool is_stopped = end != tokens.end() && taken.size() == before_stop.size();
+  if (task.rows().scores_chosen && !taken.empty())
+    task.take_logprobs(read_logprobs(active.sequence,
+                                     static_cast<uint32_t>(sequence.tokens.size()) - 1,
+                                     static_cast<uint32_t>(taken.size())));
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
   if (active.is_generating)
     cache_.done(active.sequence,
@@ -127,6 +137,21 @@ uint32_t Results::n_accepted(const Active& active, std::span<const uint32_t> tok
          (active.is_masked || constraint->is_free()) && constraint->accept(tokens[n]))
     ++n;
   return n;
+}
+
+std::span<const TokenLogprobs> Results::read_logprobs(uint32_t slot, uint32_t position,
+                                                      uint32_t n) {
+  assert(n <= kLogprobPlaces);
+  const std::span all = std::span(logprobs_).first(n);
+  const uint32_t place = position % kLogprobPlaces;
+  const uint32_t n_before_end = std::min(n, kLogprobPlaces - place);
+  const auto read = [&](uint32_t from, std::span<TokenLogprobs> into) {
+    if (!into.empty())
+      model_.device().read(model_.sequences().logprobs(slot, from), std::as_writable_bytes(into));
+  };
+  read(place, all.first(n_before_end));
+  read(0, all.subspan(n_before_end));
+  return all;
 }
 
 }  // namespace akunu

@@ -30,9 +30,13 @@ class Results {
   State fail(Active& active, const Status& status);
   static uint32_t n_accepted(const Active& active, std::span<const uint32_t> tokens);
 
+  // Of so many positions of a sequence, in a ring's worth of them.
+  std::span<const TokenLogprobs> read_logprobs(uint32_t slot, uint32_t position, uint32_t n);
+
   Model& model_;
   SequenceCache& cache_;
   std::vector<uint32_t> tokens_;
+  std::vector<TokenLogprobs> logprobs_;
 };
 
 }  // namespace akunu

@@ -86,21 +86,34 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
-  constexpr size_t kMostBiases = kMaxOptionWords * sizeof(uint32_t) / sizeof(TokenBias);
-  if (request.logit_bias.size() > kMostBiases)
+  constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
+  if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
+  const size_t most_biases =
+      (kMaxOptionWords - std::min<size_t>(kMaxOptionWords, request.dry_breakers.size())) /
+      kWordsPerBias;
+  if (request.dry_breakers.size() > kMaxOptionWords)
+    throw ArgumentError(
+        "dry_sequence_breakers are part of so many tokens that a table of them has " +
+        std::to_string(request.dry_breakers.size()) + " numbers; at most " +
+        std::to_string(kMaxOptionWords) + " are possible: name fewer of them");
+  if (request.logit_bias.size() > most_biases)
     throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
-                        " tokens; at most " + std::to_string(kMostBiases) + " are possible");
+                        " tokens; at most " + std::to_string(most_biases) + " are possible");
   for (const TokenBias& each : request.logit_bias)
     if (each.token >= model_.arch().vocab_size)
       throw ArgumentError("logit_bias has token " + std::to_string(each.token) +
                           ", which is outside the vocabulary of " +
                           std::to_string(model_.arch().vocab_size));
+  for (const uint32_t n : {request.logprobs, request.prompt_logprobs})
+    if (n != kNone && n > kMaxLogprobs)
+      throw ArgumentError(std::to_string(n) + " most likely tokens; at most " +
+                          std::to_string(kMaxLogprobs) + " are possible");
   if (request.stop_ids.size() > kMaxStopIds)
     throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
                         std::to_string(kMaxStopIds) + " are possible");
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
   auto generation = std::make_shared<Generation>(std::move(request), std::move(constraint));
-  if (generation->rows().max_chosen == 0)
+  if (generation->rows().max_chosen == 0 && !generation->rows().scores_given)
     generation->finish(FinishReason::length);
   else
     queue_.add(generation);
@@ -264,7 +277,9 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
   // With the page that the next token may need, or it would step back at once.
   const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*task));
+  const bool is_scored = !rows.scores_given || task->n_scored() >= task->n_given();
   const uint32_t most_reused = !rows.chunks.empty()  ? 0
+                               : !is_scored          ? task->n_scored()
                                : rows.max_chosen > 0 ? n_tokens
                                                      : rows.first_output;
   const std::optional<uint32_t> sequence =
@@ -273,7 +288,8 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                     .tokens = tokens,
                     .n_prompt = rows.n_prompt(),
                     .n_positions = n_positions,
-                    .most_reused = most_reused});
+                    .most_reused = most_reused,
+                    .shares_with = rows.shares_with});
   if (!sequence) return Queue::Answer::full;
   const uint32_t n_cached = model_.sequences()[*sequence].n_done;
   if (task->chosen().empty()) task->set_cached(n_cached);
@@ -288,7 +304,11 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
 // A prompt that is being computed and begins like this one, by a page or more, is worth waiting
 // for: what they share is computed once.
 bool Scheduler::waits_for_prefix(const Task& task) const {
-  if (!prefix_cache_ || !task.rows().chunks.empty()) return false;
+  if (task.rows().shares_with != 0 && !task.rows().scores_given)
+    for (const Active& active : active_)
+      if (active.task->arrival == task.rows().shares_with)
+        return model_.sequences()[active.sequence].n_done < active.task->n_given();
+  if (!prefix_cache_ || !task.rows().chunks.empty() || task.rows().scores_given) return false;
   const std::vector<uint32_t>& prompt = task.rows().tokens;
   return std::ranges::any_of(active_, [&](const Active& active) {
     const Sequence& other = model_.sequences()[active.sequence];

@@ -32,6 +32,7 @@ void Step::clear() {
   prompt_ = {};
   n_generated_ = n_head_rows_ = 0;
   n_generated_choosing_ = n_prompt_choosing_ = 0;
+  has_scored_ = false;
 }
 
 void Step::update(const Binding& destination, std::span<const std::byte> bytes) {
@@ -86,7 +87,7 @@ uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool
   Row row = first;
   row.flags |= kRowPrompt;
   add_rows(prompt_, row, n_rows, logits, choose);
-  if (choose) n_prompt_choosing_ = prompt_.n_rows;
+  if (choose || (rows_.back().flags & kRowScored) != 0) n_prompt_choosing_ = prompt_.n_rows;
   return first_index;
 }
 
@@ -108,6 +109,8 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
     row.span = span;
     row.head_row =
         logits == Logits::all || (last && logits == Logits::last) ? n_head_rows_++ : kNone;
+    if (row.head_row == kNone) row.flags &= ~kRowScored;
+    has_scored_ |= (row.flags & kRowScored) != 0;
     rows_.push_back(row);
   }
   run.n_rows += n_rows;
@@ -163,12 +166,13 @@ Replay Step::make_replay(Part part, bool go_on) {
     for (const auto& [first_row, n_rows] :
          {std::pair(0u, n_generated_choosing_), std::pair(n_generated_, n_prompt_choosing_)})
       if (n_rows > 0)
-        add_pass(model_.choose(), {.first_row = first_row,
-                                   .n_rows = n_rows,
-                                   .first_head_row = 0,
-                                   .n_head_rows = n_head_rows_,
-                                   .first_span = 0,
-                                   .n_spans = static_cast<uint32_t>(spans_.size())});
+        add_pass(has_scored_ ? model_.choose_scored() : model_.choose(),
+                 {.first_row = first_row,
+                  .n_rows = n_rows,
+                  .first_head_row = 0,
+                  .n_head_rows = n_head_rows_,
+                  .first_span = 0,
+                  .n_spans = static_cast<uint32_t>(spans_.size())});
 
   Replay replay;
   if (!go_on) {

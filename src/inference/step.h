@@ -29,7 +29,8 @@ class Step {
   enum class Logits : uint8_t { none, last, all };
   // A run of rows of one sequence from `first.position` on, which run the `single` or `few` kernels,
   // in groups of at most kMaxFewRows. `choose`: the last row's token is chosen and logged, and the
-  // row moves on. Returns the index of the first.
+  // row moves on. Of a run with kRowScored all rows with logits are scored. Returns the index of the
+  // first.
   uint32_t add_generated(const Row& first, uint32_t n_rows, Logits logits, bool choose);
   // Rows of one sequence that generate, the first with the token chosen last and the others with
   // drafted ones: each of them chooses, and none moves on.
@@ -77,8 +78,9 @@ class Step {
   Run prompt_;
   uint32_t n_generated_ = 0;
   uint32_t n_head_rows_ = 0;
-  uint32_t n_generated_choosing_ = 0;  // rows up to the last that chooses
+  uint32_t n_generated_choosing_ = 0;  // rows up to the last that chooses or is scored
   uint32_t n_prompt_choosing_ = 0;
+  bool has_scored_ = false;
   std::vector<Pass> passes_;
 };
 

@@ -33,6 +33,11 @@ struct TaskRows {
   // Tokens to choose, at most, each from the logits of the row before it: the output goes to
   // take_tokens. 0: it is the rows' logits, and goes to logits_of.
   uint32_t max_chosen = 0;
+  // Logprobs are wanted of the tokens given, and of those chosen.
+  bool scores_given = false;
+  bool scores_chosen = false;
+  // The arrival of a task with the same tokens, whose pages this one shares. 0: none.
+  uint64_t shares_with = 0;
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate
@@ -95,6 +100,11 @@ class Task {
   // Every token chosen so far: only take_tokens changes them.
   virtual const std::vector<uint32_t>& chosen() const = 0;
   virtual void take_tokens(std::span<const uint32_t> tokens) = 0;
+  // Of tokens chosen, before these themselves; and of the tokens behind some rows of those given.
+  virtual void take_logprobs(std::span<const TokenLogprobs>) {}
+  virtual void take_given_logprobs(uint32_t, std::span<const TokenLogprobs>) {}
+  // Of the tokens given, how many rows from the first on have handed in theirs.
+  virtual uint32_t n_scored() const { return 0; }
   // Where the logits of some rows belong, float32 [n_rows, vocab_size].
   virtual std::span<float> logits_of(uint32_t first_row, uint32_t n_rows) = 0;
 

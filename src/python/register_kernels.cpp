@@ -95,6 +95,8 @@ std::string_view name_of_kind(OperandKind kind) {
       return "log";
     case OperandKind::masks:
       return "masks";
+    case OperandKind::logprobs:
+      return "logprobs";
     case OperandKind::options:
       return "options";
     case OperandKind::picked:

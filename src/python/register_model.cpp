@@ -101,6 +101,20 @@ const char* name_of(FinishReason reason) {
   __builtin_unreachable();
 }
 
+// Of each token its own, float32 [n], and those of the most likely ones with their ids, [n, kMaxLogprobs].
+py::tuple as_arrays(const std::vector<TokenLogprobs>& logprobs) {
+  const auto n = static_cast<py::ssize_t>(logprobs.size());
+  const py::array::ShapeContainer each{n}, all{n, py::ssize_t{kMaxLogprobs}};
+  py::array_t<float> own(each), most_likely(all);
+  py::array_t<uint32_t> tokens(all);
+  for (size_t i = 0; i < logprobs.size(); ++i) {
+    own.mutable_data()[i] = logprobs[i].chosen;
+    std::ranges::copy(logprobs[i].tokens, tokens.mutable_data() + i * kMaxLogprobs);
+    std::ranges::copy(logprobs[i].logprobs, most_likely.mutable_data() + i * kMaxLogprobs);
+  }
+  return py::make_tuple(own, tokens, most_likely);
+}
+
 class NativeGeneration {
  public:
   NativeGeneration(std::shared_ptr<Generation> generation, const std::shared_ptr<Engine>& engine)
@@ -145,6 +159,7 @@ class NativeGeneration {
   }
   uint32_t prompt_tokens() const { return generation_->n_given(); }
   void cancel() { generation_->cancel(); }
+  uint64_t arrival() const { return generation_->arrival; }
   // The text ends after this many tokens, and so does what stays in the cache.
   void cut(uint32_t n_tokens) {
     if (const std::shared_ptr<Engine> engine = engine_.lock())
@@ -218,8 +233,11 @@ class NativeModel {
   std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
                                           std::vector<uint32_t> stop_ids, const Sampling& sampling,
                                           const std::map<uint32_t, float>& logit_bias,
-                                          uint32_t choice, int32_t priority,
-                                          NativeConstraint* constraint) {
+                                          std::vector<uint32_t> dry_breakers,
+                                          std::optional<uint32_t> logprobs,
+                                          std::optional<uint32_t> prompt_logprobs,
+                                          const NativeGeneration* shares_with, uint32_t choice,
+                                          int32_t priority, NativeConstraint* constraint) {
     const std::shared_ptr<Engine> engine = this->engine();
     std::vector<TokenBias> biases;
     for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -229,6 +247,10 @@ class NativeModel {
                                      .stop_ids = std::move(stop_ids),
                                      .sampling = sampling,
                                      .logit_bias = std::move(biases),
+                                     .dry_breakers = std::move(dry_breakers),
+                                     .logprobs = logprobs.value_or(kNone),
+                                     .prompt_logprobs = prompt_logprobs.value_or(kNone),
+                                     .shares_with = shares_with ? shares_with->arrival() : 0,
                                      .choice = choice,
                                      .priority = priority},
                                     constraint ? constraint->take() : nullptr),
@@ -389,6 +411,14 @@ void register_model(py::module_& m) {
       .def("next", &NativeGeneration::next, py::arg("timeout_ms") = py::none())
       .def("wake", &NativeGeneration::wake, py::arg("waker"), py::arg("id") = 0)
       .def("cancel", &NativeGeneration::cancel)
+      .def(
+          "logprobs",
+          [](const NativeGeneration& g, size_t first, size_t n) {
+            return as_arrays(g.get().logprobs(first, n));
+          },
+          py::arg("first"), py::arg("n"))
+      .def("prompt_logprobs",
+           [](const NativeGeneration& g) { return as_arrays(g.get().prompt_logprobs()); })
       .def("cut", &NativeGeneration::cut, py::arg("n_tokens"))
       .def_property_readonly("finish_reason",
                              [](const NativeGeneration& g) { return name_of(g.get().reason()); })
@@ -430,14 +460,19 @@ void register_model(py::module_& m) {
           "start",
           [](NativeModel& model, const Tokens& tokens, uint32_t max_tokens,
              std::vector<uint32_t> stop_ids, const std::string& sampling,
-             const std::map<uint32_t, float>& logit_bias, uint32_t choice, int32_t priority,
+             const std::map<uint32_t, float>& logit_bias, std::vector<uint32_t> dry_breakers,
+             std::optional<uint32_t> logprobs, std::optional<uint32_t> prompt_logprobs,
+             const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
              NativeConstraint* constraint) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
-                               logit_bias, choice, priority, constraint);
+                               logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
+                               shares_with, choice, priority, constraint);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
-          py::arg("sampling"), py::arg("logit_bias"), py::arg("choice") = 0,
-          py::arg("priority") = 0, py::arg("constraint") = py::none())
+          py::arg("sampling"), py::arg("logit_bias"),
+          py::arg("dry_breakers") = std::vector<uint32_t>(), py::arg("logprobs") = py::none(),
+          py::arg("prompt_logprobs") = py::none(), py::arg("shares_with") = py::none(),
+          py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none())
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {

@@ -242,8 +242,8 @@ def test_biases_beyond_the_vocabulary_or_the_engine_s_room_are_refused(ember: ak
     n = ember.config.vocab_size
     with pytest.raises(ArgumentError, match=f"logit_bias has token {n}, which is outside the voc"):
         ember.generate("a", max_tokens=1, logit_bias={n: 1.0})
-    with pytest.raises(ArgumentError, match=r"logit_bias has 1025 tokens; at most 1024 are poss"):
-        ember.generate("a", max_tokens=1, logit_bias=dict.fromkeys(range(1025), 0.5))
+    with pytest.raises(ArgumentError, match=r"logit_bias has 2049 tokens; at most 2048 are poss"):
+        ember.generate("a", max_tokens=1, logit_bias=dict.fromkeys(range(2049), 0.5))
 
 
 def test_a_seed_repeats_and_other_seeds_differ(ember: akunu.Model) -> None:

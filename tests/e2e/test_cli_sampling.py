@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import fields
 from inspect import signature
@@ -48,7 +49,26 @@ def test_what_the_command_line_gives_wins_over_the_file(run_akunu: Any, hot_embe
 
 @pytest.mark.parametrize("command", [app.chat, app.complete])
 def test_chat_and_complete_have_every_sampling_option(command: Any) -> None:
-    assert {field.name for field in fields(SamplingOptions)} <= set(signature(command).parameters)
+    every = {field.name for field in fields(SamplingOptions)}
+    if command is app.chat:  # they mean nothing in a conversation
+        every -= {"logprobs", "prompt_logprobs", "echo", "answer_index"}
+    assert every <= set(signature(command).parameters)
+    assert command is app.complete or "echo" not in signature(command).parameters
+
+
+def test_complete_writes_logprobs_as_json(run_akunu: Any, ember: Any) -> None:
+    asked = ("complete", "--prompt", "The sea", "--max-tokens", "2", "--logprobs", "2")
+    done = run_akunu(*asked)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "--logprobs needs --json" in done.stderr
+    written = json.loads(run_akunu(*asked, "--json", "--echo").stdout)
+    text = ember.generate("The sea", max_tokens=2, logprobs=2)
+    assert written["text"] == "The sea" + text
+    assert [one["logprob"] for one in written["logprobs"]] == [o.logprob for o in text.logprobs]
+    assert [one["top"][1]["token_id"] for one in written["logprobs"]] == [
+        one.top[1].token_id for one in text.logprobs
+    ]
+    assert "prompt_logprobs" not in written
 
 
 def test_chat_ends_a_reply_before_a_stop_text(run_akunu: Any) -> None:

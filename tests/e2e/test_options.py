@@ -71,6 +71,31 @@ BAD_SAMPLING: list[tuple[str, Any]] = [
     ("logit_bias", {"a": 1.0}),
     ("logit_bias", "ab"),
     ("top_k", np.array([-1, -1])),
+    ("typical_p", 0),
+    ("top_n_sigma", -0.5),
+    ("xtc_probability", 1.5),
+    ("xtc_threshold", NAN),
+    ("penalize_prompt", 1),
+    ("ignore_eos", "yes"),
+    ("dry_multiplier", -1),
+    ("dry_base", 0.5),
+    ("dry_allowed_length", 0),
+    ("dry_penalty_last_n", -2),
+    ("dry_sequence_breakers", ["a", ""]),
+    ("samplers", "temperature"),
+    ("samplers", ["top_k"]),
+    ("samplers", ["temperature", "top_k", "top_k"]),
+    ("samplers", ["temperature", "mirostat"]),
+    ("samplers", ["temperature", ["top_k"]]),
+    ("min_tokens", -1),
+    ("stop_token_ids", 7),
+    ("stop_token_ids", "7"),
+    ("stop_token_ids", [-1]),
+    ("stop_token_ids", [0.5]),
+    ("logprobs", 21),
+    ("prompt_logprobs", -1),
+    ("echo", 1),
+    ("answer_index", -1),
     ("max_tokens", b"8"),
 ]
 
@@ -182,10 +207,39 @@ def test_what_is_packed_is_what_the_engine_reads() -> None:
     options = SamplingOptions(temperature=0.5, top_k=3, top_p=0.25, penalty_window=7)
     words = np.frombuffer(options.packed(seed=5 + 2**33), np.uint32)
     floats = words.view(np.float32)
-    assert (floats[0], words[1], floats[2], words[7]) == (0.5, 3, 0.25, 7)
-    assert words[8:].tolist() == [5, 2]
+    assert (floats[0], words[1], floats[2], words[11]) == (0.5, 3, 0.25, 7)
+    assert words[-2:].tolist() == [5, 2]
     own = SamplingOptions(seed=9).packed(seed=1)
-    assert np.frombuffer(own, np.uint32)[8:].tolist() == [9, 0]
+    assert np.frombuffer(own, np.uint32)[-2:].tolist() == [9, 0]
+
+
+def test_samplers_are_packed_by_their_numbers_in_the_engine() -> None:
+    source = (CHECKOUT / "src" / "core" / "rows.h").read_text()
+    numbers = {
+        re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower(): int(number)
+        for name, number in re.findall(r"kSampler(\w+) = (\d);", source)
+    }
+    assert numbers.pop("count") == len(numbers)
+    names = SamplingOptions().samplers
+    assert {name: number for number, name in enumerate(names, 1)} == numbers
+
+    def packed(*order: str) -> list[int]:
+        return np.frombuffer(SamplingOptions(samplers=order).packed(0), np.uint32)[17:19].tolist()
+
+    assert packed(*names) == [0x87654321, 9]
+    assert packed("top_k", "temperature", "penalties") == [0x194, 0]
+
+
+def test_an_option_without_its_sampler_is_refused() -> None:
+    SamplingOptions(samplers=("temperature",), temperature=0.5, xtc_threshold=0.3)
+    with pytest.raises(ArgumentError, match=r"^xtc_probability is 0\.5, and samplers does "):
+        SamplingOptions(samplers=("temperature",), xtc_probability=0.5)
+
+
+def test_fewer_tokens_at_most_than_at_least_are_refused() -> None:
+    SamplingOptions(min_tokens=3, max_tokens=3)
+    with pytest.raises(ArgumentError, match=r"^min_tokens is 4; it must not be "):
+        SamplingOptions(min_tokens=4, max_tokens=3)
 
 
 def test_the_guide_lists_every_option() -> None:
@@ -233,6 +287,7 @@ def test_an_option_like_no_other_is_answered_with_all_there_are() -> None:
 
 
 NO_SAMPLING = {
+    "n",
     "parallel_tool_calls",
     "priority",
     "stream",

@@ -13,6 +13,7 @@ from akunu import _core
 
 NONE = 0xFFFFFFFF
 ACTIVE, CHAINED, PROMPT, MASKED = 1, 2, 4, 16
+SCORED = 32
 PAGE = 256  # positions per page
 MAX_FEW_ROWS = 16
 ROW_CLASSES = ("single", "few", "many")
@@ -40,20 +41,36 @@ SEQUENCE = np.dtype(
         ("top_k", "u4"),
         ("top_p", "f4"),
         ("min_p", "f4"),
+        ("typical_p", "f4"),
+        ("top_n_sigma", "f4"),
+        ("xtc_probability", "f4"),
+        ("xtc_threshold", "f4"),
         ("repetition_penalty", "f4"),
         ("frequency_penalty", "f4"),
         ("presence_penalty", "f4"),
         ("penalty_window", "u4"),
+        ("penalize_prompt", "u4"),
+        ("dry_multiplier", "f4"),
+        ("dry_base", "f4"),
+        ("dry_allowed_length", "u4"),
+        ("dry_penalty_last_n", "u4"),
+        ("samplers_low", "u4"),
+        ("samplers_high", "u4"),
+        ("min_tokens", "u4"),
         ("seed_low", "u4"),
         ("seed_high", "u4"),
         ("n_stop_ids", "u4"),
         ("first_bias", "u4"),
         ("n_biases", "u4"),
-        ("reserved", "u4", 17),
-        ("stop_ids", "u4", 32),
+        ("first_breaker", "u4"),
+        ("n_breakers", "u4"),
+        ("n_prompt", "u4"),
+        ("n_logprobs", "u4"),
+        ("reserved", "u4", 9),
+        ("stop_ids", "u4", 24),
     ]
 )
-OPTION_WORDS = 2048  # of each sequence
+OPTION_WORDS = 4096  # of each sequence
 
 # Fields of core/kernel_params.h, in order: I for uint32, f for float; padded to a multiple of 16.
 PARAMS = {
@@ -73,6 +90,7 @@ PARAMS = {
     "gather_head": "I",
     "soft_cap": "If",
     "sample": "II",
+    "logprobs": "II",
     "advance": "I",
     "rope_kv_write": "IIIIIIIf",
     "norm_rope_kv_write": "IIIIIIIf",
@@ -151,8 +169,13 @@ def row_class_of(n_rows: int) -> str:
 def neutral_sequences(n: int) -> np.ndarray:
     """Records with every setting switched off."""
     records = np.zeros(n, SEQUENCE)
-    records["version"] = 2
-    records["top_p"] = 1
+    records["version"] = 3
+    records["top_p"] = records["typical_p"] = 1
+    records["penalize_prompt"] = 1
+    records["xtc_threshold"] = 0.1
+    records["dry_base"] = 1.75
+    records["dry_allowed_length"], records["dry_penalty_last_n"] = 2, 2**31 - 1
+    records["samplers_low"], records["samplers_high"] = 0x87654321, 9
     records["repetition_penalty"] = 1
     return records
 

@@ -61,12 +61,12 @@ def test_other_rows_stay_as_they_are(target, flags, token):
     assert after.tobytes() == before.tobytes()
 
 
-def test_all_32_stop_ids_count(target):
+def test_all_24_stop_ids_count(target):
     step = make_step([Run(0, 0, 1)])
     step.rows["flags"] = ACTIVE | CHAINED
-    step.sequences["n_stop_ids"] = 32
-    step.sequences["stop_ids"] = np.arange(32) + 100
-    operands = [np.array([131], np.uint32), np.zeros((1, 8), np.uint32)]
+    step.sequences["n_stop_ids"] = 24
+    step.sequences["stop_ids"] = np.arange(24) + 100
+    operands = [np.array([123], np.uint32), np.zeros((1, 8), np.uint32)]
     run("advance", operands, pack_params("advance", 8), step, On(target))
     assert step.rows["flags"][0] == CHAINED
 

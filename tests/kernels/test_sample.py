@@ -323,12 +323,107 @@ def test_masks_biases_penalties_and_filters_combine(target, rng, filters, temper
     uncertain = 0
     for r in range(rows):
         record = step.sequences[0]
-        own = ref.penalise(ref.bias(logits[r], biases), log[0], 10 + r, record)
-        expected = ref.pick(ref.mask(own, np.roll(allowed, r)), record, int(step.rows["draw"][r]))
+        own = ref.mask(ref.bias(logits[r], biases), np.roll(allowed, r))
+        text = {"log": log[0], "position": 10 + r}
+        expected = ref.pick(own, record, int(step.rows["draw"][r]), **text)
         if expected.certain:
             assert picked[r] == expected.token, f"row {r}"
         uncertain += not expected.certain
     assert uncertain <= 3
+
+
+def breakers_of(step, options, breakers, first=100):
+    """Puts a table of breakers, tuples of tokens, into the buffer of options."""
+    by_tail = {}
+    for head, *tail in breakers:
+        by_tail.setdefault(tuple(tail), []).append(head)
+    words = []
+    for tail in sorted(by_tail, key=len, reverse=True):
+        words += [len(tail), len(by_tail[tail]), *tail, *sorted(by_tail[tail])]
+    options[:, first : first + len(words)] = words
+    step.sequences["first_breaker"], step.sequences["n_breakers"] = first, len(by_tail)
+
+
+@pytest.mark.parametrize(
+    "breakers", [(), [(3,)], [(3,), (1, 2), (1, 0, 4)], [(9,), (7, 7)]], ids=["none", "1", "3", "2"]
+)
+@pytest.mark.parametrize(("base", "allowed", "last_n"), [(1.75, 2, 64), (1.0, 1, 20), (3.0, 4, 40)])
+def test_dry_costs_what_a_repetition_is_long(target, breakers, base, allowed, last_n):
+    """Texts of few tokens, which repeat much; every token and its challenger, see above."""
+    rng = np.random.default_rng(5)
+    for n_tokens in (2, 5, 9):
+        step = setting(
+            position=50,
+            dry_multiplier=0.8,
+            dry_base=base,
+            dry_allowed_length=allowed,
+            dry_penalty_last_n=last_n,
+        )
+        log = rng.integers(0, n_tokens, (1, LOG_STRIDE)).astype(np.uint32)
+        log[0, 20:30] = log[0, 41:51] = rng.integers(0, n_tokens, 10)
+        logits = (rng.standard_normal((1, 14)) * 3).astype(np.float32)
+        options = options_of(step, {})
+        breakers_of(step, options, breakers)
+        expected = ref.dry(logits[0], log[0], 50, step.sequences[0], breakers)
+        assert_changed_to(target, logits[0], expected, log, 50, step.sequences, options=options)
+
+
+def test_dry_in_a_long_text_that_says_the_same_again_and_again(target):
+    step = setting(position=4000, dry_multiplier=0.5, dry_penalty_last_n=2**31 - 1)
+    log = np.tile(np.arange(7, dtype=np.uint32), 600)[None, :4100].copy()
+    logits = np.zeros((1, 5000), np.float32)
+    expected = ref.dry(logits[0], log[0], 4000, step.sequences[0])
+    assert np.count_nonzero(expected) == 1, "the one that goes on"
+    assert expected.min() == np.float32(-1e30)
+    some = np.full_like(expected, -np.inf)
+    some[:8] = expected[:8]
+    assert_changed_to(target, logits[0], some, log, 4000, step.sequences)
+
+
+@pytest.mark.parametrize("n_prompt", [0, 4, 9, 11, 12])
+def test_penalties_may_look_at_the_reply_alone(target, rng, n_prompt):
+    step = setting(penalize_prompt=0, n_prompt=n_prompt, presence_penalty=2.0, dry_multiplier=1.0)
+    step.sequences["dry_allowed_length"], step.sequences["dry_penalty_last_n"] = 1, 50
+    log = rng.integers(0, 4, (1, LOG_STRIDE)).astype(np.uint32)
+    logits = (rng.standard_normal((1, 9)) * 3).astype(np.float32)
+    record = step.sequences[0]
+    expected = ref.dry(ref.penalise(logits[0], log[0], 10, record), log[0], 10, record)
+    if n_prompt > 10:
+        assert_same_bits(expected, logits[0])
+    assert_changed_to(target, logits[0], expected, log, 10, step.sequences)
+
+
+def test_no_stop_id_is_picked_before_there_are_enough_tokens(target):
+    step = setting(4, min_tokens=2, n_stop_ids=2)
+    step.sequences["stop_ids"][0, :3] = [3, 1, 2]
+    step.rows["draw"] = np.arange(4)
+    picked, _ = sample(target, np.tile(row(0, 8, 7, 9), (4, 1)), step)
+    assert picked.tolist() == [2, 2, 3, 3]
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.2])
+def test_penalties_behind_a_filter_change_what_it_left(target, rng, temperature):
+    """Both kinds of candidates, a list and a whole row, before them."""
+    rows = 40
+    step = setting(
+        rows, temperature=temperature, top_k=8, presence_penalty=1.5, top_p=0.9, seed_low=4
+    )
+    # top_k, temperature, penalties, top_p; and the other way round
+    step.rows["draw"] = np.arange(rows)
+    for samplers in (0x6194, 0x4196):
+        step.sequences["samplers_low"], step.sequences["samplers_high"] = samplers, 0
+        log = rng.integers(0, 200, (1, LOG_STRIDE)).astype(np.uint32)
+        logits = (rng.standard_normal((rows, 203)) * 2).astype(np.float32)
+        logits[:, log[0, :20]] += 3
+        picked, _ = sample(target, logits, step, log, threads=2)
+        uncertain = 0
+        for r in range(rows):
+            text = {"log": log[0], "position": 10 + r}
+            expected = ref.pick(logits[r], step.sequences[0], r, **text)
+            if expected.certain:
+                assert picked[r] == expected.token, f"row {r}"
+            uncertain += not expected.certain
+        assert uncertain <= 3
 
 
 # --- Draws ----------------------------------------------------------------------------------------
@@ -358,11 +453,28 @@ FILTERS = [
     pytest.param({"min_p": 0.05}, id="min_p"),
     pytest.param({"top_k": 50, "top_p": 0.8, "min_p": 0.02}, id="all"),
     pytest.param({"top_k": 5000, "top_p": 0.7}, id="top_k-over"),
+    pytest.param({"top_n_sigma": 1.0}, id="top_n_sigma"),
+    pytest.param({"typical_p": 0.4}, id="typical_p"),
+    pytest.param({"typical_p": 0.95}, id="typical_p-most"),
+    pytest.param({"xtc_probability": 1.0, "xtc_threshold": 0.01}, id="xtc"),
+    pytest.param({"xtc_probability": 0.5, "xtc_threshold": 0.0}, id="xtc-0"),
+    pytest.param(
+        {"top_n_sigma": 2.0, "top_k": 300, "typical_p": 0.9, "top_p": 0.9, "xtc_probability": 0.7},
+        id="many",
+    ),
+    pytest.param(
+        {"top_k": 30, "top_p": 0.8, "xtc_probability": 0.5, "xtc_threshold": 0.05}
+        | {
+            "samplers_low": 0x46895,
+            "samplers_high": 0,
+        },  # typical_p, temperature, xtc, top_p, top_k
+        id="another-order",
+    ),
 ]
 
 
 @pytest.mark.parametrize("filters", FILTERS)
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 5.0])
+@pytest.mark.parametrize("temperature", [0.0, 0.3, 1.0, 5.0])
 @pytest.mark.parametrize("vocab_size", [13, 1003])
 def test_picks_what_the_reference_picks(target, rng, filters, temperature, vocab_size):
     rows = 60

@@ -18,6 +18,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::gated_activation(),
       F::elementwise(),
       F::sample(),
+      F::logprobs(),
       F::advance(),
   };
   return F::find_matmul(request, kernel) || find_in(families, request, kernel);

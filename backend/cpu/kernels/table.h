@@ -68,6 +68,7 @@ struct Families {
   static KernelList gated_activation();
   static KernelList elementwise();
   static KernelList sample();
+  static KernelList logprobs();
   static KernelList advance();
   // Not a list: matmuls of all kinds share the ways to multiply a weight. False where one is missing.
   static bool find_matmul(const KernelKey& request, Kernel& kernel);

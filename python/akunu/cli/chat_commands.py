@@ -112,7 +112,7 @@ def complete(line: str) -> list[tuple[str, str]]:
     >>> complete("/und")
     [('/undo', 'take the last question and its reply back, or the last N')]
     >>> [word for word, _ in complete("/set top")]
-    ['top_k', 'top_p']
+    ['top_k', 'top_p', 'top_n_sigma']
     """
     if not line.startswith("/"):
         return []
@@ -225,11 +225,12 @@ class ChatCommands:
             given = settings.changed(session.given, name, value.strip())
             field = settings.field_name(name)
             n_tokens = session.model.config.vocab_size
-            for token in given.get("logit_bias") or ():
-                if token >= n_tokens:
-                    raise ArgumentError(
-                        f"token {token} of logit_bias is outside the vocabulary of {n_tokens}"
-                    )
+            for option in ("logit_bias", "stop_token_ids"):
+                for token in given.get(option) or ():
+                    if token >= n_tokens:
+                        raise ArgumentError(
+                            f"token {token} of {option} is outside the vocabulary of {n_tokens}"
+                        )
             session.given = given
             _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
 

@@ -19,6 +19,7 @@ from akunu.cli.text_input import text_of
 from akunu.cli.wording import shortened
 from akunu.completion import Completion
 from akunu.hub.names import UnknownNameError
+from akunu.logprobs import TokenLogprob
 from akunu.model import Model
 from akunu.options import LoadOptions, SamplingOptions
 from akunu.text_stream import TextStream
@@ -41,6 +42,9 @@ def complete_text(
     `form`: what `generate` takes of what the text may be. `parse_special`: names of control tokens
     in the text are such tokens. `loop_guard`: a text that goes round in circles is stopped.
     """
+    for name in ("logprobs", "prompt_logprobs"):
+        if getattr(sampling, name) is not None and not as_json:
+            raise console.UsageError(f"--{name.replace('_', '-')} needs --json, which shows them")
     has_text = prompt is not None or path is not None
     if not has_text:
         _check_is_no_text(model_name)
@@ -110,4 +114,22 @@ def _facts(completion: Completion) -> dict[str, object]:
         "cached_tokens": completion.cached_tokens,
         "prompt_seconds": completion.prompt_seconds,
         "completion_seconds": completion.completion_seconds,
+        **_logprobs(completion),
+    }
+
+
+def _logprobs(completion: Completion) -> dict[str, object]:
+    """Return those that were asked for."""
+
+    def shown(one: TokenLogprob | None) -> dict[str, object] | None:
+        if one is None:
+            return None
+        top = {"top": [shown(each) for each in one.top]} if one.top else {}
+        return {"token_id": one.token_id, "text": one.text, "logprob": one.logprob, **top}
+
+    given = {"logprobs": completion.logprobs, "prompt_logprobs": completion.prompt_logprobs}
+    return {
+        name: [shown(one) for one in several]
+        for name, several in given.items()
+        if several is not None
     }

@@ -86,12 +86,22 @@ def count(*names: str, help: str) -> Any:
 _REPEATED = {
     "stop": "\\n, \\t, \\\\ are escapes; may be repeated.",
     "logit_bias": "May be repeated.",
+    "stop_token_ids": "May be repeated.",
+    "dry_sequence_breakers": "\\n, \\t, \\\\ are escapes; may be repeated.",
 }
 
 
 def _sampling_option(name: str, declared: Declared) -> Any:
     """Return type and option of one that SamplingOptions declares. None is: not given."""
     flag = "--" + name.replace("_", "-")
+    if not declared.metavar:
+        default = SamplingOptions.__dataclass_fields__[name].default
+        flags = f"{flag}/--no-{flag[2:]}" if default else flag
+        return Annotated[bool | None, typer.Option(flags, help=declared.help, show_default=False)]
+    if declared.metavar == "NAME,NAME":
+        return Annotated[
+            str | None, typer.Option(flag, metavar=declared.metavar, help=declared.help)
+        ]
     if declared.metavar not in ("NUMBER", "INTEGER"):
         shown = f"{declared.help} {_REPEATED[name]}"
         option = typer.Option(flag, metavar=declared.metavar, help=shown)
@@ -101,10 +111,15 @@ def _sampling_option(name: str, declared: Declared) -> Any:
 
 
 def takes_sampling(command: Command) -> Command:
-    """Give a command the options of SamplingOptions in place of its `**sampling`."""
+    """Give a command the options of SamplingOptions in place of its `**sampling`.
+
+    What means nothing in a conversation, `complete` alone has.
+    """
     signature = inspect.signature(command, eval_str=True)
     parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
     for name, declared in declared_options().items():
+        if not declared.for_chat and command.__name__ != "complete":
+            continue
         parameters.append(
             inspect.Parameter(
                 name,
@@ -220,8 +235,13 @@ def load_options(**options: Any) -> LoadOptions:
 def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the sampling options that the command line gave; UsageError for bad ones."""
     given = {name: value for name, value in options.items() if value is not None}
-    if "stop" in given:
-        given["stop"] = unescaped_all("--stop", given["stop"])
+    for name in ("stop", "dry_sequence_breakers"):
+        if name in given:
+            given[name] = unescaped_all("--" + name.replace("_", "-"), given[name])
+    if "samplers" in given:
+        given["samplers"] = given["samplers"].split(",")
+    if "stop_token_ids" in given:
+        given["stop_token_ids"] = [_typed(each) for each in given["stop_token_ids"]]
     try:
         if "logit_bias" in given:
             given["logit_bias"] = biases("--logit-bias", given["logit_bias"])

@@ -12,13 +12,17 @@ from akunu.cli.options import biases
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
-from akunu.options import SamplingOptions
+from akunu.options import SamplingOptions, declared_options
 
 THINKING: Final = "thinking"
 THINKING_BUDGET: Final = "thinking_budget"
 """What is set of the conversation, beside options of sampling."""
 
-_FIELDS: Final = {field.name: field for field in fields(SamplingOptions)}
+_FIELDS: Final = {
+    field.name: field
+    for field in fields(SamplingOptions)
+    if declared_options()[field.name].for_chat
+}
 
 # What other programs call them.
 _OTHER_NAMES: Final = {
@@ -41,7 +45,7 @@ WIDTH: Final = max(map(len, _FIELDS))
 
 
 def names() -> list[str]:
-    """Return the names of all options, in the order of SamplingOptions."""
+    """Return the names of all options that a chat has, in the order of SamplingOptions."""
     return list(_FIELDS)
 
 
@@ -133,6 +137,12 @@ def shown(value: object) -> str:
         return "none"
     if isinstance(value, tuple) and isinstance(value[0], tuple):
         return " ".join(f"{token}={bias:g}" for token, bias in value)
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, tuple) and isinstance(value[0], int):
+        return " ".join(map(str, value))
+    if isinstance(value, tuple) and set(value) <= set(SamplingOptions().samplers):
+        return ",".join(value)
     if isinstance(value, tuple):
         return json.dumps(value[0] if len(value) == 1 else list(value), ensure_ascii=False)
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -153,11 +163,17 @@ def described(field: str, model: Model, given: Mapping[str, Any]) -> str:
 def _value(field: str, text: str) -> object:
     """Return a text as the number, text or nothing that it is; SamplingOptions judges it."""
     default = _FIELDS[field].default
+    if isinstance(default, bool):
+        return {"on": True, "true": True, "off": False, "false": False}.get(text.lower(), text)
+    if field == "samplers":
+        return text.replace(",", " ").split()
+    if field == "stop_token_ids" and text.lower() not in ("none", "off"):
+        return [int(each) if each.isdecimal() else each for each in text.split()]
     if text.lower() in ("none", "off"):
-        return () if default == () else None
+        return () if isinstance(default, tuple) else None
     if field == "logit_bias":
         return biases(field, text.split())
-    if default == ():
+    if isinstance(default, tuple):
         if text[0] in '"[':
             try:
                 return json.loads(text)

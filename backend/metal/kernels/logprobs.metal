@@ -1,0 +1,70 @@
+// logprobs: of scored rows, the logarithm of the probability of the token that follows in the log, and the
+// most likely tokens with theirs. One threadgroup scores a row.
+//
+// Floor: the logits are read three times, and once more for each of the most likely tokens, of which
+// there are few; they stay in the last cache.
+#include "metal/kernels/sample.h"
+
+// The first token by rank behind another one; any, where there is none before.
+inline Candidate best_behind(Team team, device const float* logits, uint vocab_size, Candidate before,
+                             bool has_before) {
+  Candidate best = Candidate{-infinity(), kNone};
+  for (uint i = team.thread_index; i < vocab_size; i += team.n_threads) {
+    const Candidate c = Candidate{logits[i], i};
+    if (has_before && !is_better(before, c)) continue;
+    if (best.token == kNone || is_better(c, best)) best = c;
+  }
+  return team_best(team, best);
+}
+
+// `partial`: two floats per SIMD-group. Grid: rows.
+[[kernel]] void logprobs(
+    device const float* logits [[buffer(0)]], device const uint* tokens [[buffer(1)]],
+    device TokenLogprobs* scores [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    constant LogprobsParams& params [[buffer(25)]], device Row* rows [[buffer(26)]],
+    device const SequenceRecord* sequences [[buffer(28)]],
+    device Status* statuses [[buffer(29)]], threadgroup float* partial [[threadgroup(0)]],
+    uint3 group [[threadgroup_position_in_grid]],
+    uint thread_index [[thread_index_in_threadgroup]],
+    uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  const Team team = Team{thread_index, simdgroup, lane, n_simdgroups, 32 * n_simdgroups, partial};
+  const uint vocab_size = params.vocab_size;
+  const uint row_index = pass.first_row + group.x;
+  device const Row& row = rows[row_index];
+  if ((row.flags & kRowActive) == 0 || (row.flags & kRowScored) == 0 || row.head_row == kNone)
+    return;
+  device const float* own = logits + ulong(row.head_row) * vocab_size;
+  uint not_numbers = 0;
+  for (uint i = thread_index; i < vocab_size; i += team.n_threads)
+    not_numbers += isnan(own[i]) ? 1 : 0;
+  not_numbers = team_sum(team, not_numbers);
+  Candidate best = best_behind(team, own, vocab_size, Candidate{0.0f, 0u}, false);
+  const float largest = best.value;
+  if (not_numbers != 0 || largest == infinity() || largest == -infinity()) {
+    threadgroup_barrier(mem_flags::mem_device);  // all have read the row
+    if (thread_index == 0) record_status(statuses, rows, row_index, kStatusNotANumber, 0);
+    return;
+  }
+  Mass total = Mass{0.0f, 0.0f};
+  for (uint i = thread_index; i < vocab_size; i += team.n_threads)
+    total = sum_of(total, Mass{exp_of(own[i] - largest), 0.0f});
+  total = team_mass(team, total);
+  const float log_total = log_of(total.high + total.low);
+
+  device TokenLogprobs& out =
+      scores[ulong(row.sequence) * kLogprobPlaces + row.position % kLogprobPlaces];
+  if (thread_index == 0) {
+    uint token = kNone;
+    if (row.position + 1 < params.log_stride)
+      token = tokens[ulong(row.sequence) * params.log_stride + row.position + 1];
+    out.chosen = token < vocab_size ? (own[token] - largest) - log_total : -infinity();
+  }
+  const uint wanted = min(sequences[row.sequence].n_logprobs, kMaxLogprobs);
+  for (uint i = 0; i < wanted; ++i) {
+    if (i > 0 && i < vocab_size) best = best_behind(team, own, vocab_size, best, true);
+    if (thread_index != 0) continue;
+    out.tokens[i] = i < vocab_size ? best.token : uint(kNone);
+    out.logprobs[i] = i < vocab_size ? (best.value - largest) - log_total : -infinity();
+  }
+}

@@ -1,0 +1,134 @@
+"""From the options of a text to what the engine takes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu import _core
+from akunu._batches import Prepared
+from akunu._reply_decoder import ReplyDecoder
+from akunu.errors import ArgumentError
+from akunu.options import SamplingOptions, integer
+from akunu.token_ids import token_ids
+from akunu.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from akunu.logprobs import LogprobReader
+
+_NO_LIMIT = 2**32 - 1  # more tokens than any context holds
+
+
+def begin_text(
+    native: _core.NativeModel,
+    tokenizer: Tokenizer,
+    prepared: Prepared,
+    options: SamplingOptions,
+    *,
+    priority: int = 0,
+    shares_with: _core.Generation | None = None,
+    constraint: _core.Constraint | None = None,
+    reader: Callable[[str], Any] | None = None,
+) -> ReplyDecoder:
+    """Have the engine begin a text; raises what `Model.generate` raises.
+
+    `shares_with`: another answer to the same prompt, which is computed once for both.
+    """
+    if options.echo and prepared.splitter is not None:
+        raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
+    generation = _start(
+        native, tokenizer, prepared.tokens, options, priority, shares_with, constraint
+    )
+    prompt = prepared.tokens.tolist()
+    logprobs = _reader_of(generation, tokenizer, prompt, options)
+    decoder = ReplyDecoder(
+        generation,
+        tokenizer,
+        prompt,
+        options.stop,
+        prepared.splitter,
+        prepared.functions,
+        reader,
+        logprobs,
+    )
+    if options.echo:
+        decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)
+    return decoder
+
+
+def _start(
+    native: _core.NativeModel,
+    tokenizer: Tokenizer,
+    tokens: NDArray[np.uint32],
+    options: SamplingOptions,
+    priority: int,
+    shares_with: _core.Generation | None,
+    constraint: _core.Constraint | None,
+) -> _core.Generation:
+    ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
+    stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
+    biases = dict(options.logit_bias)
+    if options.ignore_eos:
+        biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
+    breakers = []
+    if options.dry_multiplier > 0 and options.dry_sequence_breakers:
+        from akunu.dry_breakers import breaker_words
+
+        breakers = breaker_words(tokenizer, options.dry_sequence_breakers)
+    return native.start(
+        tokens,
+        max_tokens=_NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT),
+        stop_ids=sorted(ends | set(stops.tolist())),
+        sampling=options.packed(seed=int.from_bytes(os.urandom(8), "little")),
+        logit_bias=biases,
+        dry_breakers=breakers,
+        logprobs=options.logprobs,
+        prompt_logprobs=options.prompt_logprobs,
+        shares_with=shares_with,
+        choice=options.answer_index,
+        priority=priority,
+        constraint=constraint,
+    )
+
+
+def _reader_of(
+    generation: _core.Generation,
+    tokenizer: Tokenizer,
+    prompt: Sequence[int],
+    options: SamplingOptions,
+) -> LogprobReader | None:
+    """Return what reads the logprobs of a text; None where none are asked for."""
+    if options.logprobs is None and options.prompt_logprobs is None:
+        return None
+    from akunu.logprobs import LogprobReader
+
+    return LogprobReader(generation, tokenizer, prompt, options.logprobs, options.prompt_logprobs)
+
+
+def answers(
+    begin: Callable[[SamplingOptions, _core.Generation | None], ReplyDecoder],
+    options: SamplingOptions,
+    n: int,
+) -> list[ReplyDecoder]:
+    """Begin several answers to one prompt, which differ in their `answer_index`.
+
+    `begin` starts one, beside the first of them. Where one cannot begin, none does.
+    """
+    n = integer("n", n, 1, None, "or None")
+    seed = int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed
+    begun: list[ReplyDecoder] = []
+    try:
+        for index in range(options.answer_index, options.answer_index + n):
+            first = begun[0].generation if begun else None
+            begun.append(begin(replace(options, seed=seed, answer_index=index), first))
+    except BaseException:
+        for decoder in begun:
+            decoder.cancel()
+        raise
+    return begun
