@@ -19,7 +19,8 @@ class Waker : public std::enable_shared_from_this<Waker> {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  // Readable while `take` has something to return.
+  // Readable while `take` has something to return, and until its next call where a task that had
+  // news is no longer told of.
   int fileno() const { return read_end_; }
   // What tells that the task which the caller calls `id` has news: for Task::on_change. It neither
   // blocks nor allocates.

@@ -288,10 +288,9 @@ BAD_TOKENS = [
     [2**70],
     [1.0],
     [True],
-    ["a"],
-    [[1, 2]],
-    [[1], [2, 3]],
     [None],
+    [[1], 2],
+    [["a"]],
     b"bytes",
     np.array([1.5]),
     np.zeros((2, 2), dtype=np.int64),
@@ -303,6 +302,12 @@ def test_what_is_no_token_is_refused(ember: akunu.Model, wrong: Any) -> None:
     for use in (ember.generate, ember.logits):
         with pytest.raises(ArgumentError, match=r"^(prompt|tokens)\b"):
             use(wrong)
+
+
+@pytest.mark.parametrize("prompts", [["a"], [[1, 2]], [[1], [2, 3]]], ids=repr)
+def test_several_texts_are_refused_where_one_is_wanted(ember: akunu.Model, prompts: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"^tokens is .* flat"):
+        ember.logits(prompts)
 
 
 def test_the_first_bad_id_is_named(ember: akunu.Model) -> None:

@@ -38,8 +38,8 @@ def test_stats_tell_what_was_reused_and_what_was_prefilled(chat: Any) -> None:
     ask(chat, "What is 2 + 2?")
     second = ask(chat, "/stats")
     then, reused, prefilled = counts(second)
-    # All of the first turn stays; new are the second question and the end of the first reply.
-    assert reused >= prompt + 3
+    # The first prompt stays; the reply to it too, if there was time to read it.
+    assert prompt <= reused < then
     assert reused + prefilled == then
     assert re.search(r"context +\d+ of 1024 tokens used", second)
     assert re.search(r"conversation +2 turns", second)
