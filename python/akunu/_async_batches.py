@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from akunu._batches import SIDE_BY_SIDE, Prepared, naming
+from akunu._batches import SIDE_BY_SIDE, Given, naming
 from akunu.async_text_stream import AsyncTextStream
 from akunu.errors import QueueFullError
 
@@ -21,10 +21,10 @@ async def generate_all_async(
     native: _core.NativeModel,
     wakers: Wakers,
     name: str,
-    prompts: Sequence[Prepared],
-    begin: Callable[[Prepared], ReplyDecoder],
+    prompts: Sequence[Given],
+    begin: Callable[[Given], ReplyDecoder],
 ) -> list[Completion]:
-    """Await a text for each prompt; the first error cancels all."""
+    """Await a text for each prompt; the first error cancels all that `begin` began."""
     done: dict[int, Completion] = {}
     under_way: set[int] = set()
     one_is_over = asyncio.Condition()

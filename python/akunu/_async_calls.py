@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
-from akunu._batches import is_batch, refuse_stream
+from akunu._batches import is_batch, refuse_for_several
 from akunu.options import (
     ChatArguments,
     SamplingOptions,
@@ -17,6 +17,7 @@ from akunu.options import (
     priority_of,
     sampling_options,
 )
+from akunu.request import answers, n_answers, prepared_answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -54,7 +55,7 @@ class AsyncCalls:
     if TYPE_CHECKING:
 
         def _open(self) -> _core.NativeModel: ...
-        def _prepare_grammars(self) -> None: ...
+        def _prepare_grammars(self, options: TextOptions, prepared: Sequence[Prepared]) -> None: ...
         def _prepare_text(self, prompt: Any) -> Prepared: ...
         def _prepare_chat(self, request: ChatRequest) -> Prepared: ...
         def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]: ...
@@ -78,6 +79,7 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, Completion]: ...
@@ -89,6 +91,7 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         stream: Literal[True],
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> AsyncTextStream: ...
@@ -100,6 +103,7 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         stream: bool,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
@@ -111,9 +115,34 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[TextArguments],
     ) -> Coroutine[Any, Any, list[Completion]]: ...
+
+    @overload
+    def generate_async(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> Coroutine[Any, Any, list[Completion]]: ...
+
+    @overload
+    def generate_async(
+        self,
+        prompt: str | Sequence[SupportsIndex],
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[True],
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> list[AsyncTextStream]: ...
 
     @lists_sampling_options
     def generate_async(
@@ -122,9 +151,12 @@ class AsyncCalls:
         options: SamplingOptions | None = None,
         *,
         stream: bool = False,
+        n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
+    ) -> (
+        Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream | list[AsyncTextStream]
+    ):
         """Await the text that goes on from `prompt`, or with `stream` iterate over its pieces.
 
         The arguments, the text and the errors are those of `generate`; errors of the prompt are
@@ -142,13 +174,15 @@ class AsyncCalls:
         """
         chosen = sampling_options(options, sampling)
         native = self._open()
-        begin = partial(self._begin, native, chosen, priority=priority_of(priority))
+        flag("stream", stream)
+        begin = partial(self._begin, native, priority=priority_of(priority))
         if is_batch(prompt):
-            refuse_stream(stream)
-            return self._all(native, "prompt", prompt, begin)
-        prepare = self._with_vocabulary(partial(self._prepare_text, prompt), chosen)
+            refuse_for_several(stream, n)
+            prepare_all = partial(self._prepare_all, "prompt", prompt)
+            return self._all(native, "prompt", prepare_all, chosen, partial(begin, chosen))
         is_quick = chosen.structure is None and self._is_quick(prompt)
-        return self._driven(native, prepare, begin, stream, is_quick)
+        prepare = partial(self._prepare_text, prompt)
+        return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 
     @overload
     def chat_async(
@@ -158,6 +192,7 @@ class AsyncCalls:
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, Completion]: ...
@@ -170,6 +205,7 @@ class AsyncCalls:
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: Literal[True],
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> AsyncTextStream: ...
@@ -182,6 +218,7 @@ class AsyncCalls:
         *,
         tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
         stream: bool,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, Completion] | AsyncTextStream: ...
@@ -194,9 +231,36 @@ class AsyncCalls:
         *,
         tools: Sequence[Mapping[str, Any]] | None = None,
         stream: Literal[False] = False,
+        n: None = None,
         priority: int = 0,
         **sampling: Unpack[ChatArguments],
     ) -> Coroutine[Any, Any, list[Completion]]: ...
+
+    @overload
+    def chat_async(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        stream: Literal[False] = False,
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> Coroutine[Any, Any, list[Completion]]: ...
+
+    @overload
+    def chat_async(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        options: SamplingOptions | None = None,
+        *,
+        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        stream: Literal[True],
+        n: int,
+        priority: int = 0,
+        **sampling: Unpack[ChatArguments],
+    ) -> list[AsyncTextStream]: ...
 
     @lists_sampling_options
     def chat_async(
@@ -211,9 +275,12 @@ class AsyncCalls:
         thinking_budget: int | None = None,
         template_variables: Mapping[str, Any] | None = None,
         stream: bool = False,
+        n: int | None = None,
         priority: int = 0,
         **sampling: Any,
-    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
+    ) -> (
+        Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream | list[AsyncTextStream]
+    ):
         """Await the model's reply to a conversation, or with `stream` iterate over its pieces.
 
         The arguments, the reply and the errors are those of `chat`; the rest is as for
@@ -239,13 +306,15 @@ class AsyncCalls:
             thinking_budget=thinking_budget,
             template_variables=template_variables,
         )
-        begin = partial(self._begin, native, chosen, priority=priority_of(priority))
+        flag("stream", stream)
+        begin = partial(self._begin, native, priority=priority_of(priority))
         if isinstance(requests, list):
-            refuse_stream(stream)
-            return self._all(native, "messages", requests, begin)
-        prepare = self._with_vocabulary(partial(self._prepare_chat, requests), chosen)
+            refuse_for_several(stream, n)
+            prepare_all = partial(self._prepare_all, "messages", requests)
+            return self._all(native, "messages", prepare_all, chosen, partial(begin, chosen))
         is_quick = chosen.structure is None and self._renders_quickly(messages, tools)
-        return self._driven(native, prepare, begin, stream, is_quick)
+        prepare = partial(self._prepare_chat, requests)
+        return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 
     async def logits_async(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -271,48 +340,76 @@ class AsyncCalls:
             place.leave()
         return pending.take()
 
-    def _with_vocabulary(
-        self, prepare: Callable[[], Prepared], options: TextOptions
-    ) -> Callable[[], Prepared]:
-        """Return what prepares a text, and the vocabulary where it has a form."""
-        if options.structure is None:
-            return prepare
-
-        def prepared() -> Prepared:
-            self._prepare_grammars()
-            return prepare()
-
-        return prepared
-
-    def _driven(
+    def _answered(
         self,
         native: _core.NativeModel,
+        begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
         prepare: Callable[[], Prepared],
-        begin: Callable[[Prepared], ReplyDecoder],
+        options: TextOptions,
+        n: int | None,
         stream: bool,
         is_quick: bool,
-    ) -> Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream:
-        from akunu.async_text_stream import AsyncTextStream
+    ) -> (
+        Coroutine[Any, Any, Completion | list[Completion]] | AsyncTextStream | list[AsyncTextStream]
+    ):
+        from akunu.async_text_stream import AsyncTextStream, streams_begun_together
 
-        flag("stream", stream)
+        prepare_all = partial(prepared_answers, prepare, n_answers(n))
 
-        async def begun() -> ReplyDecoder:
-            return begin(await _result_of(prepare, is_quick))
+        async def begun() -> list[ReplyDecoder]:
+            prepared = await self._prepared(prepare_all, options, is_quick)
+            if n is None:
+                return [begin(options, prepared[0], None)]
+            return answers(begin, options, prepared)
 
-        pieces = AsyncTextStream(native, self._wakers, begun)
-        return pieces if stream else pieces.complete()
+        async def first() -> ReplyDecoder:
+            return (await begun())[0]
+
+        if n is None:
+            pieces = AsyncTextStream(native, self._wakers, first)
+            return pieces if stream else pieces.complete()
+        if stream:
+            return streams_begun_together(native, self._wakers, begun, n)
+        return self._all_answers(native, begun)
+
+    async def _all_answers(
+        self, native: _core.NativeModel, begin: Callable[[], Awaitable[list[ReplyDecoder]]]
+    ) -> list[Completion]:
+        from akunu._async_batches import generate_all_async
+
+        begun = await begin()
+        try:
+            return await generate_all_async(
+                native, self._wakers, "answer", begun, lambda decoder: decoder
+            )
+        finally:
+            for decoder in begun:
+                decoder.cancel()
 
     async def _all(
         self,
         native: _core.NativeModel,
         name: str,
-        given: Any,
+        prepare: Callable[[], list[Prepared]],
+        options: TextOptions,
         begin: Callable[[Prepared], ReplyDecoder],
     ) -> list[Completion]:
         from akunu._async_batches import generate_all_async
 
-        prompts = await _result_of(partial(self._prepare_all, name, given), is_quick=False)
+        prompts = await self._prepared(prepare, options, is_quick=False)
         return await generate_all_async(native, self._wakers, name, prompts, begin)
+
+    async def _prepared(
+        self, prepare: Callable[[], list[Prepared]], options: TextOptions, is_quick: bool
+    ) -> list[Prepared]:
+        """Prepare texts, and what their grammars need, where it takes long in another thread."""
+
+        def prepared() -> list[Prepared]:
+            found = prepare()
+            self._prepare_grammars(options, found)
+            return found
+
+        return await _result_of(prepared, is_quick)
 
     def _is_quick(self, prompt: Any) -> bool:
         """Whether a prompt takes no longer than the loop may be kept."""

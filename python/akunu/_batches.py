@@ -37,14 +37,6 @@ def is_batch(given: object) -> bool:
     return isinstance(first, (str, Sequence, np.ndarray)) and not isinstance(first, Mapping)
 
 
-def refuse_stream(stream: object) -> None:
-    """Raise ArgumentError where the pieces of a batch are asked for."""
-    if stream:
-        raise ArgumentError(
-            "stream is True; it must be False for several prompts: make a stream for each of them"
-        )
-
-
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """What a text begins with, and what reads it."""
@@ -61,8 +53,11 @@ class Prepared:
 
 
 def refuse_for_several(stream: object, n: object) -> None:
-    """Raise for what one prompt alone can have."""
-    refuse_stream(stream)
+    """Raise ArgumentError for what one prompt alone can have: pieces, and several answers."""
+    if stream:
+        raise ArgumentError(
+            "stream is True; it must be False for several prompts: make a stream for each of them"
+        )
     if n is not None:
         raise ArgumentError("n is for one prompt; of several, each has one answer")
 
@@ -93,9 +88,9 @@ def naming(name: str) -> Iterator[None]:
 
 
 def generate_all(
-    name: str, prompts: Sequence[Prepared], begin: Callable[[Prepared], ReplyDecoder]
+    name: str, prompts: Sequence[Given], begin: Callable[[Given], ReplyDecoder]
 ) -> list[Completion]:
-    """Generate a text for each prompt; the first error cancels all."""
+    """Generate a text for each prompt; the first error cancels all that `begin` began."""
     waker = _core.Waker()
     poll = select.poll()
     poll.register(waker.fileno(), select.POLLIN)

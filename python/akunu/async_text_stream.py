@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
 from typing import TYPE_CHECKING
@@ -163,6 +164,50 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         place: Place | None = getattr(self, "_place", None)
         if place is not None:
             place.leave_later()
+
+
+def streams_begun_together(
+    model: _core.NativeModel,
+    wakers: Wakers,
+    begin: Callable[[], Awaitable[list[ReplyDecoder]]],
+    n: int,
+) -> list[AsyncTextStream]:
+    """Return streams of which the first that is used begins all, by calling `begin` once.
+
+    One that was closed or dropped before is cancelled as it begins, and changes none of the others.
+    """
+    from akunu._wakers import running_loop
+
+    streams: list[AsyncTextStream] = []
+    beginning: asyncio.Task[None] | None = None
+
+    async def begin_all() -> None:
+        for place, decoder in zip(places, await begin(), strict=True):
+            stream = place()
+            if stream is None or stream._is_closed:
+                decoder.cancel()
+            if stream is not None:
+                stream._decoder = decoder
+
+    async def begun(place: weakref.ref[AsyncTextStream]) -> ReplyDecoder:
+        nonlocal beginning
+        running_loop()  # which says what is missing where there is none
+        if beginning is None or beginning.cancelled():
+            beginning = asyncio.ensure_future(begin_all())
+        await asyncio.shield(beginning)  # others may wait for it, too
+        stream = place()
+        assert stream is not None, "it waits here"
+        assert stream._decoder is not None
+        return stream._decoder
+
+    for index in range(n):
+
+        async def begun_at(index: int = index) -> ReplyDecoder:
+            return await begun(places[index])
+
+        streams.append(AsyncTextStream(model, wakers, begun_at))
+    places = [weakref.ref(stream) for stream in streams]
+    return streams
 
 
 class _Deltas(AsyncIterator[Delta]):

@@ -34,7 +34,7 @@ from akunu.options import (
     priority_of,
     sampling_options,
 )
-from akunu.request import answers, begin_text
+from akunu.request import answers, begin_text, n_answers, prepared_answers
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
@@ -534,9 +534,16 @@ class Model(AsyncCalls):
             shares_with=shares_with,
         )
 
-    def _prepare_grammars(self) -> None:
-        """Build the vocabulary that grammars need, which takes a second for a large one."""
-        _ = self._grammar_vocabulary
+    def _prepare_grammars(self, options: TextOptions, prepared: Sequence[Prepared]) -> None:
+        """Build the vocabulary where a grammar needs it, which takes a second for a large one."""
+        grammars = [each.grammar for each in prepared if each.grammar is not None]
+        if options.structure is not None:
+            grammars.append(options.structure.grammar)
+        if grammars:
+            from akunu.grammar.vocabulary import needs_vocabulary
+
+            if any(map(needs_vocabulary, grammars)):
+                _ = self._grammar_vocabulary
 
 
 def _answered(
@@ -549,27 +556,15 @@ def _answered(
 ) -> Completion | TextStream | list[Completion] | list[TextStream]:
     if n is None:
         return _driven(native, begin(options, prepare(), None), stream)
-    begun = answers(lambda each, first: begin(each, prepare(), first), options, n)
+    begun = answers(begin, options, prepared_answers(prepare, n_answers(n)))
     streams = [TextStream(native, decoder) for decoder in begun]
     if stream:
         return streams
     try:
-        return [_driven(native, each, stream=False) for each in begun]
+        return generate_all("answer", begun, lambda decoder: decoder)
     finally:
         for each in streams:
             each.close()
-
-
-@overload
-def _driven(
-    native: _core.NativeModel, decoder: ReplyDecoder, stream: Literal[False]
-) -> Completion: ...
-
-
-@overload
-def _driven(
-    native: _core.NativeModel, decoder: ReplyDecoder, stream: bool
-) -> Completion | TextStream: ...
 
 
 def _driven(

@@ -111,22 +111,34 @@ def _reader_of(
     return LogprobReader(generation, tokenizer, prompt, options.logprobs, options.prompt_logprobs)
 
 
+def n_answers(n: int | None) -> int:
+    """Return how many answers are asked for; ArgumentError where it makes no sense."""
+    return 1 if n is None else integer("n", n, 1, None, "or None")
+
+
+def prepared_answers(prepare: Callable[[], Prepared], n: int) -> list[Prepared]:
+    """Prepare so many answers to one prompt."""
+    first = prepare()
+    if first.splitter is None:
+        return [first] * n
+    return [first, *(prepare() for _ in range(n - 1))]  # what reads a reply reads one alone
+
+
 def answers(
-    begin: Callable[[SamplingOptions, _core.Generation | None], ReplyDecoder],
+    begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
     options: SamplingOptions,
-    n: int,
+    prepared: Sequence[Prepared],
 ) -> list[ReplyDecoder]:
     """Begin several answers to one prompt, which differ in their `answer_index`.
 
     `begin` starts one, beside the first of them. Where one cannot begin, none does.
     """
-    n = integer("n", n, 1, None, "or None")
     seed = int.from_bytes(os.urandom(8), "little") if options.seed is None else options.seed
     begun: list[ReplyDecoder] = []
     try:
-        for index in range(options.answer_index, options.answer_index + n):
+        for index, each in enumerate(prepared, options.answer_index):
             first = begun[0].generation if begun else None
-            begun.append(begin(replace(options, seed=seed, answer_index=index), first))
+            begun.append(begin(replace(options, seed=seed, answer_index=index), each, first))
     except BaseException:
         for decoder in begun:
             decoder.cancel()

@@ -100,6 +100,86 @@ def test_texts_on_one_loop_are_those_alone(ember: akunu.Model) -> None:
     assert run(together()) == alone
 
 
+def test_awaited_answers_to_one_prompt_are_those_of_the_call_that_blocks(
+    ember: akunu.Model,
+) -> None:
+    options: dict[str, Any] = {"n": 3, "temperature": 9.0, "seed": 11, "max_tokens": 12}
+    with akunu.load() as model:
+        answers = run(model.generate_async(PROMPT, **options))
+        n_prompt = answers[0].prompt_tokens
+        assert [each.cached_tokens for each in answers] == [0, n_prompt - 1, n_prompt - 1]
+    assert answers == ember.generate(PROMPT, **options)
+    assert len(set(answers)) > 1
+    assert run(ember.chat_async(MESSAGES, **options)) == ember.chat(MESSAGES, **options)
+    with pytest.raises(akunu.ArgumentError, match=r"^n is 0; it must be an integer from 1 up"):
+        run(ember.generate_async(PROMPT, n=0))
+    with pytest.raises(akunu.ArgumentError, match="n is for one prompt"):
+        run(ember.generate_async([PROMPT, PROMPT], n=2))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 0, 1)])
+def test_streams_of_answers_begin_together(ember: akunu.Model, order: tuple[int, ...]) -> None:
+    options: dict[str, Any] = {"n": 3, "temperature": 9.0, "seed": 12, "max_tokens": 10}
+
+    async def texts_of(model: akunu.Model) -> dict[int, str]:
+        streams = model.generate_async(PROMPT, stream=True, **options)
+        assert [stream.prompt_tokens for stream in streams] == [0] * 3
+        texts = {i: "".join([piece async for piece in streams[i]]) for i in order}
+        assert sum(stream.cached_tokens == 0 for stream in streams) == 1
+        return texts
+
+    with akunu.load() as model:
+        texts = run(texts_of(model))
+    assert [texts[i] for i in range(3)] == ember.generate(PROMPT, **options)
+
+
+def test_an_answer_that_is_closed_or_dropped_changes_no_other(ember: akunu.Model) -> None:
+    options: dict[str, Any] = {"n": 4, "temperature": 9.0, "seed": 13, "max_tokens": 10}
+
+    async def look() -> akunu.Completion:
+        streams = ember.generate_async(PROMPT, stream=True, **options)
+        await streams[0].aclose()
+        del streams[1]
+        first, one, left = streams
+        del streams
+        waiting = asyncio.create_task(one.complete())
+        await asyncio.sleep(0)
+        waiting.cancel()  # as it begins them
+        await asyncio.gather(waiting, return_exceptions=True)
+        text = await left.complete()
+        assert first.completion.finish_reason == "cancelled"
+        assert one.completion.finish_reason == "cancelled"
+        return text
+
+    assert run(look()) == ember.generate(PROMPT, **options)[3]
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "several"])
+@pytest.mark.parametrize("what", ["choice", "tools"])
+def test_the_vocabulary_of_grammars_is_built_beside_the_loop(
+    monkeypatch: pytest.MonkeyPatch, many: bool, what: str
+) -> None:
+    from akunu.grammar import vocabulary
+
+    threads = []
+    build = vocabulary.grammar_vocabulary
+
+    def built(*arguments: Any) -> Any:
+        threads.append(threading.current_thread())
+        return build(*arguments)
+
+    monkeypatch.setattr(vocabulary, "grammar_vocabulary", built)
+    form: dict[str, Any] = {"choice": ["red", "green"]}
+    if what == "tools":
+        function = {"name": "look", "parameters": {"type": "object", "properties": {}}}
+        tool = {"type": "function", "function": function}
+        form = {"tools": [tool], "tool_choice": "required", "max_tokens": 4}
+    with akunu.load() as model:
+        run(model.chat_async([MESSAGES] * 2 if many else MESSAGES, **form))
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+
+
 # --- what they cost ------------------------------------------------------------------------------
 
 
