@@ -121,10 +121,10 @@ def test_awaited_answers_to_one_prompt_are_those_of_the_call_that_blocks(
 def test_streams_of_answers_begin_together(ember: akunu.Model, order: tuple[int, ...]) -> None:
     options: dict[str, Any] = {"n": 3, "temperature": 9.0, "seed": 12, "max_tokens": 10}
 
-    async def texts_of(model: akunu.Model) -> dict[int, str]:
+    async def texts_of(model: akunu.Model) -> dict[int, akunu.Completion]:
         streams = model.generate_async(PROMPT, stream=True, **options)
         assert [stream.prompt_tokens for stream in streams] == [0] * 3
-        texts = {i: "".join([piece async for piece in streams[i]]) for i in order}
+        texts = {i: await streams[i].complete() for i in order}
         assert sum(stream.cached_tokens == 0 for stream in streams) == 1
         return texts
 
