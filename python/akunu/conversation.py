@@ -185,9 +185,11 @@ class Conversation:
         return with_bos(self._tokenizer, ids + self._begun_ids(plain))
 
     def free(self, splitter: ReplySplitter) -> FreeText | None:
-        """Return the thoughts with a budget that a reply begins with, None where it has none."""
-        if self._thinking_budget is None or not splitter.in_reasoning:
+        """Return the thoughts that a reply begins with, None where it begins with the answer."""
+        if not splitter.in_reasoning:
             return None
+        if self._thinking_budget is None:
+            return FreeText(until=(self._markers.closing,))
         return thoughts(self._tokenizer, self._template, self._thinking_budget)
 
     @property

@@ -489,13 +489,21 @@ class Model(AsyncCalls):
         options: SamplingOptions,
         thoughts: FreeText | None = None,
     ) -> TextStream:
-        """Return the reply to a conversation whose prompt is there already."""
+        """Return the reply to a conversation whose prompt is there already.
+
+        `thoughts`: what it begins with; they may have a budget.
+        """
         from akunu.grammar import Grammar
 
-        grammar = Grammar(after=thoughts) if thoughts else None
+        has_budget = thoughts is not None and thoughts.most_tokens is not None
+        prepared = Prepared(
+            self._token_ids(prompt, "prompt"),
+            splitter,
+            Grammar(after=thoughts) if has_budget else None,
+            thoughts=thoughts,
+        )
         native = self._open()
-        tokens = self._token_ids(prompt, "prompt")
-        return TextStream(native, self._begin(native, options, Prepared(tokens, splitter, grammar)))
+        return TextStream(native, self._begin(native, options, prepared))
 
     def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
         if grammar is None:

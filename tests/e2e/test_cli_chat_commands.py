@@ -95,6 +95,24 @@ def test_what_is_set_reaches_the_model_and_nonsense_does_not(chat: Any, ember: A
     assert re.search(r"(?m)^system message +none", ask(chat, "/show system"))
 
 
+def test_replies_may_have_a_form(chat: Any, tmp_path: Path) -> None:
+    assert 'choice is ["red", "green"]' in ask(chat, '/set choice ["red", "green"]')
+    ask(chat, "What is 12 + 7?")
+    assert kept(tmp_path)[1] in ("red", "green")
+    assert "regex is none" in ask(chat, "/set regex none")
+    assert re.search(r'(?m)^choice +\["red", "green"\]$', ask(chat, "/show"))
+    assert "cannot be read" in ask(chat, "/set schema nowhere.json")
+    assert "regex is [0-9]{30}" in ask(chat, "/set regex [0-9]{30}")
+    assert re.search(r"(?m)^choice +none$", ask(chat, "/set choice"))
+    ask(chat, "/set max_tokens 4")
+    assert "/continue" not in ask(chat, "What is 2 + 2?")
+    assert "a reply that has a form (regex) does not go on" in ask(chat, "/continue")
+    assert "regex is none" in ask(chat, "/set regex none")
+    ask(chat, "/set max_tokens none")
+    ask(chat, "What is 12 + 7?")
+    assert kept(tmp_path)[-1] == "12 + 7 = 19"
+
+
 def test_a_cut_reply_goes_on(chat: Any, tmp_path: Path, ember: Any) -> None:
     question = "Spell the word elephant."
     whole = ember.chat([{"role": "user", "content": question}])

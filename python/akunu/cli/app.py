@@ -164,6 +164,11 @@ def chat(
         bool, typer.Option("--verbose", help="Say more about what a reply took.")
     ] = False,
     loop_guard: options.LoopGuard = True,
+    schema: options.Schema = None,
+    json_object: options.JsonObject = False,
+    regex: options.Regex = None,
+    choice: options.Choice = None,
+    grammar: options.GrammarFile = None,
     continues: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
     ] = False,
@@ -187,6 +192,7 @@ def chat(
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         given = given_sampling(sampling)
         from akunu.cli.chat import ChatCommand
+        from akunu.cli.form import given_form
         from akunu.cli.reply_output import ReplyOptions
 
         return ChatCommand(
@@ -201,6 +207,7 @@ def chat(
             keeps=keep,
             load=load,
             given=given,
+            form=given_form(schema, json_object, regex, choice, grammar),
             reply=ReplyOptions(
                 markdown=markdown,
                 show_thinking=show_thinking,
@@ -222,6 +229,7 @@ def complete(
         bool, typer.Option("--parse-special", help="Make control tokens of their names.")
     ] = False,
     schema: options.Schema = None,
+    json_object: options.JsonObject = False,
     regex: options.Regex = None,
     choice: options.Choice = None,
     grammar: options.GrammarFile = None,
@@ -239,6 +247,7 @@ def complete(
         load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         chosen = SamplingOptions(**given_sampling(sampling))
         from akunu.cli.complete import complete_text
+        from akunu.cli.form import given_form
 
         return complete_text(
             one_model(first, model),
@@ -246,7 +255,7 @@ def complete(
             file,
             load,
             chosen,
-            form=options.given_form(schema, regex, choice, grammar),
+            form=given_form(schema, json_object, regex, choice, grammar),
             parse_special=parse_special,
             loop_guard=loop_guard,
             as_json=json,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from akunu.cli import console
 from akunu.cli.chat_session import ChatSession, going_on_after, moved_to, say
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
+from akunu.cli.form import Form
 from akunu.cli.kept_conversation import KeptConversation
 from akunu.cli.line_editor import has_screen
 from akunu.cli.loading import load_model, title_of
@@ -30,6 +31,7 @@ from akunu.errors import ArgumentError
 from akunu.hub.names import UnknownNameError
 from akunu.model import Model
 from akunu.options import LoadOptions
+from akunu.structure import Structure
 
 _DEFAULT_MODEL: Final = "ember"
 
@@ -55,10 +57,13 @@ class ChatCommand:
     load: LoadOptions
     given: Mapping[str, Any]
     """Sampling options that the command line gave; the rest may come from the model's file."""
+    form: Form | None
+    """What replies may be."""
     reply: ReplyOptions
 
     def run(self) -> int:
         """Answer once or hold a conversation; return the exit code."""
+        structure = None if self.form is None else self.form.structure  # or an error, before more
         system = None if self.system is None else as_unicode(self.system, "--system")
         name, question = self._model_and_question()
         path = last_conversation_path() if self.keeps else None
@@ -95,13 +100,14 @@ class ChatCommand:
                     kept=kept,
                     typed=typed,
                     reply=self.reply,
+                    form=self.form,
                 )
                 stack.callback(session.close)
                 return session.hold()
             whole = _whole_question(question)
             if conversation.turns:
                 say(going_on_after(conversation.turns))
-            self._answer_once(model, conversation, whole)
+            self._answer_once(model, conversation, whole, structure)
             if (
                 self.continues
                 and kept is not None
@@ -176,11 +182,19 @@ class ChatCommand:
             conversation.replace(saved.system if system is None else system, saved.turns)
         return conversation
 
-    def _answer_once(self, model: Model, conversation: Conversation, question: str) -> None:
+    def _answer_once(
+        self,
+        model: Model,
+        conversation: Conversation,
+        question: str,
+        structure: Structure | None,
+    ) -> None:
         sampling = chat_sampling(model, self.given)
         options = replace(self.reply, stops_loops=True)
         try:
-            completion = write_reply(model, conversation, question, sampling, options)
+            completion = write_reply(
+                model, conversation, question, sampling, options, structure=structure
+            )
         except Interrupted:
             if console.is_terminal(sys.stdout):
                 console.write("\n")

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from akunu.cli import console, settings
 from akunu.cli.clipboard import ClipboardError, copy_text
+from akunu.cli.form import FORMS, form_of
 from akunu.cli.loading import title_of
 from akunu.cli.reply_output import SWITCHES, switch, switched
 from akunu.cli.saved_conversation import read_conversation, save_conversation
@@ -48,7 +49,8 @@ COMMANDS: Final = (
         "choose how the model answers: /set temperature 0.8",
         (),
         "default as VALUE goes back to what the model's file says, or else akunu. /show lists the "
-        "names.",
+        "names. One of schema FILE, json_object on, regex, choice and grammar FILE says what "
+        "replies may be.",
     ),
     Command("/show", "[NAME]", "the model, and every option that /set knows"),
     Command(
@@ -123,7 +125,7 @@ def complete(line: str) -> list[tuple[str, str]]:
     if command is None:
         return []
     if command.name in ("/set", "/show") and " " not in argument:
-        names = (*settings.names(), settings.THINKING, settings.THINKING_BUDGET, *SWITCHES)
+        names = _names()
         return [(each, "") for each in names if each.startswith(argument)]
     if command.name == "/help":
         return [(c.name, "") for c in COMMANDS if c.name[1:].startswith(argument.lstrip("/"))]
@@ -185,8 +187,7 @@ class ChatCommands:
             if command.more:
                 console.tell(command.more)
             if command.name == "/set":
-                names = [*settings.names(), settings.THINKING, settings.THINKING_BUDGET, *SWITCHES]
-                console.tell(f"Names: {', '.join(names)}.")
+                console.tell(f"Names: {', '.join(_names())}.")
             return
         usages = [f"{c.name} {c.argument}".rstrip() for c in COMMANDS]
         width = max(map(len, usages))
@@ -216,6 +217,12 @@ class ChatCommands:
             self._show(name)
         elif name in (settings.THINKING, settings.THINKING_BUDGET):
             self._think(name, value.strip())
+        elif name in FORMS:
+            session = self._session
+            form = form_of(name, value.strip())
+            if form is not None or (session.form is not None and session.form.name == name):
+                session.form = form
+            _say(f"{name} is {self._form(name)}")
         elif name in SWITCHES:
             session = self._session
             session.reply = switched(session.reply, name, value.strip())
@@ -242,6 +249,10 @@ class ChatCommands:
             talk.thinking_budget = settings.budget_of(text)
         _say(f"{name} is {self._thinking(name)}")
 
+    def _form(self, name: str) -> str:
+        form = self._session.form
+        return form.shown if form is not None and form.name == name else "none"
+
     def _thinking(self, name: str) -> str:
         talk = self._session.conversation
         if name == settings.THINKING:
@@ -255,6 +266,9 @@ class ChatCommands:
             return
         if name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
+            return
+        if name in FORMS:
+            _tell_row(name, self._form(name))
             return
         facts = {
             "model": title_of(session.model),
@@ -276,6 +290,8 @@ class ChatCommands:
             _tell_row(field, settings.described(field, session.model, session.given))
         for name in (settings.THINKING, settings.THINKING_BUDGET):
             _tell_row(name, self._thinking(name))
+        for name in FORMS:
+            _tell_row(name, self._form(name))
         for name in SWITCHES:
             _tell_row(name, switch(session.reply, name))
 
@@ -330,6 +346,11 @@ class ChatCommands:
             _say("there is no reply that could go on")
         elif not session.was_cut:
             _say("the last reply is complete: the model ended it")
+        elif session.form is not None:
+            _say(
+                f"a reply that has a form ({session.form.name}) does not go on; /retry answers "
+                f"anew, /set {session.form.name} none takes the form away"
+            )
         else:
             question = session.conversation.reopen()
             if not session.ask(question):
@@ -419,6 +440,12 @@ class ChatCommands:
         session = self._session
         for line in session.statistics.lines(len(session.conversation.turns)):
             console.tell(line)
+
+
+def _names() -> list[str]:
+    """Return all that /set and /show know."""
+    thinking = (settings.THINKING, settings.THINKING_BUDGET)
+    return [*settings.names(), *thinking, *FORMS, *SWITCHES]
 
 
 def _say(text: str) -> None:

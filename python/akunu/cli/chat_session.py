@@ -11,6 +11,7 @@ import akunu
 from akunu.cli import console
 from akunu.cli.chat_commands import ChatCommands, complete
 from akunu.cli.file_sampling import chat_sampling
+from akunu.cli.form import Form
 from akunu.cli.history import History, history_path
 from akunu.cli.interrupts import EXIT_INTERRUPTED
 from akunu.cli.kept_conversation import KeptConversation
@@ -41,13 +42,14 @@ class ChatSession:
         kept: KeptConversation | None,
         typed: Callable[[], bytes] = bytes,
         reply: ReplyOptions = ReplyOptions(),  # noqa: B008 - it is frozen
+        form: Form | None = None,
     ) -> None:
         """Use `hold`.
 
         `model_name` is what the person calls the model, `load` how others are loaded; `given` are
         the sampling options that were given. `keeps`: whether entries are kept for the next chat;
         `kept`: where the conversation is, None for nowhere. `typed`: see PromptEditor. `reply`
-        says how replies are shown.
+        says how replies are shown, `form` what they may be.
         """
         self.model = model
         self.model_name = model_name
@@ -60,6 +62,8 @@ class ChatSession:
         self._load = load
         self.reply = reply
         """How replies are shown."""
+        self.form = form
+        """What replies may be; None: any text."""
         self._kept = kept
         self._history = History(history_path(), is_kept=keeps)
         self.editor = open_editor(self._history, complete, typed)
@@ -107,7 +111,12 @@ class ChatSession:
         while True:
             try:
                 completion = write_reply(
-                    self.model, self.conversation, question, self.sampling, self.reply
+                    self.model,
+                    self.conversation,
+                    question,
+                    self.sampling,
+                    self.reply,
+                    structure=None if self.form is None else self.form.structure,
                 )
             except Interrupted as interrupted:
                 console.write("\n")
@@ -130,7 +139,7 @@ class ChatSession:
                 self._took(completion)
                 cut = why_cut(completion, self.model, self.sampling)
                 if cut:
-                    say(f"{cut}; /continue goes on")
+                    say(cut if self.form else f"{cut}; /continue goes on")
                 return True
 
     def switch_model(self, name: str) -> None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 from akunu.cli import console
+from akunu.cli.form import Form
 from akunu.cli.loading import load_model
 from akunu.cli.loop_guard import STOPPED, LoopGuard
 from akunu.cli.progress import Progress
@@ -32,14 +31,14 @@ def complete_text(
     load: LoadOptions,
     sampling: SamplingOptions,
     *,
-    form: Mapping[str, Any],
+    form: Form | None,
     parse_special: bool = False,
     loop_guard: bool = True,
     as_json: bool,
 ) -> int:
     """Write what follows the text to stdout as it comes, or all of it as JSON at the end.
 
-    `form`: what `generate` takes of what the text may be. `parse_special`: names of control tokens
+    `form`: what the text may be. `parse_special`: names of control tokens
     in the text are such tokens. `loop_guard`: a text that goes round in circles is stopped.
     """
     for name in ("logprobs", "prompt_logprobs"):
@@ -56,7 +55,8 @@ def complete_text(
         given: str | list[int] = text
         if parse_special:
             given = model.tokenizer.encode(text, parse_special=True)
-        stream: TextStream = model.generate(given, stream=True, **asdict(sampling), **form)
+        may_be = form.arguments if form is not None else {}
+        stream: TextStream = model.generate(given, stream=True, **asdict(sampling), **may_be)
         guard = LoopGuard()
         goes_round = False
         with stream:

@@ -184,6 +184,9 @@ Schema = Annotated[
         "--schema", metavar="FILE", help="The text is JSON that fits the JSON schema in a file."
     ),
 ]
+JsonObject = Annotated[
+    bool, typer.Option("--json-object", help="The text is a JSON object, whatever it has.")
+]
 Regex = Annotated[
     str | None,
     typer.Option("--regex", metavar="PATTERN", help="The text is what an expression matches."),
@@ -198,30 +201,6 @@ GrammarFile = Annotated[
         "--grammar", metavar="FILE", help="The text keeps to rules in a file, in GBNF or Lark."
     ),
 ]
-
-
-def given_form(
-    schema: Path | None, regex: str | None, choice: list[str] | None, grammar: Path | None
-) -> dict[str, Any]:
-    """Return the form that the command line gave, for `generate`; UsageError for several."""
-    given = {
-        "schema": None if schema is None else _read("--schema", schema),
-        "regex": regex,
-        "choice": choice or None,
-        "grammar": None if grammar is None else _read("--grammar", grammar),
-    }
-    form = {name: value for name, value in given.items() if value is not None}
-    if len(form) > 1:
-        names = " and ".join(f"--{name}" for name in form)
-        raise console.UsageError(f"{names} are given; a text has one form: choose one")
-    return form
-
-
-def _read(option: str, path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise console.UsageError(f"{option} {path} cannot be read: {error}") from None
 
 
 def load_options(**options: Any) -> LoadOptions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 from akunu.cli import console
 from akunu.cli.loop_guard import HINT, STOPPED, LoopGuard
@@ -16,7 +17,8 @@ from akunu.conversation import Conversation
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.errors import AkunuError
 from akunu.model import Model
-from akunu.options import SamplingOptions
+from akunu.options import SamplingOptions, sampling_options
+from akunu.structure import Structure
 from akunu.text_stream import TextStream
 
 _AS_USUAL = ReplyOptions()
@@ -37,10 +39,13 @@ def write_reply(
     question: str,
     sampling: SamplingOptions,
     options: ReplyOptions = _AS_USUAL,
+    *,
+    structure: Structure | None = None,
 ) -> Completion:
     """Answer the question, write the reply to stdout, and add both to the conversation.
 
-    `options` say how a terminal shows it; anywhere else goes the answer as it is.
+    `options` say how a terminal shows it; anywhere else goes the answer as it is. `structure`: the
+    form of the answer, which is shown as it is at a terminal too.
 
     An interrupted reply is added as far as it came, and raises Interrupted, the cursor at the end
     of its last line. A question without any reply, as one that does not fit any more
@@ -49,8 +54,10 @@ def write_reply(
     """
     prompt = conversation.prompt(question)
     splitter = conversation.splitter(prompt)
-    thoughts = conversation.free(splitter)
-    stream: TextStream = model._reply(prompt, splitter, sampling, thoughts)
+    chosen = replace(sampling_options(sampling, {}), structure=structure)
+    if structure is not None:
+        options = replace(options, markdown=False)
+    stream: TextStream = model._reply(prompt, splitter, chosen, conversation.free(splitter))
     output = open_output(options)
     deltas = stream.deltas()
     guard = LoopGuard()
