@@ -37,12 +37,13 @@ class ReplyDecoder:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         reader: Callable[[str], Any] | None = None,
         logprobs: LogprobReader | None = None,
+        schema: str = "",
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
         `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
         the tools that are Python functions, by name. `reader`: makes the object of the whole text.
-        `logprobs`: reads those of the tokens.
+        `logprobs`: reads those of the tokens. `schema`: what the text shall fit.
         """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
@@ -52,6 +53,7 @@ class ReplyDecoder:
         self._decoder = tokenizer.stream(skip_special=True, keep=kept, prompt=before)
         self._splitter = splitter
         self._reader = reader
+        self._schema = schema
         self.pending: deque[Delta] = deque()  # for the driver, which takes them away
         self._stops = StopFinder(stop)
         self._tokens: list[int] = []
@@ -99,6 +101,7 @@ class ReplyDecoder:
                 reasoning="".join(self._reasoning),
                 tool_calls=self._calls.calls,
                 reader=self._reader,
+                schema=self._schema,
                 reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -40,6 +41,7 @@ class Completion(str):
         "_reader",
         "_reasoning",
         "_reasoning_tokens",
+        "_schema",
         "_stop",
         "_token_ids",
         "_tool_calls",
@@ -50,6 +52,7 @@ class Completion(str):
     _finish_reason: FinishReason
     _stop: str | None
     _reader: Callable[[str], Any] | None
+    _schema: str
     _reasoning: str
     _reasoning_tokens: int
     _prompt_tokens: int
@@ -69,6 +72,7 @@ class Completion(str):
         finish_reason: FinishReason = "stop",
         stop: str | None = None,
         reader: Callable[[str], Any] | None = None,
+        schema: str = "",
         reasoning: str = "",
         tool_calls: Sequence[ToolCall] = (),
         reasoning_tokens: int = 0,
@@ -83,7 +87,7 @@ class Completion(str):
         """Make one by hand, as a test of your own program may want to.
 
         `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
-        the text.
+        the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none.
         """
         self = super().__new__(cls, text)
         ids = tuple(token_ids)
@@ -92,6 +96,7 @@ class Completion(str):
             "finish_reason": finish_reason,
             "stop": stop,
             "reader": reader,
+            "schema": schema,
             "reasoning": reasoning,
             "tool_calls": tuple(tool_calls),
             "reasoning_tokens": reasoning_tokens,
@@ -138,6 +143,28 @@ class Completion(str):
         except (ValueError, TypeError) as error:
             raise AkunuError(
                 f"the text does not make the object that was asked for: {error}"
+            ) from error
+
+    @property
+    def mistakes(self) -> tuple[str, ...]:
+        """What the text does against its schema; () where it fits, and where it has none.
+
+        Each is a JSON pointer into the text and what is wrong there, at most ten. They are possible
+        with `weaken_schema=True`, and where the text was cut before its end. The whole schema is
+        looked at when you ask; AkunuError where that is not possible.
+
+        >>> Completion("[1, 1]", schema='{"type": "array", "uniqueItems": true}').mistakes
+        ('at its root: [1, 1] has non-unique elements',)
+        """
+        if not self._schema:
+            return ()
+        from akunu.grammar.checking import schema_mistakes
+
+        try:
+            return schema_mistakes(self._schema, str(self))
+        except re.error as error:  # of an expression that Python's `re` does not know
+            raise AkunuError(
+                f"the package jsonschema cannot read a pattern of the schema: {error}"
             ) from error
 
     @property

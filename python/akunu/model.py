@@ -538,7 +538,7 @@ class Model(AsyncCalls):
             options,
             priority=priority_of(priority),
             constraint=self._constraint(ruled(structure, prepared.grammar, prepared.thoughts)),
-            reader=None if structure is None else structure.reader,
+            structure=structure,
             shares_with=shares_with,
         )
 

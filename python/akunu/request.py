@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.logprobs import LogprobReader
+    from akunu.structure import Structure
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 
@@ -34,11 +35,12 @@ def begin_text(
     priority: int = 0,
     shares_with: _core.Generation | None = None,
     constraint: _core.Constraint | None = None,
-    reader: Callable[[str], Any] | None = None,
+    structure: Structure | None = None,
 ) -> ReplyDecoder:
     """Have the engine begin a text; raises what `Model.generate` raises.
 
-    `shares_with`: another answer to the same prompt, which is computed once for both.
+    `shares_with`: another answer to the same prompt, which is computed once for both. `constraint`:
+    what rules it. `structure`: the form that it has then, and how an object is made of it.
     """
     if options.echo and prepared.splitter is not None:
         raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
@@ -54,8 +56,9 @@ def begin_text(
         options.stop,
         prepared.splitter,
         prepared.functions,
-        reader,
+        structure.reader if structure is not None else None,
         logprobs,
+        structure.grammar.schema if structure is not None else "",
     )
     if options.echo:
         decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)

@@ -25,6 +25,7 @@ class StructureArguments(TypedDict, total=False):
     regex: str | None
     choice: Sequence[str] | None
     grammar: str | Grammar | None
+    weaken_schema: bool
 
 
 STRUCTURE_DEFAULTS: Mapping[str, Any] = {
@@ -33,6 +34,7 @@ STRUCTURE_DEFAULTS: Mapping[str, Any] = {
     "regex": None,
     "choice": None,
     "grammar": None,
+    "weaken_schema": False,
 }
 
 
@@ -51,6 +53,10 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     Raises ArgumentError where there are several, and for what makes no sense; of a schema it is a
     SchemaError that says where.
     """
+    arguments = dict(arguments)
+    weaken = arguments.pop("weaken_schema", None) or False
+    if weaken is not False and weaken is not True:
+        raise ArgumentError(f"weaken_schema is {weaken!r}; it must be True or False")
     given = {
         name: value
         for name, value in arguments.items()
@@ -58,13 +64,16 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     }
     if len(given) > 1:
         raise ArgumentError(f"{' and '.join(given)} are given; a text has one form: choose one")
+    if weaken and "schema" not in given:
+        raise ArgumentError("weaken_schema is True, but there is no schema")
     if not given:
         return None
     from akunu import grammar
 
     ((name, value),) = given.items()
     if name == "schema":
-        return Structure(grammar.from_schema(_closed_schema(value)), reader_of(value))
+        held = grammar.from_schema(_closed_schema(value), weaken=weaken)
+        return Structure(held, reader_of(value))
     if name == "json":
         if value is not True:
             raise ArgumentError(f"json is {value!r}; it must be True or False")

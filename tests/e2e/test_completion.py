@@ -60,6 +60,7 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "finish_reason": "stop",
         "stop": "END",
         "parsed": None,
+        "mistakes": (),
         "reasoning": "Hm.",
         "tool_calls": (CALL,),
         "reasoning_tokens": 2,

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 import akunu
-from akunu.grammar import from_lark
+from akunu.grammar import from_lark, from_schema
+from akunu.grammar.errors import SchemaError
 from akunu.structure import StructureArguments, reader_of
 
 
@@ -138,6 +139,38 @@ def test_awaited_and_in_lists_the_text_is_the_same(model):
     assert [each.parsed for each in replies] == [whole.parsed] * 3
 
 
+def test_a_schema_that_is_weakened_is_looked_at_afterwards(model):
+    seven = {"type": "integer", "minimum": 7, "maximum": 7}
+    pair = {"type": "array", "items": seven, "minItems": 2, "maxItems": 2}
+    distinct = {**pair, "uniqueItems": True}
+    with pytest.raises(SchemaError, match="uniqueItems"):
+        model.generate("Seven: ", schema=distinct)
+    reply = model.generate("Seven: ", schema=distinct, weaken_schema=True, max_tokens=200)
+    assert reply.parsed == [7, 7]
+    assert reply.mistakes == (f"at its root: {reply.parsed} has non-unique elements",)
+    assert pickle.loads(pickle.dumps(reply)).mistakes == reply.mistakes
+    chat = [{"role": "user", "content": "Seven?"}]
+    awaited = asyncio.run(
+        model.chat_async(chat, schema=distinct, weaken_schema=True, max_tokens=200)
+    )
+    assert len(awaited.mistakes) == 1
+    held = from_schema(distinct, weaken=True)
+    assert len(model.generate("Seven: ", grammar=held, max_tokens=200).mistakes) == 1
+    assert model.generate("Seven: ", schema=pair, max_tokens=200).mistakes == ()
+    assert model.generate("Seven", max_tokens=2).mistakes == ()
+
+
+def test_a_text_that_was_cut_does_not_fit_its_schema(model):
+    cut = model.generate("The answer is ", schema=SCHEMA, max_tokens=2)
+    assert cut.mistakes[0].startswith("the text is no JSON: ")
+
+
+def test_a_pattern_that_python_cannot_read_is_said():
+    reply = akunu.Completion('"x"', schema=r'{"pattern": "^\\p{L}$"}')
+    with pytest.raises(akunu.AkunuError, match="cannot read a pattern of the schema"):
+        _ = reply.mistakes
+
+
 def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
     reply = model.generate("A car: ", choice=["yes"])
     assert pickle.loads(pickle.dumps(reply)) == "yes"
@@ -152,6 +185,8 @@ def test_a_reply_with_an_object_can_be_copied_and_pickled(model):
         ({"json": True, "regex": "a"}, "json and regex are given; a text has one form"),
         ({"regex": 5}, "regex must be a text, not int"),
         ({"json": 1}, "json is 1; it must be True or False"),
+        ({"json": True, "weaken_schema": True}, "weaken_schema is True, but there is no schema"),
+        ({"schema": {}, "weaken_schema": 1}, "weaken_schema is 1; it must be True or False"),
         ({"choice": []}, "choice must have at least one text"),
         ({"schema": {"type": "strin"}}, "/type"),
         ({"schema": {"properties": {"a": {"pattern": "("}}}}, "/properties/a: the pattern is no"),
