@@ -472,7 +472,7 @@ def _given(
     variables: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Check the arguments; return what the template sees, in its form and in plain JSON types."""
-    conversation = template.habits.fitted(checked(messages))
+    conversation = _fitted(template, checked(messages))
     if tools is not None and not isinstance(tools, (list, tuple)):
         raise ArgumentError(f"tools must be a list of dicts, got {type(tools).__name__}")
     for index, tool in enumerate(tools or ()):
@@ -480,6 +480,21 @@ def _given(
             raise ArgumentError(f"tools[{index}] must be a dict, got {type(tool).__name__}")
     named = {name: plain(value, name) for name, value in variables.items()}
     return _all(conversation, plain(tools, "tools"), bool(add_generation_prompt), named)
+
+
+def _fitted(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return messages in the template's form, with calls as text where it leaves them out."""
+    habits = template.habits
+    has_calls = any("tool_calls" in each or each["role"] == "tool" for each in messages)
+    if not has_calls or not habits.leaves_calls_out:
+        return habits.fitted(messages)
+    if not template.knows_tools:
+        from akunu.tools.untold import told_messages
+
+        return habits.fitted(told_messages(messages, ()))
+    from akunu.tools.written import with_written_calls
+
+    return with_written_calls(template, habits.fitted(messages))
 
 
 def _all(

@@ -94,6 +94,24 @@ class TemplateHabits:
         return self.takes_objects or self.takes_json
 
     @cached_property
+    def leaves_calls_out(self) -> bool:
+        """Whether a reply with a call is rendered without it, and nothing says so."""
+        called = [
+            _call(arguments, content, _SHORT_ID)
+            for content in ("", None)
+            for arguments in (_ARGUMENTS, json.dumps(_ARGUMENTS))
+        ]
+        replies = self._all_shown([each[:2] for each in called])
+        with_results = self._all_shown(called)  # some show a call beside its result only
+        is_shown = any("akunu_key" in each for each in (*replies, *with_results))
+        return bool(replies) and not is_shown and not any(_SHORT_ID in each for each in replies)
+
+    def _all_shown(self, conversations: list[Conversation]) -> list[str]:
+        """Return what the template makes of these, with and without tools, but for errors."""
+        tried = [self._render(each, tools) for each in conversations for tools in ([_TOOL], None)]
+        return [shown for shown in tried if shown is not None]
+
+    @cached_property
     def wants_short_ids(self) -> bool:
         """Whether ids of calls must have nine letters or digits, as Mistral's."""
         if not self.shows_calls:

@@ -32,30 +32,35 @@ def called(arguments: Any, identifier: str = "call_0123", **more: Any) -> list[d
 
 WEATHER = {
     "type": "function",
-    "function": {"name": "weather", "description": "", "parameters": {"type": "object"}},
+    "function": {
+        "name": "weather",
+        "description": "",
+        "parameters": {"type": "object", "properties": {}},
+    },
 }
 
-# How a call must read in the prompt: written by hand from the templates. None: they have no calls.
-CALLS: dict[str, str | None] = {
-    "HuggingFaceTB-SmolLM3-3B": None,
+# Where a template has no calls, they are text in this form.
+HERMES = f'<tool_call>\n{{"name": "weather", "arguments": {SPACED}}}\n</tool_call>'
+# How a call must read in the prompt: written by hand from the templates.
+CALLS: dict[str, str] = {
+    "HuggingFaceTB-SmolLM3-3B": HERMES,
     "Qwen-Qwen2.5-7B-Instruct": f'<tool_call>\n{{"name": "weather", "arguments": {SPACED}}}\n',
     "Qwen-Qwen3-0.6B": f'<tool_call>\n{{"name": "weather", "arguments": {SPACED}}}\n',
-    "like-gemma-2": None,
+    "like-gemma-2": HERMES,
     "like-hermes-2-pro": SPACED,
     "like-llama-3.1": f'{{"name": "weather", "parameters": {SPACED}}}',
-    "microsoft-Phi-3.5-mini-instruct": None,
+    "microsoft-Phi-3.5-mini-instruct": HERMES,
     "mistralai-Mistral-Nemo-Instruct-2407": f'{{"name": "weather", "arguments": {SPACED}, "id": ',
     "openai-gpt-oss-120b": f"to=functions.weather<|channel|>commentary json<|message|>{SPACED}",
 }
 
 
 @pytest.mark.parametrize("as_json", [True, False], ids=["json", "dict"])
-@pytest.mark.parametrize("name", [name for name in TEMPLATES if CALLS[name] is not None])
+@pytest.mark.parametrize("name", TEMPLATES)
 def test_arguments_are_encoded_once_whatever_they_came_as(name: str, as_json: bool) -> None:
     template = ChatTemplate(template_source(name), "<s>", "</s>")
     messages = called(SPACED if as_json else ARGUMENTS)
-    call = CALLS[name]
-    assert str(call) in template.render(messages, tools=[WEATHER])
+    assert CALLS[name] in template.render(messages, tools=[WEATHER])
 
 
 def all_templates() -> list[Path]:
@@ -70,7 +75,7 @@ def test_no_template_at_hand_encodes_arguments_twice_or_raises() -> None:
     n_calls = 0
     for path in paths:
         template = ChatTemplate(path.read_text(encoding="utf-8"), "<s>", "</s>")
-        if not template.habits.shows_calls:
+        if not template.habits.shows_calls and not template.habits.leaves_calls_out:
             continue
         n_calls += 1
         for arguments in (SPACED, ARGUMENTS):
@@ -80,6 +85,43 @@ def test_no_template_at_hand_encodes_arguments_twice_or_raises() -> None:
             is_json = re.search('"city" ?: ?"Köln"', shown) is not None
             assert is_json or (is_own and not is_twice), path.name
     assert n_calls > len(paths) // 2
+
+
+# Knows tools, and leaves the calls of a reply out, as LFM2's and Granite 3.3's do.
+LEAVES_OUT = (
+    "{{ tools }}{% for m in messages %}<|start_of_role|>{{ m.role }}<|end_of_role|>"
+    "{{ m.content or '' }}{% endfor %}{# SIGNS #}"
+)
+
+
+@pytest.mark.parametrize(
+    ("signs", "written"),
+    [
+        (
+            "<|tool_call_start|> <|tool_call_end|>",
+            '<|tool_call_start|>[weather(city="Köln", days=3)]<|tool_call_end|>',
+        ),
+        ("<|tool_call|>", f'<|tool_call|>[{{"name": "weather", "arguments": {SPACED}}}]'),
+    ],
+    ids=["lfm2", "granite-3"],
+)
+def test_a_call_that_a_template_leaves_out_is_text_in_the_model_s_notation(
+    signs: str, written: str
+) -> None:
+    template = ChatTemplate(LEAVES_OUT.replace("SIGNS", signs))
+    shown = template.render(called(SPACED), tools=[WEATHER])
+    assert f"assistant<|end_of_role|>{written}<|start_of_role|>tool<|end_of_role|>sunny" in shown
+    shown = template.render(called(ARGUMENTS, content="I look."), tools=[WEATHER])
+    assert f"<|end_of_role|>I look.\n{written}<|start" in shown
+
+
+def test_a_call_that_no_notation_says_is_refused_rather_than_left_out() -> None:
+    unknown = ChatTemplate(LEAVES_OUT)
+    with pytest.raises(ArgumentError, match=r"^messages\[1\]\['tool_calls'\]: this model's chat"):
+        unknown.render(called(ARGUMENTS))
+    template = ChatTemplate(LEAVES_OUT.replace("SIGNS", "<|tool_call_start|> <|tool_call_end|>"))
+    with pytest.raises(ArgumentError, match=r"its notation \(lfm2\) cannot say these"):
+        template.render(called({"no name": 1}))
 
 
 def test_arguments_that_are_no_json_are_refused_where_an_object_is_needed() -> None:

@@ -108,7 +108,7 @@ def read_reply(
 
 
 def _shown_call(template: ChatTemplate) -> tuple[str, int] | None:
-    if "tool" not in template.source:
+    if "tool" not in template.source or template.habits.leaves_calls_out:
         return None
     for content in (None, ""):
         message = {"role": "assistant", "content": content, "tool_calls": [_CALL.message]}

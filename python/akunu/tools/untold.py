@@ -63,7 +63,9 @@ def _call(call: object) -> str:
     if not isinstance(function, Mapping):
         raise ArgumentError("a call in 'tool_calls' must be a dict with a 'function'")
     arguments = function.get("arguments")
-    if not isinstance(arguments, str):
+    if isinstance(arguments, str):
+        arguments = arguments.strip() or "{}"
+    else:
         arguments = json.dumps(arguments, ensure_ascii=False)
     name = json.dumps(function.get("name"), ensure_ascii=False)
     return f'<tool_call>\n{{"name": {name}, "arguments": {arguments}}}\n</tool_call>'
