@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from akunu._stop_strings import StopFinder
@@ -71,6 +72,8 @@ class ReplyDecoder:
     def begin_with(self, text: str) -> None:
         """Have the text begin with this one, which nothing is looked for in."""
         if text:
+            if self._reader is not None:
+                self._reader = partial(_read_behind, self._reader, len(text))
             self._texts.append(text)
             self.pending.append(TextDelta(text))
 
@@ -197,3 +200,8 @@ class ReplyDecoder:
     def _whole_tokens(self, n_characters: int) -> int:
         """Return how many tokens have all of their text within the first characters."""
         return bisect_right(self._ends, n_characters)
+
+
+def _read_behind(reader: Callable[[str], Any], n_echoed: int, text: str) -> Any:
+    """Read the object of a text behind the prompt that it begins with."""
+    return reader(text[n_echoed:])

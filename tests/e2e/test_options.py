@@ -272,6 +272,10 @@ def test_the_guide_lists_every_option() -> None:
             lambda: akunu.load(n_ctx=512),  # type: ignore[call-arg]
             "load() has no option 'n_ctx'; did you mean 'context'?",
         ),
+        (
+            lambda: SamplingOptions(max_completion_tokens=5),  # type: ignore[call-arg]
+            "SamplingOptions() has no option 'max_completion_tokens'; did you mean 'max_tokens'?",
+        ),
     ],
 )
 def test_a_typo_is_answered_with_what_was_meant(call: Any, message: str) -> None:

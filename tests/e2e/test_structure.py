@@ -115,6 +115,14 @@ def test_a_text_that_was_cut_has_no_object(model):
         _ = reply.parsed
 
 
+def test_the_object_is_read_behind_an_echoed_prompt(model):
+    plain = model.generate("The answer is ", schema=SCHEMA, max_tokens=200)
+    reply = model.generate("The answer is ", schema=SCHEMA, max_tokens=200, echo=True)
+    assert reply == "The answer is " + plain
+    assert reply.parsed == plain.parsed
+    assert pickle.loads(pickle.dumps(reply)).parsed == plain.parsed
+
+
 def test_a_stream_has_the_same_text_and_stop_strings_end_it(model):
     whole = model.generate("The answer is ", schema=SCHEMA, max_tokens=200)
     with model.generate("The answer is ", schema=SCHEMA, max_tokens=200, stream=True) as stream:

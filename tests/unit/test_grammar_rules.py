@@ -120,9 +120,31 @@ def test_a_choice_is_exactly_its_texts() -> None:
     grammar = from_choice(texts)
     assert all(accepts(grammar, text) for text in texts)
     assert not accepts(grammar, "abc")
-    for nothing, reason in (("yes", "not one text"), ([], "at least one"), ([1], "1 is none")):
+    assert accepts(from_choice([""]), "")
+    for nothing, reason in (
+        ("yes", "not one text"),
+        (5, "not 5"),
+        ([], "at least one"),
+        ([1], "1 is none"),
+        (["a\ud800"], "'a.ud800' has a lone surrogate at character 1"),
+    ):
         with pytest.raises(akunu.ArgumentError, match=reason):
             from_choice(nothing)  # type: ignore[arg-type]
+
+
+def test_a_choice_may_have_thousands_of_texts() -> None:
+    grammar = from_choice([f"item {number}" for number in range(5000)])
+    assert accepts(grammar, "item 4999")
+    assert accepts(grammar, "item 49")
+    assert not accepts(grammar, "item 5000")
+
+
+def test_rules_too_deep_and_texts_that_are_no_unicode_are_refused() -> None:
+    with pytest.raises(GrammarError, match="groups lie too deep"):
+        from_rules("root ::= " + "(" * 3000 + '"a"' + ")" * 3000)
+    for make in (from_regex, from_rules):
+        with pytest.raises(akunu.ArgumentError, match="lone surrogate at character 10"):
+            make('root ::= "\ud800"')
 
 
 def test_a_regular_expression_matches_the_whole_text() -> None:

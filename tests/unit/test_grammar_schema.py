@@ -169,6 +169,8 @@ def test_the_opposite_of_a_recursive_schema_is_recursive() -> None:
         ({"required": "a"}, "/required", "a list of names"),
         ({"minLength": -1}, "/minLength", "0 or more"),
         ({"properties": {"a": 3}}, "/properties/a", "an object or a boolean"),
+        ({"items": {"enum": ["a", "\ud800"]}}, "/items/enum/1", "lone surrogate"),
+        ({"const": float("nan")}, "", "no JSON"),
         ({"items": {"format": "regex", "type": "string"}}, "/items/format", "format regex"),
         (
             {"a": 1, "type": "object", "required": ["x"], "properties": {"x": False}},
@@ -306,8 +308,22 @@ def test_the_page_about_it_shows_what_its_code_prints(capsys: pytest.CaptureFixt
 
 def test_a_schema_may_be_a_text() -> None:
     assert accepts(from_schema('{"type": "null"}'), "null")
-    with pytest.raises(SchemaError, match="no JSON"):
-        from_schema("{")
+    for text, reason in (
+        ("{", "no JSON"),
+        ('{"const": NaN}', "no JSON: it has the number NaN"),
+        ("[]", "an object, true or false is expected, not \\[\\]"),
+        ("null", "is expected, not null"),
+    ):
+        with pytest.raises(SchemaError, match=reason):
+            from_schema(text)
+
+
+def test_a_schema_of_thousands_of_levels_is_refused() -> None:
+    schema: dict[str, Any] = {}
+    for _ in range(3000):
+        schema = {"properties": {"a": schema}}
+    with pytest.raises(SchemaError, match="too deep"):
+        from_schema(schema)
 
 
 _words = st.text(alphabet="ab\n", max_size=3)

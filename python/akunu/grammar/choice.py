@@ -3,23 +3,33 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
+from akunu.grammar.errors import lone_surrogate
 
 
 def compile_choice(texts: Sequence[str]) -> Grammar:
     """The grammar of exactly these texts; `akunu.grammar.from_choice`."""
     if isinstance(texts, str):
         raise ArgumentError("choice must be a list of texts, not one text")
-    chosen = list(dict.fromkeys(texts))
+    if not isinstance(texts, Iterable):
+        raise ArgumentError(f"choice must be a list of texts, not {texts!r:.80}")
+    chosen = list(texts)
     if not chosen:
         raise ArgumentError("choice must have at least one text")
     for text in chosen:
         if not isinstance(text, str):
             raise ArgumentError(f"choice must be a list of texts; {text!r} is none")
-    return from_lark("start: " + " | ".join(map(_literal, chosen)))
+        if wrong := lone_surrogate(text):
+            raise ArgumentError(f"choice: {text!r:.80} {wrong}")
+    # One lexeme, not a rule: of a rule's alternatives, llguidance follows 2000 at most.
+    lexeme = " | ".join(_literal(text) for text in dict.fromkeys(chosen) if text)
+    nothing = ['""'] if "" in chosen else []
+    if not lexeme:
+        return from_lark('start: ""')
+    return from_lark("start: " + " | ".join([*nothing, "TEXT"]) + f"\nTEXT: {lexeme}")
 
 
 def _literal(text: str) -> str:

@@ -2,7 +2,19 @@
 
 from __future__ import annotations
 
+import re
+
 from akunu.errors import ArgumentError
+
+
+def lone_surrogate(text: str) -> str | None:
+    r"""What to say of a text that is no Unicode, which no token has; None where it is.
+
+    >>> lone_surrogate("a\ud800")
+    'has a lone surrogate at character 1: not valid Unicode'
+    """
+    found = re.search("[\ud800-\udfff]", text)
+    return found and f"has a lone surrogate at character {found.start()}: not valid Unicode"
 
 
 class SchemaError(ArgumentError):

@@ -6,7 +6,7 @@ import re
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
-from akunu.grammar.errors import GrammarError
+from akunu.grammar.errors import GrammarError, lone_surrogate
 from akunu.grammar.schema_patterns import unsupported
 
 
@@ -16,6 +16,8 @@ def compile_regex(pattern: str) -> Grammar:
 
     if not isinstance(pattern, str):
         raise ArgumentError(f"regex must be a text, not {pattern!r}")
+    if wrong := lone_surrogate(pattern):
+        raise ArgumentError(f"regex {wrong}")
     if found := unsupported(pattern):
         position, what = found
         raise _error(pattern, position, f"{what} is nothing that a grammar can have")

@@ -6,17 +6,23 @@ import re
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
-from akunu.grammar.errors import GrammarError
+from akunu.grammar.errors import GrammarError, lone_surrogate
 
 
 def compile_rules(text: str) -> Grammar:
     """The grammar of GBNF or Lark; `akunu.grammar.from_rules`."""
     if not isinstance(text, str) or not text.strip():
         raise ArgumentError("grammar must be a text of rules, in GBNF or Lark")
+    if wrong := lone_surrogate(text):
+        raise ArgumentError(f"grammar {wrong}")
     if is_gbnf(text):
         from akunu.grammar.gbnf import compile_gbnf
 
-        return compile_gbnf(text)
+        try:
+            return compile_gbnf(text)
+        except RecursionError as error:
+            reason = "its groups lie too deep in one another"
+            raise GrammarError("grammar (GBNF)", reason) from error
     return compile_lark(text)
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from akunu.grammar import Grammar, Weakened
-from akunu.grammar.errors import SchemaError
+from akunu.grammar.errors import SchemaError, lone_surrogate
 from akunu.grammar.schema_reading import Schema, root_place
 from akunu.grammar.schema_source import schema_of
 from akunu.grammar.schema_writing import Writer
@@ -27,6 +28,13 @@ def compile_schema(source: Any, *, weaken: bool = False, compact: bool = False) 
 
     What llguidance refuses in the end is located, and with `weaken` left out like the rest.
     """
+    try:
+        return _compiled(source, weaken, compact)
+    except RecursionError as error:
+        raise SchemaError("", "its parts lie too deep in one another") from error
+
+
+def _compiled(source: Any, weaken: bool, compact: bool) -> Grammar:
     original = schema_of(source)
     place = root_place(original)
     dropped: dict[str, str] = {}
@@ -35,6 +43,9 @@ def compile_schema(source: Any, *, weaken: bool = False, compact: bool = False) 
         writer.dropped = set(dropped)
         written = writer.write(place)
         text = _grammar(written, compact)
+        if lone_surrogate(text):  # no token has a part of one
+            pointer = next(place for place, part in _texts(original, "") if lone_surrogate(part))
+            raise SchemaError(pointer, "a text with a lone surrogate is not valid Unicode")
         error = _error(text)
         if error is None:
             left_out = [Weakened(pointer, reason) for pointer, reason in dropped.items()]
@@ -103,3 +114,16 @@ def _plain(error: str) -> str:
         return "the pattern is no regular expression: " + lines[-1].removeprefix("error: ")
     first = re.sub(r"^Unsatisfiable schema: ", "nothing fits it: ", first)
     return first[:300]
+
+
+def _texts(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
+    """All texts of a schema, names too, each with the pointer of what has it."""
+    if isinstance(value, str):
+        yield pointer, value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            yield pointer, key
+            yield from _texts(each, f"{pointer}/{key.replace('~', '~0').replace('/', '~1')}")
+    elif isinstance(value, list):
+        for index, each in enumerate(value):
+            yield from _texts(each, f"{pointer}/{index}")

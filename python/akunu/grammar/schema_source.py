@@ -18,12 +18,15 @@ def schema_of(source: Any) -> Any:
     """
     if isinstance(source, str):
         try:
-            return json.loads(source)
+            found = json.loads(source, parse_constant=_refused)
         except ValueError as error:
             raise SchemaError("", f"the text is no JSON: {error}") from error
+        if not isinstance(found, dict | bool):
+            raise SchemaError("", f"an object, true or false is expected, not {source.strip():.80}")
+        return found
     if isinstance(source, dict | bool):
         try:
-            return json.loads(json.dumps(source))
+            return json.loads(json.dumps(source, allow_nan=False))
         except (TypeError, ValueError) as error:
             raise SchemaError("", f"it is no JSON: {error}") from error
     if hasattr(source, "model_json_schema"):
@@ -37,3 +40,7 @@ def schema_of(source: Any) -> Any:
     raise ArgumentError(
         f"schema must be a dict, a JSON text, a pydantic model or a type, not {source!r:.80}"
     )
+
+
+def _refused(name: str) -> None:
+    raise ValueError(f"it has the number {name}")
