@@ -140,7 +140,7 @@ class Completion(str):
             raise AkunuError(f"the text ended before its JSON was complete ({why})")
         try:
             return self._reader(str(self))
-        except (ValueError, TypeError) as error:
+        except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise AkunuError(
                 f"the text does not make the object that was asked for: {error}"
             ) from error

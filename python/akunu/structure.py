@@ -172,6 +172,8 @@ def _object_of(kind: Any, value: Any) -> Any:
         return kind.model_validate(value)
     if isinstance(kind, type) and issubclass(kind, enum.Enum):
         return kind(value)
+    if kind is float and type(value) is int:  # JSON has one kind of number
+        return float(value)
     if origin in (list, set, frozenset, tuple) and isinstance(value, list):
         if origin is tuple and arguments[-1:] != (Ellipsis,):
             return tuple(map(_object_of, arguments, value))

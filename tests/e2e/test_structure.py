@@ -72,6 +72,14 @@ def test_an_object_is_made_of_what_json_has():
     text = '{"colour": "blue", "wheels": [{"size": 3}], "owner": null}'
     assert reader_of(Car)(text) == Car(Colour.blue, [Wheel(3)])
     assert reader_of(dict[str, tuple[int, float]])('{"a": [1, 2.5]}') == {"a": (1, 2.5)}
+    assert repr(reader_of(list[float])("[1, 2.5]")) == "[1.0, 2.5]"
+
+
+@pytest.mark.parametrize("text", ["1" + "0" * 400, "[", "x"], ids=["too large", "cut", "no JSON"])
+def test_a_text_that_makes_no_object_is_an_error_of_akunu(text):
+    reply = akunu.Completion(text, token_ids=(1,), finish_reason="stop", reader=reader_of(float))
+    with pytest.raises(akunu.AkunuError, match="does not make the object"):
+        _ = reply.parsed
 
 
 def test_a_pydantic_model_gives_one_of_its_objects(model):

@@ -139,6 +139,13 @@ def test_dicts_are_taken_with_and_without_openais_wrapping() -> None:
         assert checked_tools([tool]).definitions == ({"type": "function", "function": filled},)
 
 
+def test_a_tool_that_describes_no_parameters_has_none() -> None:
+    open_ended = {"name": "b", "parameters": {"type": "object"}}
+    schemas = checked_tools([{"name": "a"}, open_ended]).schemas
+    assert schemas["a"] == {"type": "object", "properties": {}, "additionalProperties": False}
+    assert schemas["b"] == {"type": "object"}
+
+
 def test_functions_can_be_found_again() -> None:
     tools = checked_tools([find, {"name": "now"}])
     assert tools.functions == {"find": find}

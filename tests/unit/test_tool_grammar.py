@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from llguidance import LLMatcher, LLTokenizer
 from tool_support import WAYS, Call, read, text_and_calls, written
 
+from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar
 from akunu.thinking import markers_of
 from akunu.tools.grammar import optional_calls, required_calls
@@ -96,6 +97,13 @@ def test_names_and_arguments_are_held(way: Notation) -> None:
         assert not accepts(grammar, written(way, [call]).strip()), call
     assert not accepts(grammar, "No.")
     assert not accepts(grammar, "")
+
+
+def test_a_schema_that_makes_no_sense_is_refused_with_the_name_of_its_tool() -> None:
+    tools = {**TOOLS, "bad": {"properties": {"a": {"type": "text"}}}}
+    for way in WAYS.values():
+        with pytest.raises(ArgumentError, match=r"tool 'bad': .*\"text\" is no type"):
+            required_calls(way, tools, {}, most=None)
 
 
 def test_python_calls_have_strings_as_json() -> None:

@@ -13,8 +13,8 @@ from akunu.grammar.errors import SchemaError
 def schema_of(source: Any) -> Any:
     """The JSON schema that `source` is or describes, as JSON has it.
 
-    Pydantic models describe themselves; dataclasses, TypedDicts and other annotated types are
-    described by pydantic too, where it is installed, and by what follows where it is not.
+    Pydantic models describe themselves; of dataclasses, TypedDicts and other annotated types,
+    `schema_of_type` says what they are.
     """
     if isinstance(source, str):
         try:

@@ -46,9 +46,16 @@ class Tools:
 
     @property
     def schemas(self) -> dict[str, Mapping[str, Any]]:
-        """The schemas of the arguments, by the tools' names."""
+        """The schemas of the arguments, by the tools' names; without parameters, of none."""
         functions = [each["function"] for each in self.definitions]
-        return {each["name"]: each.get("parameters") or {} for each in functions}
+        return {each["name"]: _closed(each.get("parameters") or {}) for each in functions}
+
+
+def _closed(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return the same schema, which allows no arguments where it describes none."""
+    if schema.get("properties") == {} and schema.keys() <= {"type", "properties", "required"}:
+        return {**schema, "additionalProperties": False}
+    return schema
 
 
 def checked_tools(tools: object) -> Tools:

@@ -10,7 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar, from_schema
+from akunu.grammar.errors import SchemaError
 from akunu.thinking import ThinkingMarkers
 from akunu.tokenizer import TokenMatcher
 from akunu.tools._values import first_word, json_types
@@ -173,7 +175,10 @@ class _Rules:
                 found.append(self._elements([part]))
             else:
                 following = next((p for p in parts[place + 1 :] if isinstance(p, Literal)), None)
-                found.append(self._field(part.name, name, schema, following))
+                try:
+                    found.append(self._field(part.name, name, schema, following))
+                except SchemaError as error:
+                    raise ArgumentError(f"parameters of the tool {name!r}: {error}") from error
         return " ".join(found)
 
     def _field(
