@@ -5,7 +5,6 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from akunu._stop_strings import StopFinder
@@ -62,6 +61,7 @@ class ReplyDecoder:
         self._length = 0  # characters of text so far, those held back included
         self._shown = 0  # characters that left the stop strings behind
         self._texts: list[str] = []
+        self._n_echoed = 0  # characters of the prompt, before all others
         self._reasoning: list[str] = []
         self._calls = CallCollector(functions or {})
         self._n_reasoning = 0  # tokens, those of the markers included
@@ -72,8 +72,7 @@ class ReplyDecoder:
     def begin_with(self, text: str) -> None:
         """Have the text begin with this one, which nothing is looked for in."""
         if text:
-            if self._reader is not None:
-                self._reader = partial(_read_behind, self._reader, len(text))
+            self._n_echoed = len(text)
             self._texts.append(text)
             self.pending.append(TextDelta(text))
 
@@ -104,6 +103,7 @@ class ReplyDecoder:
                 reasoning="".join(self._reasoning),
                 tool_calls=self._calls.calls,
                 reader=self._reader,
+                n_echoed=self._n_echoed,
                 schema=self._schema,
                 reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
@@ -200,8 +200,3 @@ class ReplyDecoder:
     def _whole_tokens(self, n_characters: int) -> int:
         """Return how many tokens have all of their text within the first characters."""
         return bisect_right(self._ends, n_characters)
-
-
-def _read_behind(reader: Callable[[str], Any], n_echoed: int, text: str) -> Any:
-    """Read the object of a text behind the prompt that it begins with."""
-    return reader(text[n_echoed:])

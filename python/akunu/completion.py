@@ -35,6 +35,7 @@ class Completion(str):
         "_completion_tokens",
         "_finish_reason",
         "_logprobs",
+        "_n_echoed",
         "_prompt_logprobs",
         "_prompt_seconds",
         "_prompt_tokens",
@@ -53,6 +54,7 @@ class Completion(str):
     _stop: str | None
     _reader: Callable[[str], Any] | None
     _schema: str
+    _n_echoed: int
     _reasoning: str
     _reasoning_tokens: int
     _prompt_tokens: int
@@ -73,6 +75,7 @@ class Completion(str):
         stop: str | None = None,
         reader: Callable[[str], Any] | None = None,
         schema: str = "",
+        n_echoed: int = 0,
         reasoning: str = "",
         tool_calls: Sequence[ToolCall] = (),
         reasoning_tokens: int = 0,
@@ -88,6 +91,7 @@ class Completion(str):
 
         `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
         the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none.
+        `n_echoed`: characters of the prompt that the text begins with, which neither looks at.
         """
         self = super().__new__(cls, text)
         ids = tuple(token_ids)
@@ -97,6 +101,7 @@ class Completion(str):
             "stop": stop,
             "reader": reader,
             "schema": schema,
+            "n_echoed": n_echoed,
             "reasoning": reasoning,
             "tool_calls": tuple(tool_calls),
             "reasoning_tokens": reasoning_tokens,
@@ -139,7 +144,7 @@ class Completion(str):
             why = self._stop if self._stop is not None else self._finish_reason
             raise AkunuError(f"the text ended before its JSON was complete ({why})")
         try:
-            return self._reader(str(self))
+            return self._reader(self[self._n_echoed :])
         except (ValueError, TypeError, OverflowError, RecursionError) as error:
             raise AkunuError(
                 f"the text does not make the object that was asked for: {error}"
@@ -161,7 +166,7 @@ class Completion(str):
         from akunu.grammar.checking import schema_mistakes
 
         try:
-            return schema_mistakes(self._schema, str(self))
+            return schema_mistakes(self._schema, self[self._n_echoed :])
         except re.error as error:  # of an expression that Python's `re` does not know
             raise AkunuError(
                 f"the package jsonschema cannot read a pattern of the schema: {error}"

@@ -128,6 +128,7 @@ def test_the_object_is_read_behind_an_echoed_prompt(model):
     reply = model.generate("The answer is ", schema=SCHEMA, max_tokens=200, echo=True)
     assert reply == "The answer is " + plain
     assert reply.parsed == plain.parsed
+    assert reply.mistakes == ()
     assert pickle.loads(pickle.dumps(reply)).parsed == plain.parsed
 
 
