@@ -122,7 +122,8 @@ class Conversation:
     def thinking(self) -> bool | str | None:
         """Whether, or how much, the model thinks; None: as its template has it.
 
-        Setting it raises ArgumentError for what the template does not know.
+        Setting it raises ArgumentError for what the template does not know; False takes the budget
+        away.
         """
         return self._thinking
 

@@ -193,12 +193,13 @@ def _temperature(name: str, value: object) -> float:
     return temperature
 
 
-def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...]:
+def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     try:
-        return tuple(
+        taken = tuple(
             (integer("token", token, 0, _MAX_UINT32), number("bias", bias, -math.inf, 1e4))
             for token, bias in dict(value).items()
         )
+        return taken or None
     except (TypeError, ValueError):  # the ArgumentErrors of both, too
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
         raise _refusal(name, value, allowed, "") from None
@@ -441,8 +442,8 @@ class SamplingOptions:
         help="Whether the tokens with which the model ends its texts cannot be chosen.",
         metavar="",
     )
-    logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] = _option(
-        (),
+    logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] | None = _option(
+        None,
         check=_biases,
         help="What is added to the logits of tokens, by their ids; -inf bans one.",
         metavar="ID=NUMBER",

@@ -76,7 +76,7 @@ def _start(
 ) -> _core.Generation:
     ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
     stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
-    biases = dict(options.logit_bias)
+    biases = dict(options.logit_bias or {})
     if options.ignore_eos:
         biases.update(dict.fromkeys(tokenizer.stop_ids, -math.inf))
     breakers = []

@@ -327,6 +327,8 @@ def test_thinking_is_set_in_a_chat(terminal: Any, tmp_path: Path) -> None:
     chat.wait_for(r"\n> ")
     chat.type("/set thinking_budget 20\n")
     assert "thinking_budget is 20" in chat.wait_for(r"\n> ")
+    chat.type("/set thinking off\n")
+    assert "thinking_budget, which was 20, is none now" in chat.wait_for(r"\n> ")
 
 
 def test_no_think_without_a_switch_is_said(terminal: Any) -> None:

@@ -188,6 +188,7 @@ def test_biases_are_kept_as_pairs() -> None:
     assert options.logit_bias == ((5, 1.0), (2, -INF))
     assert SamplingOptions(logit_bias=options.logit_bias) == options
     assert hash(options) == hash(SamplingOptions(logit_bias={5: 1.0, 2: -INF}))
+    assert SamplingOptions(logit_bias={}) == SamplingOptions()
 
 
 def test_what_is_packed_is_what_the_engine_reads() -> None:

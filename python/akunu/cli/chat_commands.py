@@ -243,11 +243,14 @@ class ChatCommands:
 
     def _think(self, name: str, text: str) -> None:
         talk = self._session.conversation
+        budget = talk.thinking_budget
         if name == settings.THINKING:
             talk.thinking = settings.thinking_of(text)
         else:
             talk.thinking_budget = settings.budget_of(text)
         _say(f"{name} is {self._thinking(name)}")
+        if name == settings.THINKING and talk.thinking_budget != budget:
+            _say(f"{settings.THINKING_BUDGET}, which was {budget}, is none now")
 
     def _form(self, name: str) -> str:
         form = self._session.form
