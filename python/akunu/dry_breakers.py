@@ -11,10 +11,14 @@ from functools import lru_cache
 
 from akunu.tokenizer import Tokenizer
 
+MAX_WORDS = 4096  # kMaxOptionWords in src/core/rows.h
+
 
 @lru_cache(maxsize=8)
 def breaker_words(tokenizer: Tokenizer, breakers: Sequence[str]) -> list[int]:
     """Return the table as the engine takes it (`dry_breakers` in src/core/rows.h).
+
+    Of breakers that need more than the engine takes, the table has no more than shows that.
 
     >>> import akunu
     >>> with akunu.load() as model:
@@ -24,16 +28,20 @@ def breaker_words(tokenizer: Tokenizer, breakers: Sequence[str]) -> list[int]:
     """
     heads: dict[tuple[int, ...], set[int]] = {}
     spelled = [tokenizer.token_bytes(token) for token in range(tokenizer.vocab_size)]
+    longest = max(map(len, spelled), default=0)  # of a longer beginning, no token has the end
     for breaker in breakers:
         whole = breaker.encode()
         heads.setdefault((), set()).update(
             token for token, spelling in enumerate(spelled) if whole in spelling
         )
-        for cut in range(1, len(breaker)):
+        for cut in range(1, min(len(breaker), longest + 1)):
             begin, tail = breaker[:cut].encode(), breaker[cut:]
             ends = {token for token, spelling in enumerate(spelled) if spelling.endswith(begin)}
-            following = tuple(tokenizer.encode(tail, add_special=False))
-            heads.setdefault(following, set()).update(ends)
+            if ends:
+                following = tuple(tokenizer.encode(tail, add_special=False))
+                heads.setdefault(following, set()).update(ends)
+        if sum(map(len, heads.values())) > MAX_WORDS:
+            break
     words: list[int] = []
     for following in sorted(heads, key=len, reverse=True):
         if heads[following]:

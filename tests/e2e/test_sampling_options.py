@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import pytest
@@ -100,6 +101,14 @@ def test_breakers_are_found_in_tokens_and_across_them(ember: Any) -> None:
         (b"b", [t for t, spelling in enumerate(spelled) if spelling.endswith(b"a")]),
         (b"", [t for t, spelling in enumerate(spelled) if b"ab" in spelling]),
     ]
+
+
+def test_breakers_that_are_too_many_or_too_long_are_refused_soon(ember: Any) -> None:
+    started = time.monotonic()
+    for breakers in (["x" * 100_000], [f"a{number}" for number in range(5000)]):
+        with pytest.raises(akunu.ArgumentError, match="name fewer"):
+            ember.generate("Hi", dry_multiplier=1.0, dry_sequence_breakers=breakers)
+    assert time.monotonic() - started < 20, "a minute and more when all of them were looked for"
 
 
 @pytest.mark.parametrize(
