@@ -21,7 +21,12 @@ import akunu
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
 # What a person has: without the variables that a build machine may set (PYTHONUNBUFFERED, ...).
-ENVIRONMENT = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+# Without the size of somebody else's terminal (pytest-xdist sets COLUMNS).
+ENVIRONMENT = {
+    name: value
+    for name, value in os.environ.items()
+    if not name.startswith("PYTHON") and name not in ("COLUMNS", "LINES")
+}
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
 # Makes the terminal the process's own, so that Ctrl-C typed there is a signal.

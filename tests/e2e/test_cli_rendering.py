@@ -86,12 +86,12 @@ def test_errors_are_broken_at_words(terminal: Any) -> None:
     assert max(map(len, akunu.shown.splitlines())) <= 40
 
 
-@pytest.mark.parametrize("columns", [40, 100])
+@pytest.mark.parametrize("columns", [40, 80, 96])
 def test_help_names_options_whole_at_any_width(terminal: Any, columns: int) -> None:
     akunu = terminal("chat", "--help", columns=columns, TERM="xterm")
     assert akunu.exit_code() == 0
     shown = re.sub(r"\x1b\[[0-9;]*m", "", akunu.shown)
-    for option in ("--repetition-penalty", "--no-loop-guard", "--show-thinking"):
+    for option in ("--dry-sequence-breakers", "--no-penalize-prompt", "--show-thinking"):
         assert option in shown
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -84,11 +85,11 @@ def chat_app() -> typer.Typer:
     return app
 
 
-_LEAST_COLUMNS_OF_PANELS = 72  # with fewer, Typer's panels leave no room for names of options
+_LEAST_COLUMNS_OF_PANELS = 96  # with fewer, Typer's panels leave no room for names of options
 
 
 def _new_app(*, add_completion: bool) -> typer.Typer:
-    columns = console.terminal_size(sys.stdout)[0]
+    columns = shutil.get_terminal_size().columns  # rich believes COLUMNS too
     has_panels = console.shows_styles(sys.stdout) and columns >= _LEAST_COLUMNS_OF_PANELS
     is_plain = console.is_terminal(sys.stdout) and not has_panels
     return typer.Typer(
