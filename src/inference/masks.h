@@ -1,5 +1,5 @@
-// The masks of a step: which tokens rows with a constraint may choose. They are filled while the
-// device computes the logits.
+// The masks of a step: which tokens rows with a constraint may choose. They are filled while a
+// GPU computes the logits; a CPU computes them when it is waited for, afterwards.
 #pragma once
 
 #include <span>
