@@ -140,7 +140,8 @@ def test_what_is_written_is_read_back_however_it_is_cut(
 def test_nothing_is_lost_of_what_is_no_call(pieces: list[str], way: Notation) -> None:
     text = "".join(pieces)
     whole = read([way], [text], TOOLS)
-    assert read([way], list(text), TOOLS) == whole
+    # A call that breaks off may have begun to be told already, where its pieces came one by one.
+    assert text_and_calls(read([way], list(text), TOOLS)) == text_and_calls(whole)
     if not any(isinstance(delta, ToolCallEnd) for delta in whole) and "think" not in text:
         assert text_and_calls(whole)[0] == text
 
