@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from akunu._batches import is_batch
+from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, encode_chat, template_ids
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText, Grammar
 from akunu.messages import checked
-from akunu.options import integer
+from akunu.options import ToolsArgument
 from akunu.thinking import ThinkingMarkers, markers_of
 from akunu.thinking_switch import with_system
 from akunu.tools.use import ToolUse, tool_use
@@ -29,7 +30,7 @@ class ChatRequest:
     """The arguments of a chat that are about the prompt. Raises ArgumentError for bad ones."""
 
     messages: Sequence[Mapping[str, Any]]
-    tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None
+    tools: ToolsArgument = None
     tool_choice: str | Mapping[str, Any] | None = "auto"
     parallel_tool_calls: bool = True
     thinking: bool | str | None = None

@@ -26,13 +26,13 @@ from datetime import datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, chat_pieces, template_ids, with_bos
 from akunu.chat_request import check_budget, thoughts
 from akunu.deltas import ReasoningDelta, TextDelta
 from akunu.errors import ArgumentError
 from akunu.grammar import FreeText
-from akunu.options import integer
 from akunu.thinking import markers_of
 from akunu.thinking_switch import Setting, with_system
 from akunu.tokenizer import Tokenizer, TokenMatcher

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from akunu import _core
 from akunu._shown import shorten
+from akunu._typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
-from akunu.options import LoadOptions, explains_typos
+from akunu.options import LoadOptions
 from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:

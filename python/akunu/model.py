@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu._async_calls import AsyncCalls
 from akunu._batches import Prepared, generate_all, is_batch, prepared_all, refuse_for_several
+from akunu._checks import flag, integer, priority_of
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
@@ -28,10 +29,8 @@ from akunu.options import (
     SamplingOptions,
     TextArguments,
     TextOptions,
-    flag,
-    integer,
+    ToolsArgument,
     lists_sampling_options,
-    priority_of,
     sampling_options,
 )
 from akunu.request import answers, begin_text, n_answers, prepared_answers
@@ -243,7 +242,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: Literal[False] = False,
         n: None = None,
         priority: int = 0,
@@ -256,7 +255,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: Literal[True],
         n: None = None,
         priority: int = 0,
@@ -269,7 +268,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: bool,
         n: None = None,
         priority: int = 0,
@@ -282,7 +281,7 @@ class Model(AsyncCalls):
         messages: Sequence[Sequence[Mapping[str, Any]]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: Literal[False] = False,
         n: None = None,
         priority: int = 0,
@@ -295,7 +294,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: Literal[False] = False,
         n: int,
         priority: int = 0,
@@ -308,7 +307,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any]] | None = None,
+        tools: ToolsArgument = None,
         stream: Literal[True],
         n: int,
         priority: int = 0,
@@ -321,7 +320,7 @@ class Model(AsyncCalls):
         messages: Sequence[Mapping[str, Any]] | Sequence[Sequence[Mapping[str, Any]]],
         options: SamplingOptions | None = None,
         *,
-        tools: Sequence[Mapping[str, Any] | Callable[..., Any]] | None = None,
+        tools: ToolsArgument = None,
         tool_choice: str | Mapping[str, Any] | None = "auto",
         parallel_tool_calls: bool = True,
         thinking: bool | str | None = None,

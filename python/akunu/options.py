@@ -13,52 +13,25 @@ from __future__ import annotations
 
 import inspect
 import math
-import numbers
 import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cache, wraps
-from typing import Any, TypedDict, TypeVar, cast
+from functools import cache
+from typing import Any, TypeAlias, TypedDict, cast
 
-from akunu.errors import ArgumentError, MisuseError
+from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts, token_id_list
+from akunu._typos import Function, explains_typos, explains_typos_of_init
+from akunu.errors import ArgumentError
 from akunu.structure import STRUCTURE_DEFAULTS, Structure, StructureArguments, structure_of
-
-Function = TypeVar("Function", bound=Callable[..., Any])
-Options = TypeVar("Options")
 
 KV_TYPES = ("f16", "f32")
 
 MAX_LOGPROBS = 20  # kMaxLogprobs in src/core/rows.h
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
-_MAX_UINT32 = 2**32 - 1
 _MAX_UINT64 = 2**64 - 1
-
-# What other programs call our options, where the names are not alike.
-_OTHER_NAMES = {
-    "temp": "temperature",
-    **dict.fromkeys(("max_length", "n_predict", "num_predict"), "max_tokens"),
-    **dict.fromkeys(("max_completion_tokens", "max_new_tokens"), "max_tokens"),
-    **dict.fromkeys(("num_return_sequences", "best_of"), "n"),
-    **dict.fromkeys(("response_format", "json_schema", "guided_json"), "schema"),
-    "guided_regex": "regex",
-    "guided_choice": "choice",
-    **dict.fromkeys(("guided_grammar", "gbnf"), "grammar"),
-    "functions": "tools",
-    "function_call": "tool_choice",
-    **dict.fromkeys(("repeat_penalty", "penalty_repeat"), "repetition_penalty"),
-    **dict.fromkeys(("typical", "typ_p"), "typical_p"),
-    **dict.fromkeys(("sampler_order", "sampler_seq"), "samplers"),
-    **dict.fromkeys(("repeat_last_n", "penalty_last_n"), "penalty_window"),
-    **dict.fromkeys(("n_ctx", "num_ctx", "ctx_size", "max_model_len"), "context"),
-    **dict.fromkeys(("n_threads", "num_thread"), "threads"),
-    **dict.fromkeys(("enable_thinking", "reasoning_effort", "think"), "thinking"),
-    "chat_template_kwargs": "template_variables",
-    **dict.fromkeys(("thinking_budget_tokens", "budget_tokens"), "thinking_budget"),
-    **dict.fromkeys(("type_k", "type_v", "cache_type_k", "kv_cache_dtype"), "kv_type"),
-}
 
 
 class SamplingArguments(TypedDict, total=False):
@@ -100,6 +73,10 @@ class TextArguments(SamplingArguments, StructureArguments, total=False):
     """The keyword arguments of `generate` and `chat` that say how a text comes about."""
 
 
+ToolsArgument: TypeAlias = Sequence[Mapping[str, Any] | Callable[..., Any]] | None
+"""What `chat` takes as `tools`: descriptions in OpenAI's form, or Python functions."""
+
+
 class ChatArguments(TextArguments, total=False):
     """The keyword arguments that `chat` takes beside those in its signature."""
 
@@ -108,46 +85,6 @@ class ChatArguments(TextArguments, total=False):
     thinking: bool | str | None
     thinking_budget: int | None
     template_variables: Mapping[str, Any] | None
-
-
-def explains_typos(function: Function) -> Function:
-    """Have a callable answer an option that it does not have with the one that was meant.
-
-    >>> @explains_typos
-    ... def play(*, speed: float = 1.0) -> None: ...
-    >>> play(sped=2)
-    Traceback (most recent call last):
-    ...
-    akunu.errors.MisuseError: play() has no option 'sped'; did you mean 'speed'?
-    """
-    signature = inspect.signature(function)
-    names = [p.name for p in signature.parameters.values() if p.kind is not p.POSITIONAL_ONLY]
-    called = function.__qualname__.removesuffix(".__init__").rpartition(".")[2]
-
-    @wraps(function)
-    def checked(*arguments: Any, **options: Any) -> Any:
-        if not options.keys() <= set(names):
-            unknown = next(name for name in options if name not in names)
-            raise MisuseError(f"{called}() has no option {unknown!r}; {_advice(unknown, names)}")
-        return function(*arguments, **options)
-
-    return cast(Function, checked)
-
-
-def _advice(unknown: str, names: Sequence[str]) -> str:
-    from difflib import get_close_matches  # for who has a typo
-
-    meant = _OTHER_NAMES.get(unknown.lower())
-    if meant not in names:
-        meant = next(iter(get_close_matches(unknown.lower(), names, 1)), None)
-    if meant is not None:
-        return f"did you mean {meant!r}?"
-    return f"its options are {', '.join(name for name in names if name != 'self')}"
-
-
-def _explains_typos_of_init(options: type[Options]) -> type[Options]:
-    options.__init__ = explains_typos(options.__init__)  # type: ignore[method-assign]
-    return options
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,40 +120,31 @@ def _number(lowest: float, highest: float, *, above: bool = False) -> Callable[[
     return lambda name, value: number(name, value, lowest, highest, above=above)
 
 
+def _flag(name: str, value: object) -> bool:
+    flag(name, value)
+    return bool(value)
+
+
 def _temperature(name: str, value: object) -> float:
     # Beyond these, dividing float32 logits by the temperature says nothing but rounding errors.
     lowest, highest = 1e-4, 1e4
     temperature = number(name, value, 0.0, highest)
     if 0 < temperature < lowest:
         allowed = f"0 (the most likely token) or {lowest:g} to {highest:g}"
-        raise _refusal(name, value, allowed, "")
+        raise refusal(name, value, allowed, "")
     return temperature
 
 
 def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     try:
         taken = tuple(
-            (integer("token", token, 0, _MAX_UINT32), number("bias", bias, -math.inf, 1e4))
+            (integer("token", token, 0, MAX_UINT32), number("bias", bias, -math.inf, 1e4))
             for token, bias in dict(value).items()
         )
         return taken or None
     except (TypeError, ValueError):  # the ArgumentErrors of both, too
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
-        raise _refusal(name, value, allowed, "") from None
-
-
-def _flag(name: str, value: object) -> bool:
-    flag(name, value)
-    return bool(value)
-
-
-def _ids(name: str, value: Any) -> tuple[int, ...]:
-    try:
-        if isinstance(value, (str, bytes, bytearray, Mapping)):
-            raise TypeError
-        return tuple(sorted({integer("token", token, 0, _MAX_UINT32) for token in value}))
-    except (TypeError, ValueError):  # the ArgumentErrors of `integer`, too
-        raise _refusal(name, value, "token ids, each from 0 up", "") from None
+        raise refusal(name, value, allowed, "") from None
 
 
 # What is done to logits before a token is drawn from them, numbered from 1 in a record of the
@@ -243,7 +171,7 @@ def _samplers(name: str, value: Any) -> tuple[str, ...]:
         known = False
     if not known or "temperature" not in names or len(set(names)) < len(names):
         allowed = f"a list with temperature in it and some of {', '.join(_SAMPLERS)}, each once"
-        raise _refusal(name, value, allowed.replace(", temperature, each", ", each"), "")
+        raise refusal(name, value, allowed.replace(", temperature, each", ", each"), "")
     return names
 
 
@@ -253,7 +181,7 @@ def _sampler_numbers(names: Sequence[str]) -> int:
     return sum(numbers[name] << 4 * place for place, name in enumerate(names))
 
 
-@_explains_typos_of_init
+@explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SamplingOptions:
     """How the next token is chosen. The defaults always take the most likely one.
@@ -292,7 +220,7 @@ class SamplingOptions:
     )
     top_k: int = _option(
         0,
-        check=_integer(0, _MAX_UINT32),
+        check=_integer(0, MAX_UINT32),
         help="Choose among this many likely tokens; 0 (the default): among all.",
         metavar="INTEGER",
         packed="I",
@@ -397,7 +325,7 @@ class SamplingOptions:
     )
     dry_sequence_breakers: tuple[str, ...] = _option(
         ("\n", ":", '"', "*"),
-        check=lambda name, value: texts(name, value),
+        check=texts,
         help="DRY: no repetition goes beyond one of these.",
         metavar="TEXT",
     )
@@ -411,7 +339,7 @@ class SamplingOptions:
     )
     min_tokens: int = _option(
         0,
-        check=_integer(0, _MAX_UINT32),
+        check=_integer(0, MAX_UINT32),
         help="The least tokens to generate: the model cannot end its text before.",
         metavar="INTEGER",
         packed="I",
@@ -426,13 +354,13 @@ class SamplingOptions:
     )
     stop: tuple[str, ...] = _option(
         (),
-        check=lambda name, value: texts(name, value),
+        check=texts,
         help="The text ends before the first of these that appears.",
         metavar="TEXT",
     )
     stop_token_ids: tuple[int, ...] = _option(
         (),
-        check=_ids,
+        check=token_id_list,
         help="The text ends before the first of these tokens, as before the model's own.",
         metavar="ID",
     )
@@ -471,7 +399,7 @@ class SamplingOptions:
     )
     answer_index: int = _option(
         0,
-        check=_integer(0, _MAX_UINT32),
+        check=_integer(0, MAX_UINT32),
         help="Which of several answers with one seed this is; n=3 gives 0, 1 and 2.",
         metavar="INTEGER",
         for_chat=False,
@@ -527,7 +455,7 @@ def declared_options() -> Mapping[str, Declared]:
     return {each.name: each.metadata["declared"] for each in fields(SamplingOptions)}
 
 
-@_explains_typos_of_init
+@explains_typos_of_init
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadOptions:
     """How a model is loaded.
@@ -564,9 +492,9 @@ class LoadOptions:
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
         if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
-            raise _refusal("device", self.device, 'a name, for example "auto" or "cpu"', "")
+            raise refusal("device", self.device, 'a name, for example "auto" or "cpu"', "")
         if not isinstance(self.kv_type, str) or self.kv_type not in KV_TYPES:
-            raise _refusal("kv_type", self.kv_type, " or ".join(map(repr, KV_TYPES)), "")
+            raise refusal("kv_type", self.kv_type, " or ".join(map(repr, KV_TYPES)), "")
         for name, highest in (
             ("context", 2**31 - 1),
             ("threads", MAX_THREADS),
@@ -576,66 +504,8 @@ class LoadOptions:
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
         flag("prefix_cache", self.prefix_cache)
-        waiting = integer("max_waiting", self.max_waiting, 1, _MAX_UINT32)
+        waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)
-
-
-def integer(
-    name: str, value: object, lowest: int, highest: int | None = None, besides: str = ""
-) -> int:
-    """Return `value` as an int; ArgumentError if it is none or outside lowest..highest."""
-    allowed = f"an integer from {lowest}" + (f" to {highest}" if highest is not None else " up")
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        result = operator.index(value)  # type: ignore[arg-type]  # the TypeError is what we want
-    except TypeError:
-        raise _refusal(name, value, allowed, besides) from None
-    if result < lowest or (highest is not None and result > highest):
-        raise _refusal(name, value, allowed, besides)
-    return result
-
-
-def priority_of(value: object) -> int:
-    """Return the priority of a request; ArgumentError for what is none."""
-    return integer("priority", value, -(2**31), 2**31 - 1)
-
-
-def number(
-    name: str, value: object, lowest: float, highest: float, *, above: bool = False
-) -> float:
-    """Return `value` as a float; ArgumentError if it is none, NaN or outside lowest..highest.
-
-    `above`: lowest itself is refused as well.
-    """
-    allowed = f"a number from {lowest:g}{' (excluded)' if above else ''} to {highest:g}"
-    if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise _refusal(name, value, allowed, "")
-    try:
-        result = float(value)
-    except OverflowError:  # an int beyond every float
-        result = math.inf
-    if not lowest <= result <= highest or (above and result == lowest):  # NaN is in no range
-        raise _refusal(name, value, allowed, "")
-    return result
-
-
-def flag(name: str, value: object) -> None:
-    """Raise ArgumentError for what is no bool, NumPy's included."""
-    if not isinstance(value, bool) and type(value).__name__ not in ("bool", "bool_"):
-        raise _refusal(name, value, "True or False", "")
-
-
-def texts(name: str, value: object) -> tuple[str, ...]:
-    """Return one str or several as a tuple; ArgumentError for empty ones and what is no text."""
-    given = (value,) if isinstance(value, str) else value
-    if isinstance(given, (bytes, bytearray, memoryview)) or not isinstance(given, (Sequence, Set)):
-        raise _refusal(name, value, "a str or several, none of them empty", "")
-    for text in given:
-        # A lone surrogate is no text that a model could write.
-        if not isinstance(text, str) or not text or any("\ud800" <= c <= "\udfff" for c in text):
-            raise _refusal(name, value, "a str or several, none of them empty", "")
-    return tuple(sorted(given) if isinstance(given, Set) else given)
 
 
 def sampling_options(
@@ -651,7 +521,7 @@ def sampling_options(
     chosen = {}
     if options is not None:
         if not isinstance(options, SamplingOptions):
-            raise _refusal("options", options, "a SamplingOptions", "or None")
+            raise refusal("options", options, "a SamplingOptions", "or None")
         chosen = {
             each.name: getattr(options, each.name)
             for each in fields(options)
@@ -694,12 +564,3 @@ def lists_sampling_options(function: Function) -> Function:
     shown = signature.replace(parameters=[*kept, *listed])
     function.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
     return explains_typos(function)
-
-
-def _refusal(name: str, value: object, allowed: str, besides: str) -> ArgumentError:
-    shown = repr(value)
-    if len(shown) > 60:
-        shown = shown[:57] + "..."
-    error = ArgumentError(f"{name} is {shown}; it must be {f'{allowed} {besides}'.rstrip()}")
-    error.refused = (name, value, allowed)
-    return error

@@ -13,9 +13,10 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._batches import Prepared
+from akunu._checks import integer
 from akunu._reply_decoder import ReplyDecoder
 from akunu.errors import ArgumentError
-from akunu.options import SamplingOptions, integer
+from akunu.options import SamplingOptions
 from akunu.token_ids import token_ids
 from akunu.tokenizer import Tokenizer
 

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 import numpy as np
 
 from akunu import _text_models
+from akunu._checks import flag
 from akunu._metadata import Metadata
 from akunu._text_models import Encode
 from akunu._vocabulary import (
@@ -41,7 +42,6 @@ from akunu._vocabulary import (
     read_vocabulary,
 )
 from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
-from akunu.options import flag
 
 if TYPE_CHECKING:
     from akunu import _core
