@@ -51,6 +51,21 @@ class TextReader:
             self.at += 1
 
 
+def read_literal(reader: TextReader, text: str, *, word_follows: bool = False) -> Waiting[bool]:
+    """Read a text of a pattern; whitespace in it stands for any. False leaves the place anywhere.
+
+    `word_follows`: also the whitespace at the end is read.
+    """
+    for character in text if word_follows else text.rstrip():
+        if character.isspace():
+            yield from reader.skip_space()
+        elif (yield from reader.peek()) == character:
+            reader.at += 1
+        else:
+            return False
+    return True
+
+
 class Markers:
     """Finds the first of several strings in a text, and what may yet become one of them."""
 

@@ -87,6 +87,14 @@ std::vector<uint32_t> to_vector(const Tokens& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
+LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority) {
+  return {.tokens = to_vector(tokens),
+          .first = first,
+          .chunks = {},
+          .generated = false,
+          .priority = priority};
+}
+
 const char* name_of(FinishReason reason) {
   switch (reason) {
     case FinishReason::none:
@@ -476,21 +484,13 @@ void register_model(py::module_& m) {
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
-            return model.logits({.tokens = to_vector(tokens),
-                                 .first = first,
-                                 .chunks = {},
-                                 .generated = false,
-                                 .priority = priority});
+            return model.logits(logits_request(tokens, first, priority));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
       .def(
           "start_logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
-            return model.start_logits({.tokens = to_vector(tokens),
-                                       .first = first,
-                                       .chunks = {},
-                                       .generated = false,
-                                       .priority = priority});
+            return model.start_logits(logits_request(tokens, first, priority));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
       .def(

@@ -8,7 +8,7 @@ import string
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from akunu._text_reader import TextReader, Waiting
+from akunu._text_reader import TextReader, Waiting, read_literal
 from akunu.deltas import Delta, ToolCallArguments, ToolCallDropped, ToolCallEnd, ToolCallStart
 from akunu.tools._json_reader import read_value
 from akunu.tools._values import ParameterReader, first_word, read_python, read_words
@@ -320,21 +320,6 @@ def _as_object(text: str) -> str | None:
         except ValueError:
             return None
     return None
-
-
-def read_literal(reader: TextReader, text: str, *, word_follows: bool = False) -> Waiting[bool]:
-    """Read a text of a pattern; whitespace in it stands for any. False leaves the place anywhere.
-
-    `word_follows`: also the whitespace at the end is read.
-    """
-    for character in text if word_follows else text.rstrip():
-        if character.isspace():
-            yield from reader.skip_space()
-        elif (yield from reader.peek()) == character:
-            reader.at += 1
-        else:
-            return False
-    return True
 
 
 def read_optional(reader: TextReader, text: str) -> Waiting[None]:

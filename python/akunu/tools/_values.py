@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from akunu._text_reader import Markers, TextReader, Waiting
+from akunu._text_reader import Markers, TextReader, Waiting, read_literal
 from akunu.tools._json_reader import MAX_DEPTH
 from akunu.tools.notation import Field, Literal, elements
 
@@ -136,13 +136,8 @@ class ParameterReader:
             follows = following.text if isinstance(following, Literal) else ""
             if isinstance(part, Literal):
                 # The whitespace at its ends belongs to the value, or stands between parameters.
-                for character in part.text.strip():
-                    if character.isspace():
-                        yield from reader.skip_space()
-                    elif (yield from reader.peek()) == character:
-                        reader.at += 1
-                    else:
-                        return False
+                if not (yield from read_literal(reader, part.text.strip())):
+                    return False
             elif isinstance(part, Field) and part.name == "key" and not key:
                 key = (yield from self._up_to(reader, first_word(follows))) or ""
                 if not key or key in keys:
