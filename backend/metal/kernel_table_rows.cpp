@@ -1,5 +1,6 @@
-// What works on rows number by number or head by head, and the two ends of a step: kernels/embed.metal,
-// elementwise.metal, norm.metal, rope.metal, sample.metal, logprobs.metal, advance.metal.
+// The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
+// beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
+// norm.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
 #include <algorithm>
 #include <string>
 

@@ -38,7 +38,7 @@ uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size
   return static_cast<uint32_t>(shape.has_states() ? std::min<size_t>(n, 1) : n);
 }
 
-// Positions that were read as a prompt: what any other prompt can take over.
+// Positions that were computed by prompt kernels; any other prompt can reuse them.
 uint32_t n_shared(const Sequence& sequence) { return std::min(sequence.n_done, sequence.n_prompt); }
 
 std::span<const uint32_t> shared_tokens(const Sequence& sequence) {

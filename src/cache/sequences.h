@@ -16,8 +16,8 @@
 
 namespace akunu {
 
-// What keys and values depend on besides the tokens: a text takes over only what has the same key.
-// What says which tokens may be chosen (a grammar's mask, options of sampling) changes none of them.
+// What keys and values depend on besides the tokens; only sequences with the same key share pages.
+// Grammars and sampling options are not part of it, since they only choose tokens.
 struct PrefixKey {
   Format format = Format::f16;  // of the cache
   uint32_t adapter = kNone;     // reserved: there are none yet

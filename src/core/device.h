@@ -235,7 +235,7 @@ class Device {
   virtual Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) = 0;
   // Another model waits for its turn: submit nothing before what is in flight has ended.
   virtual bool is_wanted() const { return false; }
-  // Another model has its turn, or waits for it: what nobody asked for can wait.
+  // Whether another model uses the device or waits for it; idle work then waits.
   virtual bool is_used_by_others() const { return false; }
 
   // Runs a replay of one step command after command, each timed alone; in order, without commands

@@ -41,7 +41,7 @@ struct QueueFullError : Error {
   using Error::Error;
 };
 
-// A text cannot go on in its grammar.
+// No token is left that a text's grammar allows.
 struct DeadEndError : Error {
   using Error::Error;
 };

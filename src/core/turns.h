@@ -17,7 +17,7 @@ class Turns {
   void give_back(const void* owner);
   // Somebody else than `owner` waits for a turn.
   bool is_wanted(const void* owner) const;
-  // Somebody else than `owner` has its turn, or waits for one.
+  // Whether anyone but `owner` has the turn or waits for one.
   bool is_used(const void* owner) const;
   uint32_t n_waiting() const;
 

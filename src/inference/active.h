@@ -23,7 +23,7 @@ struct Active {
   bool chooses = false;        // the last row's token is chosen
   bool wants_logits = false;   // of all its rows
   bool scores_prompt = false;  // likewise
-  bool is_masked = false;      // what is chosen is chosen among the tokens of a mask
+  bool is_masked = false;      // its choosing rows have masks
   // Tokens that are certain to follow, as far as a constraint tells: rows behind the one that
   // generates, each of which chooses for itself. With the token before them, as the log wants them.
   std::vector<uint32_t> drafted = {};

@@ -34,7 +34,7 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   draft(actives);
   add_generating(actives, step);
   add_generated_before(actives, step);
-  // Everybody has one row with logits, and one for each drafted token.
+  // Every text has one row with logits, and one more for each of its drafted tokens.
   uint32_t n_drafted = 0;
   for (const Active& active : actives) n_drafted += static_cast<uint32_t>(active.drafted.size());
   const ChipConfig& chip = model_.device().chip();
@@ -43,7 +43,8 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
             .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
   plan_chunks(actives, room);
   add_planned(actives, step, false, true);
-  // Somebody waits for the step to end, or may come to.
+  // Keep the step short: a text generates beside this prompt, or the step is idle work that a request may
+  // interrupt.
   const bool is_short = !step.empty() || std::ranges::none_of(actives, [](const Active& active) {
     return active.task->rows().has_output();
   });
@@ -53,8 +54,8 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   add_planned(actives, step, true, true);
 }
 
-// Tokens that are certain to follow run beside the one that generates: as many as fill a group, shared
-// out in order.
+// Adds drafted rows for tokens that a constraint forces, until the group of kMaxFewRows is full; earlier
+// texts first.
 void Composer::draft(std::span<Active> actives) const {
   uint32_t room = kMaxFewRows - 1;
   for (Active& active : actives) {
@@ -63,7 +64,7 @@ void Composer::draft(std::span<Active> actives) const {
     // A drafted row is not scored.
     if (!active.is_masked || room == 0 || active.task->rows().scores_chosen) continue;
     const Task& task = *active.task;
-    // The last token is chosen, and never run.
+    // The last token of a text is chosen and never fed back, so it needs no row.
     const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
     active.drafted.resize(
         std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1}));

@@ -17,17 +17,17 @@ class Constraint {
 
   // Whether any token may come next: then there is no mask, and nothing is forced.
   virtual bool is_free() const = 0;
-  // Takes the token that was chosen. False: it may not come, or what comes after it cannot be told;
+  // Advances by the token that was chosen. False where the token is not allowed or the grammar fails;
   // error() says why.
   virtual bool accept(uint32_t token) = 0;
   // Whether nothing may come but the end of the text.
   virtual bool is_over() const = 0;
   // Tokens that are certain to come next, as many as are known and fit.
   virtual uint32_t forced(std::span<uint32_t> out) = 0;
-  // Bits of the tokens that may come next, and of those that may come after each of `drafted`: so
-  // many masks, one behind the other. False: that cannot be told; see error().
+  // Fills 1 + drafted.size() masks: which tokens may come next, and which after each drafted token.
+  // False where the grammar fails; error() says why.
   virtual bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) = 0;
-  // Why something was false; "" while all is well.
+  // The reason of the first failure; "" if there was none.
   virtual std::string error() const = 0;
 
   // Takes the bytes that a token has behind the place where this constraint begins. False, and

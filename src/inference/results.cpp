@@ -43,7 +43,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   const Sequence& sequence = model_.sequences()[active.sequence];
   const uint32_t first = sequence.n_done;
   if (!active.is_generating) cache_.done(active.sequence, first + active.n_rows);
-  // Others go on from there, whatever this text makes of it.
+  // A later request with the same prompt can continue from here.
   if (sequence.n_done == sequence.n_prompt) static_cast<void>(cache_.checkpoint(active.sequence));
   if (active.wants_logits) {
     const uint64_t row = step.head_row(active.first_row);

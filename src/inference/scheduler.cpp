@@ -13,10 +13,11 @@
 namespace akunu {
 namespace {
 
-// Who asks for one text after the other is back sooner; who reads the last one is not.
+// Idle work begins after this pause. A program that sends its next request at once is faster than that; a
+// person who reads the reply is not.
 constexpr std::chrono::milliseconds kPause{50};
 
-// What both of two submissions say of their rows, in the first's memory.
+// Merges the statuses of two submissions of one step into `first`; the earlier error of a row stays.
 std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
   if (second.size() > first.size()) first.resize(second.size());
   for (size_t i = 0; i < second.size(); ++i)
@@ -262,7 +263,7 @@ void Scheduler::drop_cancelled() {
   if (gone > 0) recompose_ = room_changed_ = true;
 }
 
-// Of a prompt that nobody waits for any more, the rest is not worth reading.
+// A prompt that was cancelled half-way keeps what was computed; its rest is not read later.
 void Scheduler::end(const Active& active, uint32_t n_kept) {
   const Sequence& sequence = model_.sequences()[active.sequence];
   cache_.end(active.sequence, sequence.n_done < sequence.n_prompt ? sequence.n_done : n_kept);
@@ -390,13 +391,14 @@ Scheduler::Submitted Scheduler::submit() {
   // In order: the first is the most important.
   submitted.ticket =
       step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());
-  // The same rows go on unless a prompt was among them or somebody comes or leaves; or a text that
-  // was free may have come to a place where it is not.
+  // The same rows go on, unless a prompt was among them, a text begins or ends, or the free text of a
+  // constraint may have ended.
   recompose_ = !submitted.is_chain || has_constraint();
   return submitted;
 }
 
-// Masks are filled while the device computes what is chosen from.
+// One step in two submissions: the host fills masks between logits and choice. A GPU computes the logits
+// meanwhile.
 Scheduler::Submitted Scheduler::submit_masked() {
   const int32_t priority = active_.front().task->priority();
   Submitted submitted{.steps = 1};

@@ -19,8 +19,8 @@ class Waker : public std::enable_shared_from_this<Waker> {
   Waker(const Waker&) = delete;
   Waker& operator=(const Waker&) = delete;
 
-  // Readable while `take` has something to return, and until its next call where a task that had
-  // news is no longer told of.
+  // Readable while `take` has ids to return. It can also be readable with none: where the only task
+  // that had news was withdrawn before `take` was called.
   int fileno() const { return read_end_; }
   // What tells that the task which the caller calls `id` has news: for Task::on_change. It neither
   // blocks nor allocates.

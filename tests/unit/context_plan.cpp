@@ -16,9 +16,9 @@ GroupShape group_of(CacheKind kind, uint64_t page_bytes) {
   return {kind, Format::f16, {{0, 1, page_bytes / 2 / kPage}}};
 }
 
-// A page of the cache takes 1 MiB. What else comes with a page's positions (the tokens of 8 texts, and what devices queue of
-// them) takes 16,704 bytes: 1.6 % as much. Whatever the context, the lists of options
-// and logprobs of 8 texts, and as much queued, take 16 * 27 KiB: 0.42 MiB.
+// A page of the cache takes 1 MiB. The 256 positions of a page also need token logs and page tables of 8
+// texts, and updates of these that are queued: 16,704 bytes, 1.6 % of the page. Option lists and logprobs do not
+// depend on the context: 27 KiB per text, for 8 texts and 8 queued updates 0.42 MiB.
 ContextNeeds needs_of(uint32_t trained_context) {
   return {.trained_context = trained_context,
           .groups = {group_of(FullCache{}, kMiB)},

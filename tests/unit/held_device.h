@@ -1,4 +1,4 @@
-// A device whose submissions can be held, and an engine on it.
+// A CPU device that a test can pause, and an engine on it.
 #pragma once
 
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace akunu::test {
 
-// A device that can be held: then a submission does not end, so that what is asked for meanwhile is
-// looked at together. Remembers what was submitted.
+// While it is held, `wait` does not return, so the scheduler sees all requests of the meantime at once in
+// its next step. Records the number of rows and the priority of each submission.
 class HeldDevice final : public DeviceVariant {
  public:
   explicit HeldDevice(uint32_t max_prompt_rows = 512, uint32_t max_mixed_rows = 64)

@@ -46,7 +46,7 @@ constant bool kTwice [[function_constant(1)]];
   rows[0].position += params.value;
 }
 
-// Records an error for params.n rows from params.value on, if word 0 is params.wanted.
+// If data[0] equals params.wanted, sets an error status for params.n rows, starting with row params.value.
 [[kernel]] void toy_complain(device uint* data [[buffer(0)]],
                              constant ToyParams& params [[buffer(25)]],
                              device Status* statuses [[buffer(29)]],

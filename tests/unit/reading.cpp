@@ -1,5 +1,5 @@
-// The driver of readings: what was generated is read as a prompt when nobody wants anything, gives way
-// at once, and then counts as a prefix. Runs plain and under ASan, UBSan and TSan.
+// Test driver of the scheduler's idle work: it reads finished replies again as prompts, stops that at
+// once when a request comes, and uses what was read as a prefix. Also runs under ASan, UBSan and TSan.
 //   reading MODEL.gguf
 #include <algorithm>
 

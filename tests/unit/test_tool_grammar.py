@@ -121,7 +121,7 @@ def test_python_calls_have_strings_as_json() -> None:
 def test_free_text_ends_with_the_opening_of_a_call(way: Notation) -> None:
     grammar = optional_calls(way, TOOLS, {}, most=None)
     if grammar is None:
-        # Where a call is known only by being one, no text says that one begins.
+        # This notation has no marker in front of a call, so there is nothing to wait for.
         assert way.at_start or way.openings[0].isalpha() or way.openings[0].endswith((":", ">"))
         return
     assert grammar.after is not None

@@ -67,7 +67,7 @@ struct Sample {
     return (sizeof(Candidate) * vocab_size + 63) / 64 * 64;
   }
 
-  // The words that the lists of a row's record lie in; null where there are none.
+  // The option words of the row's sequence; null where the call has none.
   static const uint32_t* options_of(const Call& call, const Row& row) {
     return call.operands[4] == nullptr ? nullptr
                                        : operand<uint32_t>(call, 4, row.sequence, kMaxOptionWords);
@@ -91,7 +91,7 @@ struct Sample {
     return copy;
   }
 
-  // Step 1 to the end. kNone where there is nothing to choose, which is recorded.
+  // All steps. Returns kNone, and records a status, where no token can be chosen.
   static uint32_t choose(const Call& call, const SampleParams& params, uint32_t r, const Row& row,
                          const uint32_t* log, std::byte* scratch) {
     const float* logits = operand<const float>(call, 0, row.head_row, params.vocab_size);
@@ -114,7 +114,7 @@ struct Sample {
     return draw(call, params.vocab_size, row, log, candidates);
   }
 
-  // Nothing that comes before the most likely token is taken could make it another one.
+  // True where no sampler can change which token is the most likely.
   static bool is_plain_greedy(const Sampling& sampling) {
     return sampling.temperature == 0.0f && !has_penalties(sampling) &&
            sampling.dry_multiplier == 0.0f && !(sampling.typical_p < 1.0f) &&
@@ -181,7 +181,7 @@ struct Sample {
     return candidates.pick(record, row.draw);
   }
 
-  // From 0 to 1, the latter excluded.
+  // A uniform number in [0, 1).
   static float xtc_coin(const SequenceRecord& record, uint32_t draw) {
     const uint32_t word = philox4x32_10<Isa>({{0, draw, record.choice, 1}},
                                              record.sampling.seed_low, record.sampling.seed_high)

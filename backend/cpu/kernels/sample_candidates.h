@@ -51,7 +51,7 @@ class Candidates {
     is_largest_known_ = false;
     for (uint32_t i = 0; is_listed_ && i < n_; ++i) list_[i].z = z_of(list_[i].token);
     if (largest() != kInfinity) return true;
-    only = best().token;  // no finite noise matters then
+    only = best().token;  // an infinite z wins whatever the noise
     return false;
   }
 
@@ -147,7 +147,7 @@ class Candidates {
     is_largest_known_ = false;
   }
 
-  // Of the tokens that reach the threshold, all but the last by rank go.
+  // Drops the tokens whose probability reaches the threshold, except the least likely of them (XTC).
   void drop_top_choices(float threshold) {
     const double enough = static_cast<double>(threshold) * sums().weight;
     const auto reaches = [&](float z) {
@@ -180,7 +180,7 @@ class Candidates {
 
   // The candidate whose z and noise are the largest.
   uint32_t pick(const SequenceRecord& record, uint32_t draw) {
-    // Whoever is further behind the best than any noise can be has lost already.
+    // A token whose z is below the best noisy value by more than the largest possible noise cannot win.
     constexpr uint32_t kFew = 32;
     if (!is_listed_ || n_ > kFew) {
       Candidate top = best();
@@ -316,7 +316,7 @@ class Candidates {
     return {both[0], both[1]};
   }
 
-  // Of a heap with the best at its root, moves that behind the others.
+  // Pops the best of a heap: swaps it behind the entries that are left.
   Candidate& pop_best(uint32_t& left) {
     const Candidate best = list_[0];
     list_[0] = list_[--left];

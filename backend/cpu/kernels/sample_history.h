@@ -1,4 +1,4 @@
-// What a text so far changes of its logits: penalties, and DRY.
+// Samplers that look at the tokens so far: penalties, and DRY.
 #pragma once
 
 #include <stdint.h>
@@ -90,7 +90,7 @@ static bool breaks(const Breakers& breakers, uint32_t token) {
 
 constexpr float kLargestDryPenalty = 1e30f;
 
-// What a token costs that goes on with something said before, `length` tokens of it.
+// DRY's penalty for a token that would extend a repetition of `length` tokens.
 template <class Isa>
 static float dry_penalty(const Sampling& sampling, uint32_t length) {
   float penalty = sampling.dry_multiplier;
@@ -117,7 +117,8 @@ static void penalize_dry(float* logits, uint32_t vocab_size, const History& hist
   if (longest < sampling.dry_allowed_length) return;
   for (uint32_t i = history.begin; i < end; ++i)
     if (log[i] < vocab_size) lengths[log[i]] = 0;
-  // For every token that was said, how much of what precedes it is what the text ends with now.
+  // For each token of the history: the length of the longest common suffix of the text before it and the
+  // whole text. That is how long a repetition is which this token would extend.
   for (uint32_t i = history.begin + 1; i < end; ++i) {
     uint32_t length = 0;
     while (length < longest && i - length > history.begin &&

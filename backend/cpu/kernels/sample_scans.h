@@ -1,4 +1,4 @@
-// Scans over the logits of a row.
+// Loops over the logits of a row that find maxima and sums.
 #pragma once
 
 #include <stdint.h>
@@ -9,7 +9,8 @@ namespace akunu::cpu {
 
 constexpr float kInfinity = __builtin_inff();
 
-// Calls visit(i, vector, n) for all of `values`, n (1 to 8) at a time; lanes past n are 0.
+// Goes over `values` vector by vector: visit(first index, vector, number of values in it). Only the
+// last vector can be partly filled; its other lanes are 0.
 template <class Isa, class Visit>
 static inline void for_vectors(const float* values, uint32_t count, const Visit& visit) {
   uint32_t i = 0;

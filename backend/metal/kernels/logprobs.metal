@@ -17,7 +17,8 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
   return team_best(team, best);
 }
 
-// `partial`: two floats per SIMD-group. Grid: rows.
+// One threadgroup per row. `partial`: threadgroup memory of two floats for each SIMD-group, in which
+// reductions leave their partial results.
 [[kernel]] void logprobs(
     device const float* logits [[buffer(0)]], device const uint* tokens [[buffer(1)]],
     device TokenLogprobs* scores [[buffer(2)]], constant PassRange& pass [[buffer(23)]],

@@ -7,7 +7,7 @@
 #include "metal/kernels/sample_filters.h"
 #include "metal/kernels/sample_history.h"
 
-// What a record changes of its row's logits before anything looks at them.
+// Biases, banned stop tokens and the mask: applied before any sampler.
 struct Changes {
   bool biased, may_not_end, masked;
 };
@@ -45,14 +45,14 @@ inline bool holds_nan(Team team, device const float* logits, uint vocab_size) {
   return team_sum(team, not_numbers) != 0;
 }
 
-// Nothing that comes before the most likely token is taken could make it another one.
+// True where no sampler can change which token is the most likely.
 inline bool is_plain_greedy(device const SequenceRecord& record) {
   return record.sampling.temperature == 0.0f && !has_penalties(record) &&
          record.sampling.dry_multiplier == 0.0f && !(record.sampling.typical_p < 1.0f) &&
          record.sampling.xtc_probability == 0.0f;
 }
 
-// From 0 to 1, the latter excluded.
+// A uniform number in [0, 1).
 inline float xtc_coin(device const SequenceRecord& record, uint draw) {
   const uint word = philox(uint4(0, draw, record.choice, 1), record.sampling.seed_low,
                            record.sampling.seed_high);
@@ -111,7 +111,7 @@ inline uint draw_token(thread Candidates& from, device const uint* log, uint pos
         }
         from.is_best_known = false;
         const Candidate best = best_of(from);
-        if (best.value == infinity()) return best.token;  // no finite noise matters then
+        if (best.value == infinity()) return best.token;  // an infinite z wins whatever the noise
         break;
       }
       default:

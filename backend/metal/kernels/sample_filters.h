@@ -119,7 +119,7 @@ struct NotAbove {  // a candidate, by rank
     return own < key || (own == key && c.token >= token);
   }
 };
-// Of the tokens that reach the threshold, all but the last by rank go.
+// Drops the tokens whose probability reaches the threshold, except the least likely of them (XTC).
 inline void drop_top_choices(thread Candidates& from, float threshold) {
   const Team team = from.team;
   const float top = best_of(from).value;
@@ -149,7 +149,7 @@ inline float noisy(Candidate c, device const SequenceRecord& record, uint draw) 
 
 // The candidate whose z and noise are the largest.
 inline uint pick(thread Candidates& from, device const SequenceRecord& record, uint draw) {
-  // Whoever is further behind the best than any noise can be has lost already.
+  // A token whose z is below the best noisy value by more than the largest possible noise cannot win.
   const float bound = noisy(best_of(from), record, draw) - kLargestNoise;
   narrow(from, bound);
   Candidate best = Candidate{-infinity(), kNone};

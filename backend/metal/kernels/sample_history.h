@@ -1,4 +1,4 @@
-// What a text so far changes of its logits: penalties, and DRY. The window ends with the row's own token,
+// Samplers that look at the tokens so far: penalties, and DRY. The window ends with the row's own token,
 // whatever the log holds behind it: entries of an earlier answer must not count.
 #pragma once
 
@@ -110,7 +110,7 @@ inline uint breaker_at(Breakers breakers, History history, uint token, uint next
 
 constant constexpr float kLargestDryPenalty = 1e30f;
 
-// What a token costs that goes on with something said before, `length` tokens of it.
+// DRY's penalty for a token that would extend a repetition of `length` tokens.
 inline float dry_penalty(device const SequenceRecord& record, uint length) {
   float penalty = record.sampling.dry_multiplier;
   if (record.sampling.dry_base != 1.0f)
@@ -136,7 +136,8 @@ inline void penalise_dry(Team team, device float* logits, uint vocab_size, Histo
   if (nearest < n)
     longest = nearest - breaker_at(breakers, history, log[end - 1 - nearest], end - nearest);
   if (longest < allowed) return;
-  // For every token that was said, how much of what precedes it is what the text ends with now.
+  // For each token of the history: the length of the longest common suffix of the text before it and the
+  // whole text. That is how long a repetition is which this token would extend.
   threadgroup atomic_uint* lengths = reinterpret_cast<threadgroup atomic_uint*>(memory);
   for (uint first = 0; first < vocab_size; first += kCounts) {
     for (uint i = team.thread_index; i < kCounts; i += team.n_threads)
