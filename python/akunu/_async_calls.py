@@ -17,7 +17,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import answers, n_answers, prepared_answers
+from akunu.request import answers, checked_n, prepared_answers
 
 if TYPE_CHECKING:
     import numpy as np
@@ -45,6 +45,7 @@ class AsyncCalls:
     """What `Model` has for coroutines."""
 
     _tokenizer: Tokenizer
+    _max_waiting: int
 
     @cached_property
     def _wakers(self) -> Wakers:
@@ -354,7 +355,8 @@ class AsyncCalls:
     ):
         from akunu.async_text_stream import AsyncTextStream, streams_begun_together
 
-        prepare_all = partial(prepared_answers, prepare, n_answers(n))
+        n = checked_n(n, self._max_waiting)
+        prepare_all = partial(prepared_answers, prepare, n or 1)
 
         async def begun() -> list[ReplyDecoder]:
             prepared = await self._prepared(prepare_all, options, is_quick)

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
+from akunu.options import MAX_OPTION_WORDS
 from akunu.tokenizer import Tokenizer
-
-MAX_WORDS = 4096  # kMaxOptionWords in src/core/rows.h
 
 
 @lru_cache(maxsize=8)
@@ -40,7 +39,7 @@ def breaker_words(tokenizer: Tokenizer, breakers: Sequence[str]) -> list[int]:
             if ends:
                 following = tuple(tokenizer.encode(tail, add_special=False))
                 heads.setdefault(following, set()).update(ends)
-        if sum(map(len, heads.values())) > MAX_WORDS:
+        if sum(map(len, heads.values())) > MAX_OPTION_WORDS:
             break
     words: list[int] = []
     for following in sorted(heads, key=len, reverse=True):

@@ -82,7 +82,7 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    return Model(loading.result(), tokenizer, path, file)
+    return Model(loading.result(), tokenizer, path, file, options.max_waiting)
 
 
 def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:

@@ -33,7 +33,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import answers, begin_text, n_answers, prepared_answers
+from akunu.request import answers, begin_text, checked_n, prepared_answers
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
@@ -58,7 +58,12 @@ class Model(AsyncCalls):
     """
 
     def __init__(
-        self, native: _core.NativeModel, tokenizer: Tokenizer, path: Path, file: _core.GgufFile
+        self,
+        native: _core.NativeModel,
+        tokenizer: Tokenizer,
+        path: Path,
+        file: _core.GgufFile,
+        max_waiting: int,
     ) -> None:
         """Use `akunu.load`."""
         self._native: _core.NativeModel | None = native
@@ -69,6 +74,7 @@ class Model(AsyncCalls):
         self._sampling_defaults = MappingProxyType(sampling)
         self._notes = (*native.notes, *tokenizer.notes, *notes)
         self._path = path
+        self._max_waiting = max_waiting
 
     @property
     def path(self) -> Path:
@@ -234,6 +240,7 @@ class Model(AsyncCalls):
             return generate_all(
                 "prompt", self._prepare_all("prompt", prompt), partial(begin, chosen)
             )
+        n = checked_n(n, self._max_waiting)
         return _answered(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
 
     @overload
@@ -375,6 +382,7 @@ class Model(AsyncCalls):
             return generate_all(
                 "messages", self._prepare_all("messages", requests), partial(begin, chosen)
             )
+        n = checked_n(n, self._max_waiting)
         return _answered(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
 
     def logits(
@@ -563,7 +571,7 @@ def _answered(
 ) -> Completion | TextStream | list[Completion] | list[TextStream]:
     if n is None:
         return _driven(native, begin(options, prepare(), None), stream)
-    begun = answers(begin, options, prepared_answers(prepare, n_answers(n)))
+    begun = answers(begin, options, prepared_answers(prepare, n))
     streams = [TextStream(native, decoder) for decoder in begun]
     if stream:
         return streams

@@ -28,6 +28,7 @@ from akunu.structure import STRUCTURE_DEFAULTS, Structure, StructureArguments, s
 
 KV_TYPES = ("f16", "f32")
 
+MAX_OPTION_WORDS = 4096  # kMaxOptionWords in src/core/rows.h
 MAX_LOGPROBS = 20  # kMaxLogprobs in src/core/rows.h
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 

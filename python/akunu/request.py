@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from akunu._batches import Prepared
 from akunu._checks import integer
 from akunu._reply_decoder import ReplyDecoder
 from akunu.errors import ArgumentError
-from akunu.options import SamplingOptions
+from akunu.options import MAX_OPTION_WORDS, SamplingOptions
 from akunu.token_ids import token_ids
 from akunu.tokenizer import Tokenizer
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from akunu.structure import Structure
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
+_WORDS_PER_BIAS = 2  # a token and a number
+_SIDE_BY_SIDE = 64  # texts that the engine runs at a time, at most
 
 
 def begin_text(
@@ -85,6 +87,7 @@ def _start(
         from akunu.dry_breakers import breaker_words
 
         breakers = breaker_words(tokenizer, options.dry_sequence_breakers)
+    _check_room(biases, breakers, options)
     return native.start(
         tokens,
         max_tokens=_NO_LIMIT if options.max_tokens is None else min(options.max_tokens, _NO_LIMIT),
@@ -101,6 +104,26 @@ def _start(
     )
 
 
+def _check_room(
+    biases: Mapping[int, float], breakers: Sequence[int], options: SamplingOptions
+) -> None:
+    """Raise ArgumentError for biases that do not fit; breakers of DRY take a part of the room."""
+    left = MAX_OPTION_WORDS - len(breakers)
+    most = left // _WORDS_PER_BIAS
+    if left < 0 or len(biases) <= most:
+        return  # breakers that are too many by themselves are the engine's to refuse
+    given = len(options.logit_bias or ())
+    banned = f", and ignore_eos bans {len(biases) - given} more" if len(biases) > given else ""
+    shared = f"; at most {most} are possible"
+    if breakers:
+        alone = MAX_OPTION_WORDS // _WORDS_PER_BIAS
+        shared += (
+            f" beside these dry_sequence_breakers, which take room of {alone - most} "
+            f"({alone} are possible without them)"
+        )
+    raise ArgumentError(f"logit_bias has {given} tokens{banned}{shared}")
+
+
 def _reader_of(
     generation: _core.Generation,
     tokenizer: Tokenizer,
@@ -115,9 +138,22 @@ def _reader_of(
     return LogprobReader(generation, tokenizer, prompt, options.logprobs, options.prompt_logprobs)
 
 
-def n_answers(n: int | None) -> int:
-    """Return how many answers are asked for; ArgumentError where it makes no sense."""
-    return 1 if n is None else integer("n", n, 1, None, "or None")
+def checked_n(n: int | None, max_waiting: int) -> int | None:
+    """Return how many answers are asked for; ArgumentError where it makes no sense.
+
+    `max_waiting`: how many requests the model lets wait. More answers than those, and the ones that
+    run, could never begin together.
+    """
+    if n is None:
+        return None
+    n = integer("n", n, 1, None, "or None")
+    most = _SIDE_BY_SIDE + max_waiting
+    if n > most:
+        raise ArgumentError(
+            f"n is {n}; it must be at most {most}: {_SIDE_BY_SIDE} answers run side by side, and "
+            f"max_waiting={max_waiting} of load lets so many more wait"
+        )
+    return n
 
 
 def prepared_answers(prepare: Callable[[], Prepared], n: int) -> list[Prepared]:

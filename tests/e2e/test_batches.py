@@ -76,6 +76,17 @@ def test_there_may_be_more_prompts_than_may_wait(generate: Generate) -> None:
     assert len(texts) == 200
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_more_answers_than_can_begin_together_are_refused_before_any_work(stream: bool) -> None:
+    with akunu.load(context=256, max_waiting=3) as model:
+        for call in (model.generate, model.generate_async):
+            with pytest.raises(akunu.ArgumentError, match=r"n is 68; .* 67: 64 .* max_waiting=3"):
+                call([5] * 100, n=68, stream=stream, max_tokens=1)
+        with pytest.raises(akunu.ArgumentError, match="n is 2000"):
+            model.chat([{"role": "user", "content": "Hi"}], n=2000, stream=stream)
+        assert model.generate([5] * 100, max_tokens=1).cached_tokens == 0
+
+
 @pytest.mark.parametrize(
     ("prompts", "error", "message"),
     [

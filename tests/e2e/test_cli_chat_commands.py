@@ -78,6 +78,20 @@ def test_every_sampling_option_is_shown_and_set(chat: Any) -> None:
     assert "max_tokens is none" in ask(chat, "/set num_predict none")
 
 
+def test_escapes_in_what_is_set_are_read_as_on_the_command_line(chat: Any) -> None:
+    assert r'stop is "\n" (\n is a newline)' in ask(chat, r"/set stop \n")
+    assert re.search(r'(?m)^stop +"\\n"$', ask(chat, "/show stop"))
+    shown = ask(chat, r"/set dry_sequence_breakers a\t\\n\t")
+    assert r'dry_sequence_breakers is "a\t\\n\t" (\t is a tab, \\ is a backslash)' in shown
+    assert r'dry_sequence_breakers is ["\n", ":"]' in ask(
+        chat, r'/set dry_sequence_breakers ["\n", ":"]'
+    )
+    assert r"stop is '\d': \d is none of \n, \r, \t and \\" in ask(chat, r"/set stop \d")
+    assert "samplers is top_k,top_p,temperature" in ask(
+        chat, "/set samplers top_k;top_p;temperature"
+    )
+
+
 def test_what_is_set_reaches_the_model_and_nonsense_does_not(chat: Any, ember: Any) -> None:
     assert "max_tokens is 3" in ask(chat, "/set max_tokens 3")
     shown = ask(chat, "Spell the word apple.")

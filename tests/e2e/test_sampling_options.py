@@ -103,6 +103,26 @@ def test_breakers_are_found_in_tokens_and_across_them(ember: Any) -> None:
     ]
 
 
+def test_the_limit_of_biases_says_who_takes_part_of_it(ember: Any) -> None:
+    """There are 4096 words: two for a bias, the rest for the table of breakers."""
+    biases = dict.fromkeys(range(1000, 3049), 1.0)
+    with pytest.raises(akunu.ArgumentError, match=r"2049 tokens; at most 2048 are possible$"):
+        ember.generate("Hi", logit_bias=biases, max_tokens=1)
+    del biases[3048]
+    ember.generate("Hi", logit_bias=biases, max_tokens=1)
+    ends = len(ember.tokenizer.stop_ids)
+    assert ends
+    assert not ember.tokenizer.stop_ids & biases.keys()
+    with pytest.raises(akunu.ArgumentError, match=rf"2048 tokens, and ignore_eos bans {ends} more"):
+        ember.generate("Hi", logit_bias=biases, ignore_eos=True, max_tokens=1)
+    room = -(-len(breaker_words(ember.tokenizer, ("\n",))) // 2)
+    message = rf"at most {2048 - room} .* beside these dry_sequence_breakers, which take .* {room} "
+    with pytest.raises(akunu.ArgumentError, match=message):
+        ember.generate(
+            "Hi", logit_bias=biases, dry_multiplier=1.0, dry_sequence_breakers="\n", max_tokens=1
+        )
+
+
 def test_breakers_that_are_too_many_or_too_long_are_refused_soon(ember: Any) -> None:
     started = time.monotonic()
     for breakers in (["x" * 100_000], [f"a{number}" for number in range(5000)]):

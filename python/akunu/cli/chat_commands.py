@@ -239,7 +239,8 @@ class ChatCommands:
                             f"token {token} of {option} is outside the vocabulary of {n_tokens}"
                         )
             session.given = given
-            _say(f"{field} is {settings.shown(getattr(session.sampling, field))}")
+            now = settings.shown(getattr(session.sampling, field))
+            _say(f"{field} is {now}{settings.escapes_in(field, value.strip())}")
 
     def _think(self, name: str, text: str) -> None:
         talk = self._session.conversation

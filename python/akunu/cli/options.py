@@ -37,7 +37,13 @@ def complete_model(incomplete: str) -> list[str]:
     return found
 
 
-_ESCAPES = {r"\n": "\n", r"\r": "\r", r"\t": "\t", r"\\": "\\"}
+ESCAPES = {
+    r"\n": ("\n", "a newline"),
+    r"\r": ("\r", "a carriage return"),
+    r"\t": ("\t", "a tab"),
+    r"\\": ("\\", "a backslash"),
+}
+"""What a backslash and a letter stand for in a value, and its name."""
 
 MODEL_HELP = "A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember."
 Model = Annotated[
@@ -218,7 +224,7 @@ def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
         if name in given:
             given[name] = unescaped_all("--" + name.replace("_", "-"), given[name])
     if "samplers" in given:
-        given["samplers"] = given["samplers"].split(",")
+        given["samplers"] = sampler_names(given["samplers"])
     if "stop_token_ids" in given:
         given["stop_token_ids"] = [_typed(each) for each in given["stop_token_ids"]]
     try:
@@ -228,6 +234,15 @@ def given_sampling(options: Mapping[str, Any]) -> dict[str, Any]:
     except ArgumentError as error:
         raise _refused(error) from None
     return given
+
+
+def sampler_names(text: str) -> list[str]:
+    """Return names between commas, between semicolons (as llama.cpp has them) or spaces.
+
+    >>> sampler_names("top_k;top_p;temperature"), sampler_names("top_k, temperature")
+    (['top_k', 'top_p', 'temperature'], ['top_k', 'temperature'])
+    """
+    return re.sub("[,;]", " ", text).split()
 
 
 def biases(name: str, values: Sequence[str]) -> dict[int, float]:
@@ -267,10 +282,10 @@ def unescaped_all(option: str, values: Sequence[str]) -> tuple[str, ...]:
 
 def _unescaped(option: str, value: str) -> str:
     def meaning(match: re.Match[str]) -> str:
-        if match[0] not in _ESCAPES:
+        if match[0] not in ESCAPES:
             raise console.UsageError(
                 f"{option} is '{value}': {match[0] or value} is none of \\n, \\r, \\t and \\\\"
             )
-        return _ESCAPES[match[0]]
+        return ESCAPES[match[0]][0]
 
     return re.sub(r"\\.?", meaning, value, flags=re.DOTALL)

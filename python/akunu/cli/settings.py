@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import fields
 from typing import Any, Final
 
-from akunu.cli.options import biases
+from akunu.cli.options import ESCAPES, biases, sampler_names, unescaped_all
 from akunu.cli.wording import refusal
 from akunu.errors import ArgumentError
 from akunu.model import Model
@@ -93,6 +94,18 @@ def changed(given: Mapping[str, Any], name: str, text: str) -> dict[str, Any]:
     return {**rest, field: value}
 
 
+def escapes_in(name: str, text: str) -> str:
+    r"""Return how the escapes of a value are read, as a sentence goes on; "" where it has none.
+
+    >>> escapes_in("stop", r"\n"), escapes_in("stop", "END"), escapes_in("top_k", "3")
+    (' (\\n is a newline)', '', '')
+    """
+    if not isinstance(_FIELDS[field_name(name)].default, tuple) or text[:1] in '"[':
+        return ""
+    found = dict.fromkeys(re.findall(r"\\.", text))
+    return f" ({', '.join(f'{each} is {ESCAPES[each][1]}' for each in found)})" if found else ""
+
+
 def thinking_of(text: str) -> bool | str | None:
     """Return what a person wrote of thinking: on, off, a level, or default.
 
@@ -166,7 +179,7 @@ def _value(field: str, text: str) -> object:
     if isinstance(default, bool):
         return {"on": True, "true": True, "off": False, "false": False}.get(text.lower(), text)
     if field == "samplers":
-        return text.replace(",", " ").split()
+        return sampler_names(text)
     if field == "stop_token_ids" and text.lower() not in ("none", "off"):
         return [int(each) if each.isdecimal() else each for each in text.split()]
     if text.lower() in ("none", "off"):
@@ -179,7 +192,7 @@ def _value(field: str, text: str) -> object:
                 return json.loads(text)
             except ValueError as error:
                 raise ArgumentError(f"{field}: {text} is not JSON: {error}") from None
-        return text
+        return unescaped_all(field, [text])[0]
     for kind in (int, float):
         try:
             return kind(text)
