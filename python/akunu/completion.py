@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
@@ -165,12 +164,7 @@ class Completion(str):
             return ()
         from akunu.grammar.checking import schema_mistakes
 
-        try:
-            return schema_mistakes(self._schema, self[self._n_echoed :])
-        except re.error as error:  # of an expression that Python's `re` does not know
-            raise AkunuError(
-                f"the package jsonschema cannot read a pattern of the schema: {error}"
-            ) from error
+        return schema_mistakes(self._schema, self[self._n_echoed :])
 
     @property
     def token_ids(self) -> tuple[int, ...]:

@@ -342,9 +342,9 @@ class Model(AsyncCalls):
 
         `messages`: dicts with `role` ("system", "user", "assistant") and `content`, oldest first.
         They are rendered with the model's own chat template. `tools`: what the model may call:
-        Python functions with annotations, or descriptions in OpenAI's form; the calls are in
-        `reply.tool_calls`, and nothing is called. `tool_choice`: "auto" lets the model decide,
-        "none" forbids calls, "required" demands one, and the name of a tool demands that one.
+        Python functions with annotations, or descriptions in OpenAI's form or Anthropic's; the
+        calls are in `reply.tool_calls`, and nothing is called. `tool_choice`: "auto" lets the model
+        decide, "none" forbids calls, "required" demands one, and the name of a tool demands it.
         `parallel_tool_calls`: whether there may be several. `thinking`: whether the model thinks
         before it answers (True, False), or how much ("low", "medium", "high"); None leaves it to
         the template. What it thinks is in `reply.reasoning`, not in the text. `thinking_budget`:
@@ -517,6 +517,10 @@ class Model(AsyncCalls):
             return None
         from akunu.grammar.vocabulary import constraint_of, needs_vocabulary
 
+        if grammar.after is not None:
+            for each in (*grammar.after.until, grammar.after.then):
+                if not isinstance(each, str):
+                    self._token_ids(each, "a FreeText's tokens")
         return constraint_of(
             self._grammar_vocabulary if needs_vocabulary(grammar) else None, grammar
         )

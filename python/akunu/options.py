@@ -75,7 +75,7 @@ class TextArguments(SamplingArguments, StructureArguments, total=False):
 
 
 ToolsArgument: TypeAlias = Sequence[Mapping[str, Any] | Callable[..., Any]] | None
-"""What `chat` takes as `tools`: descriptions in OpenAI's form, or Python functions."""
+"""What `chat` takes as `tools`: descriptions in OpenAI's or Anthropic's form, or functions."""
 
 
 class ChatArguments(TextArguments, total=False):

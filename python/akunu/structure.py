@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import enum
 import json
-import types
-import typing
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -22,7 +20,7 @@ class StructureArguments(TypedDict, total=False):
 
     schema: Any
     json: bool
-    regex: str | None
+    regex: str | re.Pattern[str] | None
     choice: Sequence[str] | None
     grammar: str | Grammar | None
     weaken_schema: bool
@@ -81,7 +79,8 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     if name == "choice":
         return Structure(grammar.from_choice(value))
     if name == "regex":
-        return Structure(grammar.from_regex(_text(name, value)))
+        pattern = value if isinstance(value, re.Pattern) else _text(name, value)
+        return Structure(grammar.from_regex(pattern))
     if isinstance(value, grammar.Grammar):
         return Structure(value)
     return Structure(grammar.from_rules(_text(name, value)))
@@ -106,25 +105,12 @@ def ruled(
 
 
 def _closed_schema(source: Any) -> Any:
-    """Return a schema whose objects have no more members than a pydantic model has fields.
-
-    Its own allows any others, which it would ignore, and a small model does not come to an end.
-    """
+    """Return the schema of a pydantic model, whose objects have no other members."""
     if not hasattr(source, "model_json_schema"):
         return source
-    return _closed(source.model_json_schema())
+    from akunu.grammar.schema_types import closed
 
-
-def _closed(schema: Any) -> Any:
-    if isinstance(schema, list):
-        return [_closed(each) for each in schema]
-    if not isinstance(schema, dict):
-        return schema
-    kept = ("default", "const", "enum", "examples")
-    closed = {key: each if key in kept else _closed(each) for key, each in schema.items()}
-    if schema.get("type") == "object" and isinstance(schema.get("properties"), dict):
-        closed.setdefault("additionalProperties", False)
-    return closed
+    return closed(source.model_json_schema())
 
 
 def _text(name: str, value: object) -> str:
@@ -143,62 +129,6 @@ def reader_of(schema: Any) -> Callable[[str], Any]:
         return read
     if isinstance(schema, (str, bool, Mapping)):
         return json.loads
-    return partial(_read, schema)
+    from akunu.grammar.schema_objects import read_object
 
-
-def _read(kind: Any, text: str) -> Any:
-    return _object_of(kind, json.loads(text))
-
-
-def _object_of(kind: Any, value: Any) -> Any:
-    """Return the object of an annotated type that JSON describes.
-
-    >>> _object_of(list[int], [1, 2])
-    [1, 2]
-    """
-    origin, arguments = typing.get_origin(kind), typing.get_args(kind)
-    if origin is typing.Annotated:
-        return _object_of(arguments[0], value)
-    if origin in (typing.Union, types.UnionType):
-        fitting = [each for each in arguments if _fits(each, value)]
-        return _object_of(fitting[0], value) if fitting else value
-    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        hints = typing.get_type_hints(kind, include_extras=True)
-        known = {
-            name: _object_of(hints[name], each) for name, each in value.items() if name in hints
-        }
-        return typing.cast(Any, kind)(**known)
-    if hasattr(kind, "model_validate"):
-        return kind.model_validate(value)
-    if isinstance(kind, type) and issubclass(kind, enum.Enum):
-        return kind(value)
-    if kind is float and type(value) is int:  # JSON has one kind of number
-        return float(value)
-    if origin in (list, set, frozenset, tuple) and isinstance(value, list):
-        if origin is tuple and arguments[-1:] != (Ellipsis,):
-            return tuple(map(_object_of, arguments, value))
-        return origin(_object_of(arguments[0], each) for each in value)
-    if origin is dict and isinstance(value, Mapping):
-        return {key: _object_of(arguments[1], each) for key, each in value.items()}
-    return value
-
-
-def _fits(kind: Any, value: Any) -> bool:
-    """Whether a value may be what one of several types describes."""
-    if kind is type(None):
-        return value is None
-    if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        names = {each.name for each in dataclasses.fields(kind)}
-        return set(value) <= names
-    origin = typing.get_origin(kind) or kind
-    if isinstance(value, list):
-        return origin in (list, set, frozenset, tuple)
-    if isinstance(value, Mapping):
-        return origin is dict or not isinstance(origin, type) or hasattr(kind, "model_validate")
-    if isinstance(origin, type) and issubclass(origin, enum.Enum):
-        return value in [each.value for each in origin]
-    return (
-        not isinstance(origin, type)
-        or isinstance(value, origin)
-        or (origin is float and isinstance(value, int))
-    )
+    return partial(read_object, schema)

@@ -10,7 +10,7 @@ import pytest
 
 import akunu
 from akunu import _core
-from akunu.grammar import from_lark
+from akunu.grammar import FreeText, Grammar, from_choice, from_lark, from_schema, mistakes
 from akunu.grammar.vocabulary import constraint_of, grammar_vocabulary
 
 PERSON = json.dumps(
@@ -282,6 +282,59 @@ def test_a_dead_end_ends_its_own_text_with_an_error(model, vocabulary):
 def test_what_cannot_be_compiled_is_refused(vocabulary):
     with pytest.raises(akunu.ArgumentError, match=r"grammar cannot be compiled.*unknown name"):
         constraint_of(vocabulary, from_lark("start: nothing"))
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("root ::= <nope>", 'no control token of that name; it has .* is written "<nope>"'),
+        ("start: <im_end>", r"<im_end> is a token by its name.*it has <\|im_end\|>"),
+    ],
+)
+def test_rules_with_a_token_that_the_model_lacks_are_refused_in_plain_words(model, rules, message):
+    with pytest.raises(akunu.ArgumentError, match=message):
+        model.generate("Hi", grammar=rules)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Grammar(llguidance=5), "llguidance is 5; it must be a text"),
+        (lambda: Grammar(llguidance="x", schema=5), "schema is 5; it must be a text"),
+        (lambda: Grammar(after="x"), "after is 'x'; it must be a FreeText or None"),
+        (lambda: Grammar(), "needs rules, llguidance, or free text, after"),
+        (lambda: FreeText(most_tokens=-3), "most_tokens is -3; it must be an integer from 0 to"),
+        (lambda: FreeText(most_tokens=1.5), "most_tokens is 1.5; it must be an integer from 0 to"),
+        (lambda: FreeText(until="</think>"), "until is '</think>'; it must be a tuple of texts"),
+        (lambda: FreeText(until=("",)), "until is ''; .* none of them empty"),
+        (lambda: FreeText(until=("\ud800",)), "until is .*; it must be a tuple of texts"),
+        (lambda: FreeText(until=((3, -1),)), "a token of until is -1; it must be an integer"),
+        (lambda: FreeText(then="x", most_tokens=1), "then is 'x'; it must be a tuple of token ids"),
+        (lambda: FreeText(then=(1,)), "then is given without most_tokens"),
+        (lambda: mistakes("a", "x"), "grammar is 'a'; it must be a Grammar that from_schema made"),
+        (lambda: mistakes(from_schema({}), 5), "text is 5; it must be a str"),
+        (lambda: mistakes(from_lark('start: "a"'), "a"), "not made from a schema"),
+        (lambda: from_schema({}, weaken="x"), "weaken is 'x'; it must be True or False"),
+        (lambda: from_schema({}, compact=None), "compact is None; it must be True or False"),
+        (lambda: from_lark(5), "text is 5; it must be a str"),
+        (lambda: from_choice({"a": 1}), "choice must be a list of texts, not {'a': 1}"),
+    ],
+)
+def test_what_no_grammar_can_be_made_of_is_refused_at_once(make, message):
+    with pytest.raises(akunu.ArgumentError, match=message):
+        make()
+
+
+def test_tokens_of_free_text_are_those_of_the_model(model):
+    for free in (FreeText(until=((5, 99999),)), FreeText(then=(99999,), most_tokens=1)):
+        with pytest.raises(akunu.ArgumentError, match="99999; token ids of this model go from 0"):
+            model.generate("Hi", grammar=Grammar(after=free))
+
+
+def test_free_text_may_be_given_in_lists():
+    assert FreeText(until=["a", [1, 2]], then=[3], most_tokens=4) == FreeText(
+        until=("a", (1, 2)), then=(3,), most_tokens=4
+    )
 
 
 def test_a_constraint_rules_one_text(model, vocabulary):

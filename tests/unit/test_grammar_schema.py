@@ -278,7 +278,7 @@ def test_dataclasses_and_typed_dicts_are_schemas() -> None:
     assert accepts(from_schema(Movie), '{"year": 1999}')
     assert accepts(from_schema(list[int]), "[1]")
     with pytest.raises(akunu.ArgumentError, match="no JSON schema is known"):
-        from_schema(complex)
+        from_schema(re.Match)
     with pytest.raises(akunu.ArgumentError, match="schema must be"):
         from_schema(3)
 

@@ -139,6 +139,27 @@ def test_dicts_are_taken_with_and_without_openais_wrapping() -> None:
         assert checked_tools([tool]).definitions == ({"type": "function", "function": filled},)
 
 
+@pytest.mark.parametrize(
+    ("key", "more"),
+    [
+        ("input_schema", {}),
+        ("input_schema", {"type": "custom", "cache_control": {"type": "ephemeral"}}),
+        ("inputSchema", {}),
+    ],
+)
+def test_tools_of_anthropic_and_of_mcp_keep_their_schema(key: str, more: dict[str, Any]) -> None:
+    """https://docs.anthropic.com/en/api/messages#body-tools has this one."""
+    schema = {
+        "type": "object",
+        "properties": {"ticker": {"type": "string", "description": "The symbol."}},
+        "required": ["ticker"],
+    }
+    tool = {"name": "get_stock_price", "description": "The price.", key: schema, **more}
+    function = {"name": "get_stock_price", "description": "The price.", "parameters": schema}
+    assert checked_tools([tool]).definitions == ({"type": "function", "function": function},)
+    assert checked_tools([tool]).schemas == {"get_stock_price": schema}
+
+
 def test_a_tool_that_describes_no_parameters_has_none() -> None:
     open_ended = {"name": "b", "parameters": {"type": "object"}}
     schemas = checked_tools([{"name": "a"}, open_ended]).schemas
@@ -165,6 +186,14 @@ def foreign(value: Callable[[], int]) -> None: ...
         ([{"type": "web_search"}], "'web_search'; only 'function' is known"),
         ([{"function": {"name": "a b"}}], "must have a name of letters, .* got 'a b'"),
         ([{"name": "f", "parameters": []}], "'parameters' of 'f' must be a JSON schema"),
+        ([{"name": "f", "input_schema": 5}], "'input_schema' of 'f' must be a JSON schema"),
+        (
+            [{"name": "f", "parameters": {}, "input_schema": {}}],
+            "'f' has 'parameters' and 'input_schema', which say the same",
+        ),
+        ([{"type": "custom", "custom": {"name": "f"}}], "'custom'; only 'function' is known"),
+        ([{"name": "f", "description": "a\ud800"}], r"^tools\[0\]\['description'\] has a lone"),
+        ([{"name": "f", "parameters": {"a": {"b"}}}], r"^tools\[0\]\['parameters'\]\['a'\] must"),
         ([{"name": "f"}, {"name": "f"}], r"tools\[1\] is named 'f', as one before it is"),
         ([lambda a: a], "no name that a model could call it by"),
         ([positional], "'positional' has the parameter 'a' without a name"),

@@ -8,9 +8,15 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from akunu._checks import MAX_UINT32, flag, integer, refusal
+from akunu.errors import ArgumentError
+
+_MOST_TOKENS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +34,18 @@ class FreeText:
     then: tuple[int, ...] = ()
     """Tokens that are written after `most_tokens`: mostly the ids of one of `until`."""
 
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        if not isinstance(self.until, (list, tuple)):
+            raise refusal("until", self.until, _UNTIL, "")
+        object.__setattr__(self, "until", tuple(map(_end, self.until)))
+        if self.most_tokens is not None:
+            most = integer("most_tokens", self.most_tokens, 0, _MOST_TOKENS, "or None")
+            object.__setattr__(self, "most_tokens", most)
+        object.__setattr__(self, "then", _ids("then", self.then))
+        if self.then and self.most_tokens is None:
+            raise ArgumentError("then is given without most_tokens, after which it is written")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grammar:
@@ -43,6 +61,18 @@ class Grammar:
     weakened: tuple[Weakened, ...] = ()
     """What of the schema it does not hold a text to: `mistakes` looks at the finished text."""
 
+    def __post_init__(self) -> None:
+        """Refuse what has the wrong type."""
+        for name in ("llguidance", "schema"):
+            if not isinstance(getattr(self, name), str):
+                raise refusal(name, getattr(self, name), "a text", "")
+        if self.after is not None and not isinstance(self.after, FreeText):
+            raise refusal("after", self.after, "a FreeText", "or None")
+        if not isinstance(self.weakened, tuple):
+            raise refusal("weakened", self.weakened, "a tuple of Weakened", "")
+        if not self.llguidance and self.after is None:
+            raise ArgumentError("a Grammar needs rules, llguidance, or free text, after")
+
 
 @dataclass(frozen=True, slots=True)
 class Weakened:
@@ -51,6 +81,25 @@ class Weakened:
     pointer: str
     """JSON pointer of the assertion, from the schema's root."""
     reason: str
+
+
+_UNTIL = "a tuple of texts and of tuples of token ids, none of them empty"
+
+
+def _end(given: object) -> str | tuple[int, ...]:
+    """Return what ends free text in its plain form."""
+    if isinstance(given, (list, tuple)) and given:
+        return _ids("until", given)
+    # A lone surrogate is no text that a model could write.
+    if not isinstance(given, str) or not given or any("\ud800" <= c <= "\udfff" for c in given):
+        raise refusal("until", given, _UNTIL, "")
+    return given
+
+
+def _ids(name: str, given: object) -> tuple[int, ...]:
+    if not isinstance(given, (list, tuple)):
+        raise refusal(name, given, "a tuple of token ids", "")
+    return tuple(integer(f"a token of {name}", each, 0, MAX_UINT32) for each in given)
 
 
 def from_schema(source: Any, *, weaken: bool = False, compact: bool = False) -> Grammar:
@@ -64,6 +113,8 @@ def from_schema(source: Any, *, weaken: bool = False, compact: bool = False) -> 
     >>> from_schema({"type": "array", "uniqueItems": True}, weaken=True).weakened[0].pointer
     '/uniqueItems'
     """
+    flag("weaken", weaken)
+    flag("compact", compact)
     from akunu.grammar.schema import compile_schema
 
     return compile_schema(source, weaken=weaken, compact=compact)
@@ -74,11 +125,12 @@ def from_json() -> Grammar:
     return from_schema({"type": "object"})
 
 
-def from_regex(pattern: str) -> Grammar:
+def from_regex(pattern: str | re.Pattern[str]) -> Grammar:
     """Return the grammar of the texts that a regular expression matches as a whole.
 
     The syntax is that of Rust's crate `regex`, much like Python's; look arounds and references back
-    raise GrammarError with their position.
+    raise GrammarError with their position. `pattern`: a text, or what `re.compile` made: of its
+    flags, MULTILINE and ASCII raise ArgumentError.
 
     >>> from_regex("[0-9]+").llguidance
     '{"grammars": [{"lark_grammar": "start: /[0-9]+/"}]}'
@@ -115,17 +167,27 @@ def from_rules(text: str) -> Grammar:
 def mistakes(grammar: Grammar, text: str) -> tuple[str, ...]:
     """Return what a text does against the grammar's schema, which only a weakened one allows.
 
-    Each is a JSON pointer into the text and what is wrong there; none for a text that fits.
+    Each is a JSON pointer into the text and what is wrong there; none for a text that fits. Raises
+    ArgumentError for a grammar that was not made from a schema, and AkunuError where the package
+    jsonschema cannot look at the schema.
 
     >>> grammar = from_schema({"type": "array", "uniqueItems": True}, weaken=True)
     >>> mistakes(grammar, "[1, 1]")
     ('at its root: [1, 1] has non-unique elements',)
     """
+    if not isinstance(grammar, Grammar):
+        raise refusal("grammar", grammar, "a Grammar that from_schema made", "")
+    if not isinstance(text, str):
+        raise refusal("text", text, "a str", "")
+    if not grammar.schema:
+        raise ArgumentError("grammar was not made from a schema: there is nothing to look at")
     from akunu.grammar.checking import schema_mistakes
 
     return schema_mistakes(grammar.schema, text)
 
 
 def from_lark(text: str) -> Grammar:
-    """Return the grammar of rules in llguidance's variant of Lark; nothing is checked yet."""
+    """Return the grammar of rules in llguidance's variant of Lark; what it says is not checked."""
+    if not isinstance(text, str):
+        raise refusal("text", text, "a str", "")
     return Grammar(llguidance=json.dumps({"grammars": [{"lark_grammar": text}]}))

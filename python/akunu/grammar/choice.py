@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
@@ -14,7 +14,7 @@ def compile_choice(texts: Sequence[str]) -> Grammar:
     """The grammar of exactly these texts; `akunu.grammar.from_choice`."""
     if isinstance(texts, str):
         raise ArgumentError("choice must be a list of texts, not one text")
-    if not isinstance(texts, Iterable):
+    if not isinstance(texts, Iterable) or isinstance(texts, (bytes, Mapping)):
         raise ArgumentError(f"choice must be a list of texts, not {texts!r:.80}")
     chosen = list(texts)
     if not chosen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
@@ -10,10 +11,12 @@ from akunu.grammar.errors import GrammarError, lone_surrogate
 from akunu.grammar.schema_patterns import unsupported
 
 
-def compile_regex(pattern: str) -> Grammar:
+def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
     """The grammar of what a pattern matches as a whole; `akunu.grammar.from_regex`."""
     from llguidance import LLMatcher
 
+    if isinstance(pattern, re.Pattern):
+        pattern = _text_of(pattern)
     if not isinstance(pattern, str):
         raise ArgumentError(f"regex must be a text, not {pattern!r}")
     if wrong := lone_surrogate(pattern):
@@ -35,6 +38,60 @@ def compile_regex(pattern: str) -> Grammar:
         reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         raise _error(pattern, position, reasons[0] if reasons else lines[0])
     return grammar
+
+
+# What Rust's syntax has words for; VERBOSE is written out, the others say nothing.
+_SAID = {re.IGNORECASE: "i", re.DOTALL: "s"}
+_SILENT = re.UNICODE | re.DEBUG | re.VERBOSE
+
+
+def _text_of(pattern: re.Pattern[Any]) -> str:
+    """A compiled expression as a text, with the flags that can be said in one."""
+    if not isinstance(pattern.pattern, str):
+        raise ArgumentError(f"regex must be an expression of text, not of bytes: {pattern!r}")
+    flags = re.RegexFlag(pattern.flags)
+    for flag in (re.MULTILINE, re.ASCII, re.LOCALE):
+        if flags & flag:
+            raise ArgumentError(
+                f"regex has the flag re.{flag.name}, which no grammar can have: "
+                f"{_INSTEAD.get(flag, 'leave it out')}"
+            )
+    text = _without_comments(pattern.pattern) if flags & re.VERBOSE else pattern.pattern
+    said = "".join(letter for flag, letter in _SAID.items() if flags & flag)
+    return f"(?{said}){text}" if said else text
+
+
+_INSTEAD = {
+    re.MULTILINE: "write line ends as \\n",
+    re.ASCII: "write classes such as [0-9] for \\d",
+}
+
+
+def _without_comments(pattern: str) -> str:
+    r"""An expression of re.VERBOSE without its whitespace and comments, which mean nothing.
+
+    >>> _without_comments("a b  # letters\n [ #] +")
+    'ab[\\x20\\x23]+'
+    """
+    written, at = "", 0
+    while at < len(pattern):
+        found = _PART.match(pattern, at)
+        assert found is not None
+        at = found.end()
+        part = found[0]
+        if part[0] == "[":
+            # Within a class they mean themselves; Rust's own (?x) would leave them out.
+            written += re.sub(r"(?s)(\\.)|([\s#])", _escaped, part)
+        elif part[0] != "#" and not part.isspace():
+            written += part
+    return written
+
+
+_PART = re.compile(r"(?s)\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|#[^\n]*|\s+|.")
+
+
+def _escaped(found: re.Match[str]) -> str:
+    return found[1] or f"\\x{ord(found[2]):02x}"
 
 
 def _within_slashes(pattern: str) -> str:

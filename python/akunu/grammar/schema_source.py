@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping
 from typing import Any, is_typeddict
 
 from akunu.errors import ArgumentError
@@ -24,9 +25,9 @@ def schema_of(source: Any) -> Any:
         if not isinstance(found, dict | bool):
             raise SchemaError("", f"an object, true or false is expected, not {source.strip():.80}")
         return found
-    if isinstance(source, dict | bool):
+    if isinstance(source, Mapping | bool):
         try:
-            return json.loads(json.dumps(source, allow_nan=False))
+            return json.loads(json.dumps(source, allow_nan=False, default=_as_dict))
         except (TypeError, ValueError) as error:
             raise SchemaError("", f"it is no JSON: {error}") from error
     if hasattr(source, "model_json_schema"):
@@ -40,6 +41,13 @@ def schema_of(source: Any) -> Any:
     raise ArgumentError(
         f"schema must be a dict, a JSON text, a pydantic model or a type, not {source!r:.80}"
     )
+
+
+def _as_dict(value: object) -> dict[Any, Any]:
+    """What `json` has no words for: a mapping that is no dict, such as a MappingProxyType."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"Object of type {type(value).__name__} is not JSON serializable")
 
 
 def _refused(name: str) -> None:

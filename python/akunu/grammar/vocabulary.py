@@ -6,6 +6,8 @@ Python while a text is generated. Nothing of it is loaded before a text has a gr
 
 from __future__ import annotations
 
+import re
+from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED
-from akunu.errors import UnsupportedModelError
+from akunu.errors import ArgumentError, UnsupportedModelError
 
 if TYPE_CHECKING:
     from akunu.grammar import FreeText, Grammar
@@ -85,7 +87,28 @@ def constraint_of(vocabulary: _core.GrammarVocabulary | None, grammar: Grammar) 
 
     `vocabulary`: None will do where `needs_vocabulary` says so.
     """
-    return _core.Constraint(vocabulary, grammar.llguidance, _free(grammar.after))
+    try:
+        return _core.Constraint(vocabulary, grammar.llguidance, _free(grammar.after))
+    except ArgumentError as error:
+        raise _plainly(error) from None
+
+
+def _plainly(error: ArgumentError) -> ArgumentError:
+    """Return the error, or where rules name a token that the model lacks one that says so."""
+    found = re.search(r'unknown special token: "<(.*?)>"; .* available: ⟦(.*)⟧', str(error))
+    if found is None:
+        return error
+    names = [name for name in found[2].split("‧") if name.startswith("<")]
+    near = get_close_matches(f"<{found[1]}>", names, 3, 0.5) or names[:5]
+    has = (
+        f"; it has {', '.join(near)}{' and others' if len(names) > len(near) else ''}"
+        if near
+        else ""
+    )
+    return ArgumentError(
+        f"grammar: <{found[1]}> is a token by its name, and this model has no control token of "
+        f'that name{has}. A text is written "<{found[1]}>", and a token by its number <[123]>'
+    )
 
 
 def needs_vocabulary(grammar: Grammar) -> bool:

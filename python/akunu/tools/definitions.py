@@ -1,4 +1,4 @@
-"""Tools as a caller gives them: descriptions in OpenAI's form, or Python functions.
+"""Tools as a caller gives them: descriptions in OpenAI's or Anthropic's form, Python functions.
 
 >>> def add(a: int, b: int = 0) -> int:
 ...     '''Add two numbers.
@@ -24,10 +24,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
+from akunu.messages import plain
 
 Tool = Mapping[str, Any] | Callable[..., Any]
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.:/-]{1,128}")
+# What the schema of the arguments is called: by OpenAI, by Anthropic, by the protocol MCP.
+_SCHEMA_KEYS: Final = ("parameters", "input_schema", "inputSchema")
 _PLAIN: Final = {str: "string", int: "integer", float: "number", bool: "boolean"}
 _SECTIONS: Final = re.compile(r"(?m)^\s*(?:Args|Arguments|Parameters|Params)\s*:?\s*$")
 _SPHINX: Final = re.compile(r"(?m)^\s*:param (?:[^:\n]* )?(\w+):\s*(.*(?:\n\s+(?!:).+)*)")
@@ -74,10 +77,10 @@ def checked_tools(tools: object) -> Tools:
                 raise ArgumentError(
                     f"{where} must be a dict or a function, got {type(tool).__name__}"
                 )
-            definition = definition_of(tool)
+            definition = plain(definition_of(tool), where)
             functions[definition["function"]["name"]] = tool
         else:
-            definition = _checked(tool, where)
+            definition = _checked(plain(tool, where), where)
         name = definition["function"]["name"]
         if name in seen:
             raise ArgumentError(f"{where} is named {name!r}, as one before it is")
@@ -87,8 +90,8 @@ def checked_tools(tools: object) -> Tools:
 
 
 def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
-    kind = tool.get("type", "function")
-    if kind != "function":
+    kind = tool.get("type") or "function"
+    if kind != "function" and not (kind == "custom" and "input_schema" in tool):
         raise ArgumentError(f"{where}['type'] is {kind!r}; only 'function' is known")
     function = tool.get("function", tool if "name" in tool else None)
     if not isinstance(function, Mapping):
@@ -98,17 +101,24 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
         raise ArgumentError(
             f"{where} must have a name of letters, digits, '_', '-', '.', ':' and '/', got {name!r}"
         )
-    parameters = function.get("parameters")
-    if parameters is not None and not isinstance(parameters, Mapping):
+    given = [key for key in _SCHEMA_KEYS if function.get(key) is not None]
+    if len(given) > 1:
         raise ArgumentError(
-            f"{where}: 'parameters' of {name!r} must be a JSON schema, a dict, "
+            f"{where}: {name!r} has {' and '.join(map(repr, given))}, which say the same: "
+            "leave one of them"
+        )
+    parameters = function[given[0]] if given else {}
+    if not isinstance(parameters, Mapping):
+        raise ArgumentError(
+            f"{where}: {given[0]!r} of {name!r} must be a JSON schema, a dict, "
             f"got {type(parameters).__name__}"
         )
     if not parameters:
         parameters = {"type": "object", "properties": {}}
-    found = {**function, "parameters": dict(parameters)}
+    left_out = (*_SCHEMA_KEYS, "type", "cache_control")  # the last one says nothing of a tool
+    found = {key: value for key, value in function.items() if key not in left_out}
+    found = {**found, "parameters": dict(parameters)}
     found.setdefault("description", "")  # templates ask for it
-    found.pop("type", None)
     return {"type": "function", "function": found}
 
 
