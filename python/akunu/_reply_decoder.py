@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from akunu import _core
     from akunu._reply_splitter import ReplySplitter
     from akunu.logprobs import LogprobReader, TokenLogprob
+    from akunu.structure import Structure
     from akunu.tokenizer import Tokenizer
 
 
@@ -35,15 +36,14 @@ class ReplyDecoder:
         stop: Sequence[str] = (),
         splitter: ReplySplitter | None = None,
         functions: Mapping[str, Callable[..., Any]] | None = None,
-        reader: Callable[[str], Any] | None = None,
+        structure: Structure | None = None,
         logprobs: LogprobReader | None = None,
-        schema: str = "",
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
         `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
-        the tools that are Python functions, by name. `reader`: makes the object of the whole text.
-        `logprobs`: reads those of the tokens. `schema`: what the text shall fit.
+        the tools that are Python functions, by name. `structure`: the form of the text, and what
+        makes an object of it. `logprobs`: reads those of the tokens.
         """
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
@@ -52,8 +52,7 @@ class ReplyDecoder:
         kept = splitter.markers if splitter else ()
         self._decoder = tokenizer.stream(skip_special=True, keep=kept, prompt=before)
         self._splitter = splitter
-        self._reader = reader
-        self._schema = schema
+        self._structure = structure
         self.pending: deque[Delta] = deque()  # for the driver, which takes them away
         self._stops = StopFinder(stop)
         self._tokens: list[int] = []
@@ -97,14 +96,15 @@ class ReplyDecoder:
             n_kept = len(self._tokens)
             if self.reason == "cancelled" or self._stops.found is not None:
                 n_kept = self._whole_tokens(self._shown)
-            reader = self._logprobs
+            reader, structure = self._logprobs, self._structure
             self._completion = Completion(
                 "".join(self._texts),
                 reasoning="".join(self._reasoning),
                 tool_calls=self._calls.calls,
-                reader=self._reader,
+                reader=structure.reader if structure else None,
                 n_echoed=self._n_echoed,
-                schema=self._schema,
+                schema=structure.grammar.schema if structure else "",
+                weakened=structure.grammar.weakened if structure else (),
                 reasoning_tokens=self._n_reasoning,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,

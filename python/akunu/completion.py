@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from akunu.errors import AkunuError
 
 if TYPE_CHECKING:
+    from akunu.grammar import Weakened
     from akunu.logprobs import TokenLogprob
     from akunu.tools.calls import ToolCall
 
@@ -45,6 +46,7 @@ class Completion(str):
         "_stop",
         "_token_ids",
         "_tool_calls",
+        "_weakened",
     )
 
     _token_ids: tuple[int, ...]
@@ -53,6 +55,7 @@ class Completion(str):
     _stop: str | None
     _reader: Callable[[str], Any] | None
     _schema: str
+    _weakened: tuple[Weakened, ...]
     _n_echoed: int
     _reasoning: str
     _reasoning_tokens: int
@@ -74,6 +77,7 @@ class Completion(str):
         stop: str | None = None,
         reader: Callable[[str], Any] | None = None,
         schema: str = "",
+        weakened: Sequence[Weakened] = (),
         n_echoed: int = 0,
         reasoning: str = "",
         tool_calls: Sequence[ToolCall] = (),
@@ -89,7 +93,8 @@ class Completion(str):
         """Make one by hand, as a test of your own program may want to.
 
         `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
-        the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none.
+        the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none. `weakened`:
+        what of it the text was not held to.
         `n_echoed`: characters of the prompt that the text begins with, which neither looks at.
         """
         self = super().__new__(cls, text)
@@ -100,6 +105,7 @@ class Completion(str):
             "stop": stop,
             "reader": reader,
             "schema": schema,
+            "weakened": tuple(weakened),
             "n_echoed": n_echoed,
             "reasoning": reasoning,
             "tool_calls": tuple(tool_calls),
@@ -165,6 +171,15 @@ class Completion(str):
         from akunu.grammar.checking import schema_mistakes
 
         return schema_mistakes(self._schema, self[self._n_echoed :])
+
+    @property
+    def weakened(self) -> tuple[Weakened, ...]:
+        """What of the schema the text was not held to, because no grammar can; () for all others.
+
+        Each has the `pointer` of an assertion and the `reason`. There are some only with
+        `weaken_schema=True`, which lets them pass; `mistakes` looks whether the text fits.
+        """
+        return self._weakened
 
     @property
     def token_ids(self) -> tuple[int, ...]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _NO_LIMIT = 2**32 - 1  # more tokens than any context holds
 _WORDS_PER_BIAS = 2  # a token and a number
-_SIDE_BY_SIDE = 64  # texts that the engine runs at a time, at most
+SIDE_BY_SIDE = 64  # texts that the engine runs at a time, at most
 
 
 def begin_text(
@@ -59,9 +59,8 @@ def begin_text(
         options.stop,
         prepared.splitter,
         prepared.functions,
-        structure.reader if structure is not None else None,
+        structure,
         logprobs,
-        structure.grammar.schema if structure is not None else "",
     )
     if options.echo:
         decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)
@@ -147,10 +146,10 @@ def checked_n(n: int | None, max_waiting: int) -> int | None:
     if n is None:
         return None
     n = integer("n", n, 1, None, "or None")
-    most = _SIDE_BY_SIDE + max_waiting
+    most = SIDE_BY_SIDE + max_waiting
     if n > most:
         raise ArgumentError(
-            f"n is {n}; it must be at most {most}: {_SIDE_BY_SIDE} answers run side by side, and "
+            f"n is {n}; it must be at most {most}: {SIDE_BY_SIDE} answers run side by side, and "
             f"max_waiting={max_waiting} of load lets so many more wait"
         )
     return n

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 from cli_support import COMMAND, ENVIRONMENT, Terminal
 
 import akunu
+from akunu.cli.main import main
 
 # Nor is a person's Ctrl-C ignored, as it is in what a script has put into the background; programs
 # inherit that.
@@ -47,6 +50,29 @@ def run_akunu(tmp_path: Path) -> Callable[..., subprocess.CompletedProcess[str]]
         )
 
     return run
+
+
+@pytest.fixture
+def call_akunu(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """What `run_akunu` does, in this process: for what needs none of its own, and much sooner."""
+
+    def call(*arguments: str, stdin: str = "") -> subprocess.CompletedProcess[str]:
+        streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(3)]
+        streams[0].buffer.write(stdin.encode())
+        streams[0].seek(0)
+        with monkeypatch.context() as patch:
+            for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+                patch.setattr(sys, name, stream)
+            patch.chdir(tmp_path)
+            code = main(arguments)
+        for stream in streams[1:]:
+            stream.flush()
+        said = [stream.buffer.getvalue().decode() for stream in streams[1:]]  # type: ignore[attr-defined]
+        return subprocess.CompletedProcess(["akunu", *arguments], code, *said)
+
+    return call
 
 
 @pytest.fixture

@@ -3,53 +3,96 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+OBJECT = {
+    "type": "object",
+    "properties": {"a": {"type": "boolean"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
+# Ember goes on with 1, 1, 1: no grammar knows that these are equal.
+DIFFERENT = json.dumps(
+    {
+        "type": "array",
+        "items": {"type": "integer", "minimum": 1, "maximum": 9},
+        "minItems": 3,
+        "maxItems": 4,
+        "uniqueItems": True,
+    }
+)
+BLUE = 'root ::= "blue"'
 
-def complete(*arguments: str, command: str = "complete") -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "akunu", command, "--prompt", "Say: ", *arguments],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
 
+@pytest.fixture
+def say(call_akunu: Any) -> Any:
+    """`say("complete", "--regex", "a")`: what came of a command."""
 
-def test_a_schema_in_a_file_gives_json(tmp_path: Path) -> None:
-    schema = {"type": "object", "properties": {"a": {"type": "boolean"}}, "required": ["a"]}
-    (tmp_path / "schema.json").write_text(json.dumps({**schema, "additionalProperties": False}))
-    done = complete("--schema", str(tmp_path / "schema.json"), "--max-tokens", "200")
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["a"] in (True, False)
+    def call(command: str, *arguments: str) -> Any:
+        done = call_akunu(command, "--prompt", "Say: ", *arguments)
+        assert done.returncode == 0, done.stderr
+        return done
+
+    return call
 
 
 @pytest.mark.parametrize("command", ["complete", "chat"])
-def test_a_json_object_begins_as_one(command: str) -> None:
-    assert not complete("--max-tokens", "2", command=command).stdout.startswith("{")
-    assert complete("--json-object", "--max-tokens", "2", command=command).stdout.startswith("{")
-
-
-def test_an_answer_may_have_a_form(tmp_path: Path) -> None:
-    def chat(*arguments: str) -> str:
-        return complete(*arguments, command="chat").stdout
-
-    assert chat("--choice", "red", "--choice", "green") in ("red\n", "green\n")
-    assert chat("--regex", "a{7}") == "aaaaaaa\n"
-    (tmp_path / "schema").write_text('{"const": [1, 2]}')
-    assert json.loads(chat("--schema", str(tmp_path / "schema"))) == [1, 2]
+def test_forms_hold(say: Any, command: str, tmp_path: Path) -> None:
+    assert not say(command, "--max-tokens", "2").stdout.startswith("{")
+    assert say(command, "--json-object", "--max-tokens", "2").stdout.startswith("{")
+    assert say(command, "--choice", "red", "--choice", "green").stdout in ("red\n", "green\n")
+    assert say(command, "--regex", "a{7}").stdout == "aaaaaaa\n"
+    (tmp_path / "schema.json").write_text(json.dumps(OBJECT))
     (tmp_path / "rules").write_text('root ::= "*blue*"')
-    assert chat("--grammar", str(tmp_path / "rules")) == "*blue*\n"
+    done = say(command, "--schema", "schema.json", "--max-tokens", "200")
+    assert json.loads(done.stdout)["a"] in (True, False)
+    assert say(command, "--grammar", "rules").stdout == "*blue*\n"
 
 
-def test_choices_and_rules_hold(tmp_path: Path) -> None:
-    assert complete("--choice", "red", "--choice", "green").stdout in ("red\n", "green\n")
-    (tmp_path / "rules").write_text('root ::= "blue"')
-    assert complete("--grammar", str(tmp_path / "rules")).stdout == "blue\n"
+@pytest.mark.parametrize(
+    ("option", "text", "reply"),
+    [
+        ("--schema", ' {"const": 12}', "12\n"),
+        ("--schema", json.dumps({"const": "x" * 300}), json.dumps("x" * 300) + "\n"),
+        ("--grammar", BLUE, "blue\n"),
+        ("--grammar", 'start: "blue"', "blue\n"),
+        ("--grammar", 'root ::= a\na ::= "blue"', "blue\n"),
+    ],
+)
+def test_schemas_and_rules_may_be_texts(say: Any, option: str, text: str, reply: str) -> None:
+    assert say("complete", option, text, "--no-loop-guard").stdout == reply
+
+
+def test_a_file_is_read_whatever_its_name_looks_like(say: Any, tmp_path: Path) -> None:
+    (tmp_path / "{}").write_text('{"const": 7}')
+    (tmp_path / "root: x").write_text(BLUE)
+    assert say("complete", "--schema", "{}").stdout == "7\n"
+    assert say("complete", "--grammar", "root: x").stdout == "blue\n"
+
+
+@pytest.mark.parametrize("command", ["complete", "chat"])
+def test_what_no_grammar_can_hold_is_left_out_where_asked_and_said(
+    say: Any, call_akunu: Any, command: str
+) -> None:
+    asked = (command, "--prompt", "1, 1, 1: ", "--schema", DIFFERENT)
+    refused = call_akunu(*asked)
+    assert refused.returncode == 1
+    assert "/uniqueItems: no grammar remembers" in refused.stderr
+    done = call_akunu(*asked, "--weaken-schema")
+    assert json.loads(done.stdout)[:3] == [1, 1, 1]
+    assert "--weaken-schema: /uniqueItems is left out: no grammar remembers" in done.stderr
+    assert "the text does not fit its schema: at its root: [1, 1, 1" in done.stderr
+
+
+def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(call_akunu: Any) -> None:
+    asked = ("complete", "--prompt", "1, 1, 1: ", "--json", "--schema")
+    found = json.loads(call_akunu(*asked, DIFFERENT, "--weaken-schema").stdout)
+    assert [each["pointer"] for each in found["weakened"]] == ["/uniqueItems"]
+    assert "has non-unique elements" in found["mistakes"][0]
+    assert "weakened" not in json.loads(call_akunu(*asked, json.dumps({"const": 1})).stdout)
 
 
 @pytest.mark.parametrize(
@@ -57,13 +100,15 @@ def test_choices_and_rules_hold(tmp_path: Path) -> None:
     [
         (("--regex", "a", "--choice", "b"), "--regex and --choice are given; a text has one form"),
         (("--json-object", "--regex", "a"), "--json-object and --regex are given"),
-        (("--schema", "nowhere.json"), "--schema nowhere.json cannot be read"),
+        (("--schema", "nowhere.json"), "--schema nowhere.json cannot be read: No such file"),
+        (("--grammar", "nowhere.gbnf"), "--grammar nowhere.gbnf cannot be read: No such file"),
+        (("--weaken-schema",), "--weaken-schema is given, but there is no --schema"),
     ],
 )
 @pytest.mark.parametrize("command", ["complete", "chat"])
 def test_what_makes_no_sense_is_said(
-    command: str, arguments: tuple[str, ...], message: str
+    call_akunu: Any, command: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = complete(*arguments, command=command)
+    done = call_akunu(command, "--prompt", "Say: ", *arguments)
     assert done.returncode == 2
     assert message in done.stderr

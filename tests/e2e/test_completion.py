@@ -61,6 +61,7 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "stop": "END",
         "parsed": None,
         "mistakes": (),
+        "weakened": (),
         "reasoning": "Hm.",
         "tool_calls": (CALL,),
         "reasoning_tokens": 2,

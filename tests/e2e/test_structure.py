@@ -177,6 +177,21 @@ def test_a_schema_that_is_weakened_is_looked_at_afterwards(model):
     assert model.generate("Seven", max_tokens=2).mistakes == ()
 
 
+def test_what_a_text_was_not_held_to_is_told_with_it(model):
+    whole = model.generate("1, 1, 1: ", schema=SCHEMA, weaken_schema=True, max_tokens=8)
+    assert whole.weakened == model.generate("Hi", max_tokens=1).weakened == ()
+    digit = {"type": "integer", "minimum": 1, "maximum": 9}
+    digits = {"type": "array", "items": digit, "maxItems": 4, "uniqueItems": True}
+    for reply in (
+        model.generate("1, 1, 1: ", schema=digits, weaken_schema=True),
+        pickle.loads(pickle.dumps(model.generate("1: ", schema=digits, weaken_schema=True))),
+        asyncio.run(model.generate_async("1: ", schema=digits, weaken_schema=True)),
+        model.generate(["1: "], schema=digits, weaken_schema=True)[0],
+    ):
+        ((pointer, reason),) = [(each.pointer, each.reason) for each in reply.weakened]
+        assert (pointer, reason) == ("/uniqueItems", "no grammar remembers which items there were")
+
+
 def test_a_text_that_was_cut_does_not_fit_its_schema(model):
     cut = model.generate("The answer is ", schema=SCHEMA, max_tokens=2)
     assert cut.mistakes[0].startswith("the text is no JSON: ")

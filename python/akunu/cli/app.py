@@ -166,10 +166,11 @@ def chat(
     ] = False,
     loop_guard: options.LoopGuard = True,
     schema: options.Schema = None,
+    weaken_schema: options.WeakenSchema = False,
     json_object: options.JsonObject = False,
     regex: options.Regex = None,
     choice: options.Choice = None,
-    grammar: options.GrammarFile = None,
+    grammar: options.Rules = None,
     continues: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
     ] = False,
@@ -208,7 +209,7 @@ def chat(
             keeps=keep,
             load=load,
             given=given,
-            form=given_form(schema, json_object, regex, choice, grammar),
+            form=given_form(schema, json_object, regex, choice, grammar, weaken=weaken_schema),
             reply=ReplyOptions(
                 markdown=markdown,
                 show_thinking=show_thinking,
@@ -230,10 +231,14 @@ def complete(
         bool, typer.Option("--parse-special", help="Make control tokens of their names.")
     ] = False,
     schema: options.Schema = None,
+    weaken_schema: options.WeakenSchema = False,
     json_object: options.JsonObject = False,
     regex: options.Regex = None,
     choice: options.Choice = None,
-    grammar: options.GrammarFile = None,
+    grammar: options.Rules = None,
+    n: Annotated[
+        int | None, options.count("--n", help="Write so many texts, side by side.")
+    ] = None,
     loop_guard: options.LoopGuard = True,
     context: options.Context = None,
     threads: options.Threads = None,
@@ -256,7 +261,8 @@ def complete(
             file,
             load,
             chosen,
-            form=given_form(schema, json_object, regex, choice, grammar),
+            form=given_form(schema, json_object, regex, choice, grammar, weaken=weaken_schema),
+            n=n,
             parse_special=parse_special,
             loop_guard=loop_guard,
             as_json=json,

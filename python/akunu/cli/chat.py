@@ -13,7 +13,7 @@ from typing import Any, Final
 from akunu.cli import console
 from akunu.cli.chat_session import ChatSession, going_on_after, moved_to, say
 from akunu.cli.file_sampling import chat_sampling, taken_from_file
-from akunu.cli.form import Form
+from akunu.cli.form import Form, say_mistakes, say_weakened
 from akunu.cli.kept_conversation import KeptConversation
 from akunu.cli.line_editor import has_screen
 from akunu.cli.loading import load_model, title_of
@@ -24,6 +24,7 @@ from akunu.cli.saved_conversation import (
     last_conversation_path,
     read_conversation,
 )
+from akunu.cli.settings import thinking_refused
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
 from akunu.conversation import Conversation
@@ -64,6 +65,7 @@ class ChatCommand:
     def run(self) -> int:
         """Answer once or hold a conversation; return the exit code."""
         structure = None if self.form is None else self.form.structure  # or an error, before more
+        say_weakened(structure)
         system = None if self.system is None else as_unicode(self.system, "--system")
         name, question = self._model_and_question()
         path = last_conversation_path() if self.keeps else None
@@ -172,12 +174,12 @@ class ChatCommand:
             conversation.thinking = self.thinking
         except ArgumentError as error:
             if self.thinking is not False:
-                raise console.UsageError(f"--thinking: {error}") from None
+                raise console.UsageError(thinking_refused(error, "--")) from None
             console.say("akunu: --no-think: this model's chat template has no such switch")
         try:
             conversation.thinking_budget = self.thinking_budget
         except ArgumentError as error:
-            raise console.UsageError(f"--thinking-budget: {error}") from None
+            raise console.UsageError(thinking_refused(error, "--")) from None
         if saved is not None:
             conversation.replace(saved.system if system is None else system, saved.turns)
         return conversation
@@ -199,6 +201,7 @@ class ChatCommand:
             if console.is_terminal(sys.stdout):
                 console.write("\n")
             raise KeyboardInterrupt from None
+        say_mistakes(completion)
         cut = why_cut(completion, model, sampling)
         if cut:
             console.say(f"akunu: {cut}")

@@ -245,10 +245,13 @@ class ChatCommands:
     def _think(self, name: str, text: str) -> None:
         talk = self._session.conversation
         budget = talk.thinking_budget
-        if name == settings.THINKING:
-            talk.thinking = settings.thinking_of(text)
-        else:
-            talk.thinking_budget = settings.budget_of(text)
+        try:
+            if name == settings.THINKING:
+                talk.thinking = settings.thinking_of(text)
+            else:
+                talk.thinking_budget = settings.budget_of(text)
+        except ArgumentError as error:
+            raise ArgumentError(settings.thinking_refused(error)) from None
         _say(f"{name} is {self._thinking(name)}")
         if name == settings.THINKING and talk.thinking_budget != budget:
             _say(f"{settings.THINKING_BUDGET}, which was {budget}, is none now")

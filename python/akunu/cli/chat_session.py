@@ -11,7 +11,7 @@ import akunu
 from akunu.cli import console
 from akunu.cli.chat_commands import ChatCommands, complete
 from akunu.cli.file_sampling import chat_sampling
-from akunu.cli.form import Form
+from akunu.cli.form import Form, say_mistakes
 from akunu.cli.history import History, history_path
 from akunu.cli.interrupts import EXIT_INTERRUPTED
 from akunu.cli.kept_conversation import KeptConversation
@@ -19,6 +19,7 @@ from akunu.cli.line_editor import open_editor
 from akunu.cli.loading import load_model, title_of
 from akunu.cli.reply import Interrupted, why_cut, write_reply
 from akunu.cli.reply_output import ReplyOptions
+from akunu.cli.settings import thinking_refused
 from akunu.cli.statistics import Statistics
 from akunu.cli.wording import counted, reason, shortened
 from akunu.conversation import Conversation, Turn
@@ -137,6 +138,7 @@ class ChatSession:
                 return False
             else:
                 self._took(completion)
+                say_mistakes(completion)
                 cut = why_cut(completion, self.model, self.sampling)
                 if cut:
                     say(cut if self.form else f"{cut}; /continue goes on")
@@ -233,7 +235,7 @@ def _keep_thinking(old: Conversation, new: Conversation) -> None:
         new.thinking = old.thinking
         new.thinking_budget = old.thinking_budget
     except ArgumentError as error:
-        say(f"{error}: it is left to the template now")
+        say(f"{thinking_refused(error)}: it is left to the template now")
 
 
 def going_on_after(turns: Sequence[Turn]) -> str:

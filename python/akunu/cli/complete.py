@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from akunu.cli import console
-from akunu.cli.form import Form
+from akunu.cli.form import Form, say_mistakes, say_weakened
 from akunu.cli.loading import load_model
 from akunu.cli.loop_guard import STOPPED, LoopGuard
 from akunu.cli.progress import Progress
@@ -20,8 +20,11 @@ from akunu.completion import Completion
 from akunu.hub.names import UnknownNameError
 from akunu.logprobs import TokenLogprob
 from akunu.model import Model
-from akunu.options import LoadOptions, SamplingOptions
+from akunu.options import LoadOptions, SamplingOptions, sampling_options
+from akunu.request import SIDE_BY_SIDE
 from akunu.text_stream import TextStream
+
+MOST_ANSWERS = SIDE_BY_SIDE + LoadOptions().max_waiting
 
 
 def complete_text(
@@ -32,15 +35,19 @@ def complete_text(
     sampling: SamplingOptions,
     *,
     form: Form | None,
+    n: int | None = None,
     parse_special: bool = False,
     loop_guard: bool = True,
     as_json: bool,
 ) -> int:
     """Write what follows the text to stdout as it comes, or all of it as JSON at the end.
 
-    `form`: what the text may be. `parse_special`: names of control tokens
-    in the text are such tokens. `loop_guard`: a text that goes round in circles is stopped.
+    `form`: what the text may be. `n`: so many texts, in JSON a list. `parse_special`: names of
+    control tokens in the text are such tokens. `loop_guard`: a text that goes round in circles is
+    stopped.
     """
+    if n is not None and not 1 <= n <= MOST_ANSWERS:
+        raise console.UsageError(f"--n is {n}; it must be an integer from 1 to {MOST_ANSWERS}")
     for name in ("logprobs", "prompt_logprobs"):
         if getattr(sampling, name) is not None and not as_json:
             raise console.UsageError(f"--{name.replace('_', '-')} needs --json, which shows them")
@@ -55,32 +62,55 @@ def complete_text(
         given: str | list[int] = text
         if parse_special:
             given = model.tokenizer.encode(text, parse_special=True)
-        may_be = form.arguments if form is not None else {}
-        stream: TextStream = model.generate(given, stream=True, **asdict(sampling), **may_be)
-        guard = LoopGuard()
-        goes_round = False
-        with stream:
-            with Progress(lambda: prefill_of(stream)):
-                piece = next(stream, "")
-            while piece:
+        structure = form.structure if form is not None else None
+        say_weakened(structure)
+        chosen = replace(sampling_options(sampling, {}), structure=structure)
+        if n is None:
+            streams = [model.generate(given, chosen, stream=True)]
+        else:
+            streams = model.generate(given, chosen, stream=True, n=n)
+        completions = []
+        try:
+            for index, stream in enumerate(streams, 1):
+                if n is not None and not as_json:
+                    console.say(f"akunu: text {index} of {n}")
+                completion = _written(stream, loop_guard=loop_guard, as_json=as_json)
+                completions.append(completion)
+                cut = None if as_json else why_cut(completion, model, sampling)
+                if cut:
+                    console.say(f"akunu: {cut}")
                 if not as_json:
-                    console.write(piece)
-                if loop_guard and guard.push(piece):
-                    goes_round = True
-                    break
-                piece = next(stream, "")
-        completion = stream.completion
+                    say_mistakes(completion)
+        finally:
+            for stream in streams:
+                stream.close()
         if as_json:
-            json.dump(_facts(completion), sys.stdout, ensure_ascii=False, indent=2)
+            facts = [_facts(completion) for completion in completions]
+            json.dump(facts[0] if n is None else facts, sys.stdout, ensure_ascii=False, indent=2)
             print()
-        elif not completion.endswith("\n"):
-            console.write("\n")
-        if goes_round:
-            console.say(f"akunu: {STOPPED}")
-        cut = None if as_json else why_cut(completion, model, sampling)
-        if cut:
-            console.say(f"akunu: {cut}")
     return 0
+
+
+def _written(stream: TextStream, *, loop_guard: bool, as_json: bool) -> Completion:
+    """Take a text as it comes, and write it unless it becomes JSON."""
+    guard = LoopGuard()
+    goes_round = False
+    with stream:
+        with Progress(lambda: prefill_of(stream)):
+            piece = next(stream, "")
+        while piece:
+            if not as_json:
+                console.write(piece)
+            if loop_guard and guard.push(piece):
+                goes_round = True
+                break
+            piece = next(stream, "")
+    completion = stream.completion
+    if not as_json and not completion.endswith("\n"):
+        console.write("\n")
+    if goes_round:
+        console.say(f"akunu: {STOPPED}")
+    return completion
 
 
 def _check_is_no_text(name: str) -> None:
@@ -115,6 +145,17 @@ def _facts(completion: Completion) -> dict[str, object]:
         "prompt_seconds": completion.prompt_seconds,
         "completion_seconds": completion.completion_seconds,
         **_logprobs(completion),
+        **_fits(completion),
+    }
+
+
+def _fits(completion: Completion) -> dict[str, object]:
+    """Return what a text with a weakened schema was not held to, and does against it."""
+    if not completion.weakened:
+        return {}
+    return {
+        "weakened": [asdict(one) for one in completion.weakened],
+        "mistakes": list(completion.mistakes),
     }
 
 

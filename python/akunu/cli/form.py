@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from akunu.cli import console
+from akunu.cli.wording import shortened
+from akunu.completion import Completion
 from akunu.errors import ArgumentError
 from akunu.structure import Structure, structure_of
 
 FORMS: Final = ("schema", "json_object", "regex", "choice", "grammar")
 """Their names, of which a text has one."""
+
+
+def say_weakened(structure: Structure | None) -> None:
+    """Say what of a schema a text is not held to."""
+    for one in structure.grammar.weakened if structure is not None else ():
+        console.say(f"akunu: --weaken-schema: {one.pointer or '/'} is left out: {one.reason}")
+
+
+def say_mistakes(completion: Completion) -> None:
+    """Say what a text does against a schema that it was not held to as a whole."""
+    for mistake in completion.mistakes if completion.weakened else ():
+        console.say(f"akunu: the text does not fit its schema: {mistake}")
+
 
 _NOTHING: Final = ("none", "off", "default")
 
@@ -36,14 +52,19 @@ class Form:
 
 
 def given_form(
-    schema: Path | None,
+    schema: str | None,
     json_object: bool,
     regex: str | None,
     choice: Sequence[str] | None,
-    grammar: Path | None,
+    grammar: str | None,
+    *,
+    weaken: bool = False,
 ) -> Form | None:
-    """Return the form that the command line gave; UsageError for several."""
-    given: dict[str, str | Path | Sequence[str] | bool | None] = {
+    """Return the form that the command line gave; UsageError for several.
+
+    `weaken`: what no grammar can hold of the schema is left out.
+    """
+    given: dict[str, str | Sequence[str] | bool | None] = {
         "schema": schema,
         "json_object": json_object or None,
         "regex": regex,
@@ -54,11 +75,16 @@ def given_form(
     if len(chosen) > 1:
         names = " and ".join(f"--{name.replace('_', '-')}" for name in chosen)
         raise console.UsageError(f"{names} are given; a text has one form: choose one")
+    if weaken and "schema" not in chosen:
+        raise console.UsageError("--weaken-schema is given, but there is no --schema")
     for name, value in chosen.items():
         try:
-            return _form(name, value, f"--{name.replace('_', '-')}")
+            form = _form(name, value, f"--{name.replace('_', '-')}")
         except ArgumentError as error:
             raise console.UsageError(str(error)) from None
+        if weaken:
+            form = replace(form, arguments={**form.arguments, "weaken_schema": True})
+        return form
     return None
 
 
@@ -96,8 +122,26 @@ def _form(name: str, value: Any, called: str) -> Form:
         return Form(name, json.dumps(value, ensure_ascii=False), {name: value})
     if name == "regex":
         return Form(name, str(value), {name: value})
+    return Form(name, shortened(value), {name: _read(name, value, called)})
+
+
+def _read(name: str, value: str, called: str) -> str:
+    """Return the schema or the rules that a value is, or that a file of its name has."""
     path = Path(value).expanduser()
+    is_text = _IS_TEXT[name].search(value) is not None
     try:
-        return Form(name, str(value), {name: path.read_text(encoding="utf-8")})
-    except (OSError, UnicodeDecodeError) as error:
-        raise ArgumentError(f"{called} {value} cannot be read: {error}") from None
+        if is_text and not path.exists():
+            return value
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError, ValueError) as error:
+        if is_text:  # a name that is too long, for example
+            return value
+        why = getattr(error, "strerror", None) or str(error)
+        raise ArgumentError(f"{called} {shortened(value)} cannot be read: {why}") from None
+
+
+# What a file's name does not look like: an object of JSON, and a rule of GBNF or Lark.
+_IS_TEXT: Final = {
+    "schema": re.compile(r"^\s*\{"),
+    "grammar": re.compile(r"(?m)::=|^\s*[?!]?[\w-]+(?:\[[^\]\n]*\])?\s*:"),
+}

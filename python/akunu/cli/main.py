@@ -19,6 +19,7 @@ except KeyboardInterrupt:
 TYPE_CHECKING = False  # `typing` takes longer to import than all of this
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from typing import Any
 
     import typer
 
@@ -78,7 +79,7 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
                 raise
             context = getattr(error, "ctx", None)  # of the command that it happened in
             command = context.command_path if context is not None else program
-            told = message() + _chat_hint(message())
+            told = message() + _chat_hint(message()) + _option_hint(message(), context)
             raise console.UsageError(f"{told} ({command} --help explains)") from None
         return result if isinstance(result, int) else 0
 
@@ -94,6 +95,21 @@ def _chat_hint(message: str) -> str:
     name = message.removeprefix("No such command '").removesuffix("'.")
     is_model = name.lower() == "ember" or "/" in name or name.lower().endswith(".gguf")
     return f" Did you mean: akunu chat {name}" if name != message and is_model else ""
+
+
+def _option_hint(message: str, context: Any) -> str:
+    """Return which command has an option that this one lacks: chat or complete."""
+    import re
+
+    option = re.match(r"No such option: (--[a-z-]+)", message)
+    if option is None or context is None or context.parent is None:
+        return ""
+    commands = context.parent.command.commands
+    for name in ("chat", "complete"):
+        known = {each for param in commands[name].params for each in param.opts}
+        if name != context.info_name and option[1] in known:
+            return f"; akunu {name} has it"
+    return ""
 
 
 def _reported(run: Callable[[], int]) -> int:

@@ -6,7 +6,6 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -185,9 +184,17 @@ def thinking_option(text: str | None, *, no_think: bool) -> bool | str | None:
 
 
 Schema = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
-        "--schema", metavar="FILE", help="The text is JSON that fits the JSON schema in a file."
+        "--schema",
+        metavar="JSON|FILE",
+        help="The text is JSON that fits this JSON schema, or the one in a file.",
+    ),
+]
+WeakenSchema = Annotated[
+    bool,
+    typer.Option(
+        "--weaken-schema", help="Leave out what no grammar can hold of --schema; it is said."
     ),
 ]
 JsonObject = Annotated[
@@ -201,10 +208,12 @@ Choice = Annotated[
     list[str] | None,
     typer.Option("--choice", metavar="TEXT", help="The text is this, or another --choice."),
 ]
-GrammarFile = Annotated[
-    Path | None,
+Rules = Annotated[
+    str | None,
     typer.Option(
-        "--grammar", metavar="FILE", help="The text keeps to rules in a file, in GBNF or Lark."
+        "--grammar",
+        metavar="RULES|FILE",
+        help="The text keeps to rules in GBNF or Lark, or to those in a file.",
     ),
 ]
 

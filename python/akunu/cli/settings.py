@@ -133,6 +133,21 @@ def budget_of(text: str) -> int | None:
         ) from None
 
 
+def thinking_refused(error: ArgumentError, dashes: str = "") -> str:
+    """Return what is wrong with thinking in the words of the command line, or of /set.
+
+    `dashes`: what stands before the names of options.
+
+    >>> thinking_refused(ArgumentError("thinking is True; this model knows 'low'"), "--")
+    '--thinking is on; this model knows low'
+    """
+    text = re.sub(r"\bFalse\b", "off", re.sub(r"\bTrue\b", "on", str(error)))
+    text = re.sub(r"'(\w+)'", r"\1", text)
+    budget = f"{dashes}thinking-budget" if dashes else THINKING_BUDGET
+    text = re.sub(r"\bthinking_budget\b", budget, text)
+    return re.sub(r"\bthinking is\b", f"{dashes}thinking is", text)
+
+
 def thinking_shown(thinking: bool | str | None) -> str:
     """Return it as a person writes it.
 
