@@ -11,6 +11,7 @@ import typer
 
 from akunu.cli import console, options
 from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
+from akunu.cli.serve_options import takes_settings
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -45,6 +46,12 @@ FirstModel = Annotated[
         show_default=False,
     ),
 ]
+_SERVE_HELP = """Serve models to clients of OpenAI's API.
+
+Each MODEL is written as for other commands, or NAME=MODEL for a name of your own; the default is
+ember. Every option may also stand in a file, as `port = 8000` in the table [serve] of akunu.toml,
+and in the environment, as AKUNU_SERVE_PORT. API keys are set there alone: AKUNU_SERVE_API_KEYS."""
+
 PromptText = Annotated[
     str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text itself.")
 ]
@@ -61,6 +68,7 @@ def akunu_app() -> typer.Typer:
     app.command(help=_CHAT_HELP)(chat)
     app.command("run", help="The same as chat.")(chat)
     app.command(help=_COMPLETE_HELP)(complete)
+    app.command(help=_SERVE_HELP)(serve)
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=_BENCH_HELP)(bench)
@@ -267,6 +275,37 @@ def complete(
             loop_guard=loop_guard,
             as_json=json,
         )
+
+    return console.reported(run)
+
+
+@takes_settings
+def serve(
+    first: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="A model, or NAME=MODEL.",
+            autocompletion=options.complete_model,
+            show_default=False,
+        ),
+    ] = None,
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", "-m", metavar="MODEL", help="Likewise; may be repeated."),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option("--config", metavar="FILE", help="A file with settings; default: akunu.toml."),
+    ] = None,
+    **settings: Any,
+) -> int:
+    """Serve models."""
+
+    def run() -> int:
+        from akunu.cli.serve import serve_models
+
+        return serve_models([*(first or ()), *(model or ())], config, settings)
 
     return console.reported(run)
 

@@ -1,0 +1,52 @@
+"""`akunu serve`: the server, with its settings from command line, environment and file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from akunu.cli import console
+from akunu.cli.loading import load_model
+from akunu.errors import AkunuError
+from akunu.server.configuration import from_environment, from_file
+from akunu.server.models import ServedModels, named_sources
+from akunu.server.settings import ServerSettings
+
+
+def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str, Any]) -> int:
+    """Serve until it is ended; the first model is loaded before.
+
+    Raises ArgumentError for settings that make no sense, and what loading raises.
+    """
+    in_file, models_in_file = from_file(config)
+    settings = ServerSettings(
+        **{**in_file, **from_environment(), **{k: v for k, v in given.items() if v is not None}}
+    )
+    run = _installed()
+    sources = named_sources([*models] or models_in_file or ["ember"])
+    served = ServedModels(sources, settings.load_options, idle_seconds=settings.idle_seconds)
+
+    def ready(address: str) -> None:
+        console.tell(f"akunu: serving {', '.join(served.names)} at {address}/v1")
+
+    with run.listening(settings) as sockets:  # before a model is loaded, which takes a while
+        first = served.all[0]
+        served.adopt(first.name, load_model(first.source, settings.load_options))
+        from akunu.server.app import create_app
+
+        run.prepare_log()
+        run.serve(create_app(settings, served), settings, sockets, ready)
+    return 0
+
+
+def _installed() -> Any:
+    """Return the module that serves; AkunuError where what it needs is not installed."""
+    try:
+        from akunu.server import run
+    except ImportError as error:
+        raise AkunuError(
+            f"the server needs packages that are not installed ({error.name}): "
+            "pip install 'akunu[server]'"
+        ) from None
+    return run

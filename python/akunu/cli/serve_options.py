@@ -1,0 +1,53 @@
+"""The options of `akunu serve`: those that ServerSettings declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any, Final, TypeVar
+
+import typer
+
+from akunu.server.settings import Declared, declared_settings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+_KINDS: Final = {"INTEGER": int, "BYTES": int, "SECONDS": float, "FILE": Path}
+_SHORT: Final = {"port": "-p"}
+
+
+def takes_settings(command: Command) -> Command:
+    """Give a command the options of ServerSettings in place of its `**settings`.
+
+    None is: not given. What is secret has no option, since others see a command line.
+    """
+    signature = inspect.signature(command, eval_str=True)
+    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+    parameters += [
+        inspect.Parameter(
+            name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=None,
+            annotation=_option(name, declared),
+        )
+        for name, declared in declared_settings().items()
+        if not declared.is_secret
+    ]
+    shown = signature.replace(parameters=parameters)
+    command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
+    command.__annotations__ = {p.name: p.annotation for p in parameters}
+    return command
+
+
+def _option(name: str, declared: Declared) -> Any:
+    flags = ["--" + name.replace("_", "-")]
+    if name in _SHORT:
+        flags.append(_SHORT[name])
+    if not declared.metavar:
+        option = typer.Option(*flags, help=declared.help, show_default=False)
+        return Annotated[bool | None, option]
+    kind: Any = _KINDS.get(declared.metavar, str)
+    help = declared.help + (" May be repeated." if declared.is_list else "")
+    option = typer.Option(*flags, metavar=declared.metavar, help=help)
+    return Annotated[list[kind] | None if declared.is_list else kind | None, option]

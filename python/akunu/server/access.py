@@ -1,0 +1,119 @@
+"""What every request goes through before a route sees it: an id, a key, limits, the log.
+
+Written as a plain ASGI application around the other: streams go through it untouched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import uuid
+from typing import Final
+
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from akunu.server.access_log import AccessLog, Entry
+from akunu.server.errors import ApiError
+from akunu.server.json_body import JsonResponse
+from akunu.server.keys import Keys
+from akunu.server.settings import ServerSettings
+
+OPEN_PATHS: Final = frozenset({"/health", "/ready"})
+_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_MOST_HEADERS: Final = 64 << 10  # bytes, names and values
+
+
+class Access:
+    """Lets requests in, or answers them itself."""
+
+    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: Keys, log: AccessLog) -> None:
+        """`app`: what is behind the door."""
+        self._app = app
+        self._settings = settings
+        self._keys = keys
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Handle one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers: dict[bytes, bytes] = dict(scope["headers"])
+        given = headers.get(b"x-request-id", b"")
+        request_id = given if _ID.fullmatch(given) else f"req_{uuid.uuid4().hex}".encode()
+        entry = Entry(scope, request_id.decode(), time.monotonic())
+        scope.setdefault("state", {})["akunu_entry"] = entry
+
+        async def marked(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                entry.status = message["status"]
+                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id)]
+            await send(message)
+
+        try:
+            refusal = self._refusal(scope, headers, entry)
+            if refusal is None:
+                limited = _Body(receive, self._settings)
+                await self._app(scope, limited.receive, marked)
+            else:
+                answer = JsonResponse(refusal.body, refusal.status, refusal.headers)
+                await answer(scope, receive, marked)
+        finally:
+            self._log.write(entry)
+
+    def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
+        if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:
+            return ApiError(431, "the headers of the request are too large")
+        if scope["path"] in OPEN_PATHS:
+            return None
+        if self._keys:
+            entry.owner = self._keys.owner(headers)
+            if entry.owner is None:
+                has_one = b"authorization" in headers or b"x-api-key" in headers
+                said = "is not one of this server's" if has_one else "is missing"
+                return ApiError(
+                    401,
+                    f"the API key {said}: send it as 'Authorization: Bearer KEY'",
+                    code="invalid_api_key",
+                    headers={"www-authenticate": "Bearer"},
+                )
+        try:
+            length = int(headers.get(b"content-length", b"0"))
+        except ValueError:
+            return ApiError(400, "content-length is no number")
+        return _too_large(self._settings) if length > self._settings.max_body else None
+
+
+class _Body:
+    """The body of a request as it arrives, within its limits."""
+
+    def __init__(self, receive: Receive, settings: ServerSettings) -> None:
+        self._receive = receive
+        self._settings = settings
+        self._length = 0
+        self._is_complete = False
+        self._ends = time.monotonic() + settings.body_seconds
+
+    async def receive(self) -> Message:
+        if self._is_complete:  # what comes now is that the client goes away
+            return await self._receive()
+        left = self._ends - time.monotonic()
+        try:
+            message = await asyncio.wait_for(self._receive(), left)
+        except asyncio.TimeoutError:
+            raise ApiError(408, "the body of the request took too long to arrive") from None
+        self._length += len(message.get("body", b""))
+        if self._length > self._settings.max_body:
+            raise _too_large(self._settings)
+        self._is_complete = not message.get("more_body", False)
+        return message
+
+
+def _too_large(settings: ServerSettings) -> ApiError:
+    return ApiError(
+        413,
+        f"the body of the request is larger than {settings.max_body} bytes, which is max_body",
+        code="request_too_large",
+        headers={"connection": "close"},
+    )

@@ -1,0 +1,83 @@
+"""A line for each request, on the logger `akunu.server.access`; prompts are in none."""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from dataclasses import dataclass
+from typing import Any, Final
+
+from starlette.types import Scope
+
+LOG: Final = logging.getLogger("akunu.server.access")
+
+
+@dataclass(slots=True)
+class Entry:
+    """What is noted of a request while it goes on."""
+
+    scope: Scope
+    request_id: str
+    began: float
+    status: int = 0
+    """0: the client went away before an answer."""
+    owner: str | None = None
+    """The name of the key."""
+    model: str = ""
+    prompt_tokens: int = 0
+    completion_tokens: int = 0
+    finish_reason: str = ""
+    body: str = ""
+    """Where prompts are logged."""
+
+    def facts(self) -> dict[str, Any]:
+        """Return what the line has."""
+        client = self.scope.get("client")
+        found: dict[str, Any] = {
+            "request_id": self.request_id,
+            "client": client[0] if client else "",
+            "key": self.owner,
+            "method": self.scope["method"],
+            "path": self.scope["path"],
+            "status": self.status,
+            "ms": round((time.monotonic() - self.began) * 1000, 1),
+        }
+        if self.model:
+            found["model"] = self.model
+            found["prompt_tokens"] = self.prompt_tokens
+            found["completion_tokens"] = self.completion_tokens
+            found["finish_reason"] = self.finish_reason
+        if self.body:
+            found["body"] = self.body
+        return found
+
+
+class AccessLog:
+    """Writes entries as text or JSON, or not at all."""
+
+    def __init__(self, form: str) -> None:
+        """`form`: "text", "json" or "none"."""
+        self._form = form
+
+    def write(self, entry: Entry) -> None:
+        """Write the line of a request that is over."""
+        if self._form == "none" or not LOG.isEnabledFor(logging.INFO):
+            return
+        facts = {key: value for key, value in entry.facts().items() if value is not None}
+        if self._form == "json":
+            LOG.info("%s", json.dumps(facts))
+            return
+        head = " ".join(str(facts.pop(key)) for key in ("method", "path", "status"))
+        rest = " ".join(f"{key}={_word(value)}" for key, value in facts.items())
+        LOG.info("%s %s", _visible(head), rest)
+
+
+def _word(value: object) -> str:
+    """Return a value as one word; a client cannot write lines of its own."""
+    text = str(value)
+    return text if text.isprintable() and " " not in text and text else json.dumps(text)
+
+
+def _visible(text: str) -> str:
+    return "".join(each if each.isprintable() else ascii(each)[1:-1] for each in text)

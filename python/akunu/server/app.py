@@ -1,0 +1,111 @@
+"""The application: routes, errors, and what every request goes through.
+
+>>> from akunu.server import ServedModels, ServerSettings, create_app
+>>> app = create_app(ServerSettings(), ServedModels(["ember"]))
+>>> app.title
+'akunu'
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu import __version__
+from akunu.errors import AkunuError
+from akunu.server.access import Access
+from akunu.server.access_log import AccessLog
+from akunu.server.errors import ApiError, api_error, invalid
+from akunu.server.json_body import JsonResponse
+from akunu.server.keys import Keys
+from akunu.server.models import ServedModels
+from akunu.server.routes import chat, health, models
+from akunu.server.settings import ServerSettings
+from akunu.server.state import ServerState
+
+_LOG = logging.getLogger("akunu.server")
+
+
+def create_app(
+    settings: ServerSettings | None = None, models_served: ServedModels | None = None
+) -> FastAPI:
+    """Return the application, for uvicorn or another ASGI server.
+
+    `models_served`: which models it has; None: the one inside the package. They are loaded when
+    they are asked for and closed when the application ends.
+    """
+    settings = settings or ServerSettings()
+    served = models_served or ServedModels(
+        options=settings.load_options, idle_seconds=settings.idle_seconds
+    )
+    state = ServerState(settings, served)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        state.is_ready = True
+        try:
+            yield
+        finally:
+            state.is_ready = False
+            await served.close()
+
+    app = FastAPI(
+        title="akunu",
+        version=__version__,
+        lifespan=lifespan,
+        docs_url=None,  # its page would load scripts from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.akunu = state
+    for each in (chat.router, models.router):
+        app.include_router(each, prefix="/v1")
+        app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
+    app.include_router(health.router)
+    keys = Keys.of(settings)
+    app.add_middleware(Access, settings=settings, keys=keys, log=AccessLog(settings.access_log))
+    app.add_exception_handler(AkunuError, _refused)
+    app.add_exception_handler(HTTPException, _no_route)
+    app.add_exception_handler(RequestValidationError, _not_valid)
+    app.add_exception_handler(Exception, _failed)
+    return app
+
+
+def answer_of(error: ApiError) -> Response:
+    """Return the answer that an error is."""
+    return JsonResponse(error.body, error.status, error.headers)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    return answer_of(api_error(error))
+
+
+async def _no_route(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    where = f"{request.method} {request.url.path}"
+    if error.status_code == 404:
+        told = ApiError(404, f"there is no {where}", code="unknown_url")
+    elif error.status_code == 405:
+        told = ApiError(405, f"{where} is not possible", code="method_not_allowed")
+    else:
+        told = ApiError(error.status_code, str(error.detail))
+    told.headers.update(error.headers or {})
+    return answer_of(told)
+
+
+async def _not_valid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    place = ".".join(map(str, first["loc"][1:]))
+    return answer_of(invalid(place or None, f"{place}: {first['msg']}"))
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return answer_of(api_error(error))

@@ -1,0 +1,145 @@
+"""Errors as OpenAI's clients read them: `{"error": {"message", "type", "param", "code"}}`.
+
+A client decides by the status whether to try again: 408, 409, 429 and 5xx twice, unless
+`x-should-retry: false` forbids it. So what a request does wrong is 4xx, and what would fail again
+says so.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from akunu.errors import (
+    AkunuError,
+    ArgumentError,
+    ContextOverflowError,
+    DeadEndError,
+    DownloadError,
+    MisuseError,
+    ModelFormatError,
+    OutOfMemoryError,
+    QueueFullError,
+    UnsupportedModelError,
+)
+
+RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
+_NEVER_AGAIN: Final = {"x-should-retry": "false"}
+
+_KINDS: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+}
+
+
+class ApiError(AkunuError):
+    """A request that is answered with an error, and which one."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        """`param`: the field that is wrong. `facts`: what else the body of the error has."""
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.param = param
+        self.code = code
+        self.headers = dict(headers or {})
+        self.facts = dict(facts or {})
+
+    @property
+    def kind(self) -> str:
+        """What OpenAI calls this kind of error."""
+        usual = "server_error" if self.status >= 500 else "invalid_request_error"
+        return _KINDS.get(self.status, usual)
+
+    @property
+    def body(self) -> dict[str, Any]:
+        """What the answer has, or the last event of a stream that fails."""
+        return {
+            "error": {
+                "message": self.message,
+                "type": self.kind,
+                "param": self.param,
+                "code": self.code,
+                **self.facts,
+            }
+        }
+
+
+def invalid(param: str | None, message: str, code: str | None = None) -> ApiError:
+    """Return the error for a field that makes no sense."""
+    return ApiError(400, message, param=param, code=code)
+
+
+def unsupported(param: str, message: str) -> ApiError:
+    """Return the error for a field, or a value of it, that is known and not done here."""
+    return ApiError(400, message, param=param, code="unsupported_parameter")
+
+
+def api_error(
+    error: Exception, *, names: Mapping[str, str] | None = None, prompt: str = "messages"
+) -> ApiError:
+    """Return how an exception is answered.
+
+    `names`: the fields of the request by the names of the options that they became; `prompt`: the
+    field that the prompt came from.
+    """
+    if isinstance(error, ApiError):
+        return error
+    text = str(error)
+    if isinstance(error, ContextOverflowError):
+        return _overflow(text, prompt)
+    if isinstance(error, QueueFullError):
+        retry = {"retry-after": str(RETRY_AFTER_SECONDS)}
+        return ApiError(503, text, code="queue_full", headers=retry)
+    if isinstance(error, DeadEndError):
+        return ApiError(400, text, code="grammar_dead_end")
+    if isinstance(error, (ArgumentError, MisuseError)):
+        return _argument_error(error, dict(names or {}), prompt)
+    if isinstance(error, UnsupportedModelError):
+        return ApiError(400, text, param="model", code="unsupported_model")
+    if isinstance(error, (OutOfMemoryError, ModelFormatError, DownloadError)):
+        return ApiError(500, text, param="model", code="model_not_loaded", headers=_NEVER_AGAIN)
+    if isinstance(error, AkunuError):
+        return ApiError(500, text)
+    return ApiError(500, "the server failed; its log says how", code="internal_error")
+
+
+def _overflow(text: str, prompt: str) -> ApiError:
+    """Agents shorten their conversation on this one: by its code, or by words of two servers."""
+    numbers = re.fullmatch(r"the prompt has (\d+) tokens, the context holds (\d+)", text)
+    facts = {}
+    if numbers:
+        n_prompt, context = map(int, numbers.groups())
+        facts = {"n_prompt_tokens": n_prompt, "n_ctx": context}
+        text = (
+            f"This model's maximum context length is {context} tokens. However, your {prompt} "
+            f"resulted in {n_prompt} tokens: the request exceeds the available context size."
+        )
+    return ApiError(400, text, param=prompt, code="context_length_exceeded", facts=facts)
+
+
+def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> ApiError:
+    from akunu.grammar.errors import SchemaError
+
+    text = str(error)
+    refused = getattr(error, "refused", None)
+    option = refused[0] if refused is not None else text.partition(" ")[0].partition("[")[0]
+    if isinstance(error, SchemaError):
+        field = names.get("schema", "response_format")
+        return invalid(field, f"Invalid schema for {field}: {text}", "invalid_json_schema")
+    field = names.get(option, prompt if option == "messages" else "")
+    if field and field != option and text.startswith(option):
+        text = field + text[len(option) :]
+    return invalid(field or None, text)

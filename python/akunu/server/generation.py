@@ -1,0 +1,267 @@
+"""From a request that asks for text to its answer: whole, or as a stream of events.
+
+What is the same for every dialect is here: the model is held, texts begin, a client that goes away
+cancels them, errors become answers, silence gets comments. A `Dialect` says how it is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
+from typing import Any, Final, Protocol
+
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.completion import Completion
+from akunu.deltas import Delta
+from akunu.model import Model
+from akunu.server.errors import ApiError, api_error
+from akunu.server.json_body import JsonResponse, written
+from akunu.server.models import ServedModel, ServedModels
+from akunu.server.observer import SILENT, Observer
+
+Begin = Callable[[ServedModel, Model], Sequence[AsyncTextStream]]
+"""Starts the texts of a request; ApiError or AkunuError for what makes no sense."""
+
+
+class Dialect(Protocol):
+    """How one API writes answers."""
+
+    @property
+    def media_type(self) -> str:
+        """The content type of a stream."""
+        ...
+
+    @property
+    def ping(self) -> bytes:
+        """What may be sent when nothing else is; b"" where there is no such thing."""
+        ...
+
+    def whole(self, replies: Sequence[Completion]) -> Any:
+        """Return the answer that is no stream, for JSON."""
+        ...
+
+    def opened(self) -> bytes:
+        """Return what a stream begins with."""
+        ...
+
+    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+        """Return the events for a part of one of the texts, b"" for none."""
+        ...
+
+    def closed(self, index: int, stream: AsyncTextStream) -> bytes:
+        """Return the events for the end of one of the texts."""
+        ...
+
+    def over(self, replies: Sequence[Completion]) -> bytes:
+        """Return what a stream ends with."""
+        ...
+
+    def failed(self, error: ApiError) -> bytes:
+        """Return what ends a stream that has begun and cannot go on."""
+        ...
+
+
+class Generation(Response):
+    """The answer to a request for text; it does its work when it is sent."""
+
+    def __init__(
+        self,
+        models: ServedModels,
+        model: str | None,
+        begin: Begin,
+        dialect: Callable[[ServedModel], Dialect],
+        *,
+        is_stream: bool,
+        names: Mapping[str, str] | None = None,
+        prompt: str = "messages",
+        headers: Mapping[str, str] | None = None,
+        ping_seconds: float = 15.0,
+        observer: Observer = SILENT,
+    ) -> None:
+        """`names`, `prompt`: see `api_error`. `headers`: what the answer has besides."""
+        super().__init__()
+        self._models = models
+        self._model = model
+        self._begin = begin
+        self._dialect = dialect
+        self._is_stream = is_stream
+        self._names = names
+        self._prompt = prompt
+        self._more_headers = dict(headers or {})
+        self._ping_seconds = ping_seconds
+        self._observer = observer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer; raises ApiError where the answer has not begun."""
+        async with AsyncExitStack() as stack:
+            try:
+                served, model = await stack.enter_async_context(self._models.use(self._model))
+                dialect = self._dialect(served)
+                streams = self._begin(served, model)
+                for stream in streams:
+                    await stack.enter_async_context(stream)
+            except Exception as error:
+                raise self._told(error) from error
+            self._observer.began(served.name, streams)
+            if self._is_stream:
+                await self._send_events(scope, receive, send, dialect, streams)
+                return
+            try:
+                async with _closed_when_gone(receive, streams) as client:
+                    replies = [await self._complete(each) for each in streams]
+            except Exception as error:
+                raise self._told(error) from error
+            self._observer.ended(replies)
+            if not client.is_gone:
+                answer = JsonResponse(dialect.whole(replies), headers=self._more_headers)
+                await answer(scope, receive, send)
+
+    def _told(self, error: Exception) -> ApiError:
+        return api_error(error, names=self._names, prompt=self._prompt)
+
+    async def _complete(self, stream: AsyncTextStream) -> Completion:
+        async for _ in stream.deltas():
+            self._observer.part(stream)
+        return stream.completion
+
+    async def _send_events(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+        dialect: Dialect,
+        streams: Sequence[AsyncTextStream],
+    ) -> None:
+        headers = {
+            "content-type": dialect.media_type,
+            "cache-control": "no-cache",
+            "x-accel-buffering": "no",  # nginx would hold events back
+            **self._more_headers,
+        }
+        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
+        await send({"type": "http.response.start", "status": 200, "headers": raw})
+        events = _Events(send)
+        await events.put(dialect.opened())
+        async with _closed_when_gone(receive, streams) as client:
+            async with _pinging(events, dialect.ping, self._ping_seconds):
+                try:
+                    await self._tell(events, dialect, streams)
+                    if not client.is_gone:
+                        replies = [stream.completion for stream in streams]
+                        await events.put(dialect.over(replies))
+                except Exception as error:
+                    for stream in streams:
+                        await stream.aclose()
+                    told = self._told(error)
+                    self._observer.failed(told, error)
+                    await events.put(dialect.failed(told))
+            self._observer.ended([stream.completion for stream in streams])
+            if not client.is_gone:
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _tell(
+        self, events: _Events, dialect: Dialect, streams: Sequence[AsyncTextStream]
+    ) -> None:
+        async def tell(index: int, stream: AsyncTextStream) -> None:
+            async for delta in stream.deltas():
+                self._observer.part(stream)
+                await events.put(dialect.part(index, delta, stream))
+            if stream.finish_reason != "cancelled":
+                await events.put(dialect.closed(index, stream))
+
+        if len(streams) == 1:
+            await tell(0, streams[0])
+            return
+        tasks = [asyncio.ensure_future(tell(*each)) for each in enumerate(streams)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class _Events:
+    """Sends parts of a body, and knows when it did."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.last = time.monotonic()
+
+    async def put(self, body: bytes) -> None:
+        if body:
+            self.last = time.monotonic()
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+
+class _Client:
+    """Whoever asked, and whether they went away."""
+
+    is_gone = False
+
+
+@asynccontextmanager
+async def _closed_when_gone(
+    receive: Receive, streams: Sequence[AsyncTextStream]
+) -> AsyncIterator[_Client]:
+    """Cancel texts as soon as the client goes away: within a step of the engine."""
+    client = _Client()
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        client.is_gone = True
+        for stream in streams:
+            await stream.aclose()
+
+    async with _beside(watch()):
+        yield client
+
+
+@asynccontextmanager
+async def _pinging(events: _Events, ping: bytes, seconds: float) -> AsyncIterator[None]:
+    """Send a comment when nothing was sent for so long."""
+    if not ping or seconds <= 0:
+        yield
+        return
+
+    async def watch() -> None:
+        while True:
+            silent = time.monotonic() - events.last
+            if silent >= seconds:
+                await events.put(ping)
+                silent = 0.0
+            await asyncio.sleep(seconds - silent)
+
+    async with _beside(watch()):
+        yield
+
+
+@asynccontextmanager
+async def _beside(work: Any) -> AsyncIterator[None]:
+    """Do something meanwhile, and no longer."""
+    task = asyncio.ensure_future(work)
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
+PING: Final = b": ping\n\n"
+
+
+def event(data: Any, name: str = "") -> bytes:
+    r"""Return a server-sent event.
+
+    >>> event({"a": "é\n"})
+    b'data: {"a":"\xc3\xa9\\n"}\n\n'
+    """
+    head = f"event: {name}\n" if name else ""
+    return head.encode() + b"data: " + written(data) + b"\n\n"

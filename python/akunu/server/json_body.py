@@ -1,0 +1,44 @@
+"""JSON in and out: bodies of requests, and of answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from akunu.server.errors import invalid
+
+
+async def json_object(request: Request) -> dict[str, Any]:
+    """Return the JSON object that a request has; ApiError for anything else."""
+    body = await request.body()
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise invalid(None, f"the body is not JSON: {error}", "invalid_json") from None
+    if not isinstance(found, dict):
+        raise invalid(
+            None, f"the body must be a JSON object, not {type(found).__name__}", "invalid_json"
+        )
+    return found
+
+
+def written(content: Any) -> bytes:
+    """Return content as JSON. Half of a surrogate pair, which UTF-8 has not, is escaped."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode(errors="backslashreplace")
+
+
+class JsonResponse(Response):
+    """An answer in JSON."""
+
+    media_type = "application/json"
+
+    def __init__(
+        self, content: Any, status_code: int = 200, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """`content`: what json.dumps takes."""
+        super().__init__(written(content), status_code, headers)

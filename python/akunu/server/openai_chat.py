@@ -1,0 +1,275 @@
+"""What a request for /v1/chat/completions asks for, as arguments of `Model.chat_async`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu._shown import shorten
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import (
+    Field,
+    Read,
+    checked,
+    flag,
+    honoured,
+    read,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.limits import with_limits
+from akunu.server.openai_messages import messages_of
+from akunu.server.sampling_fields import SAMPLING_FIELDS
+from akunu.server.settings import ServerSettings
+from akunu.server.structure_fields import STRUCTURE_FIELDS, response_format
+
+
+def _max_tokens(name: str, value: Any) -> Mapping[str, Any]:
+    return {"max_tokens": checked(name, value, int)}
+
+
+def _messages(name: str, value: Any) -> Mapping[str, Any]:
+    return {"messages": messages_of(value)}
+
+
+def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
+    given = checked(name, value, dict)
+    for each in given:
+        if each not in ("include_usage", "include_obfuscation", "continuous_usage_stats"):
+            raise unsupported(name, f"stream_options has {each!r}; only include_usage is known")
+    if given.get("continuous_usage_stats"):
+        raise unsupported(name, "stream_options: usage is told once, at the end")
+    usage = given.get("include_usage") or False
+    return {"include_usage": checked("stream_options.include_usage", usage, bool)}
+
+
+def _tools(name: str, value: Any) -> Mapping[str, Any]:
+    tools = checked(name, value, list)
+    for index, tool in enumerate(tools):
+        kind = tool.get("type", "function") if isinstance(tool, dict) else "function"
+        if kind != "function":
+            raise unsupported(name, f"tools[{index}] is of type {kind!r}: only functions are known")
+    return {"tools": tools} if tools else {}
+
+
+def _functions(name: str, value: Any) -> Mapping[str, Any]:
+    functions = checked(name, value, list)
+    tools = [{"type": "function", "function": each} for each in functions]
+    return {"tools": tools, "is_legacy": True}
+
+
+def _tool_choice(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        return {"tool_choice": value}
+    if value.get("type") == "allowed_tools":
+        allowed = value.get("allowed_tools", value)
+        if not isinstance(allowed, dict) or not isinstance(allowed.get("tools"), list):
+            raise invalid(name, "tool_choice of type 'allowed_tools' must have a list of tools")
+        names = [_name_in(name, each) for each in allowed["tools"]]
+        mode = allowed.get("mode", "auto")
+        if mode not in ("auto", "required"):
+            raise invalid(
+                name, f"mode of tool_choice is {shorten(mode)}; it must be auto or required"
+            )
+        return {"allowed_tools": names, "tool_choice": mode}
+    return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
+
+
+def _function_call(name: str, value: Any) -> Mapping[str, Any]:
+    if isinstance(value, dict):
+        return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
+    return {"tool_choice": value}
+
+
+def _name_in(field: str, choice: Any) -> str:
+    function = choice.get("function", choice) if isinstance(choice, dict) else None
+    found = function.get("name") if isinstance(function, dict) else None
+    if not isinstance(found, str):
+        raise invalid(field, f"{field} has {shorten(choice)}, which names no function")
+    return found
+
+
+def _effort(name: str, value: Any) -> Mapping[str, Any]:
+    effort = checked(name, value, str)
+    return {"thinking": False if effort == "none" else effort}
+
+
+def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
+    given = checked(name, value, dict)
+    known = ("effort", "summary", "generate_summary", "enabled", "max_tokens", "exclude")
+    for each in given:
+        if each not in known:
+            raise unsupported(
+                name, f"reasoning has {each!r}; effort, enabled and max_tokens are known"
+            )
+    if given.get("exclude"):
+        raise unsupported(name, "reasoning.exclude: thoughts are in a field of their own")
+    found: dict[str, Any] = {}
+    if given.get("effort") is not None:
+        found.update(_effort("reasoning.effort", given["effort"]))
+    elif given.get("enabled") is not None:
+        found["thinking"] = checked("reasoning.enabled", given["enabled"], bool)
+    if given.get("max_tokens") is not None:
+        found["thinking_budget"] = given["max_tokens"]
+    return found
+
+
+def _thinking_switch(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, (bool, str)):
+        raise invalid(name, f"{name} is {shorten(value)}; it must be true, false or a level")
+    return {"thinking": value}
+
+
+def _modalities(name: str, value: Any) -> Mapping[str, Any]:
+    if value != ["text"]:
+        raise unsupported(name, f"modalities is {shorten(value)}; models write text here")
+    return {}
+
+
+def _reasoning_format(name: str, value: Any) -> Mapping[str, Any]:
+    if value not in ("auto", "deepseek"):
+        raise unsupported(name, "thoughts are in a field of their own, never in the content")
+    return {}
+
+
+def _top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
+    n = checked(name, value, int)
+    if not 0 <= n <= 20:
+        raise invalid(name, f"top_logprobs is {n}; it must be an integer from 0 to 20")
+    return {"top_logprobs": n}
+
+
+_TOOL: Final = {"type": "object", "properties": {"type": {"const": "function"}}}
+
+CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+        honoured(
+            "messages",
+            {"type": "array", "items": {"type": "object"}, "minItems": 1},
+            _messages,
+        ),
+        honoured("max_completion_tokens", "integer", _max_tokens),
+        honoured("max_tokens", "integer", _max_tokens),
+        honoured("n", "integer", to("n")),
+        honoured("stream", "boolean", flag("stream")),
+        honoured("stream_options", "object", _stream_options),
+        honoured("logprobs", "boolean", flag("logprobs")),
+        honoured("top_logprobs", "integer", _top_logprobs),
+        honoured("response_format", "object", response_format),
+        honoured("tools", {"type": ["array", "null"], "items": _TOOL}, _tools),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, _tool_choice),
+        honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
+        honoured("functions", "array", _functions, "the older form of tools"),
+        honoured("function_call", {"type": ["string", "object", "null"]}, _function_call),
+        honoured("reasoning_effort", "string", _effort),
+        honoured("reasoning", "object", _reasoning),
+        honoured("enable_thinking", "boolean", flag("thinking")),
+        honoured("thinking", {"type": ["boolean", "string", "null"]}, _thinking_switch),
+        honoured("thinking_budget", "integer", to("thinking_budget")),
+        honoured("thinking_budget_tokens", "integer", to("thinking_budget")),
+        honoured("chat_template_kwargs", "object", to("template_variables")),
+        honoured("modalities", "array", _modalities),
+        honoured("reasoning_format", "string", _reasoning_format),
+        *SAMPLING_FIELDS,
+        *STRUCTURE_FIELDS,
+        refused("audio", "models write text here"),
+        refused("web_search_options", "nothing is searched here"),
+        refused("continue_final_message", "use completions for a reply that has begun", False),
+        refused("add_generation_prompt", "use completions for a prompt of your own", True),
+        refused("echo", "a reply has no text before it", False),
+        without_effect("user", "string", "nobody is told"),
+        without_effect("metadata", "object", "nothing is stored"),
+        without_effect("store", "boolean", "nothing is stored"),
+        without_effect("service_tier", "string", "see priority"),
+        without_effect("safety_identifier", "string", "nobody is told"),
+        without_effect("prompt_cache_key", "string", "the cache finds prompts by their tokens"),
+        without_effect("prompt_cache_retention", "string", "the cache keeps what has room"),
+        without_effect("prompt_cache_options", "object", "the cache finds prompts by itself"),
+        without_effect("verbosity", "string", "say it in a message"),
+        without_effect("prediction", "object", "the text is the same"),
+        without_effect("moderation", "object", "nothing is moderated"),
+        without_effect("cache_prompt", "boolean", "the text is the same"),
+        without_effect("id_slot", "integer", "there are no slots"),
+        without_effect("timings_per_token", "boolean", "timings come once, at the end"),
+        without_effect("return_progress", "boolean", "a stream begins with comments"),
+        without_effect("keep_alive", "", "the server's idle_seconds says it"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class ChatRequest:
+    """A request for a reply: what it asks for, and how it wants to be told."""
+
+    model: str | None
+    arguments: dict[str, Any]
+    """For `Model.chat_async`."""
+    n: int | None
+    is_stream: bool
+    includes_usage: bool
+    has_logprobs: bool
+    is_legacy: bool
+    """Whether calls are in the older form, `function_call`."""
+    names: Mapping[str, str]
+    ignored: list[str]
+
+    def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
+        """Start the replies; raises what `Model.chat_async` raises."""
+        arguments = with_limits(self.arguments, model, settings, self.names)
+        if self.n is not None and self.n != 1:
+            return model.chat_async(**arguments, n=self.n, stream=True)
+        return [model.chat_async(**arguments, stream=True)]
+
+
+def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatRequest:
+    """Return what a request asks for; ApiError for what makes no sense or is not done here."""
+    return _request(read(CHAT_FIELDS, body), settings)
+
+
+def _request(found: Read, settings: ServerSettings) -> ChatRequest:
+    options = found.options
+    if "messages" not in options:
+        raise invalid("messages", "messages is missing", "missing_required_parameter")
+    n = options.pop("n", None)
+    if n is not None:
+        checked("n", n, int)
+        if not 1 <= n <= settings.most_answers:
+            raise invalid("n", f"n is {n}; it must be an integer from 1 to {settings.most_answers}")
+    is_stream = options.pop("stream", False)
+    if "include_usage" in options and not is_stream:
+        raise invalid("stream_options", "stream_options is given, and stream is not true")
+    wants_logprobs = options.pop("logprobs", False)
+    top = options.pop("top_logprobs", 0)
+    if top and not wants_logprobs:
+        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+    if wants_logprobs:
+        options["logprobs"] = top
+    allowed = options.pop("allowed_tools", None)
+    if allowed is not None:
+        options["tools"] = _allowed(options.get("tools", []), allowed)
+    return ChatRequest(
+        model=options.pop("model", None),
+        n=n,
+        is_stream=is_stream,
+        includes_usage=options.pop("include_usage", False),
+        has_logprobs=wants_logprobs,
+        is_legacy=options.pop("is_legacy", False),
+        arguments=options,
+        names=found.names,
+        ignored=found.ignored,
+    )
+
+
+def _allowed(tools: list[Any], names: list[str]) -> list[Any]:
+    """Return the tools of these names: the model hears of no others."""
+    by_name = {_name_in("tools", each): each for each in tools}
+    for name in names:
+        if name not in by_name:
+            raise invalid("tool_choice", f"tool_choice allows {name!r}, which is none of the tools")
+    return [by_name[name] for name in by_name if name in names]

@@ -1,0 +1,214 @@
+"""Answers of /v1/chat/completions: whole, and as chunks.
+
+Clients join the deltas of a field, so what names something (the role, the id and the name of a
+call) stands in one delta and in no other.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from akunu import __version__
+from akunu.async_text_stream import AsyncTextStream
+from akunu.completion import Completion
+from akunu.deltas import (
+    Delta,
+    ReasoningDelta,
+    TextDelta,
+    ToolCallArguments,
+    ToolCallDropped,
+    ToolCallEnd,
+    ToolCallStart,
+)
+from akunu.logprobs import TokenLogprob
+from akunu.server.errors import ApiError
+from akunu.server.generation import EVENT_STREAM, PING, event
+from akunu.server.usage import timings_of, usage_of
+from akunu.tools.calls import ToolCall
+
+FINGERPRINT: Final = f"akunu-{__version__}"
+DONE: Final = b"data: [DONE]\n\n"
+
+
+class ChatAnswer:
+    """One answer; a `Dialect`."""
+
+    media_type = EVENT_STREAM
+    ping = PING
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        includes_usage: bool = False,
+        has_logprobs: bool = False,
+        is_legacy: bool = False,
+        reasoning_field: str = "reasoning_content",
+    ) -> None:
+        """`is_legacy`: calls are a `function_call`. `reasoning_field`: see ServerSettings."""
+        self._includes_usage = includes_usage
+        self._has_logprobs = has_logprobs
+        self._is_legacy = is_legacy
+        both = reasoning_field == "both"
+        self._reasoning = ("reasoning_content", "reasoning") if both else (reasoning_field,)
+        self._head = {
+            "id": f"chatcmpl-{uuid.uuid4().hex}",
+            "object": "chat.completion",
+            "created": int(time.time()),
+            "model": model,
+            "system_fingerprint": FINGERPRINT,
+        }
+        self._calls: dict[int, _Calls] = {}
+        self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
+        self._opened: set[int] = set()
+
+    def whole(self, replies: Sequence[Completion]) -> Any:
+        """Return the answer that is no stream."""
+        choices = [
+            {
+                "index": index,
+                "message": self._message(reply),
+                "logprobs": logprobs_of(reply.logprobs) if self._has_logprobs else None,
+                "finish_reason": self._reason(reply.finish_reason),
+            }
+            for index, reply in enumerate(replies)
+        ]
+        timings = {"timings": timings_of(replies[0])} if len(replies) == 1 else {}
+        return {**self._head, "choices": choices, "usage": usage_of(replies), **timings}
+
+    def opened(self) -> bytes:
+        """Return nothing: each text opens with its own first chunk."""
+        self._head["object"] = "chat.completion.chunk"
+        return b""
+
+    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+        """Return the chunk of a part, if it may be told already."""
+        if isinstance(delta, TextDelta):
+            return self._chunk(index, {"content": delta.text}, self._new_logprobs(index, stream))
+        if isinstance(delta, ReasoningDelta):
+            thought = dict.fromkeys(self._reasoning, delta.text)
+            return self._chunk(index, thought, self._new_logprobs(index, stream))
+        calls = self._calls.setdefault(index, _Calls())
+        return b"".join(
+            self._chunk(index, each, self._new_logprobs(index, stream))
+            for each in self._call_deltas(calls.told(delta))
+        )
+
+    def closed(self, index: int, stream: AsyncTextStream) -> bytes:
+        """Return the last chunk of a text."""
+        logprobs = self._new_logprobs(index, stream)
+        reason = self._reason(stream.finish_reason)
+        return self._chunk(index, {}, logprobs, finish_reason=reason)
+
+    def over(self, replies: Sequence[Completion]) -> bytes:
+        """Return the usage, where it was asked for, and the end."""
+        usage = b""
+        if self._includes_usage:
+            timings = {"timings": timings_of(replies[0])} if len(replies) == 1 else {}
+            usage = event({**self._head, "choices": [], "usage": usage_of(replies), **timings})
+        return usage + DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        """Return the error, which a client raises."""
+        return event(error.body)
+
+    def _chunk(
+        self,
+        index: int,
+        delta: Mapping[str, Any],
+        logprobs: Any,
+        *,
+        finish_reason: str | None = None,
+    ) -> bytes:
+        opening = b""
+        if index not in self._opened:
+            self._opened.add(index)
+            opening = self._chunk(index, {"role": "assistant", "content": ""}, None)
+        choice: dict[str, Any] = {"index": index, "delta": delta, "finish_reason": finish_reason}
+        if self._has_logprobs:
+            choice["logprobs"] = logprobs
+        chunk: dict[str, Any] = {**self._head, "choices": [choice]}
+        if self._includes_usage:
+            chunk["usage"] = None
+        return opening + event(chunk)
+
+    def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
+        if not self._has_logprobs:
+            return None
+        known = stream.logprobs or ()
+        new = known[self._n_told.get(index, 0) :]
+        self._n_told[index] = len(known)
+        return logprobs_of(new) if new else None
+
+    def _message(self, reply: Completion) -> dict[str, Any]:
+        calls = [dict(call.message) for call in reply.tool_calls]
+        message: dict[str, Any] = {
+            "role": "assistant",
+            "content": str(reply) if str(reply) or not calls else None,
+            "refusal": None,
+        }
+        if reply.reasoning:
+            message.update(dict.fromkeys(self._reasoning, reply.reasoning))
+        if calls and self._is_legacy:
+            message["function_call"] = calls[0]["function"]
+        elif calls:
+            message["tool_calls"] = calls
+        return message
+
+    def _call_deltas(self, calls: Sequence[tuple[int, ToolCall]]) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
+        for number, call in calls:
+            if self._is_legacy:
+                if number == 0:
+                    found.append({"function_call": {"name": call.name, "arguments": ""}})
+                    found.append({"function_call": {"arguments": call.arguments_text}})
+                continue
+            function = {"name": call.name, "arguments": ""}
+            first = {"index": number, "id": call.id, "type": "function", "function": function}
+            rest = {"index": number, "function": {"arguments": call.arguments_text}}
+            found += [{"tool_calls": [first]}, {"tool_calls": [rest]}]
+        return found
+
+    def _reason(self, reason: str) -> str:
+        return "function_call" if self._is_legacy and reason == "tool_calls" else reason
+
+
+class _Calls:
+    """Holds calls back until they are complete: what was told cannot be taken back."""
+
+    def __init__(self) -> None:
+        self._n_told = 0
+        self._begun: ToolCallStart | None = None
+        self._pieces: list[str] = []
+
+    def told(self, delta: Delta) -> list[tuple[int, ToolCall]]:
+        """Return the calls that this delta completes, with their numbers."""
+        if isinstance(delta, ToolCallStart):
+            self._begun, self._pieces = delta, []
+        elif isinstance(delta, ToolCallArguments):
+            self._pieces.append(delta.text)
+        elif isinstance(delta, ToolCallDropped):
+            self._begun = None
+        elif isinstance(delta, ToolCallEnd) and self._begun is not None:
+            call = ToolCall(self._begun.id, self._begun.name, "".join(self._pieces))
+            self._begun = None
+            self._n_told += 1
+            return [(self._n_told - 1, call)]
+        return []
+
+
+def logprobs_of(logprobs: Sequence[TokenLogprob] | None) -> dict[str, Any]:
+    """Return logprobs as OpenAI has them."""
+    content = [
+        {**_logprob(each), "top_logprobs": [_logprob(top) for top in each.top]}
+        for each in logprobs or ()
+    ]
+    return {"content": content, "refusal": None}
+
+
+def _logprob(each: TokenLogprob) -> dict[str, Any]:
+    logprob = max(each.logprob, -9999.0)  # JSON has no infinity; OpenAI writes this
+    return {"token": each.text, "logprob": logprob, "bytes": list(each.bytes)}

@@ -1,0 +1,81 @@
+"""Messages as OpenAI's clients send them, in the form that `Model.chat` takes.
+
+>>> messages_of([{"role": "assistant", "content": None, "refusal": "No."}])
+[{'role': 'assistant', 'content': 'No.'}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from akunu.server.errors import invalid, unsupported
+
+_MEDIA: Final = ("image_url", "input_image", "input_audio", "file", "video_url", "audio_url")
+
+
+def messages_of(messages: Any) -> list[dict[str, Any]]:
+    """Return messages without what only OpenAI's API has; ApiError for what is not read here.
+
+    Calls in the older form (`function_call`, the role `function`) get the newer one; whatever else
+    is wrong with a message, `Model.chat` says.
+    """
+    if not isinstance(messages, list) or not messages:
+        raise invalid("messages", "messages must be a list of at least one message")
+    found: list[dict[str, Any]] = []
+    for index, message in enumerate(messages):
+        if not isinstance(message, dict):
+            raise invalid(
+                "messages", f"messages[{index}] must be an object, got {type(message).__name__}"
+            )
+        found.append(_message(message, index, found))
+    return found
+
+
+def _message(
+    message: Mapping[str, Any], index: int, before: list[dict[str, Any]]
+) -> dict[str, Any]:
+    where = f"messages[{index}]"
+    found = dict(message)
+    refusal = found.pop("refusal", None)
+    for name in ("audio", "annotations"):  # of OpenAI's own replies, sent back
+        found.pop(name, None)
+    content = found.get("content")
+    if isinstance(content, list):
+        found["content"] = _parts(content, where)
+    call = found.pop("function_call", None)
+    if isinstance(call, Mapping):
+        call_id = f"call_{index}"
+        found["tool_calls"] = [{"id": call_id, "type": "function", "function": dict(call)}]
+    if found.get("content") is None and not found.get("tool_calls"):
+        if found.get("role") != "assistant":
+            raise invalid("messages", f"{where}['content'] is missing")
+        found["content"] = refusal if isinstance(refusal, str) else ""
+    if found.get("role") == "function":
+        found["role"] = "tool"
+        found["tool_call_id"] = _call_of(found.get("name"), before)
+    return found
+
+
+def _call_of(name: Any, before: list[dict[str, Any]]) -> str:
+    """Return the id of the latest call of a function, to which a result of its name belongs."""
+    for message in reversed(before):
+        for call in message.get("tool_calls") or ():
+            function = call.get("function") if isinstance(call, Mapping) else None
+            if isinstance(function, Mapping) and function.get("name") == name:
+                return str(call.get("id"))
+    raise invalid("messages", f"a result of {name!r} is there, and no call of it before")
+
+
+def _parts(parts: list[Any], where: str) -> Any:
+    found = []
+    for index, part in enumerate(parts):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind in _MEDIA:
+            raise unsupported(
+                "messages", f"{where}['content'][{index}] is {kind!r}: only text is read here"
+            )
+        if kind == "refusal":
+            part = {"type": "text", "text": part.get("refusal")}
+        found.append(part)
+    return found or ""

@@ -1,0 +1,27 @@
+"""GET /health and /ready: for whoever watches over the server. They ask for no key."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.server.errors import ApiError
+from akunu.server.json_body import JsonResponse
+from akunu.server.state import state_of
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/health", summary="Whether the server lives", response_model=None)
+async def health(request: Request) -> Response:
+    """Say that it lives."""
+    return JsonResponse({"status": "ok"})
+
+
+@router.get("/ready", summary="Whether the server takes requests", response_model=None)
+async def ready(request: Request) -> Response:
+    """Say that it takes requests, or 503 while it starts or stops."""
+    state = state_of(request)
+    if not state.is_ready:
+        raise ApiError(503, "the server is starting or stopping", code="not_ready")
+    return JsonResponse({"status": "ok"})

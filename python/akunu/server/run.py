@@ -1,0 +1,188 @@
+"""Serving an application until somebody ends it: uvicorn, and how it starts and ends here."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import queue
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from fastapi import FastAPI
+
+from akunu.errors import ArgumentError
+from akunu.server.keys import Keys
+from akunu.server.settings import ServerSettings
+
+
+def check_reach(settings: ServerSettings) -> None:
+    """Raise ArgumentError where other machines could use the server without a key."""
+    if settings.is_local or settings.without_key or Keys.of(settings):
+        return
+    raise ArgumentError(
+        f"host is {settings.host}, which other machines reach, and there is no API key: set one "
+        "(AKUNU_SERVE_API_KEYS, --api-key-file), or allow everybody with --without-key"
+    )
+
+
+def serve(
+    app: FastAPI,
+    settings: ServerSettings,
+    sockets: list[socket.socket] | None,
+    ready: Callable[[str], None],
+) -> None:
+    """Serve until SIGINT or SIGTERM; texts under way have `drain_seconds` to end.
+
+    `sockets`: those of `listening`. `ready` is called with the address once requests are taken.
+    """
+    server = _server(app, settings, sockets, ready)
+    asyncio.run(server.serve(sockets=sockets))
+
+
+@contextmanager
+def serve_in_thread(app: FastAPI, settings: ServerSettings) -> Iterator[str]:
+    """Serve in another thread meanwhile, at the address that this gives: for tests, notebooks.
+
+    Raises ArgumentError where the address cannot be had.
+    """
+    with listening(settings) as sockets:
+        begun: queue.SimpleQueue[str] = queue.SimpleQueue()
+        server = _server(app, settings, sockets, begun.put)
+        serving = threading.Thread(
+            target=lambda: asyncio.run(server.serve(sockets=sockets)), name="akunu server"
+        )
+        serving.start()
+        try:
+            yield begun.get(timeout=60)
+        finally:
+            server.end()
+            serving.join()
+
+
+def _server(
+    app: FastAPI,
+    settings: ServerSettings,
+    sockets: list[socket.socket] | None,
+    ready: Callable[[str], None],
+) -> _Server:
+    config = uvicorn.Config(
+        app,
+        host=settings.host,
+        port=settings.port,
+        uds=str(settings.unix_socket) if settings.unix_socket else None,
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+        lifespan="on",
+        loop="asyncio",
+        http="h11",  # which limits headers as they arrive
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        timeout_graceful_shutdown=round(settings.drain_seconds),
+    )
+    return _Server(config, ready, settings, sockets)
+
+
+class _Server(uvicorn.Server):
+    """Tells when it is ready; a signal ends it, a second one at once."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[str], None],
+        settings: ServerSettings,
+        sockets: list[socket.socket] | None,
+    ) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._settings = settings
+        self._sockets = sockets
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to listen, and say so."""
+        await super().startup(sockets)
+        if self.started:
+            self._ready(address(self._settings, self._sockets))
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        """Take signals to end; uvicorn's own would raise them again when it is over."""
+        if threading.current_thread() is not threading.main_thread():
+            yield  # only the main one gets signals
+            return
+        handled = (signal.SIGINT, signal.SIGTERM)
+        before = {each: signal.signal(each, lambda *_: self.end()) for each in handled}
+        try:
+            yield
+        finally:
+            for each, handler in before.items():
+                signal.signal(each, handler)
+
+    def end(self) -> None:
+        """Take no more requests, and end when those under way have; called again: at once."""
+        self.force_exit = self.should_exit
+        self.should_exit = True
+        state = getattr(getattr(self.config.app, "state", None), "akunu", None)
+        if state is not None:
+            state.is_ready = False
+
+
+def address(settings: ServerSettings, sockets: list[socket.socket] | None) -> str:
+    """Return where a client finds the server."""
+    if not sockets:
+        return f"unix:{settings.unix_socket}"
+    scheme = "https" if settings.tls_certificate else "http"
+    host, port = sockets[0].getsockname()[:2]
+    shown = f"[{host}]" if ":" in host else host
+    return f"{scheme}://{shown}:{port}"
+
+
+@contextmanager
+def listening(settings: ServerSettings) -> Iterator[list[socket.socket] | None]:
+    """Have a socket at the address; None for one of the file system, which uvicorn makes.
+
+    Raises ArgumentError where the address cannot be had, or may not.
+    """
+    check_reach(settings)
+    if settings.unix_socket is not None:
+        yield None
+        return
+    with _bound(settings) as found:
+        yield [found]
+
+
+def _bound(settings: ServerSettings) -> socket.socket:
+    found = None
+    try:
+        family = socket.getaddrinfo(
+            settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        found = socket.socket(family[0], family[1])
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(family[4])
+    except OSError as error:
+        if found is not None:
+            found.close()
+        why = error.strerror or str(error)
+        raise ArgumentError(
+            f"cannot listen at {settings.host}, port {settings.port}: {why}"
+        ) from None
+    return found
+
+
+def prepare_log() -> None:
+    """Write the log of the server to stderr, a line each, with its time."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    for name in ("akunu.server", "uvicorn.error"):
+        logger = logging.getLogger(name)
+        logger.handlers[:] = [handler]
+        logger.propagate = False
+        logger.setLevel(logging.INFO if name == "akunu.server" else logging.WARNING)

@@ -1,0 +1,217 @@
+"""How the server runs: each setting is declared once, for Python, command line, file, environment.
+
+>>> from akunu.server.settings import ServerSettings
+>>> ServerSettings(port=80800)
+Traceback (most recent call last):
+...
+akunu.errors.ArgumentError: port is 80800; it must be an integer from 0 to 65535
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
+from functools import cache
+from pathlib import Path
+from typing import Any, Final
+
+from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu._typos import explains_typos_of_init
+from akunu.errors import ArgumentError
+from akunu.options import KV_TYPES, LoadOptions
+
+REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
+LOG_FORMATS: Final = ("text", "json", "none")
+_YEAR: Final = 366 * 86400
+
+
+@dataclass(frozen=True, kw_only=True)
+class Declared:
+    """What there is to say of a setting besides its name, type and default."""
+
+    check: Callable[[str, Any], Any]
+    help: str
+    metavar: str
+    """What the command line takes; "" is a switch."""
+    is_secret: bool = False
+    """Whether it is never shown, and has no option on the command line, where others see it."""
+    is_list: bool = False
+
+
+def _setting(
+    default: Any,
+    check: Callable[[str, Any], Any],
+    help: str,
+    metavar: str,
+    **more: bool,
+) -> Any:
+    declared = Declared(check=check, help=help, metavar=metavar, **more)
+    return field(default=default, metadata={"declared": declared}, repr=not declared.is_secret)
+
+
+def _integer(lowest: int, highest: int | None) -> Callable[[str, Any], int]:
+    return lambda name, value: integer(name, value, lowest, highest)
+
+
+def _seconds(name: str, value: Any) -> float:
+    return number(name, value, 0.0, _YEAR)
+
+
+def _flag(name: str, value: Any) -> bool:
+    flag(name, value)
+    return bool(value)
+
+
+def _one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
+    def check(name: str, value: Any) -> str:
+        if value not in allowed:
+            raise refusal(name, value, " or ".join(map(repr, allowed)), "")
+        return str(value)
+
+    return check
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value:
+        raise refusal(name, value, "a text", "")
+    return value
+
+
+def _path(name: str, value: Any) -> Path:
+    if not isinstance(value, (str, Path)) or not str(value):
+        raise refusal(name, value, "a path", "")
+    return Path(value).expanduser()
+
+
+@explains_typos_of_init
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """How the server runs. None is a setting's default. Raises ArgumentError for bad values."""
+
+    host: str = _setting(
+        "127.0.0.1", _text, "The address to listen at; 0.0.0.0 is all of them.", "ADDRESS"
+    )
+    port: int = _setting(8080, _integer(0, 65535), "The port; 0: any that is free.", "INTEGER")
+    unix_socket: Path | None = _setting(
+        None, _path, "Listen at this socket of the file system instead.", "FILE"
+    )
+    tls_certificate: Path | None = _setting(
+        None, _path, "A certificate with its chain (PEM): https.", "FILE"
+    )
+    tls_key: Path | None = _setting(None, _path, "The certificate's key (PEM).", "FILE")
+    api_keys: tuple[str, ...] = _setting(
+        (), texts, "Keys of which a client must have one.", "KEY", is_secret=True, is_list=True
+    )
+    api_key_file: Path | None = _setting(
+        None, _path, "A file with keys, one a line; # begins a comment.", "FILE"
+    )
+    without_key: bool = _setting(False, _flag, "Serve other machines without asking for a key.", "")
+    cors_origins: tuple[str, ...] = _setting(
+        (),
+        texts,
+        "Pages of this origin may use the server (https://example.org; * is all).",
+        "ORIGIN",
+        is_list=True,
+    )
+    max_body: int = _setting(
+        32 << 20, _integer(1, None), "The most bytes that a request may have.", "BYTES"
+    )
+    rate_limit: int = _setting(
+        0, _integer(0, MAX_UINT32), "Requests per minute and key, or address; 0: any.", "INTEGER"
+    )
+    default_max_tokens: int | None = _setting(
+        None,
+        _integer(1, None),
+        "max_tokens where a request has none; default: until the context is full.",
+        "INTEGER",
+    )
+    most_tokens: int | None = _setting(
+        None, _integer(1, None), "The most max_tokens that a request may ask for.", "INTEGER"
+    )
+    most_answers: int = _setting(
+        64, _integer(1, MAX_UINT32), "The most n that a request may ask for.", "INTEGER"
+    )
+    idle_seconds: float = _setting(
+        0.0, _seconds, "A model that nobody used for so long is unloaded; 0: never.", "SECONDS"
+    )
+    ping_seconds: float = _setting(
+        15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
+    )
+    drain_seconds: float = _setting(
+        30.0, _seconds, "When it is stopped, texts under way have so long to end.", "SECONDS"
+    )
+    body_seconds: float = _setting(
+        60.0, _seconds, "A request whose body takes longer to arrive is given up.", "SECONDS"
+    )
+    reasoning_field: str = _setting(
+        "reasoning_content",
+        _one_of(REASONING_FIELDS),
+        "Where thoughts are: reasoning_content, reasoning or both.",
+        "NAME",
+    )
+    access_log: str = _setting(
+        "text", _one_of(LOG_FORMATS), "A line for each request: text, json or none.", "FORMAT"
+    )
+    log_prompts: bool = _setting(
+        False, _flag, "Whether the log has the bodies of requests, prompts and all.", ""
+    )
+    device: str = _setting("auto", _text, "A name that `akunu devices` shows.", "NAME")
+    context: int | None = _setting(
+        None,
+        _integer(1, 2**31 - 1),
+        "Tokens that one text may have; default: what fits.",
+        "INTEGER",
+    )
+    threads: int | None = _setting(
+        None, _integer(1, None), "Threads of the CPU; default: one per core.", "INTEGER"
+    )
+    kv_type: str = _setting(
+        "f16", _one_of(KV_TYPES), "Number format of the cache: f16 or f32.", "TYPE"
+    )
+    kv_memory: int | None = _setting(
+        None, _integer(1, None), "Bytes for the cache; default: one full context.", "BYTES"
+    )
+    max_waiting: int = _setting(
+        256, _integer(1, MAX_UINT32), "Texts that may wait for a place; more get 503.", "INTEGER"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, alone or together."""
+        for name, declared in declared_settings().items():
+            value = getattr(self, name)
+            default = type(self).__dataclass_fields__[name].default
+            if value is None:
+                object.__setattr__(self, name, default)
+            elif value is not default:
+                object.__setattr__(self, name, declared.check(name, value))
+        if (self.tls_certificate is None) != (self.tls_key is None):
+            raise ArgumentError("tls_certificate and tls_key need each other: give both")
+        if (self.default_max_tokens or 0) > (self.most_tokens or MAX_UINT32):
+            raise ArgumentError(
+                f"default_max_tokens is {self.default_max_tokens}; it must not be more than "
+                f"most_tokens, {self.most_tokens}"
+            )
+        self.load_options  # noqa: B018 - refused here rather than by the first request
+
+    @property
+    def load_options(self) -> LoadOptions:
+        """How models are loaded."""
+        names = {each.name for each in fields(LoadOptions)} & set(declared_settings())
+        return LoadOptions(**{name: getattr(self, name) for name in names})
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.unix_socket is not None or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:  # a name
+            return False
+
+
+@cache
+def declared_settings() -> Mapping[str, Declared]:
+    """Return what is declared of each setting, by its name."""
+    return {each.name: each.metadata["declared"] for each in fields(ServerSettings)}

@@ -1,0 +1,42 @@
+"""What answers tell of their cost: tokens as OpenAI has them, times as llama.cpp has them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from akunu.completion import Completion
+
+
+def usage_of(replies: Sequence[Completion]) -> dict[str, Any]:
+    """Return the tokens of the texts of one prompt, which counts once."""
+    first = replies[0]
+    completion = sum(each.completion_tokens for each in replies)
+    return {
+        "prompt_tokens": first.prompt_tokens,
+        "completion_tokens": completion,
+        "total_tokens": first.prompt_tokens + completion,
+        "prompt_tokens_details": {"cached_tokens": first.cached_tokens},
+        "completion_tokens_details": {
+            "reasoning_tokens": sum(each.reasoning_tokens for each in replies)
+        },
+    }
+
+
+def timings_of(reply: Completion) -> dict[str, Any]:
+    """Return how long one text took; its first token belongs to the prompt."""
+    computed = reply.prompt_tokens - reply.cached_tokens
+    after_first = max(0, reply.completion_tokens - 1)
+    return {
+        "cache_n": reply.cached_tokens,
+        "prompt_n": computed,
+        "prompt_ms": reply.prompt_seconds * 1000,
+        "prompt_per_token_ms": reply.prompt_seconds * 1000 / computed if computed else 0.0,
+        "prompt_per_second": reply.prompt_tokens_per_second,
+        "predicted_n": reply.completion_tokens,
+        "predicted_ms": reply.completion_seconds * 1000,
+        "predicted_per_token_ms": (
+            reply.completion_seconds * 1000 / after_first if after_first else 0.0
+        ),
+        "predicted_per_second": reply.completion_tokens_per_second,
+    }

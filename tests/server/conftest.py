@@ -1,0 +1,44 @@
+"""A server on loopback, as clients meet it: uvicorn, the packaged model, a port of its own."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any
+
+import httpx
+import pytest
+
+from akunu.server import ServedModels, ServerSettings, create_app
+from akunu.server.run import serve_in_thread
+
+Serving = Callable[..., AbstractContextManager[httpx.Client]]
+
+
+@contextmanager
+def running(models: ServedModels | None = None, **settings: Any) -> Iterator[httpx.Client]:
+    """A client of a server with these settings."""
+    chosen = ServerSettings(port=0, **settings)
+    app = create_app(chosen, models)
+    with (
+        serve_in_thread(app, chosen) as address,
+        httpx.Client(base_url=address, timeout=60) as client,
+    ):
+        yield client
+
+
+@pytest.fixture(scope="session")
+def client() -> Iterator[httpx.Client]:
+    """A client of a server with the packaged model."""
+    before = threading.active_count()
+    with running() as client:
+        assert client.get("/health").json() == {"status": "ok"}
+        yield client
+    assert threading.active_count() <= before + 1  # the loop's executor may keep one
+
+
+@pytest.fixture
+def serving() -> Serving:
+    """`with serving(api_keys=["a"]) as client`: another server, with settings."""
+    return running

@@ -1,0 +1,166 @@
+"""Errors have OpenAI's shape, everywhere, and a status that says whether to try again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+HELLO = [{"role": "user", "content": "Hello"}]
+
+
+def error_of(answer: httpx.Response) -> dict[str, Any]:
+    body = answer.json()
+    assert set(body) == {"error"}
+    error = body["error"]
+    assert {"message", "type", "param", "code"} <= set(error)
+    assert error["code"] is None or isinstance(error["code"], str)
+    assert isinstance(error["message"], str)
+    return error
+
+
+def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
+    answer = client.post("/v1/chat/completions", json={"messages": HELLO, **body})
+    assert answer.status_code == 400, answer.text
+    return error_of(answer)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("temperature", "hot"),
+        ("temperature", -1),
+        ("top_p", 2),
+        ("max_tokens", "many"),
+        ("max_completion_tokens", 1.5),
+        ("n", 0),
+        ("n", 10**9),
+        ("n", True),
+        ("stop", 5),
+        ("stop", [""]),
+        ("seed", "x"),
+        ("stream", "yes"),
+        ("logit_bias", {"x": 1}),
+        ("logit_bias", 3),
+        ("top_logprobs", 21),
+        ("top_logprobs", 2),  # without logprobs
+        ("messages", []),
+        ("messages", "Hello"),
+        ("messages", [{"role": "user"}]),
+        ("messages", [{"role": 5, "content": ""}]),
+        ("tools", "add"),
+        ("tools", [{"type": "function"}]),
+        ("tool_choice", "add"),
+        ("response_format", {"type": "xml"}),
+        ("response_format", {"type": "json_schema"}),
+        ("stream_options", {"include_usage": True}),  # without stream
+        ("chat_template_kwargs", {"nothing_like_it": 1}),
+        ("repeat_penalty", "x"),
+        ("model", 5),
+    ],
+)
+def test_a_bad_field_is_named(client: httpx.Client, field: str, value: object) -> None:
+    error = refused(client, **{field: value})
+    assert error["type"] == "invalid_request_error"
+    assert error["param"] == field
+    assert field.split("_")[0] in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("modalities", ["text", "audio"]),
+        ("audio", {"voice": "x"}),
+        ("web_search_options", {}),
+        ("tools", [{"type": "custom", "custom": {"name": "x"}}]),
+        ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
+        ("mirostat", 2),
+        ("best_of", 3),
+        ("continue_final_message", True),
+    ],
+)
+def test_what_is_not_done_here_is_refused_by_name(
+    client: httpx.Client, field: str, value: object
+) -> None:
+    error = refused(client, **{field: value})
+    assert error["param"] == field
+    assert error["code"] == "unsupported_parameter"
+
+
+def test_values_that_ask_for_nothing_are_not_refused(client: httpx.Client) -> None:
+    body = {"mirostat": 0, "best_of": 1, "modalities": ["text"], "lora": [], "n_probs": 0}
+    answer = client.post("/v1/chat/completions", json={"messages": HELLO, "max_tokens": 1, **body})
+    assert answer.status_code == 200
+    assert "x-akunu-ignored" not in answer.headers
+
+
+def test_two_names_of_one_option_must_agree(client: httpx.Client) -> None:
+    error = refused(client, max_tokens=3, max_completion_tokens=4)
+    assert error["param"] == "max_completion_tokens"
+    assert "max_tokens" in error["message"]
+
+
+def test_a_prompt_that_is_too_long_can_be_told_from_other_errors(client: httpx.Client) -> None:
+    error = refused(client, messages=[{"role": "user", "content": "hello " * 2000}])
+    assert error["code"] == "context_length_exceeded"
+    assert error["param"] == "messages"
+    assert error["n_prompt_tokens"] > error["n_ctx"] == 1024
+    assert "maximum context length is 1024 tokens" in error["message"]
+    assert "exceeds the available context size" in error["message"]
+
+
+def test_an_unknown_model_is_not_found(client: httpx.Client) -> None:
+    body = {"model": "gpt-5", "messages": HELLO}
+    for answer in (client.post("/v1/chat/completions", json=body), client.get("/v1/models/gpt-5")):
+        assert answer.status_code == 404
+        error = error_of(answer)
+        assert error["code"] == "model_not_found"
+        assert error["param"] == "model"
+        assert "ember" in error["message"]
+
+
+def test_a_schema_that_no_grammar_holds_is_refused_with_its_place(client: httpx.Client) -> None:
+    schema = {"type": "object", "properties": {"a": {"type": "strin"}}}
+    wanted = {"type": "json_schema", "json_schema": {"name": "x", "schema": schema}}
+    error = refused(client, response_format=wanted)
+    assert error["code"] == "invalid_json_schema"
+    assert error["message"].startswith("Invalid schema for response_format")
+    assert "/properties/a/type" in error["message"]
+
+
+@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"3", b"\xff", b'{"a": 1}}', b"[" * 100_000])
+def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, body: bytes) -> None:
+    answer = client.post("/v1/chat/completions", content=body)
+    assert answer.status_code == 400
+    assert error_of(answer)["code"] == "invalid_json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/nothing", 404),
+        ("POST", "/v1/nothing", 404),
+        ("GET", "/v1/chat/completions", 405),
+        ("DELETE", "/v1/models", 405),
+        ("GET", "/v1/models/../../etc/passwd", 404),
+        ("GET", "/v1/models/%2e%2e/%2e%2e/etc/passwd", 404),
+    ],
+)
+def test_paths_and_methods_that_are_not_there(
+    client: httpx.Client, method: str, path: str, status: int
+) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == status
+    error_of(answer)
+
+
+def test_a_lone_surrogate_is_refused_and_the_server_goes_on(client: httpx.Client) -> None:
+    body = b'{"messages": [{"role": "user", "content": "\\ud800"}], "model": "ember"}'
+    answer = client.post("/v1/chat/completions", content=body)
+    assert answer.status_code == 400
+    assert error_of(answer)["param"] == "messages"
+    answer = client.post("/v1/chat/completions", content=b'{"messages": [], "\\ud800": 1}')
+    assert answer.status_code == 400
+    body = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1, "\\ud800": 1}'
+    assert client.post("/v1/chat/completions", content=body).status_code == 200

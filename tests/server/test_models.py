@@ -1,0 +1,67 @@
+"""/v1/models, /health, /ready: what the server has, and how it is."""
+
+from __future__ import annotations
+
+import httpx
+import pytest
+
+from akunu import ArgumentError
+from akunu.server import ServedModels
+from akunu.server.errors import ApiError
+from akunu.server.models import named_sources
+
+
+def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> None:
+    client.post(
+        "/v1/chat/completions",
+        json={"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1},
+    )
+    listed = client.get("/v1/models").json()
+    assert listed["object"] == "list"
+    (ember,) = listed["data"]
+    assert ember["id"] == "ember"
+    assert ember["object"] == "model"
+    assert ember["owned_by"] == "akunu"
+    assert ember["max_model_len"] == 1024
+    assert ember["meta"]["n_ctx_train"] == 1024
+    assert ember["meta"]["n_vocab"] == 4096
+    assert client.get("/v1/models/ember").json() == ember
+
+
+def test_health_and_ready_answer(client: httpx.Client) -> None:
+    for path in ("/health", "/ready"):
+        assert client.get(path).json() == {"status": "ok"}
+
+
+def test_a_models_name_counts_in_any_case() -> None:
+    models = ServedModels({"Qwen3": "ember", "a": "ember", "A": "ember"})
+    assert models.find("qwen3").name == "Qwen3"
+    assert models.find("A").name == "A"
+    assert models.find(None).name == "Qwen3"
+    with pytest.raises(ApiError, match="not served here"):
+        models.find("qwen")
+
+
+def test_a_name_that_may_be_two_is_refused() -> None:
+    models = ServedModels({"ab": "ember", "AB": "ember"})
+    with pytest.raises(ApiError, match="may be ab or AB") as error:
+        models.find("Ab")
+    assert error.value.status == 400
+
+
+def test_models_get_names() -> None:
+    given = ["x=https://example.org/a.gguf?b=c", "https://example.org/a.gguf?b=c", "dir/b.GGUF"]
+    assert list(named_sources(given)) == ["x", "https://example.org/a.gguf?b=c", "b"]
+    with pytest.raises(ArgumentError, match="two models are called 'a'"):
+        named_sources(["x/a.gguf", "y/a.gguf"])
+    with pytest.raises(ArgumentError, match="is no model"):
+        named_sources(["=a"])
+
+
+def test_the_document_describes_every_field(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    route = document["paths"]["/v1/chat/completions"]["post"]
+    schema = route["requestBody"]["content"]["application/json"]["schema"]
+    assert schema["required"] == ["messages"]
+    assert {"temperature", "tools", "audio", "user", "seed"} <= set(schema["properties"])
+    assert schema["properties"]["user"]["description"].startswith("Without effect")

@@ -1,0 +1,91 @@
+"""`akunu serve` as a process: it says where it is, answers, and ends when it is told to."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from akunu.cli.main import main
+
+Start = Callable[..., tuple[subprocess.Popen[str], str]]
+HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """`start("--context", "64", AKUNU_SERVE_PORT="0")`: a process and its address."""
+    begun: list[subprocess.Popen[str]] = []
+
+    def begin(*arguments: str, **environment: str) -> tuple[subprocess.Popen[str], str]:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "akunu", "serve", *arguments],
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={
+                **os.environ,
+                "AKUNU_SERVE_PORT": "0",
+                "XDG_STATE_HOME": str(tmp_path / "state"),
+                **environment,
+            },
+        )
+        begun.append(process)
+        assert process.stderr is not None
+        for line in process.stderr:
+            if found := re.search(r"akunu: serving .* at (\S+)/v1", line):
+                return process, found[1]
+        raise AssertionError(f"it ended with {process.wait()}")
+
+    yield begin
+    for process in begun:
+        process.kill()
+        process.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_until_it_is_ended(start: Start, number: signal.Signals) -> None:
+    process, address = start("small=ember", "--context", "64")
+    answer = httpx.post(f"{address}/v1/chat/completions", json=HELLO)
+    assert answer.json()["model"] == "small"
+    assert httpx.get(f"{address}/v1/models").json()["data"][0]["max_model_len"] == 64
+    process.send_signal(number)
+    _, log = process.communicate(timeout=30)
+    assert process.returncode == 0, log
+    assert "POST /v1/chat/completions 200" in log
+    assert "Hello" not in log
+    assert "Traceback" not in log
+
+
+def test_what_is_wrong_is_said_in_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for arguments, message in (
+            (["--port", "99999"], "port is 99999"),
+            (["--host", "0.0.0.0"], "there is no API key"),
+            (["none.gguf"], "none.gguf"),
+            (["a=ember", "a=ember"], "two models are called 'a'"),
+            (["--config", "no.toml"], "no.toml"),
+            (["--port", str(port)], "cannot listen at 127.0.0.1"),
+        ):
+            assert main(["serve", *arguments]) in (1, 2)
+            line = capsys.readouterr().err.splitlines()[-1]
+            assert line.startswith("akunu: error: ")
+            assert message in line
+
+
+def test_importing_akunu_loads_nothing_of_the_server() -> None:
+    program = "import akunu, sys; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert not {"fastapi", "uvicorn", "asyncio", "akunu.server"} & set(done.stdout.split())
