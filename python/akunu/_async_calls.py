@@ -306,6 +306,7 @@ class AsyncCalls:
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
+            form=chosen.structure.grammar if chosen.structure is not None else None,
         )
         flag("stream", stream)
         begin = partial(self._begin, native, priority=priority_of(priority))

@@ -49,6 +49,8 @@ class Prepared:
     """The tools that are Python functions, by name."""
     thoughts: FreeText | None = None
     """What a form of the text begins behind."""
+    holds_form: bool = False
+    """Whether `grammar` holds the text to the form as well."""
     text: str | None = None  # of a prompt that is one
 
 

@@ -10,7 +10,7 @@ from akunu._batches import is_batch
 from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, encode_chat, template_ids
-from akunu.errors import ArgumentError
+from akunu.errors import ArgumentError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
 from akunu.messages import checked
 from akunu.options import ToolsArgument
@@ -36,6 +36,8 @@ class ChatRequest:
     thinking: bool | str | None = None
     template_variables: Mapping[str, Any] | None = None
     thinking_budget: int | None = None
+    form: Grammar | None = None
+    """What the answer may be, where that was asked for."""
 
     def __post_init__(self) -> None:
         """Refuse what has the wrong type."""
@@ -72,6 +74,8 @@ class PreparedChat:
     """What the reply may be: thoughts that have a budget, calls that must come."""
     thoughts: FreeText | None = None
     """Thoughts without a budget: what form the answer has begins behind them."""
+    holds_form: bool = False
+    """Whether `grammar` holds the reply to the form as well."""
 
 
 def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
@@ -102,9 +106,10 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
         free = thoughts(tokenizer, template, int(request.thinking_budget))
     splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
     knows_thoughts = markers.opening.strip() in template.source
-    grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free)
+    form = request.form if use.wanted else None
+    grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free, form)
     unlimited = FreeText(until=(markers.closing,)) if is_open and free is None else None
-    return PreparedChat(tokens, splitter, use.functions, grammar, unlimited)
+    return PreparedChat(tokens, splitter, use.functions, grammar, unlimited, form is not None)
 
 
 def _grammar(
@@ -113,14 +118,20 @@ def _grammar(
     thinking: ThinkingMarkers | None,
     in_reasoning: bool,
     free: FreeText | None,
+    form: Grammar | None,
 ) -> Grammar | None:
-    """Return what the reply may be: `free` first, if it is given."""
+    """Return what the reply may be: `free` first, if it is given, then calls or the form."""
     from akunu.tools.grammar import optional_calls, required_calls
 
+    if use.family is None and form is not None:
+        raise UnsupportedModelError(
+            "a form is asked for beside tools, but how this model writes calls is not known: its "
+            "chat template shows a notation that is none of those in akunu.tools.families"
+        )
     if use.family is None:
         return Grammar(after=free) if free else None
     way, tokens = use.family.ways[0], tokenizer.control_tokens()
-    if use.must_call:
+    if use.must_call or form is not None:
         return required_calls(
             way,
             use.wanted,
@@ -129,6 +140,7 @@ def _grammar(
             thinking=thinking,
             in_reasoning=in_reasoning,
             after=free,
+            form=None if use.must_call else form,
         )
     if free:
         return Grammar(after=free)

@@ -139,11 +139,13 @@ class Completion(str):
     def parsed(self) -> Any:
         """The object of a text with a `schema`, or of `json=True`; None where neither was asked.
 
+        Where the model called tools instead, it is None too.
+
         Of a pydantic model or a dataclass it is one of those, otherwise what JSON has: dicts,
         lists, texts, numbers. Raises AkunuError where the text was cut before its end, or where
         a type refuses what its schema allows.
         """
-        if self._reader is None:
+        if self._reader is None or self._finish_reason == "tool_calls":
             return None
         if self._finish_reason != "stop" or self._stop is not None:
             why = self._stop if self._stop is not None else self._finish_reason
@@ -166,7 +168,7 @@ class Completion(str):
         >>> Completion("[1, 1]", schema='{"type": "array", "uniqueItems": true}').mistakes
         ('at its root: [1, 1] has non-unique elements',)
         """
-        if not self._schema:
+        if not self._schema or self._finish_reason == "tool_calls":
             return ()
         from akunu.grammar.checking import schema_mistakes
 

@@ -375,6 +375,7 @@ class Model(AsyncCalls):
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
+            form=chosen.structure.grammar if chosen.structure is not None else None,
         )
         begin = partial(self._begin, native, priority=priority)
         if isinstance(requests, list):
@@ -482,7 +483,9 @@ class Model(AsyncCalls):
 
         chat = prepared(request, self._tokenizer, self._chat_template)
         tokens = self._token_ids(chat.tokens, "messages")
-        return Prepared(tokens, chat.splitter, chat.grammar, chat.functions, chat.thoughts)
+        return Prepared(
+            tokens, chat.splitter, chat.grammar, chat.functions, chat.thoughts, chat.holds_form
+        )
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
@@ -548,7 +551,7 @@ class Model(AsyncCalls):
             prepared,
             options,
             priority=priority_of(priority),
-            constraint=self._constraint(ruled(structure, prepared.grammar, prepared.thoughts)),
+            constraint=self._constraint(ruled(structure, prepared)),
             structure=structure,
             shares_with=shares_with,
         )

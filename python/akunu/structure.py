@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from akunu.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from akunu.grammar import FreeText, Grammar
+    from akunu._batches import Prepared
+    from akunu.grammar import Grammar
 
 
 class StructureArguments(TypedDict, total=False):
@@ -86,22 +87,17 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     return Structure(grammar.from_rules(_text(name, value)))
 
 
-def ruled(
-    structure: Structure | None, prepared: Grammar | None, thoughts: FreeText | None
-) -> Grammar | None:
+def ruled(structure: Structure | None, prepared: Prepared) -> Grammar | None:
     """Return what rules a text of this form.
 
-    It begins behind the free text of `prepared`, or behind the thoughts.
+    It begins behind the free text of what was prepared, or behind the thoughts.
     """
-    if structure is None:
-        return prepared
+    if structure is None or prepared.holds_form:
+        return prepared.grammar
     if structure.grammar.after is not None:
         return structure.grammar
-    if prepared is None:
-        return dataclasses.replace(structure.grammar, after=thoughts)
-    if prepared.llguidance:
-        raise ArgumentError("a text with a form cannot be held to tools as well")
-    return dataclasses.replace(structure.grammar, after=prepared.after)
+    after = prepared.thoughts if prepared.grammar is None else prepared.grammar.after
+    return dataclasses.replace(structure.grammar, after=after)
 
 
 def _closed_schema(source: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from typing import Any, Literal
 
 import pytest
@@ -85,6 +86,41 @@ def test_streams_and_coroutines_have_the_same_calls(ember: akunu.Model) -> None:
     assert "".join(fragments) == call.arguments_text
     again = asyncio.run(ember.chat_async(QUESTION, **given))
     assert again.tool_calls[0].arguments_text == call.arguments_text
+
+
+ANSWER = {
+    "type": "object",
+    "properties": {"answer": {"type": "integer", "minimum": 0, "maximum": 99}},
+    "required": ["answer"],
+    "additionalProperties": False,
+}
+
+
+def test_beside_a_schema_the_model_calls_or_answers_in_it(ember: akunu.Model) -> None:
+    given: dict[str, Any] = {"tools": [get_weather], "schema": ANSWER, "max_tokens": 80}
+    called = ember.chat(QUESTION, **given)
+    assert [call.name for call in called.tool_calls] == ["get_weather"]
+    assert (called, called.finish_reason) == ("", "tool_calls")
+    assert (called.parsed, called.mistakes) == (None, ())
+    # Who cannot begin a call answers.
+    spelled = map(ember.tokenizer.token_bytes, range(ember.tokenizer.vocab_size))
+    tags = {token: -math.inf for token, text in enumerate(spelled) if text.startswith(b"<")}
+    answered = ember.chat(QUESTION, logit_bias=tags, **given)
+    assert (answered.tool_calls, answered.finish_reason) == ((), "stop")
+    assert answered.parsed.keys() == {"answer"}
+    assert asyncio.run(ember.chat_async(QUESTION, logit_bias=tags, **given)) == answered
+    assert ember.chat([QUESTION], logit_bias=tags, **given) == [answered]
+    assert ember.chat(QUESTION, tool_choice="required", **given).tool_calls
+    assert ember.chat(QUESTION, tool_choice="none", **given).parsed.keys() == {"answer"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_beside_a_schema_a_hot_model_writes_nothing_else(ember: akunu.Model, seed: int) -> None:
+    reply = ember.chat(QUESTION, tools=TOOLS, schema=ANSWER, seed=seed, **HOT)
+    if reply.finish_reason == "stop":
+        assert reply.parsed.keys() == {"answer"}
+    elif reply.finish_reason == "tool_calls":
+        assert {call.name for call in reply.tool_calls} <= {"get_weather", "add"}
 
 
 def test_a_choice_that_is_no_tool_is_refused(ember: akunu.Model) -> None:

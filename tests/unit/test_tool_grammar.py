@@ -12,7 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 from tool_support import WAYS, Call, read, text_and_calls, written
 
 from akunu.errors import ArgumentError
-from akunu.grammar import FreeText, Grammar
+from akunu.grammar import FreeText, Grammar, from_choice, from_regex, from_rules, from_schema
 from akunu.thinking import markers_of
 from akunu.tools.grammar import optional_calls, required_calls
 from akunu.tools.notation import Notation
@@ -97,6 +97,47 @@ def test_names_and_arguments_are_held(way: Notation) -> None:
         assert not accepts(grammar, written(way, [call]).strip()), call
     assert not accepts(grammar, "No.")
     assert not accepts(grammar, "")
+
+
+FORMS = {
+    "schema": (from_schema(TOOLS["now"] | {"properties": {"n": {"type": "integer"}}}), '{"n": 3}'),
+    "choice": (from_choice(["yes", "no"]), "no"),
+    "regex": (from_regex("[a-z]{3}"), "abc"),
+    "rules": (from_rules('root ::= "(" root ")" | "x"'), "((x))"),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_a_reply_may_be_calls_or_of_a_form(way: Notation, form: str) -> None:
+    held, text = FORMS[form]
+    grammar = required_calls(way, TOOLS, {}, most=1, form=held)
+    call = written(way, [("now", {})]).strip()
+    assert accepts(grammar, call)
+    assert accepts(grammar, text)
+    assert not accepts(grammar, text + call)
+    assert not accepts(grammar, "Well.")
+    assert not accepts(grammar, "")
+
+
+def test_a_form_may_come_behind_thoughts_as_calls_may() -> None:
+    way, think = WAYS["hermes-1"], markers_of(None)
+    held = {"thinking": think, "most": 1, "form": from_choice(["yes"])}
+    grammar = required_calls(way, TOOLS, {}, **held)
+    assert accepts(grammar, "yes")
+    assert accepts(grammar, "<think>No or yes?</think>\n\nyes")
+    begun = required_calls(way, TOOLS, {}, in_reasoning=True, **held)
+    assert begun.after == FreeText(until=("</think>",))
+    assert accepts(begun, "\n\nyes")
+
+
+def test_a_form_of_several_parts_or_with_free_text_is_refused() -> None:
+    several = json.dumps({"grammars": [{"lark_grammar": "start: @a"}, {"name": "a"}]})
+    choice = from_choice(["yes"])
+    free = Grammar(llguidance=choice.llguidance, after=FreeText(until=("x",)))
+    for form in (Grammar(llguidance=several), free):
+        with pytest.raises(ArgumentError, match="beside tools it may have neither"):
+            required_calls(WAYS["hermes-1"], TOOLS, {}, most=1, form=form)
 
 
 def test_a_schema_that_makes_no_sense_is_refused_with_the_name_of_its_tool() -> None:

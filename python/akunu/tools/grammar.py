@@ -19,6 +19,7 @@ from akunu.tools._values import first_word, json_types
 from akunu.tools.notation import Element, Field, Literal, Notation, Optional, elements
 
 _SPACE: Final = "WS?"
+_FORM: Final = "form"  # the name of the grammar of a form, beside the one of calls
 _MARKING: Final = frozenset("<[|")  # what openings have in them that prose has not
 
 
@@ -31,14 +32,18 @@ def required_calls(
     thinking: ThinkingMarkers | None = None,
     in_reasoning: bool = False,
     after: FreeText | None = None,
+    form: Grammar | None = None,
 ) -> Grammar:
     """Return what a reply may be that consists of calls, after its reasoning if it has some.
 
     `thinking`: how it may think before; None: not at all. `in_reasoning`: it does already.
-    `after`: the free text with which that ends, where it is not the closing marker alone.
+    `after`: the free text with which that ends, where it is not the closing marker alone. `form`:
+    what the reply may be instead of calls.
     """
     rules = _Rules(way, tools, control_tokens)
     start = rules.calls(most)
+    if form is not None:
+        start = f"({start} | @{_FORM})"
     if after is not None:
         start = f"{_SPACE} {start}"
     elif thinking is not None and in_reasoning:
@@ -46,7 +51,7 @@ def required_calls(
         start = f"{rules.literal(_trigger(thinking.closing, control_tokens)[1])} {_SPACE} {start}"
     elif thinking is not None:
         start = f"({rules.thoughts(thinking)})? {start}"
-    return Grammar(llguidance=rules.grammar(start), after=after)
+    return Grammar(llguidance=rules.grammar(start, form), after=after)
 
 
 def optional_calls(
@@ -100,11 +105,20 @@ class _Rules:
         self._rules: dict[str, str] = {}
         self._names: dict[tuple[str, str], str] = {}  # of rules, by what they say
 
-    def grammar(self, start: str) -> str:
-        """Return llguidance's grammar with these rules."""
+    def grammar(self, start: str, form: Grammar | None = None) -> str:
+        """Return llguidance's grammar with these rules, and with a form that they name."""
         rules = {"start": start, **self._rules, "WS": "/[ \\t\\r\\n]{1,16}/"}
         lark = "".join(f"{name}: {body}\n" for name, body in rules.items())
-        return json.dumps({"grammars": [{"lark_grammar": lark}]})
+        grammars: list[dict[str, Any]] = [{"lark_grammar": lark}]
+        if form is not None:
+            parts = json.loads(form.llguidance)["grammars"]
+            if form.after is not None or len(parts) != 1:
+                raise ArgumentError(
+                    "grammar has free text of its own or several parts; beside tools it may have "
+                    "neither"
+                )
+            grammars.append({**parts[0], "name": _FORM})
+        return json.dumps({"grammars": grammars})
 
     def calls(self, most: int | None, without: str = "") -> str:
         """Return the calls of a reply; `without`: the opening, which is there already."""
