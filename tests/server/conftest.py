@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,6 +14,8 @@ import pytest
 
 from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.run import serve_in_thread
+
+sys.path.append(str(Path(__file__).parents[1] / "e2e"))  # edited_model
 
 Serving = Callable[..., AbstractContextManager[httpx.Client]]
 

@@ -17,6 +17,9 @@ from akunu.server.access_log import AccessLog, Entry
 from akunu.server.errors import ApiError
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
+from akunu.server.metrics import Metrics
+from akunu.server.origins import refusal_of
+from akunu.server.rate_limit import RateLimit
 from akunu.server.settings import ServerSettings
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
@@ -27,12 +30,21 @@ _MOST_HEADERS: Final = 64 << 10  # bytes, names and values
 class Access:
     """Lets requests in, or answers them itself."""
 
-    def __init__(self, app: ASGIApp, settings: ServerSettings, keys: Keys, log: AccessLog) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        keys: Keys,
+        log: AccessLog,
+        metrics: Metrics,
+    ) -> None:
         """`app`: what is behind the door."""
         self._app = app
         self._settings = settings
         self._keys = keys
         self._log = log
+        self._metrics = metrics
+        self._rate = RateLimit(settings.rate_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
@@ -54,12 +66,13 @@ class Access:
         try:
             refusal = self._refusal(scope, headers, entry)
             if refusal is None:
-                limited = _Body(receive, self._settings)
+                limited = _Body(receive, self._settings, entry)
                 await self._app(scope, limited.receive, marked)
             else:
                 answer = JsonResponse(refusal.body, refusal.status, refusal.headers)
                 await answer(scope, receive, marked)
         finally:
+            self._metrics.answered(entry)
             self._log.write(entry)
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
@@ -78,6 +91,17 @@ class Access:
                     code="invalid_api_key",
                     headers={"www-authenticate": "Bearer"},
                 )
+        elif (error := refusal_of(headers, self._settings)) is not None:
+            return error
+        client = scope.get("client")
+        wait = self._rate.seconds_to_wait(entry.owner or (client[0] if client else ""))
+        if wait:
+            return ApiError(
+                429,
+                f"more than {self._settings.rate_limit} requests in a minute, which is rate_limit",
+                code="rate_limit_exceeded",
+                headers={"retry-after": str(wait)},
+            )
         try:
             length = int(headers.get(b"content-length", b"0"))
         except ValueError:
@@ -88,8 +112,9 @@ class Access:
 class _Body:
     """The body of a request as it arrives, within its limits."""
 
-    def __init__(self, receive: Receive, settings: ServerSettings) -> None:
+    def __init__(self, receive: Receive, settings: ServerSettings, entry: Entry) -> None:
         self._receive = receive
+        self._entry = entry
         self._settings = settings
         self._length = 0
         self._is_complete = False
@@ -103,7 +128,10 @@ class _Body:
             message = await asyncio.wait_for(self._receive(), left)
         except asyncio.TimeoutError:
             raise ApiError(408, "the body of the request took too long to arrive") from None
-        self._length += len(message.get("body", b""))
+        body = message.get("body", b"")
+        self._length += len(body)
+        if self._settings.log_prompts:
+            self._entry.body += body.decode(errors="replace")
         if self._length > self._settings.max_body:
             raise _too_large(self._settings)
         self._is_complete = not message.get("more_body", False)

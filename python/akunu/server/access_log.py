@@ -26,8 +26,10 @@ class Entry:
     """The name of the key."""
     model: str = ""
     prompt_tokens: int = 0
+    cached_tokens: int = 0
     completion_tokens: int = 0
     finish_reason: str = ""
+    error: str = ""
     body: str = ""
     """Where prompts are logged."""
 
@@ -46,8 +48,11 @@ class Entry:
         if self.model:
             found["model"] = self.model
             found["prompt_tokens"] = self.prompt_tokens
+            found["cached_tokens"] = self.cached_tokens
             found["completion_tokens"] = self.completion_tokens
             found["finish_reason"] = self.finish_reason
+        if self.error:
+            found["error"] = self.error
         if self.body:
             found["body"] = self.body
         return found

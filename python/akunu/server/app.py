@@ -15,6 +15,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -23,10 +24,11 @@ from akunu.errors import AkunuError
 from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
 from akunu.server.errors import ApiError, api_error, invalid
+from akunu.server.fields import IGNORED_HEADER
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.models import ServedModels
-from akunu.server.routes import chat, health, models
+from akunu.server.routes import chat, health, metrics, models
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState
 
@@ -69,8 +71,23 @@ def create_app(
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
     app.include_router(health.router)
+    app.include_router(metrics.router)
     keys = Keys.of(settings)
-    app.add_middleware(Access, settings=settings, keys=keys, log=AccessLog(settings.access_log))
+    app.add_middleware(
+        Access,
+        settings=settings,
+        keys=keys,
+        log=AccessLog(settings.access_log),
+        metrics=state.metrics,
+    )
+    if settings.cors_origins:
+        app.add_middleware(
+            CORSMiddleware,  # around the door: what a browser asks beforehand has no key
+            allow_origins=settings.cors_origins,
+            allow_methods=["GET", "POST"],
+            allow_headers=["*"],
+            expose_headers=["x-request-id", IGNORED_HEADER],
+        )
     app.add_exception_handler(AkunuError, _refused)
     app.add_exception_handler(HTTPException, _no_route)
     app.add_exception_handler(RequestValidationError, _not_valid)

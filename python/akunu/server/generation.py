@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final, Protocol
 
 from starlette.responses import Response
@@ -18,6 +18,7 @@ from starlette.types import Receive, Scope, Send
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta
+from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.server.errors import ApiError, api_error
 from akunu.server.json_body import JsonResponse, written
@@ -108,18 +109,27 @@ class Generation(Response):
             except Exception as error:
                 raise self._told(error) from error
             self._observer.began(served.name, streams)
+            stack.push_async_callback(self._end, streams)
             if self._is_stream:
-                await self._send_events(scope, receive, send, dialect, streams)
+                await self._send_events(receive, send, dialect, streams)
                 return
             try:
                 async with _closed_when_gone(receive, streams) as client:
                     replies = [await self._complete(each) for each in streams]
             except Exception as error:
                 raise self._told(error) from error
-            self._observer.ended(replies)
             if not client.is_gone:
                 answer = JsonResponse(dialect.whole(replies), headers=self._more_headers)
                 await answer(scope, receive, send)
+
+    async def _end(self, streams: Sequence[AsyncTextStream]) -> None:
+        """Cancel what is left, and tell how the texts went."""
+        replies = []
+        for stream in streams:
+            await stream.aclose()
+            with suppress(AkunuError):  # its model is closed
+                replies.append(stream.completion)
+        self._observer.ended(replies)
 
     def _told(self, error: Exception) -> ApiError:
         return api_error(error, names=self._names, prompt=self._prompt)
@@ -131,7 +141,6 @@ class Generation(Response):
 
     async def _send_events(
         self,
-        scope: Scope,
         receive: Receive,
         send: Send,
         dialect: Dialect,
@@ -155,12 +164,9 @@ class Generation(Response):
                         replies = [stream.completion for stream in streams]
                         await events.put(dialect.over(replies))
                 except Exception as error:
-                    for stream in streams:
-                        await stream.aclose()
                     told = self._told(error)
                     self._observer.failed(told, error)
                     await events.put(dialect.failed(told))
-            self._observer.ended([stream.completion for stream in streams])
             if not client.is_gone:
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -26,7 +26,7 @@ from akunu.deltas import (
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
-from akunu.server.usage import timings_of, usage_of
+from akunu.server.usage import facts_of, usage_of
 from akunu.tools.calls import ToolCall
 
 FINGERPRINT: Final = f"akunu-{__version__}"
@@ -76,8 +76,7 @@ class ChatAnswer:
             }
             for index, reply in enumerate(replies)
         ]
-        timings = {"timings": timings_of(replies[0])} if len(replies) == 1 else {}
-        return {**self._head, "choices": choices, "usage": usage_of(replies), **timings}
+        return {**self._head, "choices": choices, "usage": usage_of(replies), **facts_of(replies)}
 
     def opened(self) -> bytes:
         """Return nothing: each text opens with its own first chunk."""
@@ -107,8 +106,8 @@ class ChatAnswer:
         """Return the usage, where it was asked for, and the end."""
         usage = b""
         if self._includes_usage:
-            timings = {"timings": timings_of(replies[0])} if len(replies) == 1 else {}
-            usage = event({**self._head, "choices": [], "usage": usage_of(replies), **timings})
+            facts = {"usage": usage_of(replies), **facts_of(replies)}
+            usage = event({**self._head, "choices": [], **facts})
         return usage + DONE
 
     def failed(self, error: ApiError) -> bytes:

@@ -114,6 +114,13 @@ class ServerSettings:
         "ORIGIN",
         is_list=True,
     )
+    allowed_hosts: tuple[str, ...] = _setting(
+        (),
+        texts,
+        "Names by which a local server without keys may be called, besides localhost.",
+        "NAME",
+        is_list=True,
+    )
     max_body: int = _setting(
         32 << 20, _integer(1, None), "The most bytes that a request may have.", "BYTES"
     )

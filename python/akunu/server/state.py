@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, field
+from typing import Any, cast
 
 from starlette.requests import Request
 
+from akunu.server.access_log import Entry
+from akunu.server.metrics import CountingObserver, Metrics
 from akunu.server.models import ServedModels
 from akunu.server.settings import ServerSettings
 
@@ -17,8 +19,23 @@ class ServerState:
 
     settings: ServerSettings
     models: ServedModels
+    metrics: Metrics = field(default_factory=Metrics)
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""
+
+
+def entry_of(request: Request) -> Entry:
+    """Return what is noted of a request."""
+    return cast(Entry, request.scope["state"]["akunu_entry"])
+
+
+def generation_arguments(request: Request) -> dict[str, Any]:
+    """Return the arguments of `Generation` that are the same for every route."""
+    state = state_of(request)
+    return {
+        "ping_seconds": state.settings.ping_seconds,
+        "observer": CountingObserver(state.metrics, entry_of(request)),
+    }
 
 
 def state_of(request: Request) -> ServerState:

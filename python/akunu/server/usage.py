@@ -23,6 +23,17 @@ def usage_of(replies: Sequence[Completion]) -> dict[str, Any]:
     }
 
 
+def facts_of(replies: Sequence[Completion]) -> dict[str, Any]:
+    """Return what OpenAI does not have: times of a single text, and what no grammar held it to."""
+    facts: dict[str, Any] = {}
+    if len(replies) == 1:
+        facts["timings"] = timings_of(replies[0])
+    weakened = [{"pointer": each.pointer, "reason": each.reason} for each in replies[0].weakened]
+    if weakened:
+        facts["weakened"] = weakened
+    return facts
+
+
 def timings_of(reply: Completion) -> dict[str, Any]:
     """Return how long one text took; its first token belongs to the prompt."""
     computed = reply.prompt_tokens - reply.cached_tokens

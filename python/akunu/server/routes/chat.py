@@ -14,7 +14,7 @@ from akunu.server.models import ServedModel
 from akunu.server.openai_chat import CHAT_FIELDS, chat_request
 from akunu.server.openai_chat_answer import ChatAnswer
 from akunu.server.routes.described import body_of
-from akunu.server.state import state_of
+from akunu.server.state import generation_arguments, state_of
 
 router = APIRouter(tags=["chat"])
 
@@ -50,5 +50,5 @@ async def chat_completions(request: Request) -> Response:
         is_stream=asked.is_stream,
         names=asked.names,
         headers=ignored_header(asked.ignored),
-        ping_seconds=state.settings.ping_seconds,
+        **generation_arguments(request),
     )

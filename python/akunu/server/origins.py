@@ -1,0 +1,65 @@
+"""Which pages and names a server without keys answers: other web sites cannot use it in a browser.
+
+A page from anywhere may send a request to this machine (it cannot read the answer, but the model
+has worked), and a site's name may be pointed at 127.0.0.1, so that its page may even read. Where
+there are keys, neither has one.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+from akunu.server.errors import ApiError
+from akunu.server.settings import ServerSettings
+
+# Nobody can point these at this machine from outside.
+_PRIVATE_NAMES = ("localhost", ".localhost", ".internal")
+
+
+def refusal_of(headers: Mapping[bytes, bytes], settings: ServerSettings) -> ApiError | None:
+    """Return the error for a request that another site's page may have sent, or None."""
+    host = headers.get(b"host", b"").decode("latin-1")
+    if settings.is_local and host and not _is_allowed_host(host, settings):
+        return ApiError(
+            403,
+            f"the request is for the host {host!r}, which this server does not know as its own: "
+            "add it to allowed_hosts, or set an API key",
+            code="host_not_allowed",
+        )
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if origin and not _is_allowed_origin(origin, host, settings):
+        return ApiError(
+            403,
+            f"pages of {origin!r} may not use this server: add it to cors_origins, or set an "
+            "API key",
+            code="origin_not_allowed",
+        )
+    return None
+
+
+def _is_allowed_host(host: str, settings: ServerSettings) -> bool:
+    try:
+        name = (urlsplit(f"//{host}").hostname or "").rstrip(".")
+    except ValueError:
+        return False
+    if name in (settings.host, *settings.allowed_hosts) or name.endswith(_PRIVATE_NAMES[1:]):
+        return True
+    if name == _PRIVATE_NAMES[0] or settings.unix_socket is not None:
+        return True
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_allowed_origin(origin: str, host: str, settings: ServerSettings) -> bool:
+    if "*" in settings.cors_origins or origin in settings.cors_origins:
+        return True
+    scheme, separator, rest = origin.partition("://")
+    if not separator:
+        return False  # "null"
+    # Programs that show pages of their own (app://, vscode-webview://) are no web sites.
+    return scheme not in ("http", "https") or rest == host

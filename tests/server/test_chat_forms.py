@@ -1,0 +1,257 @@
+"""Structured output, tools and thoughts over /v1/chat/completions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from edited_model import edited
+from test_chat import ask, chunks
+
+import akunu
+from akunu.chat import CHATML
+from akunu.server import ServedModels
+
+SUM = [{"role": "user", "content": "What is 12 + 7?"}]
+SCHEMA = {
+    "type": "object",
+    "properties": {"sum": {"type": "integer"}},
+    "required": ["sum"],
+    "additionalProperties": False,
+}
+ADD = {
+    "type": "function",
+    "function": {
+        "name": "add",
+        "description": "Add two numbers.",
+        "parameters": {
+            "type": "object",
+            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
+            "required": ["a", "b"],
+            "additionalProperties": False,
+        },
+        "strict": True,
+    },
+}
+SPELL = {"type": "function", "function": {"name": "spell", "parameters": {}}}
+
+
+def content(client: httpx.Client, **body: Any) -> str:
+    return ask(client, **body)["choices"][0]["message"]["content"]
+
+
+@pytest.mark.parametrize("is_strict", [True, False, None])
+def test_a_reply_fits_the_schema_and_has_no_fence(
+    client: httpx.Client, is_strict: bool | None
+) -> None:
+    described = {"name": "sum", "schema": SCHEMA, "strict": is_strict}
+    wanted = {"type": "json_schema", "json_schema": described}
+    assert set(json.loads(content(client, response_format=wanted))) == {"sum"}
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"response_format": {"type": "json_object"}},
+        {"response_format": {"type": "json_object", "schema": SCHEMA}},
+        {"json_schema": SCHEMA},
+        {"guided_json": SCHEMA},
+        {"structured_outputs": {"json": SCHEMA}},
+    ],
+)
+def test_other_ways_to_ask_for_json(client: httpx.Client, form: dict[str, Any]) -> None:
+    text = content(client, **form, max_tokens=60, stop="7")
+    assert text.startswith("{")
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        {"structured_outputs": {"choice": ["yes", "yo"]}},
+        {"structured_outputs": {"regex": "y(es|o)"}},
+        {"guided_choice": ["yes", "yo"]},
+        {"guided_regex": "y(es|o)"},
+        {"grammar": 'root ::= "yes" | "yo"'},
+    ],
+)
+def test_choices_expressions_and_grammars(client: httpx.Client, form: dict[str, Any]) -> None:
+    assert content(client, **form) in ("yes", "yo")
+
+
+def test_two_forms_at_once_are_refused(client: httpx.Client) -> None:
+    body = {"messages": SUM, "guided_regex": "a", "grammar": 'root ::= "a"'}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert "one form" in answer.json()["error"]["message"]
+
+
+def test_what_no_grammar_holds_is_weakened_where_strict_is_false(client: httpx.Client) -> None:
+    schema = {"type": "array", "items": {"type": "string"}, "uniqueItems": True}
+    described: dict[str, Any] = {"name": "x", "schema": schema}
+    wanted = {"type": "json_schema", "json_schema": described}
+    body = {"messages": SUM, "response_format": wanted, "max_tokens": 30}
+    answer = client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["code"] == "invalid_json_schema"
+    described["strict"] = False
+    reply = client.post("/v1/chat/completions", json=body).json()
+    assert [each["pointer"] for each in reply["weakened"]] == ["/uniqueItems"]
+
+
+def test_a_call_that_must_come_is_told_as_openai_tells_it(client: httpx.Client) -> None:
+    choice = ask(client, tools=[ADD, SPELL], tool_choice="required")["choices"][0]
+    assert choice["finish_reason"] == "tool_calls"
+    message = choice["message"]
+    assert message["content"] is None
+    (call,) = message["tool_calls"]
+    assert call["type"] == "function"
+    assert call["id"]
+    assert call["function"]["name"] == "add"
+    assert json.loads(call["function"]["arguments"]) == {"a": 12, "b": 7}
+
+
+def test_a_streamed_call_has_its_name_once_and_its_arguments_in_pieces(
+    client: httpx.Client,
+) -> None:
+    streamed = chunks(client, tools=[ADD], tool_choice="required")
+    deltas = [chunk["choices"][0]["delta"] for chunk in streamed]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    first, rest = calls[0], calls[1:]
+    assert first["index"] == 0
+    assert first["type"] == "function"
+    assert first["id"]
+    assert first["function"] == {"name": "add", "arguments": ""}
+    assert rest
+    assert all(set(call) == {"index", "function"} for call in rest)
+    assert all(set(call["function"]) == {"arguments"} for call in rest)
+    arguments = "".join(call["function"]["arguments"] for call in rest)
+    assert json.loads(arguments) == {"a": 12, "b": 7}
+    assert streamed[-1]["choices"][0]["finish_reason"] == "tool_calls"
+    assert not any(delta.get("content") for delta in deltas)
+
+
+@pytest.mark.parametrize(
+    "choice",
+    [
+        {"type": "function", "function": {"name": "spell"}},
+        {"type": "function", "name": "spell"},
+        {
+            "type": "allowed_tools",
+            "allowed_tools": {
+                "mode": "required",
+                "tools": [{"type": "function", "function": {"name": "spell"}}],
+            },
+        },
+    ],
+)
+def test_a_tool_can_be_named(client: httpx.Client, choice: dict[str, Any]) -> None:
+    reply = ask(client, tools=[ADD, SPELL], tool_choice=choice)
+    assert reply["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "spell"
+
+
+def test_without_a_need_there_is_no_call(client: httpx.Client) -> None:
+    choice = ask(client, tools=[ADD], tool_choice="none")["choices"][0]
+    assert choice["finish_reason"] == "stop"
+    assert "tool_calls" not in choice["message"]
+
+
+def test_the_older_form_of_tools_is_answered_in_the_older_form(client: httpx.Client) -> None:
+    body = {"functions": [ADD["function"]], "function_call": {"name": "add"}}
+    choice = ask(client, **body)["choices"][0]
+    assert choice["finish_reason"] == "function_call"
+    call = choice["message"]["function_call"]
+    assert call["name"] == "add"
+    assert json.loads(call["arguments"]) == {"a": 12, "b": 7}
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(client, **body)]
+    calls = [delta["function_call"] for delta in deltas if "function_call" in delta]
+    assert calls[0] == {"name": "add", "arguments": ""}
+    assert json.loads("".join(call["arguments"] for call in calls)) == {"a": 12, "b": 7}
+
+
+def test_a_conversation_goes_on_behind_a_call(client: httpx.Client) -> None:
+    message = ask(client, tools=[ADD], tool_choice="required")["choices"][0]["message"]
+    call_id = message["tool_calls"][0]["id"]
+    messages = [*SUM, message, {"role": "tool", "tool_call_id": call_id, "content": "19"}]
+    reply = ask(client, messages=messages, tools=[ADD], max_tokens=3)
+    assert reply["usage"]["completion_tokens"] > 0
+
+
+# Ember's own form of a conversation, with a switch and an opening as newer templates have them.
+THINKING = (
+    CHATML
+    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}"
+)
+
+
+@pytest.fixture(scope="module")
+def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("thinker") / "m.gguf"
+    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+    return edited(ember, path, {"tokenizer.chat_template": THINKING})
+
+
+@pytest.fixture(scope="module")
+def thinking(thinker: Path) -> Iterator[httpx.Client]:
+    from conftest import running
+
+    with running(ServedModels({"thinker": str(thinker)})) as client:
+        yield client
+
+
+def test_thoughts_are_beside_the_content(thinking: httpx.Client) -> None:
+    body = {"thinking_budget_tokens": 3, "max_tokens": 30}
+    reply = ask(thinking, **body)
+    message = reply["choices"][0]["message"]
+    assert message["reasoning_content"]
+    assert "reasoning" not in message
+    assert "think" not in message["content"]
+    details = reply["usage"]["completion_tokens_details"]
+    assert 0 < details["reasoning_tokens"] <= reply["usage"]["completion_tokens"]
+    deltas = [chunk["choices"][0]["delta"] for chunk in chunks(thinking, **body)]
+    for field in ("reasoning_content", "content"):
+        assert "".join(delta.get(field, "") for delta in deltas) == message[field]
+
+
+@pytest.mark.parametrize(
+    "switch",
+    [
+        {"chat_template_kwargs": {"enable_thinking": False}},
+        {"enable_thinking": False},
+        {"reasoning_effort": "none"},
+        {"reasoning": {"effort": "none", "summary": "auto"}},
+        {"reasoning": {"enabled": False}},
+        {"thinking": False},
+    ],
+)
+def test_thinking_is_switched_off_by_many_names(
+    thinking: httpx.Client, switch: dict[str, Any]
+) -> None:
+    reply = ask(thinking, **switch, max_tokens=5)
+    assert reply["usage"]["completion_tokens_details"] == {"reasoning_tokens": 0}
+    assert "reasoning_content" not in reply["choices"][0]["message"]
+
+
+def test_an_effort_that_the_template_does_not_know_is_refused(thinking: httpx.Client) -> None:
+    body = {"messages": SUM, "reasoning_effort": "high"}
+    answer = thinking.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert error["param"] == "reasoning_effort"
+    assert "True and False" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("reasoning", ["reasoning"]), ("both", ["reasoning", "reasoning_content"])],
+)
+def test_the_field_of_thoughts_is_a_setting(thinker: Path, name: str, fields: list[str]) -> None:
+    from conftest import running
+
+    with running(ServedModels([str(thinker)]), reasoning_field=name) as client:
+        message = ask(client, thinking_budget=2, max_tokens=10)["choices"][0]["message"]
+    assert sorted(key for key in message if key.startswith("reasoning")) == fields

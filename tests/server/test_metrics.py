@@ -1,0 +1,110 @@
+"""/metrics and /v1/metrics; and what a client that goes away leaves."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+import httpx
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from conftest import Serving
+
+HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
+
+
+def samples(client: httpx.Client) -> dict[str, float]:
+    """Every sample by its name and labels."""
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    return {
+        sample.name + "".join(f",{value}" for value in sample.labels.values()): sample.value
+        for family in text_string_to_metric_families(answer.text)
+        for sample in family.samples
+    }
+
+
+def until(condition: Callable[[], Any]) -> Any:
+    """What a condition gives as soon as it holds."""
+    ends = time.monotonic() + 30
+    while not (found := condition()):
+        assert time.monotonic() < ends
+        time.sleep(0.005)
+    return found
+
+
+def test_requests_tokens_and_times_are_counted(serving: Serving) -> None:
+    with serving() as client:
+        usage = client.post("/v1/chat/completions", json=HELLO).json()["usage"]
+        client.post("/v1/chat/completions", json=HELLO)
+        client.post("/v1/chat/completions", json={})
+        client.get("/nothing")
+        found = samples(client)
+        summary = client.get("/v1/metrics").json()
+    assert found["akunu_requests_total,200,/chat/completions"] == 2
+    assert found["akunu_requests_total,400,/chat/completions"] == 1
+    assert found["akunu_requests_total,404,other"] == 1
+    assert found["akunu_prompt_tokens_total,ember"] == 2 * usage["prompt_tokens"]
+    assert found["akunu_prompt_tokens_cached_total,ember"] == usage["prompt_tokens"] - 1
+    assert found["akunu_prefix_hits_total,ember"] == 1
+    assert found["akunu_completion_tokens_total,ember"] == 2 * usage["completion_tokens"]
+    assert found["akunu_texts_total,ember,stop"] == 2
+    for name in ("time_to_first_token_seconds", "time_between_tokens_seconds"):
+        assert found[f"akunu_{name}_count,ember"] == 2
+    assert found["akunu_request_seconds_count,/chat/completions"] == 3
+    assert found["akunu_texts_waiting,ember"] == found["akunu_texts_running,ember"] == 0
+    assert summary["total_requests"] == 5
+    assert summary["total_completion_tokens"] == 2 * usage["completion_tokens"]
+    assert summary["models"]["ember"]["cached_tokens"] == usage["prompt_tokens"] - 1
+    assert summary["uptime_seconds"] > 0
+
+
+@pytest.mark.parametrize("n", [1, 3])
+@pytest.mark.parametrize("is_stream", [True, False])
+def test_a_client_that_goes_away_cancels_its_texts(
+    serving: Serving, is_stream: bool, n: int
+) -> None:
+    endless = {**HELLO, "ignore_eos": True, "stream": is_stream, "n": n}
+    with serving() as client:
+        client.post("/v1/chat/completions", json={**HELLO, "max_tokens": 1})  # which loads it
+        with httpx.Client(base_url=client.base_url, timeout=60) as other:
+            request = other.build_request("POST", "/v1/chat/completions", json=endless)
+            if is_stream:
+                answer = other.send(request, stream=True)
+                next(answer.iter_bytes())
+                answer.close()
+            else:
+                request.extensions["timeout"] = dict.fromkeys(("connect", "read"), 0.1)
+                with pytest.raises(httpx.ReadTimeout):
+                    other.send(request)
+        until(lambda: samples(client).get("akunu_texts_total,ember,cancelled") == n)
+        found = samples(client)
+        assert found["akunu_texts_running,ember"] == found["akunu_texts_waiting,ember"] == 0
+        assert found["akunu_completion_tokens_total,ember"] < 900 * n  # of 1,000 that have room
+
+
+def test_a_full_queue_is_told_with_when_to_try_again(serving: Serving) -> None:
+    body = {**HELLO, "n": 64, "ignore_eos": True, "temperature": 1, "stream": True}
+    with serving(max_waiting=64) as client, ExitStack() as busy:
+        for _ in range(4):
+            request = client.build_request("POST", "/v1/chat/completions", json=body)
+            answer = client.send(request, stream=True)
+            busy.callback(answer.close)
+            if answer.status_code != 200:
+                break
+        answer.read()
+    assert answer.status_code == 503
+    assert answer.json()["error"]["code"] == "queue_full"
+    assert int(answer.headers["retry-after"]) > 0
+
+
+def test_a_silent_stream_gets_comments(serving: Serving) -> None:
+    with serving(ping_seconds=0.0005) as client:
+        body = {"messages": [{"role": "user", "content": "word " * 900}], "stream": True}
+        with client.stream("POST", "/v1/chat/completions", json=body) as answer:
+            lines = [line for line in answer.iter_lines() if line]
+    assert ": ping" in lines
+    assert lines[-1] == "data: [DONE]"
