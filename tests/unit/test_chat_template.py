@@ -91,14 +91,20 @@ def render_in_plain_jinja(source: str, **variables: Any) -> str:
     return environment.from_string(source).render(messages=messages, documents=None, **variables)
 
 
+def as_the_template_gets_them(conversation: str, template: ChatTemplate) -> Any:
+    """The messages of a conversation; calls are text where the template would leave them out."""
+    messages: Any = CONVERSATIONS[conversation]
+    if conversation == "a tool" and template.habits.leaves_calls_out:
+        return told_messages(messages, ())
+    return messages
+
+
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
 @pytest.mark.parametrize("name", with_others(*TEMPLATES))
 def test_real_templates_render_as_in_plain_jinja(name: str, conversation: str) -> None:
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
-    messages: Any = CONVERSATIONS[conversation]
-    if conversation == "a tool" and template.habits.leaves_calls_out:
-        messages = told_messages(messages, ())
+    messages = as_the_template_gets_them(conversation, template)
     for tools in (None, [WEATHER]):
         for prompt in (True, False):
             variables = {"tools": tools, "add_generation_prompt": prompt}
@@ -125,11 +131,12 @@ def test_real_templates_render_as_in_transformers(name: str, conversation: str) 
     utilities = pytest.importorskip("transformers.utils.chat_template_utils")
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
+    messages = as_the_template_gets_them(conversation, template)
     for tools in (None, [WEATHER]):
         for prompt in (True, False):
             try:
                 rendered, _ = utilities.render_jinja_template(
-                    [CONVERSATIONS[conversation]],
+                    [messages],
                     tools=tools,
                     chat_template=source,
                     add_generation_prompt=prompt,
