@@ -289,6 +289,9 @@ sanitizer() {
   UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1 \
     "${run[@]}" ctest --test-dir "$build" "$@" --parallel "$workers" --output-on-failure --no-tests=error \
     --output-junit "$build/results.xml" || code=$?
+  # Once more at the end, where it is found first: what the failed drivers said.
+  ((code == 0)) || grep -hE -A 15 ': failed: |ERROR: |runtime error: |WARNING: ThreadSanitizer' \
+    "$build/Testing/Temporary/LastTest.log" | tail -n 80 || true
   count "sanitizer-$name" "$build/results.xml"
   return "$code"
 }

@@ -127,7 +127,6 @@ void test_a_shared_prefix_is_worth_waiting_for(const std::string& path) {
 void test_a_full_queue_refuses(const std::string& path) {
   Held engine(path, 512, 64, 1 << 30, {.prefix_cache = true, .most_waiting = 3});
   const auto first = engine.begin();
-  while (first->n_given_done() == 0 && engine.device->most_rows() == 0) std::this_thread::yield();
   std::vector<std::shared_ptr<Generation>> waiting;
   for (uint32_t i = 0; i < 3; ++i) waiting.push_back(engine.ask({i + 1}, 1));
   check(contains(message_of<QueueFullError>([&] { engine.ask({9}, 1); }), "3 requests"),

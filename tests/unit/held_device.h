@@ -32,7 +32,10 @@ class HeldDevice final : public DeviceVariant {
   Outcome wait(Ticket ticket, std::chrono::milliseconds timeout) override {
     {
       std::unique_lock lock(mutex_);
+      is_stopped_ = held_;
+      changed_.notify_all();
       changed_.wait(lock, [&] { return !held_; });
+      is_stopped_ = false;
     }
     return DeviceVariant::wait(ticket, timeout);
   }
@@ -46,6 +49,11 @@ class HeldDevice final : public DeviceVariant {
     const std::lock_guard lock(mutex_);
     held_ = held;
     changed_.notify_all();
+  }
+  // Returns once a step is under way whose end the device does not report.
+  void wait_until_stopped() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [&] { return is_stopped_; });
   }
   struct Submission {
     size_t n_rows = 0;  // that were sent: 0 where those of the one before go on
@@ -71,7 +79,7 @@ class HeldDevice final : public DeviceVariant {
  private:
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  bool held_ = false;
+  bool held_ = false, is_stopped_ = false;
   size_t most_rows_ = 0, most_passes_ = 0;
   std::vector<Submission> submissions_;
   mutable std::atomic<uint32_t> n_asked_{0};
@@ -94,10 +102,12 @@ struct Held {
                                .sampling = {},
                                .priority = priority});
   }
-  // Something whose step is under way, for the device to be held in.
+  // Holds the device in a step of something short: who asks from now on is in the same next step.
   std::shared_ptr<Generation> begin() {
     device->hold(true);
-    return ask({1, 2, 3}, 1);
+    std::shared_ptr<Generation> first = ask({1, 2, 3}, 1);
+    device->wait_until_stopped();
+    return first;
   }
 
   std::shared_ptr<HeldDevice> device;
