@@ -12,6 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+import akunu
+from akunu.chat import CHATML
 from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.run import serve_in_thread
 
@@ -46,3 +48,23 @@ def client() -> Iterator[httpx.Client]:
 def serving() -> Serving:
     """`with serving(api_keys=["a"]) as client`: another server, with settings."""
     return running
+
+
+# Ember's own form of a conversation, with a switch and an opening as newer templates have them.
+THINKING = (
+    CHATML
+    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}"
+)
+
+
+@pytest.fixture(scope="session")
+def thinking_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A client of a server whose model's template lets it think."""
+    from edited_model import edited
+
+    path = tmp_path_factory.mktemp("thinker") / "thinker.gguf"
+    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+    edited(ember, path, {"tokenizer.chat_template": THINKING})
+    with running(ServedModels([str(path)])) as client:
+        yield client

@@ -14,6 +14,7 @@ from typing import Final
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from akunu.server.access_log import AccessLog, Entry
+from akunu.server.error_shapes import is_anthropic, shaped
 from akunu.server.errors import ApiError
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
@@ -60,7 +61,10 @@ class Access:
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
                 entry.status = message["status"]
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", request_id)]
+                headers_out = [*message.get("headers", ()), (b"x-request-id", request_id)]
+                if is_anthropic(scope["path"]):  # where their client looks for it
+                    headers_out.append((b"request-id", request_id))
+                message["headers"] = headers_out
             await send(message)
 
         try:
@@ -69,7 +73,8 @@ class Access:
                 limited = _Body(receive, self._settings, entry)
                 await self._app(scope, limited.receive, marked)
             else:
-                answer = JsonResponse(refusal.body, refusal.status, refusal.headers)
+                body = shaped(refusal, scope["path"], entry.request_id)
+                answer = JsonResponse(body, refusal.status, refusal.headers)
                 await answer(scope, receive, marked)
         finally:
             self._metrics.answered(entry)

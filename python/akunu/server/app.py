@@ -23,14 +23,15 @@ from akunu import __version__
 from akunu.errors import AkunuError
 from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
+from akunu.server.error_shapes import shaped
 from akunu.server.errors import ApiError, api_error, invalid
 from akunu.server.fields import IGNORED_HEADER
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.models import ServedModels
-from akunu.server.routes import chat, health, metrics, models
+from akunu.server.routes import chat, health, messages, metrics, models
 from akunu.server.settings import ServerSettings
-from akunu.server.state import ServerState
+from akunu.server.state import ServerState, entry_of
 
 _LOG = logging.getLogger("akunu.server")
 
@@ -67,7 +68,7 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.akunu = state
-    for each in (chat.router, models.router):
+    for each in (chat.router, messages.router, models.router):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
     app.include_router(health.router)
@@ -95,13 +96,14 @@ def create_app(
     return app
 
 
-def answer_of(error: ApiError) -> Response:
+def answer_of(request: Request, error: ApiError) -> Response:
     """Return the answer that an error is."""
-    return JsonResponse(error.body, error.status, error.headers)
+    body = shaped(error, request.url.path, entry_of(request).request_id)
+    return JsonResponse(body, error.status, error.headers)
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    return answer_of(api_error(error))
+    return answer_of(request, api_error(error))
 
 
 async def _no_route(request: Request, error: Exception) -> Response:
@@ -114,15 +116,15 @@ async def _no_route(request: Request, error: Exception) -> Response:
     else:
         told = ApiError(error.status_code, str(error.detail))
     told.headers.update(error.headers or {})
-    return answer_of(told)
+    return answer_of(request, told)
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     place = ".".join(map(str, first["loc"][1:]))
-    return answer_of(invalid(place or None, f"{place}: {first['msg']}"))
+    return answer_of(request, invalid(place or None, f"{place}: {first['msg']}"))
 
 
 async def _failed(request: Request, error: Exception) -> Response:
-    return answer_of(api_error(error))
+    return answer_of(request, api_error(error))

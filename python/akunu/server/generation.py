@@ -84,7 +84,8 @@ class Generation(Response):
         ping_seconds: float = 15.0,
         observer: Observer = SILENT,
     ) -> None:
-        """`names`, `prompt`: see `api_error`. `headers`: what the answer has besides."""
+        """`names`, `prompt`: see `api_error`. `headers`: what the answer has besides; `begin`
+        may still add to them."""
         super().__init__()
         self._models = models
         self._model = model
@@ -93,7 +94,7 @@ class Generation(Response):
         self._is_stream = is_stream
         self._names = names
         self._prompt = prompt
-        self._more_headers = dict(headers or {})
+        self._more_headers = {} if headers is None else headers
         self._ping_seconds = ping_seconds
         self._observer = observer
 

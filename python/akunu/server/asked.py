@@ -1,0 +1,100 @@
+"""What a request of any dialect asks for: the arguments of one text, and how it is to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from starlette.requests import Request
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.fields import Field, ignored_header, read
+from akunu.server.generation import Dialect, Generation
+from akunu.server.limits import with_limits
+from akunu.server.models import ServedModel
+from akunu.server.settings import ServerSettings
+from akunu.server.state import generation_arguments, state_of
+from akunu.server.wished_thinking import with_wished_thinking
+
+WITHOUT_EFFECT: Final = "without effect: "
+"""A reader of fields gives an option of this name and its own, with the names of inner fields."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """A request for one text."""
+
+    arguments: dict[str, Any]
+    """For `Model.chat_async`, or `generate_async`; a dialect takes out what is only its own."""
+    names: Mapping[str, str]
+    """The field that each argument came from."""
+    ignored: list[str]
+    model: str | None = None
+    is_stream: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
+    """What the answer has besides; complete when the text has begun."""
+
+    def ignore(self, names: Iterable[str]) -> None:
+        """Name further fields without effect."""
+        self.ignored += names
+        self.headers.update(ignored_header(self.ignored))
+
+    def chat(self, model: Model, settings: ServerSettings) -> AsyncTextStream:
+        """Begin a reply to a conversation; raises what `Model.chat_async` raises."""
+        limited = with_limits(self.fitted(model), model, settings, self.names)
+        begun: AsyncTextStream = model.chat_async(**limited, stream=True)
+        return begun
+
+    def generate(self, model: Model, settings: ServerSettings) -> AsyncTextStream:
+        """Begin a text; raises what `Model.generate_async` raises."""
+        limited = with_limits(self.arguments, model, settings, self.names)
+        begun: AsyncTextStream = model.generate_async(**limited, stream=True)
+        return begun
+
+    def fitted(self, model: Model) -> dict[str, Any]:
+        """Return arguments that the model can follow; what it cannot is named in the headers."""
+        fitted, lost = with_wished_thinking(self.arguments, model, self.names)
+        self.ignore(lost)
+        return fitted
+
+
+def asked_of(
+    table: Mapping[str, Field], body: Mapping[str, Any], *, is_stream: bool = False
+) -> Asked:
+    """Return what a request asks for; `is_stream`: where it does not say. ApiError as `read`."""
+    found = read(table, body)
+    options, ignored = found.options, found.ignored
+    for name in [name for name in options if name.startswith(WITHOUT_EFFECT)]:
+        ignored += options.pop(name)
+    return Asked(
+        model=options.pop("model", None),
+        is_stream=options.pop("stream", is_stream),
+        arguments=options,
+        names=found.names,
+        ignored=ignored,
+        headers=ignored_header(ignored),
+    )
+
+
+def generation_of(
+    request: Request,
+    asked: Asked,
+    begin: Callable[[Model], AsyncTextStream],
+    dialect: Callable[[ServedModel], Dialect],
+    *,
+    prompt: str = "messages",
+) -> Generation:
+    """Return the answer with one text; `prompt`: the field that the prompt came from."""
+    return Generation(
+        state_of(request).models,
+        asked.model,
+        lambda served, model: [begin(model)],
+        dialect,
+        is_stream=asked.is_stream,
+        names=asked.names,
+        prompt=prompt,
+        headers=asked.headers,
+        **generation_arguments(request),
+    )

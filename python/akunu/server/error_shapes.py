@@ -1,0 +1,56 @@
+"""Errors as each dialect's clients read them; which one it is, the path of the request says.
+
+>>> from akunu.server.errors import invalid
+>>> shaped(invalid("top_k", "top_k is -1"), "/api/chat")
+{'error': 'top_k is -1'}
+>>> shaped(invalid("top_k", "top_k is -1"), "/v1/messages", "req_1")["error"]["type"]
+'invalid_request_error'
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from akunu.server.errors import ApiError
+
+_ANTHROPIC_KINDS: Final = {
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    413: "request_too_large",
+    429: "rate_limit_error",
+    503: "overloaded_error",
+}
+
+
+def shaped(error: ApiError, path: str, request_id: str = "") -> dict[str, Any]:
+    """Return the body of an error for a request of this path."""
+    if path.startswith("/api/"):
+        return {"error": error.message}
+    if is_anthropic(path):
+        return anthropic_error(error, request_id)
+    return error.body
+
+
+def is_anthropic(path: str) -> bool:
+    """Whether a route is one of Anthropic's."""
+    return path.removeprefix("/v1").startswith("/messages")
+
+
+def anthropic_error(error: ApiError, request_id: str = "") -> dict[str, Any]:
+    """Return an error as Anthropic has it, with the field and the code that OpenAI's have.
+
+    Agents shorten their conversation on the words "prompt is too long".
+    """
+    usual = "api_error" if error.status >= 500 else "invalid_request_error"
+    message = error.message
+    if error.code == "context_length_exceeded" and "n_ctx" in error.facts:
+        n_prompt, context = error.facts["n_prompt_tokens"], error.facts["n_ctx"]
+        message = f"prompt is too long: {n_prompt} tokens > {context} maximum"
+    told = {
+        "type": _ANTHROPIC_KINDS.get(error.status, usual),
+        "message": message,
+        "param": error.param,
+        "code": error.code,
+    }
+    return {"type": "error", "error": told, "request_id": request_id or None}

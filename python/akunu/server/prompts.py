@@ -1,0 +1,37 @@
+"""The prompt that a conversation becomes, without a text that goes on from it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from akunu.chat import ChatTemplate
+from akunu.chat_request import ChatRequest, prepared
+from akunu.model import Model
+
+_TEMPLATES: Final[WeakKeyDictionary[Model, ChatTemplate]] = WeakKeyDictionary()
+_OF_PROMPTS: Final = frozenset(ChatRequest.__dataclass_fields__)
+
+
+def template_of(model: Model) -> ChatTemplate:
+    """Return a model's chat template; UnsupportedModelError where it has none."""
+    found = _TEMPLATES.get(model)
+    if found is None:
+        found = _TEMPLATES[model] = ChatTemplate.of(model.tokenizer)
+    return found
+
+
+async def prompt_of(model: Model, arguments: Mapping[str, Any]) -> list[int]:
+    """Return the ids of a conversation's prompt.
+
+    `arguments`: those of `Model.chat`; what is not about the prompt is left aside. Raises what
+    `chat` raises.
+    """
+    request = ChatRequest(**{name: arguments[name] for name in _OF_PROMPTS & arguments.keys()})
+
+    def tokens() -> list[int]:
+        return prepared(request, model.tokenizer, template_of(model)).tokens
+
+    return await asyncio.get_running_loop().run_in_executor(None, tokens)

@@ -1,0 +1,61 @@
+"""POST /v1/messages and /v1/messages/count_tokens: Anthropic's."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.anthropic_answer import MessageAnswer
+from akunu.server.anthropic_fields import MESSAGES_FIELDS, messages_request
+from akunu.server.asked import generation_of
+from akunu.server.errors import api_error
+from akunu.server.fields import request_schema
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.models import ServedModel
+from akunu.server.prompts import prompt_of
+from akunu.server.routes.described import body_of
+from akunu.server.state import entry_of, state_of
+
+router = APIRouter(tags=["messages"])
+_BODY = body_of(request_schema(MESSAGES_FIELDS, required=["messages"]))
+
+
+@router.post(
+    "/messages",
+    summary="A model's reply to a conversation, as Anthropic has it",
+    response_model=None,
+    openapi_extra=_BODY,
+)
+async def messages(request: Request) -> Response:
+    """Answer whole, or as a stream of events."""
+    asked = messages_request(await json_object(request))
+    answer = MessageAnswer(entry_of(request).request_id)
+
+    def begin(model: Model) -> AsyncTextStream:
+        answer.stream = asked.chat(model, state_of(request).settings)
+        return answer.stream
+
+    def dialect(served: ServedModel) -> MessageAnswer:
+        answer.model = served.name
+        return answer
+
+    return generation_of(request, asked, begin, dialect)
+
+
+@router.post(
+    "/messages/count_tokens",
+    summary="How many tokens a conversation's prompt has",
+    response_model=None,
+    openapi_extra=_BODY,
+)
+async def count_tokens(request: Request) -> Response:
+    """Count without writing anything; the prompt may be longer than the context."""
+    asked = messages_request(await json_object(request))
+    try:
+        async with state_of(request).models.use(asked.model) as (_, model):
+            ids = await prompt_of(model, asked.fitted(model))
+    except Exception as error:
+        raise api_error(error, names=asked.names) from error
+    return JsonResponse({"input_tokens": len(ids)}, headers=asked.headers)

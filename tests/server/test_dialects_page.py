@@ -1,0 +1,31 @@
+"""docs/dialects.md and the OpenAPI document have every field of every API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import httpx
+import pytest
+
+from akunu.server.anthropic_fields import MESSAGES_FIELDS
+from akunu.server.fields import Field
+
+PAGE = Path(__file__).parents[2] / "docs/dialects.md"
+TABLES = {"/v1/messages": MESSAGES_FIELDS}
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_the_page_has_every_field(path: str) -> None:
+    table: Mapping[str, Field] = TABLES[path]
+    page = PAGE.read_text()
+    assert f"`POST {path}`" in page
+    for name in table:
+        assert f"`{name}`" in page, name
+
+
+@pytest.mark.parametrize("path", TABLES)
+def test_the_document_describes_every_field(client: httpx.Client, path: str) -> None:
+    route = client.get("/openapi.json").json()["paths"][path]["post"]
+    schema = route["requestBody"]["content"]["application/json"]["schema"]
+    assert set(schema["properties"]) == set(TABLES[path])
