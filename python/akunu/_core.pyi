@@ -42,6 +42,8 @@ class GgufFile:
     @property
     def tensors(self) -> list[GgufTensor]: ...
 
+GRAMMAR_LIMITS: tuple[int, int, int]
+
 @final
 class GrammarVocabulary:
     def __init__(

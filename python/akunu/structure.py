@@ -83,7 +83,7 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
         pattern = value if isinstance(value, re.Pattern) else _text(name, value)
         return Structure(grammar.from_regex(pattern))
     if isinstance(value, grammar.Grammar):
-        return Structure(value)
+        return Structure(value, json.loads if value.schema else None)
     return Structure(grammar.from_rules(_text(name, value)))
 
 

@@ -27,14 +27,25 @@ struct LlgTokenizerInit {
   uint32_t tok_eos_extra_count;
 };
 
-// Its beginning; what follows are limits, which the library sets to its defaults.
+struct LlgParserLimits {
+  size_t max_items_in_row;
+  uint64_t initial_lexer_fuel;
+  uint64_t step_lexer_fuel;
+  size_t step_max_items;
+  size_t max_lexer_states;
+  size_t max_grammar_size;
+  bool precompute_large_lexemes;
+  bool verbose_errors;
+};
+
 struct LlgConstraintInit {
   const LlgTokenizer* tokenizer;
   uint32_t log_buffer_level;
   uint32_t log_stderr_level;
   bool ff_tokens_ok;
   bool backtrack_ok;
-  std::array<std::byte, 488> limits;
+  LlgParserLimits limits;
+  std::array<std::byte, 432> reserved;  // for what a later version may set
 };
 
 struct LlgFunctions {
@@ -155,6 +166,9 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const GrammarVocabulary> vo
   LlgConstraintInit init{};
   llg.set_defaults(&init, vocabulary_->tokenizer());
   init.log_stderr_level = 0;
+  init.limits.max_items_in_row = kGrammarLimits.items_in_row;
+  init.limits.step_max_items = kGrammarLimits.items_of_mask;
+  init.limits.step_lexer_fuel = kGrammarLimits.lexer_fuel_of_mask;
   matcher_ = llg.new_matcher(&init, "llguidance", grammar.c_str());
   if (const char* const error = llg.get_error(matcher_)) {
     const std::string why = error;

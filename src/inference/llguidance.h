@@ -21,6 +21,15 @@ namespace akunu {
 // What llguidance calls its functions.
 struct LlgFunctions;
 
+// How much llguidance may compute for one mask; its own defaults refuse objects with 500 optional
+// properties and rules with 2,000 alternatives. The comments say what that takes at most.
+struct GrammarLimits {
+  size_t items_in_row = 10'000;             // what may follow: rules at the same place of a text
+  size_t items_of_mask = 500'000;           // about 25 ms
+  uint64_t lexer_fuel_of_mask = 5'000'000;  // about 350 ms
+};
+inline constexpr GrammarLimits kGrammarLimits;
+
 // The open library; it stays open for the rest of the process.
 class LlguidanceLibrary {
  public:

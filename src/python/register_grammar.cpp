@@ -66,6 +66,8 @@ std::unique_ptr<NativeConstraint> make_constraint(std::shared_ptr<GrammarVocabul
 }  // namespace
 
 void register_grammar(py::module_& m) {
+  m.attr("GRAMMAR_LIMITS") = py::make_tuple(
+      kGrammarLimits.items_in_row, kGrammarLimits.items_of_mask, kGrammarLimits.lexer_fuel_of_mask);
   py::class_<GrammarVocabulary, std::shared_ptr<GrammarVocabulary>>(m, "GrammarVocabulary")
       .def(py::init(&make_vocabulary), py::kw_only(), py::arg("library"), py::arg("texts"),
            py::arg("kinds"), py::arg("ranks"), py::arg("end_ids"), py::arg("by_character"))

@@ -156,6 +156,26 @@ def test_awaited_and_in_lists_the_text_is_the_same(model):
     assert [each.parsed for each in replies] == [whole.parsed] * 3
 
 
+def test_of_hundreds_of_optional_properties_any_may_come(model):
+    names = {f"property {i}": {"type": "boolean"} for i in range(600)}
+    many = {"type": "object", "properties": names, "additionalProperties": False}
+    for schema in (many, {"type": "array", "items": many, "minItems": 1}):
+        reply = model.generate("Yes: ", schema=schema, max_tokens=20, temperature=1.0, seed=3)
+        assert '{"property ' in reply
+
+
+def test_a_brief_grammar_ends_where_the_model_alone_does_not(model):
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    # "a" is all that it would write.
+    bias = {id: 30.0 for id in model.tokenizer.encode("a")}
+    endless = model.generate("a", schema=schema, max_tokens=100, logit_bias=bias)
+    assert endless.finish_reason == "length"
+    grammar = from_schema(schema, brief=True)
+    reply = model.generate("a", grammar=grammar, max_tokens=100, logit_bias=bias)
+    assert reply.finish_reason == "stop"
+    assert reply.parsed == {"name": "a" * 48}
+
+
 def test_a_schema_that_is_weakened_is_looked_at_afterwards(model):
     seven = {"type": "integer", "minimum": 7, "maximum": 7}
     pair = {"type": "array", "items": seven, "minItems": 2, "maxItems": 2}

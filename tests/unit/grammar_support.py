@@ -10,6 +10,7 @@ import pytest
 from llguidance import LLMatcher, LLTokenizer
 
 from akunu.grammar import Grammar
+from akunu.grammar.limits import engine_limits
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,7 +23,7 @@ def _bytes() -> LLTokenizer:
 def accepts(grammar: Grammar, text: str) -> bool:
     """Whether the whole text fits, byte by byte."""
     tokens = _bytes().tokenize_bytes(text.encode())
-    matcher = LLMatcher(_bytes(), grammar.llguidance)
+    matcher = LLMatcher(_bytes(), grammar.llguidance, limits=engine_limits())
     return matcher.try_consume_tokens(tokens) == len(tokens) and matcher.is_accepting()
 
 

@@ -27,6 +27,8 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("-m", "--model", default="ember", help="whose tokens; a name or a file")
     parser.add_argument("-n", type=int, default=0, help="schemas; 0: all, or 300 to generate")
     parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--open", action="store_true", help="generate without `brief`'s bounds")
+    parser.add_argument("--progress", type=Path, help="generate: a file that gets each text")
     parser.add_argument("--weaken", action="store_true", help="leave out what no grammar says")
     parser.add_argument("-o", "--output", type=Path)
     options = parser.parse_args(arguments)
@@ -45,7 +47,14 @@ def main(arguments: list[str]) -> int:
     else:
         from tools.judge_grammar.generation import generated
 
-        result = generated(options.model, options.data, options.n or 300, options.seeds)
+        result = generated(
+            options.model,
+            options.data,
+            options.n or 300,
+            options.seeds,
+            is_brief=not options.open,
+            progress=options.progress,
+        )
     text = json.dumps(result, indent=1, ensure_ascii=False) + "\n"
     if options.output:
         options.output.write_text(text, encoding="utf-8")

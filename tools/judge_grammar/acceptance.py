@@ -12,6 +12,7 @@ from llguidance import LLMatcher, LLTokenizer
 
 import akunu
 from akunu.grammar import Grammar
+from akunu.grammar.limits import engine_limits
 
 
 class _Wrapped:
@@ -33,7 +34,7 @@ def accepts_bytes(grammar: Grammar, text: str) -> bool:
     """Whether the whole text fits, byte by byte."""
     tokenizer = LLTokenizer("byte")
     tokens = tokenizer.tokenize_bytes(text.encode())
-    matcher = LLMatcher(tokenizer, grammar.llguidance)
+    matcher = LLMatcher(tokenizer, grammar.llguidance, limits=engine_limits())
     return matcher.try_consume_tokens(tokens) == len(tokens) and bool(matcher.is_accepting())
 
 
@@ -50,7 +51,7 @@ class Judge:
 
     def accepts(self, grammar: Grammar, text: str, *, masks: bool = False) -> bool:
         """Whether the whole text fits; with `masks` every token must be in the mask before it."""
-        matcher = LLMatcher(self._tokens, grammar.llguidance)
+        matcher = LLMatcher(self._tokens, grammar.llguidance, limits=engine_limits())
         for token in self.tokenizer.encode(text, add_special=False):
             if masks:
                 started = time.thread_time()
@@ -64,7 +65,8 @@ class Judge:
 
     def text_in_order(self, grammar: Grammar, value: Any) -> str | None:
         """A JSON text of the value that fits, its properties in any order; None: there is none."""
-        search = _Search(LLMatcher(self._bytes, grammar.llguidance), self._bytes, grammar.schema)
+        matcher = LLMatcher(self._bytes, grammar.llguidance, limits=engine_limits())
+        search = _Search(matcher, self._bytes, grammar.schema)
         limit = sys.getrecursionlimit()
         sys.setrecursionlimit(40_000)  # a call for each piece of the text
         try:

@@ -102,22 +102,28 @@ def _ids(name: str, given: object) -> tuple[int, ...]:
     return tuple(integer(f"a token of {name}", each, 0, MAX_UINT32) for each in given)
 
 
-def from_schema(source: Any, *, weaken: bool = False, compact: bool = False) -> Grammar:
+def from_schema(
+    source: Any, *, weaken: bool = False, compact: bool = False, brief: bool = False
+) -> Grammar:
     """Return the grammar of a JSON schema; it may end after one JSON value.
 
     `source`: a schema as dict, bool or JSON text, a pydantic model, a dataclass, a TypedDict or
     another annotated type. What no grammar can say (most of `not`, `uniqueItems`, some of `oneOf`)
     raises SchemaError with the JSON pointer and the reason; with `weaken` it is left out and listed
-    in `weakened`. `compact`: no whitespace between the parts of the text.
+    in `weakened`. `compact`: no whitespace between the parts of the text. `brief`: where the schema
+    sets no bound, texts have at most 48 characters, numbers nine digits and three behind the point,
+    lists and open objects three parts more than they need, and objects no properties but those that
+    it names; small models need such bounds to come to an end.
 
     >>> from_schema({"type": "array", "uniqueItems": True}, weaken=True).weakened[0].pointer
     '/uniqueItems'
     """
     flag("weaken", weaken)
     flag("compact", compact)
+    flag("brief", brief)
     from akunu.grammar.schema import compile_schema
 
-    return compile_schema(source, weaken=weaken, compact=compact)
+    return compile_schema(source, weaken=weaken, compact=compact, brief=brief)
 
 
 def from_json() -> Grammar:

@@ -18,56 +18,41 @@ from akunu.grammar.gbnf_parsing import (
     Token,
     parse_gbnf,
 )
+from akunu.grammar.limits import ITEMS_IN_ROW, WIDE, why_none_begins, why_too_wide
+from akunu.grammar.productive import productive_rules
 
 
 def compile_gbnf(text: str) -> Grammar:
     """The grammar of rules in GBNF; GrammarError with line and column where they make no sense."""
     from llguidance import LLMatcher
 
-    rules = _productive(parse_gbnf(text))
+    rules = productive_rules(parse_gbnf(text))
     if "root" not in rules:
         raise GrammarError("grammar (GBNF)", "no text ever fits the rule root")
-    grammar = from_lark(_Lark(with_lexemes(rules)).text())
+    for name, rule in rules.items():
+        if _width(rule) > ITEMS_IN_ROW:
+            reason = f"{name} has {_width(rule)} alternatives; {ITEMS_IN_ROW} can be followed"
+            raise GrammarError("grammar (GBNF)", reason)
+    lark = _Lark(with_lexemes(rules))
+    grammar = from_lark(lark.text())
     if error := LLMatcher.validate_grammar(grammar.llguidance, None):
         raise GrammarError("grammar (GBNF)", f"llguidance refuses it: {error.splitlines()[0]}")
+    if refused := why_none_begins(grammar.llguidance):
+        raise GrammarError("grammar (GBNF)", refused)
+    wide = [name for name, rule in rules.items() if _width(rule) > WIDE]
+    for name in (name for name in wide if name in lark.names):
+        if refused := why_too_wide(from_lark(lark.text(name)).llguidance):
+            raise GrammarError("grammar (GBNF)", f"{refused} (rule {name})")
     return grammar
 
 
-def _productive(rules: dict[str, Expression]) -> dict[str, Expression]:
-    """The rules without what no text fits, such as a rule that always refers to itself."""
-    productive: set[str] = set()
-    while True:
-        found = {name for name, part in rules.items() if _kept(part, productive) is not None}
-        if found == productive:
-            break
-        productive = found
-    kept = {name: _kept(part, productive) for name, part in rules.items()}
-    return {name: part for name, part in kept.items() if part is not None}
-
-
-def _kept(part: Expression, productive: set[str]) -> Expression | None:
-    if isinstance(part, Chars):
-        return part if part.ranges else None
-    if isinstance(part, Rule):
-        return part if part.name in productive else None
-    if isinstance(part, Token):
-        return part
-    if isinstance(part, Repeat):
-        if part.most == 0:
-            return Sequence(())
-        inner = _kept(part.part, productive)
-        if inner is None:
-            return Sequence(()) if part.least == 0 else None
-        return Repeat(inner, part.least, part.most)
+def _width(part: Expression) -> int:
+    """The most alternatives that stand at one place."""
     if isinstance(part, Choice):
-        options = tuple(
-            option
-            for option in (_kept(one, productive) for one in part.options)
-            if option is not None
-        )
-        return Choice(options) if options else None
-    parts = tuple(one for one in (_kept(one, productive) for one in part.parts) if one is not None)
-    return Sequence(parts) if len(parts) == len(part.parts) else None
+        return max(len(part.options), *map(_width, part.options))
+    if isinstance(part, Sequence):
+        return max(map(_width, part.parts), default=0)
+    return _width(part.part) if isinstance(part, Repeat) else 0
 
 
 class _Lark:
@@ -75,22 +60,23 @@ class _Lark:
 
     def __init__(self, shapes: dict[str, Shape]) -> None:
         self._shapes = shapes
-        self._names: dict[str, str] = {"root": "start"}
+        self.names: dict[str, str] = {}
+        """What each rule is called there."""
         self._lexemes: dict[Expression, str] = {}
         for name in shapes:
-            if name != "root":
-                plain = "r_" + name.lower().replace("-", "_")
-                while plain in self._names.values():
-                    plain += "_"
-                self._names[name] = plain
+            plain = "r_" + name.lower().replace("-", "_")
+            while plain in self.names.values():
+                plain += "_"
+            self.names[name] = plain
 
-    def text(self) -> str:
-        rules = [f"{self._names[name]}: {self._top(shape)}" for name, shape in self._shapes.items()]
+    def text(self, root: str = "root") -> str:
+        """All rules, where a text is what fits the rule `root`."""
+        rules = [f"{self.names[name]}: {self._top(shape)}" for name, shape in self._shapes.items()]
         lexemes = [
             f"{name}: /{_regex(text)}/" + (" & /(?s:.+)/" if automaton(text).nullable else "")
             for text, name in self._lexemes.items()
         ]
-        return "\n".join([*rules, *lexemes]) + "\n"
+        return "\n".join([f"start: {self.names[root]}", *rules, *lexemes]) + "\n"
 
     def _top(self, shape: Shape | Expression) -> str:
         if isinstance(shape, Choice):
@@ -104,7 +90,7 @@ class _Lark:
         if isinstance(shape, Token):
             return shape.text
         if isinstance(shape, Rule):
-            return self._names[shape.name]
+            return self.names[shape.name]
         if isinstance(shape, Repeat):
             return f"({self._written(shape.part)}){_repeats(shape)}"
         if isinstance(shape, Choice):

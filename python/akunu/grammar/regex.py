@@ -8,6 +8,7 @@ from typing import Any
 from akunu.errors import ArgumentError
 from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError, lone_surrogate
+from akunu.grammar.limits import why_none_begins
 from akunu.grammar.schema_patterns import unsupported
 
 
@@ -37,6 +38,8 @@ def compile_regex(pattern: str | re.Pattern[str]) -> Grammar:
         position = max(marks[0].index("^") - 4, 0) if marks else 0
         reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
         raise _error(pattern, position, reasons[0] if reasons else lines[0])
+    if refused := why_none_begins(grammar.llguidance):
+        raise _error(pattern, 0, refused)
     return grammar
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from akunu.errors import ArgumentError
-from akunu.grammar import Grammar, from_lark
+from akunu.grammar import Grammar
 from akunu.grammar.errors import GrammarError, lone_surrogate
 
 
@@ -23,6 +23,8 @@ def compile_rules(text: str) -> Grammar:
         except RecursionError as error:
             reason = "its groups lie too deep in one another"
             raise GrammarError("grammar (GBNF)", reason) from error
+    from akunu.grammar.lark import compile_lark
+
     return compile_lark(text)
 
 
@@ -34,24 +36,3 @@ def is_gbnf(text: str) -> bool:
         re.MULTILINE,
     )
     return defined is not None and defined[1] == "::="
-
-
-def compile_lark(text: str) -> Grammar:
-    """The grammar of rules in Lark, as llguidance has it."""
-    from llguidance import LLMatcher
-
-    grammar = from_lark(text)
-    if error := LLMatcher.validate_grammar(grammar.llguidance, None):
-        raise lark_error(error)
-    return grammar
-
-
-def lark_error(error: str) -> GrammarError:
-    """llguidance's message, with the place that it names."""
-    place = re.match(r"(?:at )?(\d+)\((\d+)\): ", error)
-    lines = [line.strip() for line in error.splitlines() if line.strip()]
-    if place is None:
-        return GrammarError("grammar (Lark)", lines[0])
-    reasons = [line.removeprefix("error: ") for line in lines if line.startswith("error: ")]
-    reason = reasons[0] if reasons else lines[0][place.end() :]
-    return GrammarError("grammar (Lark)", reason, int(place[1]), int(place[2]))

@@ -9,6 +9,9 @@ from typing import Any
 
 from akunu.grammar import Grammar, Weakened
 from akunu.grammar.errors import SchemaError, lone_surrogate
+from akunu.grammar.limits import WIDE, why_none_begins, why_too_wide
+from akunu.grammar.schema_brief import brief as made_brief
+from akunu.grammar.schema_endless import containing_itself, endless, without_endless
 from akunu.grammar.schema_reading import Schema, root_place
 from akunu.grammar.schema_source import schema_of
 from akunu.grammar.schema_writing import Writer
@@ -23,18 +26,20 @@ _UNSATISFIABLE = "Unsatisfiable schema"
 _WEAKENINGS = 40
 
 
-def compile_schema(source: Any, *, weaken: bool = False, compact: bool = False) -> Grammar:
+def compile_schema(
+    source: Any, *, weaken: bool = False, compact: bool = False, brief: bool = False
+) -> Grammar:
     """Return the grammar of a JSON schema: `akunu.grammar.from_schema`.
 
     What llguidance refuses in the end is located, and with `weaken` left out like the rest.
     """
     try:
-        return _compiled(source, weaken, compact)
+        return _compiled(source, weaken, compact, brief)
     except RecursionError as error:
         raise SchemaError("", "its parts lie too deep in one another") from error
 
 
-def _compiled(source: Any, weaken: bool, compact: bool) -> Grammar:
+def _compiled(source: Any, weaken: bool, compact: bool, brief: bool) -> Grammar:
     original = schema_of(source)
     place = root_place(original)
     dropped: dict[str, str] = {}
@@ -42,11 +47,22 @@ def _compiled(source: Any, weaken: bool, compact: bool) -> Grammar:
         writer = Writer(weaken=weaken, excluded=_excluded)
         writer.dropped = set(dropped)
         written = writer.write(place)
+        if names := endless(written):
+            name = containing_itself(written, names)
+            if "" in names and name is not None:
+                raise _never_ending(writer, name)
+            written = without_endless(written, names)
         text = _grammar(written, compact)
         if lone_surrogate(text):  # no token has a part of one
             pointer = next(place for place, part in _texts(original, "") if lone_surrogate(part))
             raise SchemaError(pointer, "a text with a lone surrogate is not valid Unicode")
         error = _error(text)
+        if error is None and brief:
+            text = _grammar(made_brief(written, _is_refused), compact)
+            if error := _error(text):
+                raise SchemaError("", f"no short texts fit it ({_plain(error)})")
+        if error is None and (refused := _too_wide(writer, text)):
+            raise refused
         if error is None:
             left_out = [Weakened(pointer, reason) for pointer, reason in dropped.items()]
             return Grammar(
@@ -82,6 +98,10 @@ def _error(grammar: str) -> str | None:
     return LLMatcher.validate_grammar(grammar, None) or None
 
 
+def _is_refused(schema: Schema) -> bool:
+    return _error(_grammar(schema, compact=False)) is not None
+
+
 def _excluded(schema: Schema, definitions: dict[str, Schema]) -> bool:
     """Whether nothing fits a schema; False where that is not certain."""
     if not isinstance(schema, dict):
@@ -104,6 +124,32 @@ def _located(writer: Writer, written: Schema, error: str) -> SchemaError:
         if found is not None and _plain(found) == reason:
             return SchemaError(place.pointer, reason)
     return SchemaError("", reason)
+
+
+def _too_wide(writer: Writer, grammar: str) -> SchemaError | None:
+    """What is wrong where a text begins, or a part of it that could go on in very many ways."""
+    if reason := why_none_begins(grammar):
+        return SchemaError("", reason)
+    for place, schema in writer.written:
+        if _width(schema) > WIDE:
+            part = _grammar(writer.whole(schema), compact=False)
+            if reason := why_too_wide(part, [b'{"']):
+                return SchemaError(place.pointer, reason)
+    return None
+
+
+def _width(schema: Schema) -> int:
+    if not isinstance(schema, dict):
+        return 0
+    parts = [schema[key] for key in ("properties", "anyOf", "oneOf", "enum") if key in schema]
+    return max(map(len, parts), default=0)
+
+
+def _never_ending(writer: Writer, name: str) -> SchemaError:
+    definition = writer.definitions[name]
+    places = [place for place, schema in writer.written if schema is definition]
+    reason = "no text fits it: each would contain another one like itself, without an end"
+    return SchemaError(places[0].pointer if places else "", reason)
 
 
 def _plain(error: str) -> str:
