@@ -80,6 +80,8 @@ def test_no_template_at_hand_encodes_arguments_twice_or_raises() -> None:
         n_calls += 1
         for arguments in (SPACED, ARGUMENTS):
             shown = template.render(called(arguments), tools=[WEATHER])
+            # Reka Edge asks `tojson` for ASCII: the same JSON, as the model was trained with it.
+            shown = shown.replace("\\u00f6", "ö")
             is_own = all(word in shown for word in ("city", "Köln"))
             is_twice = '\\"city' in shown or "'city':" in shown
             is_json = re.search('"city" ?: ?"Köln"', shown) is not None
