@@ -217,6 +217,10 @@ slow() {
   ensure_venv
   run_pytest slow '(slow or hypothesis) and not oracle' \
     PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/slow.xml") --hypothesis-profile=nightly"
+  # The commands that tests run within their own process, each in one of its own.
+  in_empty_environment "$clone" '.venv/bin/pytest tests/e2e/test_cli*.py' AKUNU_TEST_PROCESSES=1 \
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/processes.xml")"
+  count processes "$CI_WORK/processes.xml"
 }
 
 # Kernels of every level that this processor can run, also those that emulate another one.

@@ -10,13 +10,19 @@ import select
 import struct
 import subprocess
 import sys
+import tempfile
 import termios
+import threading
 import time
+from collections.abc import Sequence
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from typing import IO, TextIO
 
 import pyte
 
 import akunu
+from akunu.cli.main import main
 
 CHECKOUT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "akunu"]
@@ -36,6 +42,46 @@ os.setsid()
 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 os.execv(sys.argv[1], sys.argv[1:])
 """
+
+
+def in_this_process(arguments: Sequence[str], stdin: bytes) -> tuple[int, list[bytes]]:
+    """Run akunu with pipes as its streams, as a shell would; return its exit code, what it wrote.
+
+    What it prints while it is imported for the first time is not seen: that is a process's own.
+    """
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(2)]
+        read_end, write_end = os.pipe()
+        writer = threading.Thread(target=_fill, args=(write_end, stdin))
+        writer.start()
+        stack.callback(writer.join)
+        given = stack.enter_context(open(read_end, encoding="utf-8"))
+        streams = [given, *(_writing(stack, file) for file in files)]
+        before = sys.stdin, sys.stdout, sys.stderr
+        sys.stdin, sys.stdout, sys.stderr = streams
+        try:
+            code = main(arguments)
+        except SystemExit as left:  # as Typer does behind --show-completion
+            code = int(left.code or 0)
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+        for stream in streams[1:]:
+            stream.flush()
+        return code, [_all_of(file) for file in files]
+
+
+def _fill(pipe: int, data: bytes) -> None:
+    with suppress(BrokenPipeError), open(pipe, "wb") as file:
+        file.write(data)
+
+
+def _writing(stack: ExitStack, file: IO[bytes]) -> TextIO:
+    return stack.enter_context(open(os.dup(file.fileno()), "w", encoding="utf-8", newline=""))
+
+
+def _all_of(file: IO[bytes]) -> bytes:
+    file.seek(0)
+    return file.read()
 
 
 class Terminal:

@@ -68,7 +68,7 @@ def test_the_model_may_be_named_by_an_option(run_akunu: Any, command: tuple[str,
     assert "the model is given twice: ember, and ember with -m" in twice.stderr
 
 
-def test_several_texts_differ_and_are_those_that_their_numbers_give(call_akunu: Any) -> None:
+def test_several_texts_differ_and_are_those_that_their_numbers_give(run_akunu: Any) -> None:
     asked = (
         "complete",
         "--prompt",
@@ -81,12 +81,12 @@ def test_several_texts_differ_and_are_those_that_their_numbers_give(call_akunu: 
         "4",
     )
     alone = [
-        json.loads(call_akunu(*asked, "--json", "--answer-index", str(index)).stdout)
+        json.loads(run_akunu(*asked, "--json", "--answer-index", str(index)).stdout)
         for index in range(3)
     ]
-    several = json.loads(call_akunu(*asked, "--json", "--n", "3").stdout)
+    several = json.loads(run_akunu(*asked, "--json", "--n", "3").stdout)
     assert [each["token_ids"] for each in several] == [each["token_ids"] for each in alone]
-    written = call_akunu(*asked, "--n", "3", "--no-loop-guard")
+    written = run_akunu(*asked, "--n", "3", "--no-loop-guard")
     assert written.stdout == "".join(each["text"].rstrip("\n") + "\n" for each in alone)
     assert "akunu: text 1 of 3\n" in written.stderr
 
@@ -101,17 +101,17 @@ def test_several_texts_differ_and_are_those_that_their_numbers_give(call_akunu: 
     ],
 )
 def test_what_complete_cannot_do_is_said(
-    call_akunu: Any, arguments: tuple[str, ...], message: str
+    run_akunu: Any, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = call_akunu("complete", "--prompt", "One", *arguments)
+    done = run_akunu("complete", "--prompt", "One", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
 
 
-def test_samplers_may_stand_between_semicolons_as_for_llama_cpp(call_akunu: Any) -> None:
+def test_samplers_may_stand_between_semicolons_as_for_llama_cpp(run_akunu: Any) -> None:
     asked = ("complete", "--prompt", "One", "--max-tokens", "6", "--seed", "4", "--top-k", "5")
     texts = [
-        call_akunu(*asked, "--temperature", "2", "--samplers", names).stdout
+        run_akunu(*asked, "--temperature", "2", "--samplers", names).stdout
         for names in ("top_k;top_p;temperature", "top_k,top_p,temperature")
     ]
     assert texts[0] == texts[1] != ""

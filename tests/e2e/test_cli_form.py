@@ -28,11 +28,11 @@ BLUE = 'root ::= "blue"'
 
 
 @pytest.fixture
-def say(call_akunu: Any) -> Any:
+def say(run_akunu: Any) -> Any:
     """`say("complete", "--regex", "a")`: what came of a command."""
 
     def call(command: str, *arguments: str) -> Any:
-        done = call_akunu(command, "--prompt", "Say: ", *arguments)
+        done = run_akunu(command, "--prompt", "Say: ", *arguments)
         assert done.returncode == 0, done.stderr
         return done
 
@@ -75,24 +75,24 @@ def test_a_file_is_read_whatever_its_name_looks_like(say: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize("command", ["complete", "chat"])
 def test_what_no_grammar_can_hold_is_left_out_where_asked_and_said(
-    say: Any, call_akunu: Any, command: str
+    say: Any, run_akunu: Any, command: str
 ) -> None:
     asked = (command, "--prompt", "1, 1, 1: ", "--schema", DIFFERENT)
-    refused = call_akunu(*asked)
+    refused = run_akunu(*asked)
     assert refused.returncode == 1
     assert "/uniqueItems: no grammar remembers" in refused.stderr
-    done = call_akunu(*asked, "--weaken-schema")
+    done = run_akunu(*asked, "--weaken-schema")
     assert json.loads(done.stdout)[:3] == [1, 1, 1]
     assert "--weaken-schema: /uniqueItems is left out: no grammar remembers" in done.stderr
     assert "the text does not fit its schema: at its root: [1, 1, 1" in done.stderr
 
 
-def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(call_akunu: Any) -> None:
+def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(run_akunu: Any) -> None:
     asked = ("complete", "--prompt", "1, 1, 1: ", "--json", "--schema")
-    found = json.loads(call_akunu(*asked, DIFFERENT, "--weaken-schema").stdout)
+    found = json.loads(run_akunu(*asked, DIFFERENT, "--weaken-schema").stdout)
     assert [each["pointer"] for each in found["weakened"]] == ["/uniqueItems"]
     assert "has non-unique elements" in found["mistakes"][0]
-    assert "weakened" not in json.loads(call_akunu(*asked, json.dumps({"const": 1})).stdout)
+    assert "weakened" not in json.loads(run_akunu(*asked, json.dumps({"const": 1})).stdout)
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_json_tells_what_was_left_out_and_what_the_text_does_against_it(call_aku
 )
 @pytest.mark.parametrize("command", ["complete", "chat"])
 def test_what_makes_no_sense_is_said(
-    call_akunu: Any, command: str, arguments: tuple[str, ...], message: str
+    run_akunu: Any, command: str, arguments: tuple[str, ...], message: str
 ) -> None:
-    done = call_akunu(command, "--prompt", "Say: ", *arguments)
+    done = run_akunu(command, "--prompt", "Say: ", *arguments)
     assert done.returncode == 2
     assert message in done.stderr
