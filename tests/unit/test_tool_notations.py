@@ -7,9 +7,9 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tool_support import WAYS, read, text_and_calls, written
+from tool_support import WAYS, examples, read, text_and_calls, written
 
 from akunu.deltas import (
     TextDelta,
@@ -98,7 +98,7 @@ def can_say(way: Notation, calls: list[tuple[str, dict[str, Any]]]) -> bool:
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
-@settings(max_examples=40)
+@examples(change=10, nightly=40)
 @given(
     calls=st.lists(CALLS, min_size=1, max_size=3),
     before=TEXTS,

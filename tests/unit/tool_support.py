@@ -6,6 +6,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hypothesis import settings
+
 from akunu._reply_splitter import ReplySplitter
 from akunu.deltas import Delta, TextDelta, joined
 from akunu.thinking import markers_of
@@ -21,6 +23,12 @@ WAYS = {
     for family in FAMILIES
     for number, way in enumerate(family.ways, 1)
 }
+
+
+def examples(change: int, nightly: int) -> settings:
+    """So many examples of a test that has one round for each notation."""
+    is_nightly = settings.default is not None and settings.default.max_examples > 50
+    return settings(max_examples=nightly if is_nightly else change)
 
 
 def json_text(value: object) -> str:
