@@ -10,9 +10,10 @@ import pytest
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
 from akunu.server.fields import Field
+from akunu.server.responses_fields import RESPONSES_FIELDS
 
 PAGE = Path(__file__).parents[2] / "docs/dialects.md"
-TABLES = {"/v1/messages": MESSAGES_FIELDS}
+TABLES = {"/v1/messages": MESSAGES_FIELDS, "/v1/responses": RESPONSES_FIELDS}
 
 
 @pytest.mark.parametrize("path", TABLES)

@@ -91,7 +91,7 @@ def generation_of(
         state_of(request).models,
         asked.model,
         lambda served, model: [begin(model)],
-        dialect,
+        lambda served, *_: dialect(served),
         is_stream=asked.is_stream,
         names=asked.names,
         prompt=prompt,

@@ -63,7 +63,8 @@ def _functions(name: str, value: Any) -> Mapping[str, Any]:
     return {"tools": tools, "is_legacy": True}
 
 
-def _tool_choice(name: str, value: Any) -> Mapping[str, Any]:
+def tool_choice(name: str, value: Any) -> Mapping[str, Any]:
+    """Read which tools may, or must, be called; `allowed_only` does what `allowed_tools` says."""
     if not isinstance(value, dict):
         return {"tool_choice": value}
     if value.get("type") == "allowed_tools":
@@ -137,7 +138,8 @@ def _reasoning_format(name: str, value: Any) -> Mapping[str, Any]:
     return {}
 
 
-def _top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
+def top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
+    """Read how many tokens to tell beside each."""
     n = checked(name, value, int)
     if not 0 <= n <= 20:
         raise invalid(name, f"top_logprobs is {n}; it must be an integer from 0 to 20")
@@ -160,10 +162,10 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("stream", "boolean", flag("stream")),
         honoured("stream_options", "object", _stream_options),
         honoured("logprobs", "boolean", flag("logprobs")),
-        honoured("top_logprobs", "integer", _top_logprobs),
+        honoured("top_logprobs", "integer", top_logprobs),
         honoured("response_format", "object", response_format),
         honoured("tools", {"type": ["array", "null"], "items": _TOOL}, _tools),
-        honoured("tool_choice", {"type": ["string", "object", "null"]}, _tool_choice),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
         honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
         honoured("functions", "array", _functions, "the older form of tools"),
         honoured("function_call", {"type": ["string", "object", "null"]}, _function_call),
@@ -252,7 +254,7 @@ def _request(found: Read, settings: ServerSettings) -> ChatRequest:
         options["logprobs"] = top
     allowed = options.pop("allowed_tools", None)
     if allowed is not None:
-        options["tools"] = _allowed(options.get("tools", []), allowed)
+        options["tools"] = allowed_only(options.get("tools", []), allowed)
     return ChatRequest(
         model=options.pop("model", None),
         n=n,
@@ -266,7 +268,7 @@ def _request(found: Read, settings: ServerSettings) -> ChatRequest:
     )
 
 
-def _allowed(tools: list[Any], names: list[str]) -> list[Any]:
+def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:
     """Return the tools of these names: the model hears of no others."""
     by_name = {_name_in("tools", each): each for each in tools}
     for name in names:

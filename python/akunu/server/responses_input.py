@@ -1,0 +1,135 @@
+"""Conversations as /v1/responses has them, a list of items, in the form that `Model.chat` takes.
+
+>>> messages_of("Be brief.", "Hi")
+[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from akunu._shown import shorten
+from akunu.server.errors import invalid, unsupported
+
+_ROLES: Final = ("user", "assistant", "system", "developer")
+_TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
+
+
+def messages_of(instructions: str | None, given: Any) -> list[dict[str, Any]]:
+    """Return the messages; ApiError for what is not read here."""
+    found = _Messages()
+    if isinstance(given, str):
+        found.messages.append({"role": "user", "content": given})
+    elif isinstance(given, list) and given:
+        for index, item in enumerate(given):
+            if not isinstance(item, dict):
+                raise invalid(
+                    "input", f"input[{index}] must be an object, got {type(item).__name__}"
+                )
+            found.add(item, f"input[{index}]")
+    else:
+        raise invalid("input", f"input is {shorten(given)}; it must be a text or a list of items")
+    if instructions:
+        _instruct(found.messages, instructions)
+    return found.messages
+
+
+def _instruct(messages: list[dict[str, Any]], instructions: str) -> None:
+    """Put instructions in front; most templates have room for one system message only."""
+    first = messages[0]
+    if first["role"] in ("system", "developer"):
+        messages[0] = {"role": "system", "content": f"{instructions}\n\n{first['content']}"}
+    else:
+        messages.insert(0, {"role": "system", "content": instructions})
+
+
+class _Messages:
+    """Puts items together: thoughts, a text and calls that follow each other are one message."""
+
+    def __init__(self) -> None:
+        self.messages: list[dict[str, Any]] = []
+
+    def add(self, item: Mapping[str, Any], where: str) -> None:
+        kind = item.get("type", "message")
+        if kind == "message":
+            self._message(item, where)
+        elif kind == "function_call":
+            self._call(item, where)
+        elif kind == "function_call_output":
+            output = _text(item.get("output"), f"{where}.output")
+            self.messages.append(
+                {
+                    "role": "tool",
+                    "tool_call_id": _named(item, "call_id", where),
+                    "content": output,
+                }
+            )
+        elif kind == "reasoning":
+            self._reasoning(item, where)
+        else:
+            raise unsupported("input", f"{where} is of type {kind!r}: that is not read here")
+
+    def _message(self, item: Mapping[str, Any], where: str) -> None:
+        role = item.get("role")
+        if role not in _ROLES:
+            raise invalid(
+                "input", f"{where}.role is {shorten(role)}; it must be one of {', '.join(_ROLES)}"
+            )
+        text = _text(item.get("content"), f"{where}.content")
+        if role == "assistant":
+            last = self._reply(("content", "tool_calls"))
+            last["content"] = text
+        else:
+            self.messages.append({"role": role, "content": text})
+
+    def _call(self, item: Mapping[str, Any], where: str) -> None:
+        name = _named(item, "name", where)
+        function = {"name": name, "arguments": _named(item, "arguments", where)}
+        call = {"id": _named(item, "call_id", where), "type": "function", "function": function}
+        self._reply(()).setdefault("tool_calls", []).append(call)
+
+    def _reasoning(self, item: Mapping[str, Any], where: str) -> None:
+        parts = item.get("content") or item.get("summary") or []
+        if not isinstance(parts, list):
+            raise invalid("input", f"{where}.content must be a list")
+        texts = [part.get("text") for part in parts if isinstance(part, dict)]
+        if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
+            raise invalid("input", f"{where}.content must be a list of texts")
+        if texts:
+            reply = self._reply(("content", "tool_calls", "reasoning_content"))
+            reply["reasoning_content"] = "\n\n".join(map(str, texts))
+
+    def _reply(self, closing: tuple[str, ...]) -> dict[str, Any]:
+        """Return the message of the assistant that goes on, or a new one where it has these."""
+        last = self.messages[-1] if self.messages else {}
+        if last.get("role") != "assistant" or any(last.get(key) for key in closing):
+            last = {"role": "assistant", "content": ""}
+            self.messages.append(last)
+        return last
+
+
+def _named(item: Mapping[str, Any], key: str, where: str) -> str:
+    value = item.get(key)
+    if not isinstance(value, str):
+        raise invalid("input", f"{where}.{key} must be a text, got {type(value).__name__}")
+    return value
+
+
+def _text(content: Any, where: str) -> str:
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        raise invalid("input", f"{where} must be a text or a list of parts")
+    texts = []
+    for index, part in enumerate(content):
+        kind = part.get("type") if isinstance(part, dict) else None
+        if kind not in _TEXTS:
+            raise unsupported(
+                "input", f"{where}[{index}] is of type {shorten(kind)}: only text is read here"
+            )
+        text = part.get(_TEXTS[kind])
+        if not isinstance(text, str):
+            raise invalid("input", f"{where}[{index}] has no text")
+        texts.append(text)
+    return "\n".join(texts)

@@ -1,0 +1,61 @@
+"""POST /v1/responses and /v1/responses/input_tokens: OpenAI's newer form of a conversation."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.asked import generation_of
+from akunu.server.errors import api_error
+from akunu.server.fields import request_schema
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.models import ServedModel
+from akunu.server.prompts import prompt_of
+from akunu.server.responses_answer import ResponseAnswer
+from akunu.server.responses_fields import RESPONSES_FIELDS, response_request
+from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+
+router = APIRouter(tags=["responses"])
+_BODY = body_of(request_schema(RESPONSES_FIELDS, required=["input"]))
+
+
+@router.post(
+    "/responses",
+    summary="A model's response to a conversation",
+    response_model=None,
+    openapi_extra=_BODY,
+)
+async def responses(request: Request) -> Response:
+    """Answer whole, or as a stream of events. Nothing is stored."""
+    wanted = response_request(await json_object(request))
+    answer = ResponseAnswer(wanted.echoed, has_logprobs=wanted.has_logprobs)
+
+    def begin(model: Model) -> AsyncTextStream:
+        return wanted.asked.chat(model, state_of(request).settings)
+
+    def dialect(served: ServedModel) -> ResponseAnswer:
+        answer.model = served.name
+        return answer
+
+    return generation_of(request, wanted.asked, begin, dialect, prompt="input")
+
+
+@router.post(
+    "/responses/input_tokens",
+    summary="How many tokens a conversation's prompt has",
+    response_model=None,
+    openapi_extra=_BODY,
+)
+async def input_tokens(request: Request) -> Response:
+    """Count without writing anything; the prompt may be longer than the context."""
+    asked = response_request(await json_object(request)).asked
+    try:
+        async with state_of(request).models.use(asked.model) as (_, model):
+            ids = await prompt_of(model, asked.fitted(model))
+    except Exception as error:
+        raise api_error(error, names=asked.names, prompt="input") from error
+    counted = {"object": "response.input_tokens", "input_tokens": len(ids)}
+    return JsonResponse(counted, headers=asked.headers)
