@@ -132,6 +132,7 @@ def test_an_expression_that_matches_nothing_is_refused(pattern: str) -> None:
         ('start: "a" X\nX: /[^\\s\\S]/', 2, 1, "no text fits X"),
         ("start: A\nA: B & /a+/\n// nothing is both\nB: /b+/", 2, 1, "no text fits A"),
         ('start: "a" /[^\\s\\S]/ | "b"', 1, 12, r"no text fits /[^\s\S]/"),
+        ('start: "b" | x\nx: A "a"\nA: /b/ & /c/', 3, 1, "no text fits A"),
     ],
 )
 def test_lark_that_no_text_ends_is_refused_with_its_place(
@@ -152,6 +153,7 @@ def test_lark_that_no_text_ends_is_refused_with_its_place(
         ('start: "a"~2..3 x{1,2}\nx: "[" start* "]" // one { and one "\n', "aa[]"),
         ('start: x\nx: "é"i | %json {"type": "null"}\n  | "a".."c" x', "abnull"),
         ("start: X\nX: /a+/ & ~/aa/ // not two\n%ignore /[ \\t]+/", "aaa"),
+        ('start: "a" | A // an alternative that is never there\nA: /b/ & /c/', "a"),
         ('%llguidance {"no_forcing": true}\nstart: "a" | <[1-3]> start', "a"),
         ('!start: x\n?x: _y\n_y: "(" start ")" | ""', "(())"),
     ],

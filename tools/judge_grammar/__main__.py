@@ -2,6 +2,8 @@
 
 python -m tools.judge_grammar maskbench SCHEMAS.jsonl.gz [-m MODEL] [-o REPORT.json]
 python -m tools.judge_grammar suite FOLDER [-o REPORT.json]
+python -m tools.judge_grammar llguidance tests/judges/llguidance_tests.json [-o REPORT.json]
+python -m tools.judge_grammar read-llguidance CHECKOUT -o tests/judges/llguidance_tests.json
 python -m tools.judge_grammar generate SCHEMAS.jsonl.gz -m MODEL [-n 300] [-o REPORT.json]
 """
 
@@ -17,12 +19,14 @@ from tools.judge_grammar.acceptance import Judge
 
 import akunu
 
+JUDGES = ["maskbench", "suite", "llguidance", "read-llguidance", "generate"]
+
 
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("judge", choices=["maskbench", "suite", "generate"])
+    parser.add_argument("judge", choices=JUDGES)
     parser.add_argument("data", type=Path)
     parser.add_argument("-m", "--model", default="ember", help="whose tokens; a name or a file")
     parser.add_argument("-n", type=int, default=0, help="schemas; 0: all, or 300 to generate")
@@ -44,6 +48,16 @@ def main(arguments: list[str]) -> int:
         from tools.judge_grammar.suite import judged_suite
 
         result = judged_suite(options.data, Judge(akunu.Tokenizer.from_gguf(options.model)))
+    elif options.judge == "llguidance":
+        from tools.judge_grammar.llguidance import judged_tests, published
+
+        tokenizer = akunu.Tokenizer.from_gguf(options.model)
+        result = judged_tests(published(options.data), Judge(tokenizer))
+    elif options.judge == "read-llguidance":
+        from tools.judge_grammar.rust_tests import as_data
+
+        options.output.write_text(as_data(options.data), encoding="utf-8")
+        return 0
     else:
         from tools.judge_grammar.generation import generated
 

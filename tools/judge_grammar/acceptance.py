@@ -49,8 +49,13 @@ class Judge:
         """Time of this thread for each mask, where `accepts` was asked to measure."""
         self.compile_seconds: list[float] = []
 
-    def accepts(self, grammar: Grammar, text: str, *, masks: bool = False) -> bool:
-        """Whether the whole text fits; with `masks` every token must be in the mask before it."""
+    def accepts(
+        self, grammar: Grammar, text: str, *, masks: bool = False, whole: bool = True
+    ) -> bool:
+        """Whether the text fits; with `masks` every token must be in the mask before it.
+
+        `whole`: it may end there, too.
+        """
         matcher = LLMatcher(self._tokens, grammar.llguidance, limits=engine_limits())
         for token in self.tokenizer.encode(text, add_special=False):
             if masks:
@@ -61,7 +66,7 @@ class Judge:
                     return False
             if matcher.try_consume_tokens([token]) != 1:
                 return False
-        return bool(matcher.is_accepting())
+        return bool(matcher.is_accepting()) or not whole
 
     def text_in_order(self, grammar: Grammar, value: Any) -> str | None:
         """A JSON text of the value that fits, its properties in any order; None: there is none."""

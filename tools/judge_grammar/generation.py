@@ -39,7 +39,7 @@ def generated(
 
     `progress`: a file that gets a line of JSON for each text as soon as it is written.
     """
-    cases = spread(file, n, is_brief=is_brief)
+    cases = spread(list(schemas(file)), n, is_brief=is_brief)
     with akunu.load(model, context=CONTEXT) as loaded:
         judged = asyncio.run(_judged(loaded, cases, seeds, progress))
     by_verdict: dict[str, list[str]] = {"complete": [], "incomplete": [], "invalid": []}
@@ -68,10 +68,10 @@ def generated(
 Case = tuple[str, Any, Grammar]
 
 
-def spread(file: Path, n: int, *, is_brief: bool) -> list[Case]:
-    """`n` schemas that compile, evenly from the whole file: name, schema and grammar."""
+def spread(published: list[dict[str, Any]], n: int, *, is_brief: bool) -> list[Case]:
+    """`n` schemas that compile, evenly from all of them: name, schema and grammar."""
     compiled: list[Case] = []
-    for case in schemas(file):
+    for case in published:
         try:
             grammar = from_schema(case["schema"], brief=is_brief)
         except SchemaError:

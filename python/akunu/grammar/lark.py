@@ -7,11 +7,12 @@ import re
 
 from akunu.grammar import Grammar, from_lark
 from akunu.grammar.errors import GrammarError
-from akunu.grammar.gbnf_parsing import Choice, Expression, Repeat, Rule, Sequence, Token
+from akunu.grammar.gbnf_parsing import Chars, Choice, Expression, Repeat, Rule, Sequence, Token
 from akunu.grammar.lark_parsing import Lark, NotRead, parse_lark
 from akunu.grammar.limits import ITEMS_IN_ROW, NOTHING_FITS, why_none_begins
 from akunu.grammar.productive import productive_rules
 
+NOTHING = Chars(())
 _MAY_BE_EMPTY = re.compile(r"\[\^|&|~|\\[pPDSW]|%regex")
 """What an expression has that nothing may match."""
 
@@ -37,8 +38,6 @@ def compile_lark(text: str) -> Grammar:
 def _check_rules(text: str, read: Lark) -> None:
     """Refuses rules that no text ends, and those with more alternatives than can be followed."""
     empty = _empty_terminals(read)
-    for terminal, place in empty.items():
-        raise _located(text, place, f"no text fits {terminal}")
     for name, place in read.places.items():
         rule = read.rules[name]
         if isinstance(rule, Choice) and len(rule.options) > ITEMS_IN_ROW:
@@ -47,10 +46,14 @@ def _check_rules(text: str, read: Lark) -> None:
                 "TERMINAL may have any number"
             )
             raise _located(text, place, reason)
-    ending = productive_rules(read.rules)
+    rules = {name: _without(rule, empty) for name, rule in read.rules.items()}
+    ending = productive_rules(rules)
     for name in _needed(read.rules):
-        if name in read.places and name not in ending:
-            raise _located(text, read.places[name], f"no text ever ends the rule {name}")
+        if name not in read.places or (name in ending and not _leads_nowhere(rules[name])):
+            continue
+        for terminal, place in empty.items():
+            raise _located(text, place, f"no text fits {terminal}")
+        raise _located(text, read.places[name], f"no text ever ends the rule {name}")
 
 
 def _empty_terminals(read: Lark) -> dict[str, int]:
@@ -102,6 +105,26 @@ def _inside(part: Expression) -> list[Expression]:
     if isinstance(part, Choice):
         return list(part.options)
     return list(part.parts) if isinstance(part, Sequence) else []
+
+
+def _without(part: Expression, empty: dict[str, int]) -> Expression:
+    """The expression with a character of no class for each of these terminals."""
+    if isinstance(part, Token):
+        return NOTHING if part.text in empty else part
+    if isinstance(part, Repeat):
+        return Repeat(_without(part.part, empty), part.least, part.most)
+    if isinstance(part, Choice):
+        return Choice(tuple(_without(one, empty) for one in part.options))
+    if isinstance(part, Sequence):
+        return Sequence(tuple(_without(one, empty) for one in part.parts))
+    return part
+
+
+def _leads_nowhere(part: Expression) -> bool:
+    """Whether a text may come to what nothing fits, behind something else."""
+    if isinstance(part, Sequence) and NOTHING in part.parts[1:] and part.parts[0] != NOTHING:
+        return True
+    return any(map(_leads_nowhere, _inside(part)))
 
 
 def _located(text: str, place: int, reason: str) -> GrammarError:

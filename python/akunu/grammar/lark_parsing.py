@@ -2,7 +2,7 @@
 
 llguidance has read the text before, and says where it makes no sense. Whatever stands for
 characters here (texts, expressions, TERMINALS, `%json`) is one token that a text can have; what it
-matches is not looked at. Conditions (`%if`) count as met.
+matches is not looked at.
 """
 
 from __future__ import annotations
@@ -99,8 +99,8 @@ class _Parser:
         return lexeme
 
     def _skip_to_colon(self) -> None:
-        while self._take().text != ":":
-            if self._peek().kind in ("newline", "end"):
+        while (text := self._take().text) != ":":
+            if text == "::" or self._peek().kind in ("newline", "end"):
                 raise NotRead
 
     def _skip_definition(self) -> int:
@@ -132,9 +132,6 @@ class _Parser:
             if following.text == "->":
                 self._take()
                 self._take()
-            elif following.text == "%if":
-                while self._peek().kind not in ("newline", "end") and self._peek().text != "|":
-                    self._take()
             elif following.text == "&":  # of terminals alone
                 self._take()
             else:
@@ -154,13 +151,8 @@ class _Parser:
             self._take("]")
             return Repeat(inside, 0, 1)
         if first.kind == "rule":
-            while self._peek().text == "::":  # a parameter: `name::parameter`
-                self._take()
-                depth = 0
-                while depth or self._peek().text == "(" or self._peek(-1).text == "::":
-                    depth += {"(": 1, ")": -1}.get(self._take().text, 0)
-                    if self._peek().kind in ("newline", "end"):
-                        break
+            if self._peek().text == "::":
+                raise NotRead
             return Rule(first.text.lstrip("!?"))
         if first.kind == "regexp":
             found.expressions.setdefault(first.text, first.at)
