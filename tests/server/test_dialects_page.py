@@ -10,10 +10,20 @@ import pytest
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
 from akunu.server.fields import Field
+from akunu.server.ollama_fields import (
+    OLLAMA_CHAT_FIELDS,
+    OLLAMA_GENERATE_FIELDS,
+    OLLAMA_OPTIONS,
+)
 from akunu.server.responses_fields import RESPONSES_FIELDS
 
 PAGE = Path(__file__).parents[2] / "docs/dialects.md"
-TABLES = {"/v1/messages": MESSAGES_FIELDS, "/v1/responses": RESPONSES_FIELDS}
+TABLES = {
+    "/v1/messages": MESSAGES_FIELDS,
+    "/v1/responses": RESPONSES_FIELDS,
+    "/api/chat": OLLAMA_CHAT_FIELDS,
+    "/api/generate": OLLAMA_GENERATE_FIELDS,
+}
 
 
 @pytest.mark.parametrize("path", TABLES)
@@ -22,6 +32,12 @@ def test_the_page_has_every_field(path: str) -> None:
     page = PAGE.read_text()
     assert f"`POST {path}`" in page
     for name in table:
+        assert f"`{name}`" in page, name
+
+
+def test_the_page_has_every_option_of_ollamas() -> None:
+    page = PAGE.read_text()
+    for name in OLLAMA_OPTIONS:
         assert f"`{name}`" in page, name
 
 

@@ -29,7 +29,7 @@ from akunu.server.fields import IGNORED_HEADER
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.models import ServedModels
-from akunu.server.routes import chat, health, messages, metrics, models, responses
+from akunu.server.routes import chat, health, messages, metrics, models, ollama, responses
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
 
@@ -71,6 +71,7 @@ def create_app(
     for each in (chat.router, responses.router, messages.router, models.router):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
+    app.include_router(ollama.router)
     app.include_router(health.router)
     app.include_router(metrics.router)
     keys = Keys.of(settings)

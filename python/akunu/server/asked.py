@@ -9,7 +9,9 @@ from typing import Any, Final
 from starlette.requests import Request
 
 from akunu.async_text_stream import AsyncTextStream
+from akunu.fill_in import fill_in_of
 from akunu.model import Model
+from akunu.server.errors import unsupported
 from akunu.server.fields import Field, ignored_header, read
 from akunu.server.generation import Dialect, Generation
 from akunu.server.limits import with_limits
@@ -52,6 +54,14 @@ class Asked:
         limited = with_limits(self.arguments, model, settings, self.names)
         begun: AsyncTextStream = model.generate_async(**limited, stream=True)
         return begun
+
+    def fill_in(self, model: Model, suffix: str, param: str = "suffix") -> None:
+        """Make a prompt for what is between the prompt and `suffix`, a field of its own."""
+        fills_in = fill_in_of(model.tokenizer)
+        if fills_in is None:
+            raise unsupported(param, f"{param}: this model has no tokens for filling in")
+        before = self.arguments["prompt"]
+        self.arguments["prompt"] = fills_in.prompt(model.tokenizer, before, suffix)
 
     def fitted(self, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""

@@ -1,0 +1,227 @@
+"""What requests for Ollama's /api/chat and /api/generate ask for, as arguments of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from akunu._shown import shorten
+from akunu.server.asked import Asked, asked_of
+from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
+from akunu.server.sampling_fields import SAMPLING_FIELDS
+
+_LOADED: Final = "how a model is loaded, the server's settings say"
+
+
+def _n_predict(name: str, value: Any) -> Mapping[str, Any]:
+    n = checked(name, value, int)
+    return {} if n in (-1, -2) else {"max_tokens": n}  # until the end, or the context is full
+
+
+def _format(name: str, value: Any) -> Mapping[str, Any]:
+    if value == "":
+        return {}
+    if value == "json":
+        return {"json": True}
+    if not isinstance(value, dict):
+        raise invalid(name, f"format is {shorten(value)}; it must be 'json' or a JSON schema")
+    return {"schema": value}
+
+
+def _think(name: str, value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, (bool, str)):
+        raise invalid(name, f"think is {shorten(value)}; it must be true, false or a level")
+    return {"thinking": value}
+
+
+def _text(option: str) -> Any:
+    def read(name: str, value: Any) -> Mapping[str, Any]:
+        return {option: text} if (text := checked(name, value, str)) else {}
+
+    return read
+
+
+def _tools(name: str, value: Any) -> Mapping[str, Any]:
+    return {"tools": value} if checked(name, value, list) else {}
+
+
+OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
+    [
+        honoured("num_predict", "integer", _n_predict),
+        *SAMPLING_FIELDS,
+        refused("tfs_z", "choose with top_p, min_p or top_n_sigma", 1, 1.0),
+        refused("penalize_newline", "a newline is a token like all others", True),
+        without_effect("num_keep", "integer", "nothing is cut in silence"),
+        *(
+            without_effect(name, "", _LOADED)
+            for name in (
+                *("num_ctx", "num_batch", "num_gpu", "num_thread", "main_gpu", "numa"),
+                *("use_mmap", "use_mlock", "low_vram", "f16_kv", "vocab_only", "embedding_only"),
+            )
+        ),
+        without_effect("logits_all", "boolean", "logprobs say how likely tokens were"),
+    ]
+)
+
+_BOTH: Final = (
+    honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+    honoured("stream", "boolean", flag("stream")),
+    honoured("format", {"type": ["string", "object", "null"]}, _format),
+    honoured("options", "object", lambda name, value: {"options": checked(name, value, dict)}),
+    honoured("think", {"type": ["boolean", "string", "null"]}, _think),
+    honoured("keep_alive", {"type": ["string", "number", "null"]}, to("keep_alive")),
+    honoured("logprobs", "boolean", flag("has_logprobs")),
+    honoured("top_logprobs", "integer", top_logprobs),
+    refused("truncate", "nothing is cut in silence", False),
+    refused("shift", "nothing is cut in silence", False),
+)
+
+OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("messages", "array", lambda name, value: {"turns": checked(name, value, list)}),
+        honoured("tools", "array", _tools),
+        honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
+        honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
+    ]
+)
+
+OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("prompt", "string", _text("prompt")),
+        honoured("suffix", "string", _text("suffix")),
+        honoured("system", "string", _text("system")),
+        honoured("raw", "boolean", flag("raw")),
+        refused("template", "the model's own is used; raw: true takes a prompt as it is", ""),
+        refused("images", "only text is read here", []),
+        refused("context", "use /api/chat for a conversation", []),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class OllamaAsked:
+    """A request for a text, a reply, or for a model to be loaded or unloaded."""
+
+    asked: Asked
+    has_logprobs: bool
+    is_chat: bool = True
+    suffix: str | None = None
+    """What is behind the text that is to be filled in."""
+    wants_unloading: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether there is nothing to write: the model is only to be loaded, or unloaded."""
+        return not self.asked.arguments.get("messages") and "prompt" not in self.asked.arguments
+
+
+def chat_request(body: Mapping[str, Any]) -> OllamaAsked:
+    """Return what a request for /api/chat asks for; ApiError for what makes no sense."""
+    wanted = _request(OLLAMA_CHAT_FIELDS, body)
+    options = wanted.asked.arguments
+    turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
+    if turns:
+        options["messages"] = _messages(turns)
+    if allowed is not None:
+        options["tools"] = allowed_only(options.get("tools", []), allowed)
+    return wanted
+
+
+def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
+    """Return what a request for /api/generate asks for; ApiError for what makes no sense."""
+    wanted = _request(OLLAMA_GENERATE_FIELDS, body)
+    options = wanted.asked.arguments
+    system, wanted.suffix = options.pop("system", None), options.pop("suffix", None)
+    is_raw = options.pop("raw", False)
+    wanted.is_chat = not is_raw and wanted.suffix is None
+    if not wanted.is_chat:
+        if system is not None:
+            raise invalid("system", "system is given beside raw or suffix: there is no chat")
+        if "thinking" in options:
+            raise invalid("think", "think is given beside raw or suffix: there is no chat")
+    elif "prompt" in options:
+        turns = [{"role": "system", "content": system}] if system is not None else []
+        options["messages"] = [*turns, {"role": "user", "content": options.pop("prompt")}]
+    if wanted.suffix is not None:
+        options.setdefault("prompt", "")
+    return wanted
+
+
+def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked:
+    asked = asked_of(table, body, is_stream=True)
+    options = asked.arguments
+    if asked.model is None:
+        raise invalid("model", "model is missing", "missing_required_parameter")
+    inner = asked_of(OLLAMA_OPTIONS, options.pop("options", {}))
+    options.update(inner.arguments)
+    asked.names = {**asked.names, **inner.names}
+    asked.ignore(f"options.{each}" for each in inner.ignored)
+    keep = options.pop("keep_alive", None)
+    is_unloading = keep in (0, "0", "0s") and keep is not False
+    if keep is not None and not is_unloading:
+        asked.ignore(["keep_alive"])
+    has_logprobs = options.pop("has_logprobs", False)
+    top = options.pop("top_logprobs", 0)
+    if has_logprobs:
+        options["logprobs"] = top
+    elif top:
+        raise invalid("top_logprobs", "top_logprobs is given, and logprobs is not true")
+    return OllamaAsked(asked=asked, has_logprobs=has_logprobs, wants_unloading=is_unloading)
+
+
+def _messages(turns: list[Any]) -> list[dict[str, Any]]:
+    """Return messages whose calls and results have ids, as templates may want them."""
+    found: list[dict[str, Any]] = []
+    open_calls: list[tuple[str, Any]] = []
+    for index, turn in enumerate(turns):
+        where = f"messages[{index}]"
+        if not isinstance(turn, dict):
+            raise invalid("messages", f"{where} must be an object, got {type(turn).__name__}")
+        message = {key: value for key, value in turn.items() if value is not None}
+        if message.pop("images", None):
+            raise unsupported("messages", f"{where}.images: only text is read here")
+        message.setdefault("content", "")
+        calls = message.get("tool_calls")
+        if isinstance(calls, list):
+            message["tool_calls"] = [
+                _with_id(call, f"call_{index}_{number}", open_calls)
+                for number, call in enumerate(calls)
+            ]
+        if message.get("role") == "tool" and "tool_call_id" not in message:
+            _answer(message, open_calls)
+        found.append(message)
+    return found
+
+
+def _with_id(call: Any, fresh: str, open_calls: list[tuple[str, Any]]) -> Any:
+    if not isinstance(call, dict):
+        return call  # the model's messages say what is wrong
+    named = {**call, "id": call.get("id") or fresh}
+    function = call.get("function")
+    open_calls.append((named["id"], function.get("name") if isinstance(function, dict) else None))
+    return named
+
+
+def _answer(message: dict[str, Any], open_calls: list[tuple[str, Any]]) -> None:
+    """Say which call a result belongs to: the first of its name, or else the first."""
+    name = message.pop("tool_name", None) or message.get("name")
+    fitting = [each for each in open_calls if each[1] == name] or open_calls
+    if fitting:
+        open_calls.remove(fitting[0])
+        message["tool_call_id"] = fitting[0][0]
+    if name:
+        message["name"] = name

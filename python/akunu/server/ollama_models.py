@@ -1,0 +1,106 @@
+"""Models as Ollama describes them."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from akunu.fill_in import fill_in_of
+from akunu.model import Model
+from akunu.server.errors import ApiError
+from akunu.server.models import ServedModel, ServedModels
+from akunu.server.ollama_answer import now
+from akunu.server.prompts import template_of
+
+_LATEST = ":latest"  # which clients put behind names that have no tag
+
+
+def named(models: ServedModels, name: str) -> str:
+    """Return the name of a model that is served; ApiError where there is none."""
+    try:
+        return models.find(name).name
+    except ApiError:
+        if not name.endswith(_LATEST):
+            raise
+        return models.find(name.removesuffix(_LATEST)).name
+
+
+def listed(served: ServedModel) -> dict[str, Any]:
+    """Return what /api/tags tells of a model; of one that is not loaded, little is known."""
+    model = served.model
+    return {
+        "name": served.name,
+        "model": served.name,
+        "modified_at": now(served.created),
+        "size": 0 if model is None else model.path.stat().st_size,
+        "digest": "",
+        "details": details(model),
+    }
+
+
+def running(served: ServedModel, model: Model) -> dict[str, Any]:
+    """Return what /api/ps tells of a model that is loaded."""
+    found = listed(served)
+    del found["modified_at"]
+    found["size"] = model.memory["total"]
+    found["context_length"] = model.context
+    timer = served.idle_timer
+    if timer is not None:  # of the loop's clock, which is the monotonic one
+        found["expires_at"] = now(time.time() + timer.when() - time.monotonic())
+    return found
+
+
+def details(model: Model | None) -> dict[str, Any]:
+    """Return the family of a model."""
+    family = "" if model is None else model.config.architecture
+    return {
+        "parent_model": "",
+        "format": "gguf",
+        "family": family,
+        "families": [family] if family else [],
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+
+
+def shown(served: ServedModel, model: Model) -> dict[str, Any]:
+    """Return what /api/show tells of a model."""
+    config = model.config
+    family = config.architecture
+    return {
+        "modelfile": "",
+        "license": "",
+        "parameters": "\n".join(
+            f"{name} {value}" for name, value in model.sampling_defaults.items()
+        ),
+        "template": model.tokenizer.chat_template or "",
+        "details": details(model),
+        "model_info": {
+            "general.architecture": family,
+            "general.basename": config.name,
+            f"{family}.context_length": config.context_length,
+            f"{family}.embedding_length": config.dim,
+            f"{family}.block_count": config.n_layers,
+            f"{family}.attention.head_count": config.n_heads,
+            f"{family}.attention.head_count_kv": config.n_kv_heads,
+            f"{family}.feed_forward_length": config.ffn_dim,
+            f"{family}.vocab_size": config.vocab_size,
+        },
+        "capabilities": capabilities(model),
+        "modified_at": now(served.created),
+    }
+
+
+def capabilities(model: Model) -> list[str]:
+    """Return what a model can do, by Ollama's names."""
+    found = ["completion"]
+    if fill_in_of(model.tokenizer) is not None:
+        found.append("insert")
+    if model.tokenizer.chat_template:
+        template = template_of(model)
+        switch = template.thinking_switch
+        if template.knows_tools:
+            found.append("tools")
+        if switch.can_be_switched or switch.always_thinks:
+            found.append("thinking")
+    return found

@@ -1,0 +1,114 @@
+"""Ollama's routes below /api: chats, texts, and what is known of the models."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu import __version__
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.asked import generation_of
+from akunu.server.errors import invalid
+from akunu.server.fields import checked, request_schema
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.models import ServedModel
+from akunu.server.ollama_answer import OllamaAnswer
+from akunu.server.ollama_fields import (
+    OLLAMA_CHAT_FIELDS,
+    OLLAMA_GENERATE_FIELDS,
+    OllamaAsked,
+    chat_request,
+    generate_request,
+)
+from akunu.server.ollama_models import listed, named, running, shown
+from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+
+router = APIRouter(prefix="/api", tags=["ollama"])
+
+
+@router.post(
+    "/chat",
+    summary="A model's reply to a conversation, as Ollama has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(OLLAMA_CHAT_FIELDS, required=["model"])),
+)
+async def chat(request: Request) -> Response:
+    """Answer as a stream of lines, or whole."""
+    return await _answered(request, chat_request(await json_object(request)), is_chat=True)
+
+
+@router.post(
+    "/generate",
+    summary="A text, as Ollama has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(OLLAMA_GENERATE_FIELDS, required=["model"])),
+)
+async def generate(request: Request) -> Response:
+    """Answer as a stream of lines, or whole."""
+    return await _answered(request, generate_request(await json_object(request)), is_chat=False)
+
+
+async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> Response:
+    state = state_of(request)
+    asked = wanted.asked
+    assert asked.model is not None
+    asked.model = named(state.models, asked.model)
+    answer = OllamaAnswer(is_chat=is_chat, has_logprobs=wanted.has_logprobs)
+    answer.model = asked.model
+    if wanted.is_empty:
+        if wanted.wants_unloading:
+            await state.models.unload(asked.model)
+        else:
+            await state.models.load(asked.model)
+        nothing = answer.nothing("unload" if wanted.wants_unloading else "load")
+        return JsonResponse(nothing, headers=asked.headers)
+    if wanted.wants_unloading:  # it is unloaded by a request of its own
+        asked.ignore(["keep_alive"])
+
+    def begin(model: Model) -> AsyncTextStream:
+        if wanted.is_chat:
+            return asked.chat(model, state.settings)
+        if wanted.suffix is not None:
+            asked.fill_in(model, wanted.suffix)
+        return asked.generate(model, state.settings)
+
+    def dialect(served: ServedModel) -> OllamaAnswer:
+        answer.hold(served.name)
+        return answer
+
+    prompt = "messages" if is_chat else "prompt"
+    return generation_of(request, asked, begin, dialect, prompt=prompt)
+
+
+@router.get("/tags", summary="The models that are served", response_model=None)
+async def tags(request: Request) -> Response:
+    """List all models, loaded or not."""
+    return JsonResponse({"models": [listed(each) for each in state_of(request).models.all]})
+
+
+@router.get("/ps", summary="The models that are loaded", response_model=None)
+async def ps(request: Request) -> Response:
+    """List the models that are loaded."""
+    served = state_of(request).models.all
+    loaded = [running(each, each.model) for each in served if each.model is not None]
+    return JsonResponse({"models": loaded})
+
+
+@router.post("/show", summary="One model; it is loaded", response_model=None)
+async def show(request: Request) -> Response:
+    """Describe one model."""
+    body = await json_object(request)
+    name = body.get("model", body.get("name"))
+    if name is None:
+        raise invalid("model", "model is missing", "missing_required_parameter")
+    models = state_of(request).models
+    async with models.use(named(models, checked("model", name, str))) as (served, model):
+        return JsonResponse(shown(served, model))
+
+
+@router.get("/version", summary="The version of akunu", response_model=None)
+async def version() -> Response:
+    """Tell the version."""
+    return JsonResponse({"version": __version__})
