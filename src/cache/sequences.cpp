@@ -25,10 +25,13 @@ SequenceStore::SequenceStore(const std::shared_ptr<Device>& device, uint32_t n_s
 
 uint64_t SequenceStore::bytes(uint32_t n_sequences, uint32_t context,
                               std::span<const GroupShape> groups) {
-  return uint64_t{n_sequences} *
-         ((uint64_t{context} + 1) * sizeof(uint32_t) +
-          groups.size() * table_entries(groups, context) * sizeof(uint32_t) +
-          sizeof(SequenceRecord) + kOptionBytes + kLogprobBytes);
+  return uint64_t{n_sequences} * (update_bytes(context, groups) + kLogprobBytes);
+}
+
+uint64_t SequenceStore::update_bytes(uint32_t context, std::span<const GroupShape> groups) {
+  return (uint64_t{context} + 1) * sizeof(uint32_t) +
+         groups.size() * table_entries(groups, context) * sizeof(uint32_t) +
+         sizeof(SequenceRecord) + kOptionBytes;
 }
 
 std::optional<uint32_t> SequenceStore::take() {

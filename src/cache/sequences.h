@@ -56,6 +56,8 @@ class SequenceStore {
                 std::span<const GroupShape> groups);
 
   static uint64_t bytes(uint32_t n_sequences, uint32_t context, std::span<const GroupShape> groups);
+  // Of one sequence, what the host writes; logprobs only the device does.
+  static uint64_t update_bytes(uint32_t context, std::span<const GroupShape> groups);
 
   uint32_t n_sequences() const { return n_sequences_; }
   uint32_t context() const { return context_; }

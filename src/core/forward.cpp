@@ -315,7 +315,7 @@ class Builder {
          SampleParams{arch_.vocab_size, memory_.log_stride, {}});
     if (scores)
       emit(Operation::logprobs, "logprobs",
-           {forward_.logits_value, tokens_, bound("logprobs", memory_.logprobs)},
+           {forward_.logits_value, tokens_, picked, bound("logprobs", memory_.logprobs)},
            LogprobsParams{arch_.vocab_size, memory_.log_stride, {}});
     emit(Operation::advance, "advance", {picked, tokens_}, AdvanceParams{memory_.log_stride, {}});
   }

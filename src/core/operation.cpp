@@ -41,8 +41,10 @@ constexpr Operands<5> kSample{{{"logits", head_rows, in},
                                {"picked", picked, out},
                                {"masks", masks, in, true},
                                {"options", options, in, true}}};
-constexpr Operands<3> kLogprobs{
-    {{"logits", head_rows, in}, {"tokens", log, in}, {"out", logprobs, inout}}};
+constexpr Operands<4> kLogprobs{{{"logits", head_rows, in},
+                                 {"tokens", log, in},
+                                 {"picked", picked, in},
+                                 {"out", logprobs, inout}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};

@@ -155,7 +155,7 @@ AKUNU_CONSTANT uint32_t kMaxLogprobs = 20;
 // in a ring for each sequence, at position % kLogprobPlaces.
 AKUNU_CONSTANT uint32_t kLogprobPlaces = 64;
 struct TokenLogprobs {
-  float chosen;  // of the token behind the row in the log
+  float chosen;  // of the token behind the row
   uint32_t reserved[3];
   uint32_t tokens[kMaxLogprobs];  // the most likely, best first, the lowest of equals first
   float logprobs[kMaxLogprobs];   // theirs

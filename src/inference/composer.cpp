@@ -61,8 +61,7 @@ void Composer::draft(std::span<Active> actives) const {
   for (Active& active : actives) {
     active.drafted.clear();
     active.is_masked = active.is_generating && active.task->is_constrained();
-    // A drafted row is not scored.
-    if (!active.is_masked || room == 0 || active.task->rows().scores_chosen) continue;
+    if (!active.is_masked || room == 0) continue;
     const Task& task = *active.task;
     // The last token of a text is chosen and never fed back, so it needs no row.
     const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;

@@ -207,7 +207,7 @@ ContextPlan plan_context(const LoadOptions& options, const ContextNeeds& needs,
 uint64_t max_update_bytes(uint32_t context, std::span<const GroupShape> groups, uint32_t max_texts,
                           uint64_t masks) {
   const uint64_t page_tables = groups.size() * table_entries(groups, context) * sizeof(uint32_t);
-  return SequenceStore::bytes(1, context, groups) + max_texts * page_tables + masks;
+  return SequenceStore::update_bytes(context, groups) + max_texts * page_tables + masks;
 }
 
 }  // namespace akunu

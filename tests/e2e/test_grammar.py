@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -86,13 +87,14 @@ def their_mask(matcher, vocab_size):
     return mask.view(np.uint32)
 
 
-def begin(model, constraint, prompt="Say: ", max_tokens=80, **sampling):
+def begin(model, constraint, prompt="Say: ", max_tokens=80, logprobs=None, **sampling):
     return model._native.start(
         np.array(model.tokenizer.encode(prompt), np.uint32),
         max_tokens=max_tokens,
         stop_ids=sorted(model.tokenizer.stop_ids),
         sampling=akunu.SamplingOptions(**sampling).packed(seed=1),
         logit_bias={},
+        logprobs=logprobs,
         constraint=constraint,
     )
 
@@ -193,6 +195,57 @@ def test_drafted_rows_give_the_text_that_single_rows_give(model, vocabulary, lar
     assert [tokens_of(each) for each in ruled] == [expected] * 3
     assert tokens_of(free) == free_expected
     assert alone.finish_reason == ruled[0].finish_reason
+
+
+def taken_together(generation, n):
+    """How many of the first n tokens came in one step with the token before."""
+    times = [generation.completion_seconds(i + 1) for i in range(n)]
+    return sum(earlier == later for earlier, later in pairwise(times))
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+@pytest.mark.parametrize("lark", [LONG, GRAMMARS["schema"], GRAMMARS["rules"]])
+def test_drafted_rows_have_the_logprobs_of_single_rows(model, vocabulary, lark, temperature):
+    """Bit for bit, and of the token that was chosen, whatever was drafted in its place."""
+    grammar = from_lark(lark)
+    settings = {"temperature": temperature, "logprobs": 5}
+    single = begin(model, raw(vocabulary, grammar, drafts=False), **settings)
+    tokens = tokens_of(single)
+    drafted = begin(model, raw(vocabulary, grammar), **settings)
+    assert tokens_of(drafted) == tokens
+    n = len(tokens)
+    (chosen, *best), (single_chosen, *single_best) = drafted.logprobs(0, n), single.logprobs(0, n)
+    np.testing.assert_array_equal(chosen, single_chosen)
+    for ours, theirs in zip(best, single_best, strict=True):
+        np.testing.assert_array_equal(ours[:, :5], theirs[:, :5])
+    assert taken_together(single, n) == 0
+    if lark != GRAMMARS["rules"]:
+        assert taken_together(drafted, n) > 2, "tokens were drafted"
+
+
+@pytest.mark.parametrize("stop", ["The", "wn f", "dog, ", ", and", "end"])
+def test_stop_strings_end_drafted_text_as_they_end_other_text(model, monkeypatch, stop):
+    options = {
+        "regex": r"The quick brown fox jumps over the lazy dog, [a-z]{3,9}, and then the end\.",
+        "stop": stop,
+        "max_tokens": 60,
+        "temperature": 1.0,
+        "seed": 4,
+        "logprobs": 2,
+    }
+    drafted = model.generate("Say: ", **options)
+    pieces = list(model.generate("Say: ", stream=True, **options))
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            "akunu.grammar.vocabulary.constraint_of",
+            lambda vocabulary, grammar: raw(vocabulary, grammar, drafts=False),
+        )
+        single = model.generate("Say: ", **options)
+    assert drafted == single == "".join(pieces)
+    assert stop not in single
+    assert drafted.finish_reason == single.finish_reason == "stop"
+    assert drafted.token_ids == single.token_ids
+    assert drafted.logprobs == single.logprobs
 
 
 def test_forced_tokens_end_where_max_tokens_does(model, vocabulary):

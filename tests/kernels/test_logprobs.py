@@ -13,18 +13,22 @@ SCORES = np.dtype(
 )
 
 
-def logprobs(target, logits, step, log, threads=1, **part):
+def logprobs(target, logits, step, log, threads=1, picked=None, **part):
+    if picked is None:
+        picked = poisoned(len(step.rows), np.uint32)
     out = np.empty((len(step.sequences), PLACES), SCORES)
     out.view(np.uint8)[...] = 0xFF
     params = pack_params("logprobs", logits.shape[1], log.shape[1])
-    statuses = run("logprobs", [logits, log, out], params, step, On(target, threads), **part)
+    statuses = run(
+        "logprobs", [logits, log, picked, out], params, step, On(target, threads), **part
+    )
     return out, statuses
 
 
 def scored(n_rows, position=10, n_logprobs=0):
     step = make_step([Run(0, position, n_rows)])
     step.rows["head_row"] = np.arange(n_rows)
-    step.rows["flags"] |= SCORED
+    step.rows["flags"] |= SCORED | PROMPT
     step.sequences["n_logprobs"] = n_logprobs
     return step
 
@@ -59,6 +63,19 @@ def test_logprobs_are_the_log_softmax(target, rng, vocab_size, n):
     assert (out[0, 1:62].view(np.uint8) == 0xFF).all()
 
 
+def test_the_token_behind_a_row_that_picks_is_the_one_that_it_picked(target):
+    """The log may have another: a drafted one, or an old one. Of a prompt the last row may pick."""
+    step = scored(4, position=20)
+    flags = ACTIVE | SCORED
+    step.rows["flags"] = [flags | PROMPT, flags, flags | CHAINED, flags | PROMPT | CHAINED]
+    logits = np.tile(np.log(np.array([1, 2, 5, 8], np.float32) / 16), (4, 1))
+    log = np.zeros((1, 64), np.uint32)
+    picked = np.array([1, 1, 2, 3], np.uint32)
+    out, _ = logprobs(target, logits, step, log, picked=picked)
+    chosen = np.exp(out[0, 20:24]["chosen"]) * 16
+    assert chosen.round(3).tolist() == [1, 2, 5, 8]
+
+
 def test_a_row_without_a_next_token_has_minus_infinity(target):
     step = scored(2, position=8)
     log = np.full((1, 10), 99, np.uint32)  # row 1 is the log's last; 99 is no token
@@ -83,7 +100,7 @@ def test_what_is_no_number_is_reported(target, value):
     logits[1, 8] = value
     _, statuses = logprobs(target, logits, step, np.zeros((1, 64), np.uint32))
     assert statuses == {1: (1, 11, 0)}
-    assert step.rows["flags"].tolist() == [ACTIVE | SCORED, SCORED, ACTIVE | SCORED]
+    assert (step.rows["flags"] & ACTIVE).tolist() == [ACTIVE, 0, ACTIVE]
 
 
 def test_rows_and_threads_change_no_bit(target, rng):

@@ -68,6 +68,8 @@ def start(
     stop_ids: Sequence[int] = (),
     choice: int = 0,
     priority: int = 0,
+    logprobs: int | None = None,
+    constraint: Any = None,
     **sampling: Any,
 ) -> Any:
     """A generation of `n` tokens, or until one of `stop_ids`; greedy unless `sampling` differs."""
@@ -77,8 +79,10 @@ def start(
         stop_ids=list(stop_ids),
         sampling=SamplingOptions(**sampling).packed(seed=0),
         logit_bias={},
+        logprobs=logprobs,
         choice=choice,
         priority=priority,
+        constraint=constraint,
     )
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 from engine import BOUND_F32_CACHE, GPUS, finished, nightly_but, opened, start
+from numpy.typing import NDArray
 from numpy_forward import NumpyModel
 from random_models import ModelCase, random_tokens
+
+from akunu import _core
 
 Cases = Callable[..., ModelCase]
 
@@ -58,6 +62,55 @@ def test_texts_side_by_side_are_those_alone(
         first = alone[0].index(stop)
         stopped = finished(start(model, prompts[0], 50, **sampling[0], stop_ids=[stop]))
         assert stopped == alone[0][:first]
+
+
+def assert_exact_logprobs(generation: Any, exact: NDArray[np.floating], text: list[int]) -> None:
+    """That the logprobs of a text are those of the logits before each token."""
+    chosen, tokens, most_likely = generation.logprobs(0, len(text))
+    bound = 2 * BOUND_F32_CACHE * np.abs(exact).max()
+    shifted = exact - exact.max(axis=1, keepdims=True)
+    logprobs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    places = np.arange(len(text))
+    assert np.abs(chosen - logprobs[places, text]).max() <= bound
+    best = np.sort(logprobs, axis=1)[:, ::-1][:, :3]
+    assert np.abs(most_likely[:, :3] - best).max() <= bound
+    assert np.abs(logprobs[places[:, None], tokens[:, :3]] - best).max() <= 2 * bound
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_logprobs_are_those_of_the_exact_logits(model_case: Cases, gpu: str) -> None:
+    """Texts side by side, one of them sampled, and a prompt."""
+    case = model_case("llama-gqa")
+    prompts = [random_tokens(case.spec, n, seed=n) for n in (3, 70)]
+    reference = NumpyModel(case.path)
+    with opened(case.path, device=gpu) as model:
+        texts = [
+            start(model, prompt, 20, logprobs=3, temperature=temperature)
+            for prompt, temperature in zip(prompts, (0.0, 1.5), strict=True)
+        ]
+        for prompt, generation in zip(prompts, texts, strict=True):
+            text = finished(generation)
+            exact = reference.logits(prompt + text[:-1])[len(prompt) - 1 :]
+            assert_exact_logprobs(generation, exact, text)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_drafted_rows_go_on_as_the_exact_logits_do(model_case: Cases, gpu: str) -> None:
+    """Four tokens that are free, nine that are written and so drafted, and free ones behind."""
+    case = model_case("llama-gqa")
+    prompt, written = (random_tokens(case.spec, n, seed=n) for n in (40, 9))
+    reference = NumpyModel(case.path)
+    with opened(case.path, device=gpu) as model:
+        free = finished(start(model, prompt, 4))
+        constraint = _core.Constraint(None, "", ([], [tuple(written)], 4, tuple(written)))
+        generation = start(model, prompt, 24, logprobs=3, constraint=constraint)
+        text = finished(generation)
+    assert text[:13] == free + written
+    exact = reference.logits(prompt + text[:-1])[len(prompt) - 1 :]
+    assert_exact_logprobs(generation, exact, text)
+    behind = exact.max(axis=1) - exact[np.arange(len(text)), text]
+    assert (behind[13:] <= 2 * BOUND_F32_CACHE * np.abs(exact).max()).all()
+    assert len(text) == 24
 
 
 @pytest.mark.parametrize("gpu", GPUS)

@@ -48,7 +48,7 @@ struct Step {
                       .position = position,
                       .kv_length = position + 1,
                       .draw = r,
-                      .flags = kRowActive | kRowChained | (is_run ? 0 : kRowMasked),
+                      .flags = kRowActive | kRowChained | kRowScored | (is_run ? 0 : kRowMasked),
                       .head_row = r + 1 < kRunRows ? kNone : r - kRunRows + 1,
                       .span = is_run ? 0u : 1u,
                       .adapter = kNone,
@@ -66,6 +66,7 @@ struct Step {
       record.sampling.frequency_penalty = s == 0 ? 0.0f : 0.1f;
       record.sampling.presence_penalty = s == 0 ? 0.0f : 0.2f;
       record.sampling.penalty_window = 64;
+      record.n_logprobs = s == 0 ? kMaxLogprobs : 3;
       if (s == 1) record.biases = {6, 2};
       sequences.push_back(record);
     }
@@ -489,6 +490,17 @@ void sampling() {
   sample.operands.emplace(3, mask);
   sample.operands.emplace(4, options);
   compare(sample);
+
+  Case logprobs{"logprobs", {Operation::logprobs}, {}, {}};
+  logprobs.set_params(LogprobsParams{vocab_size, kLogStride, {}});
+  logprobs.operands.emplace(0, floats(uint64_t{kHeadRows} * vocab_size, -8.0f, 8.0f));
+  logprobs.operands.emplace(1, log);
+  Bytes picked(4 * kStepRows);
+  for (uint32_t r = 0; r < kStepRows; ++r)
+    picked.as<uint32_t>()[r] = static_cast<uint32_t>(random_bits()) % vocab_size;
+  logprobs.operands.emplace(2, picked);
+  logprobs.operands.emplace(3, Bytes(uint64_t{2} * kLogprobPlaces * sizeof(TokenLogprobs)));
+  compare(logprobs);
 
   Case advance{"advance", {Operation::advance}, {}, {}};
   advance.set_params(AdvanceParams{kLogStride, {}});

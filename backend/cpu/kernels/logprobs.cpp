@@ -1,7 +1,7 @@
-// logprobs: of scored rows, the logarithm of the probability of the token that follows in the log, and the
-// most likely tokens with theirs
+// logprobs: of scored rows, the logarithm of the probability of the token that follows, and the most likely
+// tokens with theirs
 //   0 logits: head_rows [head_rows, vocab_size]   1 tokens: log [sequences, log_stride]
-//   2 out: TokenLogprobs [sequences, kLogprobPlaces]   25 LogprobsParams
+//   2 picked: [rows]   3 out: TokenLogprobs [sequences, kLogprobPlaces]   25 LogprobsParams
 //   slices: one row   limit: memory: the logits are read three or four times
 #include <math.h>
 
@@ -38,13 +38,9 @@ struct Logprobs {
       return static_cast<float>(static_cast<double>(logit) - log_total);
     };
 
-    TokenLogprobs& out = operand<TokenLogprobs>(call, 2, row.sequence,
+    TokenLogprobs& out = operand<TokenLogprobs>(call, 3, row.sequence,
                                                 kLogprobPlaces)[row.position % kLogprobPlaces];
-    const uint64_t next = uint64_t{row.position} + 1;
-    const uint32_t token =
-        next < params.log_stride
-            ? operand<const uint32_t>(call, 1, row.sequence, params.log_stride)[next]
-            : kNone;
+    const uint32_t token = next_token(call, params, r, row);
     out.chosen = token < n ? logprob(logits[token]) : -kInfinity;
 
     Candidate best[kMaxLogprobs];
@@ -59,6 +55,16 @@ struct Logprobs {
   }
 
  private:
+  // The token that the row picked, or of a row of a prompt that picks none, the one behind it in the log.
+  static uint32_t next_token(const Call& call, const LogprobsParams& params, uint64_t r,
+                             const Row& row) {
+    if ((row.flags & (kRowPrompt | kRowChained)) != kRowPrompt)
+      return *operand<const uint32_t>(call, 2, r, 1);
+    const uint64_t next = uint64_t{row.position} + 1;
+    if (next >= params.log_stride) return kNone;
+    return operand<const uint32_t>(call, 1, row.sequence, params.log_stride)[next];
+  }
+
   // The first k by rank, in that order.
   static void take_best(const float* logits, uint32_t n, Candidate* best, uint32_t k) {
     for (uint32_t i = 0; i < k; ++i) best[i] = {logits[i], i};

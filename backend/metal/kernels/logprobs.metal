@@ -1,5 +1,6 @@
-// logprobs: of scored rows, the logarithm of the probability of the token that follows in the log, and the
-// most likely tokens with theirs. One threadgroup scores a row.
+// logprobs: of scored rows, the logarithm of the probability of the token that follows (the one that the row
+// picked, or of a row of a prompt that picks none, the one behind it in the log), and the most likely
+// tokens with theirs. One threadgroup scores a row.
 //
 // Floor: the logits are read three times, and once more for each of the most likely tokens, of which
 // there are few; they stay in the last cache.
@@ -21,7 +22,8 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
 // reductions leave their partial results.
 [[kernel]] void logprobs(
     device const float* logits [[buffer(0)]], device const uint* tokens [[buffer(1)]],
-    device TokenLogprobs* scores [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
+    device const uint* picked [[buffer(2)]], device TokenLogprobs* scores [[buffer(3)]],
+    constant PassRange& pass [[buffer(23)]],
     constant LogprobsParams& params [[buffer(25)]], device Row* rows [[buffer(26)]],
     device const SequenceRecord* sequences [[buffer(28)]],
     device Status* statuses [[buffer(29)]], threadgroup float* partial [[threadgroup(0)]],
@@ -57,7 +59,9 @@ inline Candidate best_behind(Team team, device const float* logits, uint vocab_s
       scores[ulong(row.sequence) * kLogprobPlaces + row.position % kLogprobPlaces];
   if (thread_index == 0) {
     uint token = kNone;
-    if (row.position + 1 < params.log_stride)
+    if ((row.flags & (kRowPrompt | kRowChained)) != kRowPrompt)
+      token = picked[row_index];
+    else if (row.position + 1 < params.log_stride)
       token = tokens[ulong(row.sequence) * params.log_stride + row.position + 1];
     out.chosen = token < vocab_size ? (own[token] - largest) - log_total : -infinity();
   }
