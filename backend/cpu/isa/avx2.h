@@ -139,6 +139,30 @@ struct Avx2Words {
     return _mm256_cvtepi32_ps(_mm256_sub_epi32(biased, _mm256_set1_epi32(127)));
   }
 
+  // A word of 32 bits for each lane.
+  using Bits = __m256i;
+
+  static Bits broadcast_bits(uint32_t x) { return _mm256_set1_epi32(static_cast<int32_t>(x)); }
+  static Bits load_bits(const uint32_t* p) {
+    return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
+  }
+  // first, first + 1, ...
+  static Bits count_from(uint32_t first) {
+    return _mm256_add_epi32(broadcast_bits(first), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+  }
+  static uint32_t first_lane(Bits v) { return static_cast<uint32_t>(_mm256_cvtsi256_si32(v)); }
+  static Bits exclusive_or(Bits a, Bits b) { return _mm256_xor_si256(a, b); }
+  // Both halves of the products with `factor`. The instruction takes every other lane.
+  static void multiply_wide(Bits v, uint32_t factor, Bits& high, Bits& low) {
+    constexpr int kOdd = 0xaa;  // lanes
+    const Bits even = _mm256_mul_epu32(v, broadcast_bits(factor));
+    const Bits odd = _mm256_mul_epu32(_mm256_srli_epi64(v, 32), broadcast_bits(factor));
+    high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, kOdd);
+    low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), kOdd);
+  }
+  // The upper 24 bits of each as a number.
+  static Vector upper_24(Bits v) { return _mm256_cvtepi32_ps(_mm256_srli_epi32(v, 8)); }
+
   static float sum_lanes(Vector v) {
     __m128 sum = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
     sum = _mm_add_ps(sum, _mm_movehl_ps(sum, sum));

@@ -7,11 +7,13 @@
 
 #include <cstddef>
 
+#include "cpu/isa/plain_bits.h"
+
 namespace akunu::cpu {
 
 struct GenericColumns;
 
-struct Generic {
+struct Generic : PlainBits<Generic> {
   using Columns = GenericColumns;
   using Wide = Generic;  // where lanes may be as many as a register has
   typedef float Floats4 __attribute__((vector_size(16)));

@@ -9,6 +9,8 @@
 
 #include <cstddef>
 
+#include "cpu/isa/plain_bits.h"
+
 namespace akunu::cpu {
 
 // The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
@@ -131,7 +133,7 @@ struct NeonColumns {
 
 // The words of the level, which the one above it uses as well.
 template <class Level>
-struct NeonWords {
+struct NeonWords : PlainBits<Level> {
   using Columns = NeonColumns<Level>;
   using Wide = Level;
 

@@ -109,7 +109,7 @@ struct Sample {
     const SequenceRecord& record = call.sequences[row.sequence];
     if (largest == kInfinity || is_plain_greedy(record.sampling))
       return first_with<Isa>(logits, params.vocab_size, largest);
-    Candidates<Isa> candidates(logits, params.vocab_size, copy,
+    Candidates<Isa> candidates(logits, params.vocab_size, largest, copy,
                                reinterpret_cast<Candidate*>(scratch));
     return draw(call, params.vocab_size, row, log, candidates);
   }
@@ -183,10 +183,9 @@ struct Sample {
 
   // A uniform number in [0, 1).
   static float xtc_coin(const SequenceRecord& record, uint32_t draw) {
-    const uint32_t word = philox4x32_10<Isa>({{0, draw, record.choice, 1}},
-                                             record.sampling.seed_low, record.sampling.seed_high)
-                              .word[0];
-    return static_cast<float>(word >> 8) * 0x1p-24f;
+    const auto words = philox4x32_10<Isa>(Isa::broadcast_bits(0), draw, record.choice, 1,
+                                          record.sampling.seed_low, record.sampling.seed_high);
+    return static_cast<float>(Isa::first_lane(words) >> 8) * 0x1p-24f;
   }
 };
 

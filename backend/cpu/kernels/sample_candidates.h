@@ -8,6 +8,7 @@
 #include "core/rows.h"
 #include "cpu/kernels/candidates.h"
 #include "cpu/kernels/sample_noise.h"
+#include "cpu/kernels/sample_ranks.h"
 #include "cpu/kernels/sample_scans.h"
 
 namespace akunu::cpu {
@@ -18,9 +19,14 @@ class Candidates {
   using Vector = typename Isa::Vector;
 
   // `copy`: memory for logits that change, perhaps those that are given already. `list`: memory for
-  // a candidate per token of the vocabulary.
-  Candidates(const float* logits, uint32_t vocab_size, float* copy, Candidate* list)
-      : logits_(logits), vocab_size_(vocab_size), copy_(copy), memory_(list) {}
+  // a candidate per token of the vocabulary. `largest`: of the logits.
+  Candidates(const float* logits, uint32_t vocab_size, float largest, float* copy, Candidate* list)
+      : logits_(logits),
+        vocab_size_(vocab_size),
+        copy_(copy),
+        memory_(list),
+        is_largest_known_(true),
+        largest_(largest) {}
 
   // The logits of all tokens, to be changed: -inf of those that are no candidates any more. The memory
   // of the list is free until the next filter.
@@ -47,8 +53,9 @@ class Candidates {
       only = best().token;
       return false;
     }
+    is_largest_known_ &= !is_listed_ && divisor_ == 1.0f;
+    largest_ /= temperature;  // as good as the largest of all that are divided
     divisor_ = temperature;
-    is_largest_known_ = false;
     for (uint32_t i = 0; is_listed_ && i < n_; ++i) list_[i].z = z_of(list_[i].token);
     if (largest() != kInfinity) return true;
     only = best().token;  // an infinite z wins whatever the noise
@@ -58,22 +65,19 @@ class Candidates {
   void keep_top_k(uint32_t k) {
     if (k == 0 || k >= (is_listed_ ? n_ : vocab_size_)) return;
     if (!is_listed_) return take_top_k(k);
-    make_heap<Isa, BestFirst<Isa>>(list_, n_);
-    uint32_t left = n_;
-    for (uint32_t i = 0; i < k; ++i) pop_best(left);
-    keep_from(left);
+    Ranks<Isa> ranks(list_, n_, largest() - kUsualDepth, largest());
+    ranks.hand_out(k);
+    keep_from(ranks.left());
   }
 
   void keep_top_p(float p) {
     if (!(p < 1.0f)) return;
-    const double total = sums().weight;
+    const double enough = static_cast<double>(p) * sums().weight;
+    const float top = largest();
     // Tokens of less than (1 - p) / vocab_size of the total, and that is at least 1, are together
     // less than what is dropped; half of it leaves room for rounding.
-    if (!is_listed_) {
-      const double rest = 0.5 * (1.0 - static_cast<double>(p)) / vocab_size_;
-      take_at_least(largest() + static_cast<float>(::log(rest)));
-    }
-    keep_best_mass(static_cast<double>(p) * total);
+    const auto rest = static_cast<float>(::log(0.5 * (1.0 - static_cast<double>(p)) / vocab_size_));
+    keep_mass(enough, ByRank{top}, top, top + rest);
   }
 
   void keep_min_p(float p) {
@@ -125,25 +129,11 @@ class Candidates {
     const Sums all = sums();
     const auto mean = static_cast<float>(all.weighted / all.weight);
     const float top = largest();
-    if (!is_listed_) {
-      // Below twice the mean a token is further away than all that are more likely; see keep_top_p.
-      const auto rest =
-          static_cast<float>(::log(0.5 * (1.0 - static_cast<double>(p)) / vocab_size_));
-      const float lowest = 2.0f * mean < rest ? 2.0f * mean : rest;
-      take_at_least(top + lowest - 0.01f);
-    }
-    for (uint32_t i = 0; i < n_; ++i) list_[i].z = -__builtin_fabsf((list_[i].z - top) - mean);
-    make_heap<Isa, BestFirst<Isa>>(list_, n_);
-    const double enough = static_cast<double>(p) * all.weight;
-    double reached = 0;
-    uint32_t left = n_;
-    while (left > 0) {
-      Candidate& nearest = pop_best(left);
-      nearest.z = z_of(nearest.token);
-      reached += static_cast<double>(weight(nearest.z));
-      if (reached >= enough) break;
-    }
-    keep_from(left);
+    // Below twice the mean a token is further away than all that are more likely; see keep_top_p.
+    const auto rest = static_cast<float>(::log(0.5 * (1.0 - static_cast<double>(p)) / vocab_size_));
+    const float lowest = 2.0f * mean < rest ? 2.0f * mean : rest;
+    keep_mass(static_cast<double>(p) * all.weight, Nearest{top, mean}, top + mean,
+              top + lowest - 0.01f);
     is_largest_known_ = false;
   }
 
@@ -180,24 +170,48 @@ class Candidates {
 
   // The candidate whose z and noise are the largest.
   uint32_t pick(const SequenceRecord& record, uint32_t draw) {
-    // A token whose z is below the best noisy value by more than the largest possible noise cannot win.
     constexpr uint32_t kFew = 32;
+    Noisiest<Isa> noisiest(record, draw);
+    // Beside the best, most of many have no chance, whatever their noise.
     if (!is_listed_ || n_ > kFew) {
-      Candidate top = best();
-      const float bound = noisiest(&top, 1, record, draw).z - kLargestNoise;
-      if (!is_listed_) {
-        take_at_least(bound);
-      } else {
-        uint32_t kept = 0;
-        for (uint32_t i = 0; i < n_; ++i)
-          if (list_[i].z >= bound) list_[kept++] = list_[i];
-        n_ = kept;
-      }
+      const Candidate top = best();
+      noisiest.add(&top, 1);
     }
-    return noisiest(list_, n_, record, draw).token;
+    if (is_listed_) {
+      for (uint32_t first = 0; first < n_; first += 8)
+        noisiest.add(list_ + first, n_ - first < 8 ? n_ - first : 8);
+    } else {
+      const auto scale = Isa::broadcast(divisor_);
+      float coarse = coarse_logit(noisiest.bound());
+      for_vectors<Isa>(logits_, vocab_size_, [&](uint32_t i, Vector v, uint32_t n) {
+        const uint32_t hits = Isa::not_less(v, Isa::broadcast(coarse)) & ((1u << n) - 1);
+        if (hits == 0) return;
+        const auto token_of = [&](uint32_t lane) { return i + lane; };
+        if (noisiest.add(Isa::divide(v, scale), Isa::count_from(i), hits, token_of))
+          coarse = coarse_logit(noisiest.bound());
+      });
+    }
+    return noisiest.token();
   }
 
  private:
+  static constexpr float kUsualDepth = 16.0f;  // below the best, there is little that is kept
+
+  // In which order keep_mass takes candidates: those of the largest key first. Keys take the place of z in
+  // the list for a while. The largest is kBest, or that of ByRank; z that are a distance away from where it
+  // is have keys that are so much less.
+  struct ByRank {
+    static constexpr bool kIsZ = true;
+    float best;
+    float operator()(float z) const { return z; }
+  };
+  struct Nearest {
+    static constexpr bool kIsZ = false;
+    float top, mean;
+    static constexpr float best = 0.0f;
+    float operator()(float z) const { return -__builtin_fabsf((z - top) - mean); }
+  };
+
   // Of e^(z - largest), and of that times z - largest.
   struct Sums {
     double weight, weighted;
@@ -224,9 +238,13 @@ class Candidates {
         if (list_[i].z == top && list_[i].token < found.token) found = list_[i];
       return found;
     }
-    for_at_least(top, [&](uint32_t token, float) {
-      if (token < found.token) found.token = token;
-    });
+    const float coarse = coarse_logit(top);
+    for (uint32_t first = 0; first < vocab_size_; ++first) {
+      const uint32_t more = first_with<Isa>(logits_ + first, vocab_size_ - first, coarse);
+      if (more == kNone) break;
+      first += more;
+      if (z_of(first) >= top) return {top, first};
+    }
     return found;
   }
 
@@ -240,15 +258,26 @@ class Candidates {
     weights(all, out);
     return out[0];
   }
+  // Of up to eight candidates.
+  template <class Order = ByRank>
+  void weights_of(const Candidate* list, uint32_t n, float (&out)[8]) const {
+    float z[8];
+    for (uint32_t i = 0; i < 8; ++i)
+      z[i] = i >= n ? -kInfinity : Order::kIsZ ? list[i].z : z_of(list[i].token);
+    weights(z, out);
+  }
+
+  // A logit below this is below z * divisor, whatever is rounded.
+  float coarse_logit(float z) const {
+    const float product = z * divisor_;
+    return product - 0x1p-20f * __builtin_fabsf(product) - 0x1p-100f;
+  }
 
   // Calls visit(token, z), in order, for all with z >= bound of the whole row.
   template <class Visit>
   void for_at_least(float bound, const Visit& visit) const {
-    // A logit this far below bound * divisor is below it after any rounding.
-    const float product = bound * divisor_;
-    const float coarse = product - 0x1p-20f * __builtin_fabsf(product) - 0x1p-100f;
     for_those_at_least<Isa>(
-        logits_, vocab_size_, [&] { return coarse; },
+        logits_, vocab_size_, [coarse = coarse_logit(bound)] { return coarse; },
         [&](uint32_t token) {
           const float z = z_of(token);
           if (z >= bound) visit(token, z);
@@ -256,12 +285,7 @@ class Candidates {
   }
 
   // Makes a list of all tokens with z >= bound.
-  void take_at_least(float bound) {
-    list_ = memory_;
-    n_ = 0;
-    for_at_least(bound, [&](uint32_t token, float z) { list_[n_++] = {z, token}; });
-    is_listed_ = true;
-  }
+  void take_at_least(float bound) { take_if(bound, ByRank{bound}, bound); }
 
   // Makes a list of the first k by rank. Tokens come in order, so a later one must be strictly better.
   void take_top_k(uint32_t k) {
@@ -316,61 +340,92 @@ class Candidates {
     return {both[0], both[1]};
   }
 
-  // Pops the best of a heap: swaps it behind the entries that are left.
-  Candidate& pop_best(uint32_t& left) {
-    const Candidate best = list_[0];
-    list_[0] = list_[--left];
-    list_[left] = best;
-    if (left > 0) sift_down<Isa, BestFirst<Isa>>(list_, left, 0);
-    return list_[left];
-  }
   void keep_from(uint32_t first) {
     list_ += first;
     n_ -= first;
   }
 
-  // The shortest prefix by rank of this weight.
-  void keep_best_mass(double enough) {
-    make_heap<Isa, BestFirst<Isa>>(list_, n_);
-    double reached = 0;
-    uint32_t left = n_;
-    while (left > 0) {
-      reached += static_cast<double>(weight(pop_best(left).z));
-      if (reached >= enough) break;
+  // Keeps the first candidates that weigh `enough` together. `best_z`: the z of the best. Of a whole row,
+  // tokens with z < lowest need not be looked at.
+  template <class Order>
+  void keep_mass(double enough, const Order& order, float best_z, float lowest) {
+    float depth = kUsualDepth;
+    if (is_listed_) {
+      for (uint32_t i = 0; i < n_; ++i) list_[i].z = order(list_[i].z);
+    } else {
+      depth = take_mass(enough, order, best_z, lowest);
     }
-    keep_from(left);
+    Ranks<Isa> ranks(list_, n_, order.best - depth, order.best);
+    keep_from(first_with_mass<Order>(ranks, enough));
+    for (uint32_t i = 0; i < n_ && !Order::kIsZ; ++i) list_[i].z = z_of(list_[i].token);
+  }
+
+  // Hands out ranks until they weigh enough together. Returns where in the list they begin.
+  template <class Order>
+  uint32_t first_with_mass(Ranks<Isa>& ranks, double enough) const {
+    double reached = 0;
+    while (ranks.left() > 0) {
+      const uint32_t end = ranks.left();
+      ranks.hand_out(8);
+      float weights[8];
+      weights_of<Order>(list_ + ranks.left(), end - ranks.left(), weights);
+      for (uint32_t i = end - ranks.left(); i-- > 0;) {
+        reached += static_cast<double>(weights[i]);
+        if (reached >= enough) return ranks.left() + i;
+      }
+    }
+    return 0;
+  }
+
+  // Lists those of the whole row that keep_mass keeps, and more: mostly a small part has the mass, and
+  // finding it is cheaper than putting all into order. Returns how much less than the best the keys are.
+  template <class Order>
+  float take_mass(double enough, const Order& order, float best_z, float lowest) {
+    for (float depth = 4.0f; depth < kUsualDepth; depth += 2.0f) {
+      const float bound = best_z - depth - (0.01f + 0x1p-20f * __builtin_fabsf(best_z));
+      if (!(bound > lowest)) break;
+      take_if(bound, order, order.best - depth);
+      if (n_ > 0 && mass<Order>() >= enough * (1 + 1e-9)) return depth;  // summed in any order
+    }
+    take_if(lowest, order, -kInfinity);
+    return best_z - lowest;
+  }
+
+  // Lists all tokens with z >= bound and a key that is no less than `least`.
+  template <class Order>
+  void take_if(float bound, const Order& order, float least) {
+    list_ = memory_;
+    n_ = 0;
+    for_at_least(bound, [&](uint32_t token, float z) {
+      const float key = order(z);
+      if (key >= least) list_[n_++] = {key, token};
+    });
+    is_listed_ = true;
+  }
+
+  template <class Order>
+  double mass() const {
+    double sum = 0;
+    for (uint32_t first = 0; first < n_; first += 8) {
+      float weights[8];
+      weights_of<Order>(list_ + first, n_ - first < 8 ? n_ - first : 8, weights);
+      for (const float each : weights) sum += static_cast<double>(each);
+    }
+    return sum;
   }
 
   template <class Holds>
   void keep_if(const Holds& holds) {
     largest();
     uint32_t kept = 0;
-    for (uint32_t i = 0; i < n_; ++i)
-      if (holds(list_[i], weight(list_[i].z))) list_[kept++] = list_[i];
-    n_ = kept;
-  }
-
-  Candidate noisiest(const Candidate* list, uint32_t n, const SequenceRecord& record,
-                     uint32_t draw) const {
-    Candidate best = {-kInfinity, kNone};
-    for (uint32_t first = 0; first < n; first += 8) {
-      const uint32_t count = n - first < 8 ? n - first : 8;
-      uint32_t words[8] = {};
-      float z[8] = {};
-      for (uint32_t i = 0; i < count; ++i) {
-        const Candidate& candidate = list[first + i];
-        words[i] = philox4x32_10<Isa>({{candidate.token, draw, record.choice, 0}},
-                                      record.sampling.seed_low, record.sampling.seed_high)
-                       .word[0];
-        z[i] = candidate.z;
-      }
-      Isa::store(z, Isa::add(Isa::load(z), gumbel<Isa>(words)));
-      for (uint32_t i = 0; i < count; ++i) {
-        const Candidate noisy = {z[i], list[first + i].token};
-        if (best.token == kNone || BestFirst<Isa>::above(noisy, best)) best = noisy;
-      }
+    for (uint32_t first = 0; first < n_; first += 8) {
+      const uint32_t n = n_ - first < 8 ? n_ - first : 8;
+      float weights[8];
+      weights_of(list_ + first, n, weights);
+      for (uint32_t i = 0; i < n; ++i)
+        if (holds(list_[first + i], weights[i])) list_[kept++] = list_[first + i];
     }
-    return best;
+    n_ = kept;
   }
 
   // z is logits_[token] / divisor_, of all tokens or of those in the list, which has it too.
