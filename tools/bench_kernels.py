@@ -4,6 +4,7 @@
 
 Decoding reads each weight once, so its figure stands beside what a plain loop reads from an array
 of the same size in the same run: that share is the one to watch.
+What sampling costs is told by `tools/sampling_cost.py`.
 """
 
 from __future__ import annotations
@@ -113,27 +114,6 @@ def bench_attention(isa: str, threads: int) -> None:
         )
 
 
-def bench_sample(isa: str) -> None:
-    rng = np.random.default_rng(1)
-    vocab_size = 150_000
-    logits = (rng.standard_normal((1, vocab_size)) * 3).astype(np.float32)
-    filters = {"greedy": {"temperature": 0}, "plain": {}, "top_k 40": {"top_k": 40},
-               "top_p 0.9": {"top_p": 0.9}}  # fmt: skip
-    for name, record in filters.items():
-        step = plain_step(1)
-        step.rows["head_row"] = 0
-        step.sequences["temperature"] = 0.8
-        for field, value in record.items():
-            step.sequences[field] = value
-        log, picked = np.zeros((1, 64), np.uint32), np.zeros(1, np.uint32)
-        seconds = seconds_per_call(
-            20, "sample", {0: logits, 1: log, 2: picked},
-            pack_params("sample", vocab_size, 64, 0.0),
-            step, isa=isa,
-        )  # fmt: skip
-        print(f"sample 150k {name}: {seconds * 1e6:.0f} us")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--isa", default="")
@@ -142,7 +122,6 @@ def main() -> None:
     arguments = parser.parse_args()
     bench_matmul(arguments.size, arguments.size, arguments.isa, arguments.threads)
     bench_attention(arguments.isa, arguments.threads)
-    bench_sample(arguments.isa)
 
 
 if __name__ == "__main__":

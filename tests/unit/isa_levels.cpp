@@ -4,6 +4,7 @@
 // derived bounds by tests/kernels, as all are; this driver is what runs under an emulator too.
 #include <cstring>
 #include <map>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -85,6 +86,7 @@ struct Case {
   std::vector<uint64_t> first_cache_panels = {0};
   uint32_t n_rows = kStepRows;
   uint32_t n_spans = 0;
+  std::optional<Sampling> sampling = std::nullopt;  // of the first conversation
 
   template <class Params>
   void set_params(const Params& value) {
@@ -103,6 +105,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
   }
   kernel.first_cache_panel = first_cache_panel;
   Step step;
+  if (the_case.sampling) step.sequences[0].sampling = *the_case.sampling;
   while (step.rows.size() < the_case.n_rows) step.rows.push_back(step.rows.back());
   std::vector<Status> statuses(step.rows.size());
   Call call{};
@@ -490,6 +493,16 @@ void sampling() {
   sample.operands.emplace(3, mask);
   sample.operands.emplace(4, options);
   compare(sample);
+  for (const auto& [name, sampling] : std::initializer_list<std::pair<const char*, Sampling>>{
+           {"of all tokens", {.temperature = 1.5f, .seed_low = 7}},
+           {"with top_p", {.temperature = 1.5f, .top_p = 0.8f, .seed_low = 8}},
+           {"with typical_p", {.temperature = 1.5f, .typical_p = 0.7f, .seed_high = 9}},
+           {"with XTC", {.temperature = 2.0f, .xtc_probability = 0.5f, .xtc_threshold = 0.001f}},
+           {"with top_n_sigma", {.temperature = 3.0f, .top_n_sigma = 1.0f}}}) {
+    sample.name = std::string("sample ") + name;
+    sample.sampling = sampling;
+    compare(sample);
+  }
 
   Case logprobs{"logprobs", {Operation::logprobs}, {}, {}};
   logprobs.set_params(LogprobsParams{vocab_size, kLogStride, {}});
