@@ -10,6 +10,7 @@ from akunu import ArgumentError, MisuseError
 from akunu.server.configuration import from_environment, from_file
 from akunu.server.keys import Keys
 from akunu.server.openai_chat import CHAT_FIELDS
+from akunu.server.openai_completions import COMPLETION_FIELDS
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings, declared_settings
 
@@ -119,5 +120,5 @@ def test_a_file_of_keys_has_some(tmp_path: Path) -> None:
 
 def test_the_page_names_every_setting_and_every_field() -> None:
     page = PAGE.read_text()
-    for name in (*declared_settings(), *CHAT_FIELDS):
+    for name in (*declared_settings(), *CHAT_FIELDS, *COMPLETION_FIELDS):
         assert f"`{name}`" in page, name

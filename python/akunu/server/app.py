@@ -29,7 +29,17 @@ from akunu.server.fields import IGNORED_HEADER
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.models import ServedModels
-from akunu.server.routes import chat, health, messages, metrics, models, ollama, responses
+from akunu.server.routes import (
+    chat,
+    completions,
+    health,
+    messages,
+    metrics,
+    models,
+    ollama,
+    responses,
+    tokens,
+)
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
 
@@ -68,7 +78,14 @@ def create_app(
         redirect_slashes=False,
     )
     app.state.akunu = state
-    for each in (chat.router, responses.router, messages.router, models.router):
+    for each in (
+        chat.router,
+        completions.router,
+        responses.router,
+        messages.router,
+        models.router,
+        tokens.router,
+    ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
     app.include_router(ollama.router)

@@ -27,6 +27,8 @@ from akunu.errors import (
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
 
+# How messages of ours begin that are about the prompt, whatever its field is called.
+_OF_PROMPTS: Final = ("messages", "prompt", "the prompt", "a token id", "token id", "text has")
 _KINDS: Final = {
     401: "authentication_error",
     403: "permission_error",
@@ -139,7 +141,7 @@ def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> Ap
     if isinstance(error, SchemaError):
         field = names.get("schema", "response_format")
         return invalid(field, f"Invalid schema for {field}: {text}", "invalid_json_schema")
-    field = names.get(option, prompt if option == "messages" else "")
-    if field and field != option and text.startswith(option):
+    field = names.get(option, prompt if text.startswith(_OF_PROMPTS) else "")
+    if option in names and field != option and text.startswith(option):
         text = field + text[len(option) :]
     return invalid(field or None, text)

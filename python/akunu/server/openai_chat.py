@@ -23,29 +23,15 @@ from akunu.server.fields import (
     without_effect,
 )
 from akunu.server.limits import with_limits
+from akunu.server.openai_fields import max_tokens, model_name, stream_options
 from akunu.server.openai_messages import messages_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.settings import ServerSettings
 from akunu.server.structure_fields import STRUCTURE_FIELDS, response_format
 
 
-def _max_tokens(name: str, value: Any) -> Mapping[str, Any]:
-    return {"max_tokens": checked(name, value, int)}
-
-
 def _messages(name: str, value: Any) -> Mapping[str, Any]:
     return {"messages": messages_of(value)}
-
-
-def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
-    given = checked(name, value, dict)
-    for each in given:
-        if each not in ("include_usage", "include_obfuscation", "continuous_usage_stats"):
-            raise unsupported(name, f"stream_options has {each!r}; only include_usage is known")
-    if given.get("continuous_usage_stats"):
-        raise unsupported(name, "stream_options: usage is told once, at the end")
-    usage = given.get("include_usage") or False
-    return {"include_usage": checked("stream_options.include_usage", usage, bool)}
 
 
 def _tools(name: str, value: Any) -> Mapping[str, Any]:
@@ -150,17 +136,17 @@ _TOOL: Final = {"type": "object", "properties": {"type": {"const": "function"}}}
 
 CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
-        honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+        honoured("model", "string", model_name),
         honoured(
             "messages",
             {"type": "array", "items": {"type": "object"}, "minItems": 1},
             _messages,
         ),
-        honoured("max_completion_tokens", "integer", _max_tokens),
-        honoured("max_tokens", "integer", _max_tokens),
+        honoured("max_completion_tokens", "integer", max_tokens),
+        honoured("max_tokens", "integer", max_tokens),
         honoured("n", "integer", to("n")),
         honoured("stream", "boolean", flag("stream")),
-        honoured("stream_options", "object", _stream_options),
+        honoured("stream_options", "object", stream_options),
         honoured("logprobs", "boolean", flag("logprobs")),
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("response_format", "object", response_format),

@@ -26,7 +26,7 @@ from akunu.deltas import (
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
-from akunu.server.usage import facts_of, usage_of
+from akunu.server.usage import facts_of, finite, usage_of
 from akunu.tools.calls import ToolCall
 
 FINGERPRINT: Final = f"akunu-{__version__}"
@@ -209,5 +209,4 @@ def logprobs_of(logprobs: Sequence[TokenLogprob] | None) -> dict[str, Any]:
 
 
 def _logprob(each: TokenLogprob) -> dict[str, Any]:
-    logprob = max(each.logprob, -9999.0)  # JSON has no infinity; OpenAI writes this
-    return {"token": each.text, "logprob": logprob, "bytes": list(each.bytes)}
+    return {"token": each.text, "logprob": finite(each.logprob), "bytes": list(each.bytes)}

@@ -8,19 +8,25 @@ from typing import Any
 from akunu.completion import Completion
 
 
-def usage_of(replies: Sequence[Completion]) -> dict[str, Any]:
-    """Return the tokens of the texts of one prompt, which counts once."""
-    first = replies[0]
+def usage_of(replies: Sequence[Completion], n: int | None = None) -> dict[str, Any]:
+    """Return the tokens of texts, n for each prompt, which counts once; None: all of one prompt."""
+    firsts = replies[:: n or len(replies)]
+    prompt = sum(each.prompt_tokens for each in firsts)
     completion = sum(each.completion_tokens for each in replies)
     return {
-        "prompt_tokens": first.prompt_tokens,
+        "prompt_tokens": prompt,
         "completion_tokens": completion,
-        "total_tokens": first.prompt_tokens + completion,
-        "prompt_tokens_details": {"cached_tokens": first.cached_tokens},
+        "total_tokens": prompt + completion,
+        "prompt_tokens_details": {"cached_tokens": sum(each.cached_tokens for each in firsts)},
         "completion_tokens_details": {
             "reasoning_tokens": sum(each.reasoning_tokens for each in replies)
         },
     }
+
+
+def finite(logprob: float) -> float:
+    """Return a logprob that JSON can write: it has no infinity, and OpenAI writes -9999."""
+    return max(logprob, -9999.0)
 
 
 def facts_of(replies: Sequence[Completion]) -> dict[str, Any]:

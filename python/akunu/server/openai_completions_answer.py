@@ -1,0 +1,154 @@
+"""Answers of /v1/completions: whole, and as chunks."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.completion import Completion
+from akunu.deltas import Delta, TextDelta
+from akunu.logprobs import TokenLogprob
+from akunu.server.errors import ApiError
+from akunu.server.generation import EVENT_STREAM, PING, event
+from akunu.server.openai_chat_answer import DONE, FINGERPRINT
+from akunu.server.openai_completions import CompletionRequest, Prompt
+from akunu.server.usage import facts_of, finite, usage_of
+from akunu.tokenizer import Tokenizer
+
+_NOTHING = ""
+
+
+class CompletionAnswer:
+    """One answer; a `Dialect`."""
+
+    media_type = EVENT_STREAM
+    ping = PING
+
+    def __init__(self, model: str, request: CompletionRequest, tokenizer: Tokenizer) -> None:
+        """`request`: what is answered."""
+        self._request = request
+        self._tokenizer = tokenizer
+        self._head = {
+            "id": f"cmpl-{uuid.uuid4().hex}",
+            "object": "text_completion",
+            "created": int(time.time()),
+            "model": model,
+            "system_fingerprint": FINGERPRINT,
+        }
+        self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
+        self._n_characters: dict[int, int] = {}
+
+    def whole(self, replies: Sequence[Completion]) -> Any:
+        """Return the answer that is no stream; of more texts than were asked for, the likeliest."""
+        request = self._request
+        told: list[Completion] = []
+        for first in range(0, len(replies), request.best_of):
+            of_prompt = replies[first : first + request.best_of]
+            if request.best_of > request.n:
+                of_prompt = sorted(of_prompt, key=_mean_logprob, reverse=True)[: request.n]
+            told += of_prompt
+        choices = [
+            {
+                "index": index,
+                "text": str(reply),
+                "logprobs": self._logprobs(reply, request.prompts[index // request.n]),
+                "finish_reason": reply.finish_reason,
+            }
+            for index, reply in enumerate(told)
+        ]
+        usage = usage_of(replies, n=request.best_of)
+        return {**self._head, "choices": choices, "usage": usage, **facts_of(replies)}
+
+    def _logprobs(self, reply: Completion, prompt: Prompt) -> Any:
+        if self._request.logprobs is None:
+            return None
+        first = ""
+        if reply.prompt_logprobs:  # of which the first token has none
+            ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+            bos = self._tokenizer.bos_id
+            token = ids[0] if ids else 0 if bos is None else bos
+            first = self._tokenizer.token_bytes(token).decode(errors="replace")
+        known = (*(reply.prompt_logprobs or ()), *(reply.logprobs or ()))
+        return logprobs_of(known, 0, first, first if str(reply).startswith(first) else "")
+
+    def opened(self) -> bytes:
+        """Return nothing: a stream begins with its first piece."""
+        return b""
+
+    def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
+        """Return the chunk of a piece."""
+        if not isinstance(delta, TextDelta):
+            return b""
+        return self._chunk(index, delta.text, self._new_logprobs(index, delta.text, stream))
+
+    def closed(self, index: int, stream: AsyncTextStream) -> bytes:
+        """Return the last chunk of a text."""
+        logprobs = self._new_logprobs(index, _NOTHING, stream)
+        return self._chunk(index, _NOTHING, logprobs, finish_reason=stream.finish_reason)
+
+    def over(self, replies: Sequence[Completion]) -> bytes:
+        """Return the usage, where it was asked for, and the end."""
+        if not self._request.includes_usage:
+            return DONE
+        usage = usage_of(replies, n=self._request.best_of)
+        return event({**self._head, "choices": [], "usage": usage, **facts_of(replies)}) + DONE
+
+    def failed(self, error: ApiError) -> bytes:
+        """Return the error, which a client raises."""
+        return event(error.body)
+
+    def _chunk(
+        self, index: int, text: str, logprobs: Any, *, finish_reason: str | None = None
+    ) -> bytes:
+        choice = {
+            "index": index,
+            "text": text,
+            "logprobs": logprobs,
+            "finish_reason": finish_reason,
+        }
+        chunk: dict[str, Any] = {**self._head, "choices": [choice]}
+        if self._request.includes_usage:
+            chunk["usage"] = None
+        return event(chunk)
+
+    def _new_logprobs(self, index: int, text: str, stream: AsyncTextStream) -> Any:
+        if self._request.logprobs is None:
+            return None
+        known = stream.logprobs or ()
+        new = known[self._n_told.get(index, 0) :]
+        self._n_told[index] = len(known)
+        begin = self._n_characters.get(index, 0)
+        self._n_characters[index] = begin + len(text)
+        return logprobs_of(new, begin) if new else None
+
+
+def _mean_logprob(reply: Completion) -> float:
+    logprobs = [each.logprob for each in reply.logprobs or ()]
+    return sum(logprobs) / len(logprobs) if logprobs else 0.0
+
+
+def logprobs_of(
+    logprobs: Sequence[TokenLogprob | None], begin: int, first: str = "", shown: str = ""
+) -> dict[str, Any]:
+    """Return logprobs as the older API has them: lists of the same length.
+
+    `begin`: the character of the text where they begin. `first`: the text of a first token, whose
+    probability nothing says, which is None among them; `shown`: what of it the text has.
+    """
+    offsets = []
+    texts = [first if each is None else each.text for each in logprobs]
+    for text, each in zip(texts, logprobs, strict=True):
+        offsets.append(begin)
+        begin += len(shown if each is None else text)
+    return {
+        "tokens": texts,
+        "token_logprobs": [None if each is None else finite(each.logprob) for each in logprobs],
+        "top_logprobs": [
+            None if each is None else {top.text: finite(top.logprob) for top in each.top}
+            for each in logprobs
+        ],
+        "text_offset": offsets,
+    }

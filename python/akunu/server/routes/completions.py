@@ -1,0 +1,49 @@
+"""POST /v1/completions."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.async_text_stream import AsyncTextStream
+from akunu.model import Model
+from akunu.server.fields import ignored_header, request_schema
+from akunu.server.generation import Generation
+from akunu.server.json_body import json_object
+from akunu.server.models import ServedModel
+from akunu.server.openai_completions import COMPLETION_FIELDS, completion_request
+from akunu.server.openai_completions_answer import CompletionAnswer
+from akunu.server.routes.described import body_of
+from akunu.server.state import generation_arguments, state_of
+
+router = APIRouter(tags=["completions"])
+
+
+@router.post(
+    "/completions",
+    summary="Texts that go on from prompts",
+    response_model=None,
+    openapi_extra=body_of(request_schema(COMPLETION_FIELDS, required=["prompt"])),
+)
+async def completions(request: Request) -> Response:
+    """Answer whole, or as a stream of events."""
+    state = state_of(request)
+    asked = completion_request(await json_object(request), state.settings)
+
+    def begin(served: ServedModel, model: Model) -> list[AsyncTextStream]:
+        return asked.begin(model, state.settings)
+
+    def dialect(served: ServedModel, model: Model) -> CompletionAnswer:
+        return CompletionAnswer(served.name, asked, model.tokenizer)
+
+    return Generation(
+        state.models,
+        asked.model,
+        begin,
+        dialect,
+        is_stream=asked.is_stream,
+        names=asked.names,
+        prompt="prompt",
+        headers=ignored_header(asked.ignored),
+        **generation_arguments(request),
+    )

@@ -1,0 +1,163 @@
+"""POST /v1/tokenize, /v1/detokenize and /v1/apply-template: what a model sees of a text."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from functools import partial
+from typing import Any, Final
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.chat import ChatTemplate
+from akunu.chat_request import ChatRequest, prepared
+from akunu.model import Model
+from akunu.server.errors import api_error, invalid
+from akunu.server.fields import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    ignored_header,
+    read,
+    request_schema,
+    table_of,
+    to,
+)
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.openai_chat import CHAT_FIELDS, chat_request
+from akunu.server.openai_fields import model_name
+from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+
+router = APIRouter(tags=["tokens"])
+
+
+def _text(name: str, value: Any) -> Mapping[str, Any]:
+    return {"text": checked(name, value, str)}
+
+
+_MODEL: Final = honoured("model", "string", model_name)
+_TOKENIZE: Final[Mapping[str, Field]] = table_of(
+    [
+        _MODEL,
+        honoured("content", "string", _text, "as llama.cpp has it"),
+        honoured("prompt", "string", _text, "as vLLM has it"),
+        honoured("text", "string", _text),
+        honoured("add_special", "boolean", flag("add_special")),
+        honoured("add_special_tokens", "boolean", flag("add_special")),
+        honoured("parse_special", "boolean", flag("parse_special")),
+        honoured("with_pieces", "boolean", flag("with_pieces")),
+        honoured("return_token_strs", "boolean", flag("with_strings")),
+    ]
+)
+_DETOKENIZE: Final[Mapping[str, Field]] = table_of(
+    [_MODEL, honoured("tokens", {"type": "array", "items": {"type": "integer"}}, to("tokens"))]
+)
+
+
+@router.post(
+    "/tokenize",
+    summary="The tokens of a text",
+    response_model=None,
+    openapi_extra=body_of(request_schema(_TOKENIZE)),
+)
+async def tokenize(request: Request) -> Response:
+    """Return ids; BOS and its like are added to a `prompt`, and elsewhere where that is asked."""
+    body = await json_object(request)
+    found = read(_TOKENIZE, body)
+    options = found.options
+    if "text" not in options:
+        raise invalid("content", "content is missing", "missing_required_parameter")
+    name = found.names["text"]
+    add_special = options.get("add_special", name == "prompt")
+    parse_special = options.get("parse_special", False)
+
+    def work(model: Model) -> dict[str, Any]:
+        tokenizer = model.tokenizer
+        ids = tokenizer.encode(
+            options["text"], add_special=add_special, parse_special=parse_special
+        )
+        answer = {"tokens": ids, "count": len(ids), "max_model_len": model.context}
+        if options.get("with_strings"):
+            answer["token_strs"] = [tokenizer.token_text(each) for each in ids]
+        if options.get("with_pieces"):
+            pieces = [tokenizer.token_bytes(each) for each in ids]
+            answer["tokens"] = [
+                {"id": each, "piece": _piece(spelled)}
+                for each, spelled in zip(ids, pieces, strict=True)
+            ]
+        return answer
+
+    headers = ignored_header(found.ignored)
+    return await _answer(request, options.get("model"), work, headers, name, {})
+
+
+@router.post(
+    "/detokenize",
+    summary="The text of tokens",
+    response_model=None,
+    openapi_extra=body_of(request_schema(_DETOKENIZE, required=["tokens"])),
+)
+async def detokenize(request: Request) -> Response:
+    """Return the text, by the names that llama.cpp and vLLM have for it."""
+    found = read(_DETOKENIZE, await json_object(request))
+    if "tokens" not in found.options:
+        raise invalid("tokens", "tokens is missing", "missing_required_parameter")
+    tokens = checked("tokens", found.options["tokens"], list)
+
+    def work(model: Model) -> dict[str, Any]:
+        text = model.tokenizer.decode(tokens)
+        return {"content": text, "prompt": text}
+
+    headers = ignored_header(found.ignored)
+    return await _answer(request, found.options.get("model"), work, headers, "tokens", {})
+
+
+@router.post(
+    "/apply-template",
+    summary="The prompt of a conversation",
+    response_model=None,
+    openapi_extra=body_of(request_schema(CHAT_FIELDS, required=["messages"])),
+)
+async def apply_template(request: Request) -> Response:
+    """Return what a model would be given, for the same request as /v1/chat/completions."""
+    asked = chat_request(await json_object(request), state_of(request).settings)
+    names = {each.name for each in fields(ChatRequest)}
+    arguments = {key: value for key, value in asked.arguments.items() if key in names}
+
+    def work(model: Model) -> dict[str, Any]:
+        template = ChatTemplate.of(model.tokenizer)
+        ids = prepared(ChatRequest(**arguments), model.tokenizer, template).tokens
+        return {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
+
+    headers = ignored_header(asked.ignored)
+    return await _answer(request, asked.model, work, headers, "messages", asked.names)
+
+
+async def _answer(
+    request: Request,
+    name: str | None,
+    work: Callable[[Model], dict[str, Any]],
+    headers: Mapping[str, str],
+    prompt: str,
+    names: Mapping[str, str],
+) -> Response:
+    """Do the work in a thread, as long texts take a while, and answer with what it gives."""
+    async with state_of(request).models.use(name) as (_, model):
+        loop = asyncio.get_running_loop()
+        try:
+            found = await loop.run_in_executor(None, partial(work, model))
+        except Exception as error:
+            raise api_error(error, names=names, prompt=prompt) from error
+    return JsonResponse(found, headers=headers)
+
+
+def _piece(spelled: bytes) -> str | list[int]:
+    """Return a token's text, or its bytes where they are not UTF-8, as llama.cpp's server does."""
+    try:
+        return spelled.decode()
+    except UnicodeDecodeError:
+        return list(spelled)
