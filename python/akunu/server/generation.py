@@ -75,7 +75,7 @@ class Generation(Response):
         models: ServedModels,
         model: str | None,
         begin: Begin,
-        dialect: Callable[[ServedModel, Model], Dialect],
+        dialect: Callable[[ServedModel], Dialect],
         *,
         is_stream: bool,
         names: Mapping[str, str] | None = None,
@@ -103,7 +103,7 @@ class Generation(Response):
         async with AsyncExitStack() as stack:
             try:
                 served, model = await stack.enter_async_context(self._models.use(self._model))
-                dialect = self._dialect(served, model)
+                dialect = self._dialect(served)
                 streams = self._begin(served, model)
                 for stream in streams:
                     await stack.enter_async_context(stream)

@@ -33,7 +33,7 @@ async def chat_completions(request: Request) -> Response:
     def begin(served: ServedModel, model: Model) -> list[AsyncTextStream]:
         return asked.begin(model, state.settings)
 
-    def dialect(served: ServedModel, model: Model) -> ChatAnswer:
+    def dialect(served: ServedModel) -> ChatAnswer:
         return ChatAnswer(
             served.name,
             includes_usage=asked.includes_usage,

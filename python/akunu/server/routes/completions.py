@@ -33,8 +33,9 @@ async def completions(request: Request) -> Response:
     def begin(served: ServedModel, model: Model) -> list[AsyncTextStream]:
         return asked.begin(model, state.settings)
 
-    def dialect(served: ServedModel, model: Model) -> CompletionAnswer:
-        return CompletionAnswer(served.name, asked, model.tokenizer)
+    def dialect(served: ServedModel) -> CompletionAnswer:
+        assert served.model is not None, "it is in use"
+        return CompletionAnswer(served.name, asked, served.model.tokenizer)
 
     return Generation(
         state.models,
