@@ -22,7 +22,6 @@ LARGEST_NUMBER = 10**9
 SMALLEST_STEP = 0.001
 """A number that need not be whole has at most three digits behind its point."""
 
-_COMBINING = ("$ref", "allOf", "anyOf", "oneOf")
 _OF_TYPE = {
     "object": (
         *("properties", "patternProperties", "additionalProperties", "required"),
@@ -40,37 +39,42 @@ def brief(schema: Schema, refused: Callable[[Schema], bool]) -> Schema:
     if not isinstance(schema, dict):
         return _Brief(set(), refused).whole(schema, {})
     definitions = schema.get("$defs", {})
-    combined: set[str] = set()
-    for part, is_combined in _parts(schema, is_combined=False):
-        if is_combined and "$ref" in part:
-            combined.add(part["$ref"].removeprefix("#/$defs/"))
-    open_names = list(combined)
-    for definition in definitions.values():
-        for part, is_combined in _parts(definition, is_combined=False):
-            if is_combined and "$ref" in part:
-                open_names.append(part["$ref"].removeprefix("#/$defs/"))
-    combined.clear()
+    main = {key: value for key, value in schema.items() if key != "$defs"}
+    return _Brief(_beside_others(main, definitions), refused).whole(main, definitions)
+
+
+def _beside_others(main: Schema, definitions: dict[str, Schema]) -> set[str]:
+    """Definitions referred to where something else is said too, and what those refer to."""
+    found: set[str] = set()
+    open_names = [
+        _name(part)
+        for schema in (main, *definitions.values())
+        for part, is_combined in _parts(schema)
+        if is_combined and "$ref" in part
+    ]
     while open_names:
         name = open_names.pop()
-        if name not in combined:
-            combined.add(name)
-            for part, _ in _parts(definitions.get(name, True), is_combined=True):
-                if "$ref" in part:
-                    open_names.append(part["$ref"].removeprefix("#/$defs/"))
-    main = {key: value for key, value in schema.items() if key != "$defs"}
-    return _Brief(combined, refused).whole(main, definitions)
+        if name not in found:
+            found.add(name)
+            inside = _parts(definitions.get(name, True))
+            open_names += [_name(part) for part, _ in inside if "$ref" in part]
+    return found
+
+
+def _name(reference: dict[str, Schema]) -> str:
+    name: str = reference["$ref"]
+    return name.removeprefix("#/$defs/")
 
 
 def _is_combined(schema: dict[str, Schema]) -> bool:
     """Whether a schema says something beside one that it refers to, or several at once."""
-    return "allOf" in schema or "oneOf" in schema or (_combines(schema) and len(schema) > 1)
+    refers = "$ref" in schema or "anyOf" in schema
+    return "allOf" in schema or "oneOf" in schema or (refers and len(schema) > 1)
 
 
-def _combines(schema: dict[str, Schema]) -> bool:
-    return any(key in schema for key in _COMBINING)
-
-
-def _parts(schema: Schema, *, is_combined: bool) -> Iterator[tuple[dict[str, Schema], bool]]:
+def _parts(
+    schema: Schema, *, is_combined: bool = False
+) -> Iterator[tuple[dict[str, Schema], bool]]:
     """A schema and all inside it but the definitions, each with whether it stands beside others."""
     if not isinstance(schema, dict):
         return
