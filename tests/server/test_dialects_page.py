@@ -10,6 +10,7 @@ import pytest
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
 from akunu.server.fields import Field
+from akunu.server.llama_cpp_fields import COMPLETION_FIELDS, INFILL_FIELDS
 from akunu.server.ollama_fields import (
     OLLAMA_CHAT_FIELDS,
     OLLAMA_GENERATE_FIELDS,
@@ -23,6 +24,8 @@ TABLES = {
     "/v1/responses": RESPONSES_FIELDS,
     "/api/chat": OLLAMA_CHAT_FIELDS,
     "/api/generate": OLLAMA_GENERATE_FIELDS,
+    "/completion": COMPLETION_FIELDS,
+    "/infill": INFILL_FIELDS,
 }
 
 

@@ -33,6 +33,7 @@ from akunu.server.routes import (
     chat,
     completions,
     health,
+    llama_cpp,
     messages,
     metrics,
     models,
@@ -88,6 +89,7 @@ def create_app(
     ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
+    app.include_router(llama_cpp.router)
     app.include_router(ollama.router)
     app.include_router(health.router)
     app.include_router(metrics.router)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class Asked:
         return begun
 
     def fill_in(self, model: Model, suffix: str, param: str = "suffix") -> None:
-        """Make a prompt for what is between the prompt and `suffix`, a field of its own."""
+        """Make a prompt for what is between the prompt and `suffix`, which came from `param`."""
         fills_in = fill_in_of(model.tokenizer)
         if fills_in is None:
             raise unsupported(param, f"{param}: this model has no tokens for filling in")
@@ -91,17 +91,25 @@ def asked_of(
 def generation_of(
     request: Request,
     asked: Asked,
-    begin: Callable[[Model], AsyncTextStream],
+    begin: Callable[[Model], AsyncTextStream | Sequence[AsyncTextStream]],
     dialect: Callable[[ServedModel], Dialect],
     *,
     prompt: str = "messages",
 ) -> Generation:
-    """Return the answer with one text; `prompt`: the field that the prompt came from."""
+    """Return the answer with the texts that `begin` begins.
+
+    `prompt`: the field that the prompt came from.
+    """
+
+    def begun(served: ServedModel, model: Model) -> Sequence[AsyncTextStream]:
+        found = begin(model)
+        return [found] if isinstance(found, AsyncTextStream) else found
+
     return Generation(
         state_of(request).models,
         asked.model,
-        lambda served, model: [begin(model)],
-        lambda served, *_: dialect(served),
+        begun,
+        dialect,
         is_stream=asked.is_stream,
         names=asked.names,
         prompt=prompt,

@@ -35,3 +35,8 @@ async def prompt_of(model: Model, arguments: Mapping[str, Any]) -> list[int]:
         return prepared(request, model.tokenizer, template_of(model)).tokens
 
     return await asyncio.get_running_loop().run_in_executor(None, tokens)
+
+
+def ids_of(model: Model, prompt: str) -> list[int]:
+    """Return the ids of a prompt that a client made: names of control tokens are such tokens."""
+    return model.tokenizer.encode(prompt, parse_special=True)

@@ -22,6 +22,7 @@ from akunu.server.ollama_fields import (
     generate_request,
 )
 from akunu.server.ollama_models import listed, named, running, shown
+from akunu.server.prompts import ids_of
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
@@ -72,6 +73,8 @@ async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> 
             return asked.chat(model, state.settings)
         if wanted.suffix is not None:
             asked.fill_in(model, wanted.suffix)
+        else:  # such a prompt is what a template has made
+            asked.arguments["prompt"] = ids_of(model, asked.arguments["prompt"])
         return asked.generate(model, state.settings)
 
     def dialect(served: ServedModel) -> OllamaAnswer:

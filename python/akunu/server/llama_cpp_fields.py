@@ -1,0 +1,187 @@
+"""What requests for llama.cpp's /completion and /infill ask for, as arguments of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from akunu._shown import shorten
+from akunu.model import Model
+from akunu.server.asked import Asked, asked_of
+from akunu.server.errors import invalid
+from akunu.server.fields import (
+    Field,
+    checked,
+    flag,
+    honoured,
+    refused,
+    table_of,
+    to,
+    without_effect,
+)
+from akunu.server.prompts import ids_of
+from akunu.server.sampling_fields import SAMPLING_FIELDS
+from akunu.server.structure_fields import STRUCTURE_FIELDS
+
+_MOST_PROBS: Final = 20
+
+
+def _n_predict(name: str, value: Any) -> Mapping[str, Any]:
+    n = checked(name, value, int)
+    return {} if n in (-1, -2) else {"max_tokens": n}  # until the end, or the context is full
+
+
+def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
+    n = checked(name, value, int)
+    if not 0 <= n <= _MOST_PROBS:
+        raise invalid(name, f"{name} is {n}; it must be an integer from 0 to {_MOST_PROBS}")
+    return {"logprobs": n} if n else {}
+
+
+def _texts(name: str, value: Any) -> Mapping[str, Any]:
+    given = checked(name, value, list)
+    if not all(isinstance(each, str) for each in given):
+        raise invalid(name, f"{name} is {shorten(value)}; it must be a list of texts")
+    return {name: given} if given else {}
+
+
+def _text(name: str, value: Any) -> Mapping[str, Any]:
+    return {name: checked(name, value, str)}
+
+
+def _extra(name: str, value: Any) -> Mapping[str, Any]:
+    found = []
+    for index, each in enumerate(checked(name, value, list)):
+        if not isinstance(each, dict) or not isinstance(each.get("text"), str):
+            raise invalid(name, f"{name}[{index}] must be an object with a filename and a text")
+        found.append((str(each.get("filename") or "tmp"), each["text"]))
+    return {name: found} if found else {}
+
+
+_SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name != "n_probs")
+_BOTH: Final = (
+    honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+    honoured("stream", "boolean", flag("stream")),
+    honoured("n_predict", "integer", _n_predict),
+    honoured("max_tokens", "integer", _n_predict),
+    honoured("n_probs", "integer", _n_probs),
+    honoured("return_tokens", "boolean", flag("return_tokens")),
+    honoured("response_fields", "array", _texts),
+    *_SAMPLING,
+    *STRUCTURE_FIELDS,
+    refused("post_sampling_probs", "n_probs are those of the model", False),
+    refused("n_indent", "there is no least indentation", 0),
+    refused("image_data", "only text is read here", []),
+    without_effect("cache_prompt", "boolean", "the text is the same"),
+    without_effect("n_cache_reuse", "integer", "the text is the same"),
+    without_effect("id_slot", "integer", "there are no slots"),
+    without_effect("n_keep", "integer", "nothing is cut in silence"),
+    without_effect("n_discard", "integer", "nothing is cut in silence"),
+    without_effect("min_keep", "integer", "filters keep at least one token"),
+    without_effect("t_max_predict_ms", "integer", "no text ends by the clock: see n_predict"),
+    without_effect("t_max_prompt_ms", "integer", "no text ends by the clock"),
+    without_effect("timings_per_token", "boolean", "timings come once, at the end"),
+    without_effect("return_progress", "boolean", "a stream begins with comments"),
+)
+
+COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [*_BOTH, honoured("prompt", {"type": ["string", "array"]}, to("prompt"))]
+)
+
+INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_BOTH,
+        honoured("input_prefix", "string", _text),
+        honoured("input_suffix", "string", _text),
+        honoured("input_extra", "array", _extra),
+        honoured("prompt", "string", _text, "what the missing text begins with"),
+    ]
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class LlamaAsked:
+    """A request for texts, and how it wants to be told."""
+
+    asked: Asked
+    prompts: list[Any] = field(default_factory=list)
+    """Each a text, or a list of token ids and texts."""
+    is_list: bool = False
+    """Whether the answer is a list."""
+    suffix: str | None = None
+    returns_tokens: bool
+    n_probs: int
+    response_fields: list[str]
+
+    def ids(self, model: Model, prompt: Any) -> list[int]:
+        """Return the ids of one of the prompts; texts in it may name control tokens."""
+        if isinstance(prompt, str):
+            return ids_of(model, prompt)
+        found: list[int] = []
+        for each in prompt:
+            if isinstance(each, str):
+                found += model.tokenizer.encode(each, add_special=not found, parse_special=True)
+            else:
+                found.append(each)
+        return found
+
+
+def completion_request(body: Mapping[str, Any]) -> LlamaAsked:
+    """Return what a request for /completion asks for; ApiError for what makes no sense."""
+    wanted = _request(COMPLETION_FIELDS, body)
+    if "prompt" not in wanted.asked.arguments:
+        raise invalid("prompt", "prompt is missing", "missing_required_parameter")
+    prompt = wanted.asked.arguments.pop("prompt")
+    is_several = isinstance(prompt, list) and (
+        any(isinstance(each, list) for each in prompt)
+        or (bool(prompt) and all(isinstance(each, str) for each in prompt))
+    )
+    wanted.prompts = prompt if is_several else [prompt]
+    wanted.is_list = len(wanted.prompts) > 1
+    for each in wanted.prompts:
+        _check_prompt(each)
+    if wanted.is_list and wanted.asked.is_stream:
+        wanted.is_list = False  # events have an index
+    return wanted
+
+
+def infill_request(body: Mapping[str, Any]) -> LlamaAsked:
+    """Return what a request for /infill asks for; ApiError for what makes no sense.
+
+    Texts of other files stand before what is before the gap.
+    """
+    wanted = _request(INFILL_FIELDS, body)
+    options = wanted.asked.arguments
+    for name in ("input_prefix", "input_suffix"):
+        if name not in options:
+            raise invalid(name, f"{name} is missing", "missing_required_parameter")
+    wanted.suffix = options.pop("input_suffix")
+    others = "".join(f"--- {name}\n{text}\n\n" for name, text in options.pop("input_extra", ()))
+    before = others + options.pop("input_prefix") + options.pop("prompt", "")
+    wanted.prompts = [before]
+    return wanted
+
+
+def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> LlamaAsked:
+    asked = asked_of(table, body)
+    options = asked.arguments
+    return LlamaAsked(
+        asked=asked,
+        returns_tokens=options.pop("return_tokens", False),
+        n_probs=options.get("logprobs", 0),
+        response_fields=options.pop("response_fields", []),
+    )
+
+
+def _check_prompt(prompt: Any) -> None:
+    if isinstance(prompt, str):
+        return
+    parts = prompt if isinstance(prompt, list) else [None]
+    for each in parts:
+        if isinstance(each, bool) or not isinstance(each, (int, str)):
+            raise invalid(
+                "prompt",
+                f"prompt has {shorten(prompt)}; it must be a text, a list of token ids and texts, "
+                "or a list of such prompts",
+            )
