@@ -21,6 +21,7 @@ from akunu.server.keys import Keys
 from akunu.server.metrics import Metrics
 from akunu.server.origins import refusal_of
 from akunu.server.rate_limit import RateLimit
+from akunu.server.routes.page import is_page
 from akunu.server.settings import ServerSettings
 
 OPEN_PATHS: Final = frozenset({"/health", "/ready"})
@@ -83,7 +84,7 @@ class Access:
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:
             return ApiError(431, "the headers of the request are too large")
-        if scope["path"] in OPEN_PATHS:
+        if scope["path"] in OPEN_PATHS or is_page(scope["path"]):
             return None
         if self._keys:
             entry.owner = self._keys.owner(headers)

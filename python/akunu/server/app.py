@@ -38,6 +38,7 @@ from akunu.server.routes import (
     metrics,
     models,
     ollama,
+    page,
     responses,
     tokens,
 )
@@ -92,6 +93,7 @@ def create_app(
     app.include_router(llama_cpp.router)
     app.include_router(ollama.router)
     app.include_router(health.router)
+    app.include_router(page.router)
     app.include_router(metrics.router)
     keys = Keys.of(settings)
     app.add_middleware(

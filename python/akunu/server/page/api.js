@@ -1,0 +1,134 @@
+// The server's API: models, and replies as they arrive.
+
+const BASE = new URL("v1/", document.baseURI); // also behind a proxy that serves akunu in a folder
+const KEY = "akunu.key";
+
+/**
+ * @typedef {{id: string, loaded?: boolean, max_model_len?: number, meta?: Record<string, any>}} ModelFacts
+ */
+
+/** What went wrong, as one may decide by: its kind. */
+export class ServerError extends Error {
+  /**
+   * @param {"gone" | "broken" | "key" | "full" | "busy" | "other"} kind
+   * @param {string} message
+   * @param {{status?: number, code?: string, facts?: any, retryAfter?: number}} [more]
+   */
+  constructor(kind, message, more = {}) {
+    super(message);
+    this.kind = kind;
+    this.status = more.status ?? 0;
+    this.code = more.code ?? "";
+    this.facts = more.facts ?? {};
+    this.retryAfter = more.retryAfter ?? 0;
+  }
+}
+
+// The key lives as long as the tab: a page that is open tomorrow asks for it again.
+export const key = {
+  get: () => sessionStorage.getItem(KEY) ?? "",
+  /** @param {string} value */
+  set: (value) => (value ? sessionStorage.setItem(KEY, value) : sessionStorage.removeItem(KEY)),
+};
+
+/**
+ * @param {string} path
+ * @param {RequestInit} [options]
+ */
+async function request(path, options = {}) {
+  /** @type {Record<string, string>} */
+  const headers = { "content-type": "application/json" };
+  if (key.get()) headers.authorization = `Bearer ${key.get()}`;
+  let answer;
+  try {
+    answer = await fetch(new URL(path, BASE), { ...options, headers });
+  } catch (error) {
+    if (/** @type {Error} */ (error).name === "AbortError") throw error;
+    throw new ServerError("gone", "The server does not answer. Is akunu serve still running?");
+  }
+  if (!answer.ok) throw await refusal(answer);
+  return answer;
+}
+
+/** @param {Response} answer */
+async function refusal(answer) {
+  const body = await answer.json().catch(() => ({}));
+  const error = body.error ?? {};
+  return asError(error, answer.status, Number(answer.headers.get("retry-after")) || 0);
+}
+
+/**
+ * @param {any} error
+ * @param {number} status
+ * @param {number} [retryAfter]
+ */
+function asError(error, status, retryAfter = 0) {
+  const said = typeof error.message === "string" ? error.message : `The server answered with ${status}.`;
+  const more = { status, code: error.code ?? "", facts: error, retryAfter };
+  if (status === 401) return new ServerError("key", said, more);
+  if (error.code === "context_length_exceeded") return new ServerError("full", said, more);
+  if (status === 429 || status === 503) return new ServerError("busy", said, more);
+  return new ServerError("other", said, more);
+}
+
+/** @returns {Promise<ModelFacts[]>} */
+export async function listModels() {
+  const answer = await request("models");
+  return (await answer.json()).data;
+}
+
+/**
+ * Ask for a reply; yields the chunks of OpenAI's API as they arrive.
+ * @param {Record<string, any>} body
+ * @param {AbortSignal} signal
+ * @param {(names: string[]) => void} onIgnored told which fields the server did not heed
+ * @returns {AsyncGenerator<any>}
+ */
+export async function* streamChat(body, signal, onIgnored) {
+  const answer = await request("chat/completions", { method: "POST", body: JSON.stringify(body), signal });
+  const ignored = answer.headers.get("x-akunu-ignored");
+  if (ignored) onIgnored(ignored.split(", ").map(decodeURIComponent));
+  let isComplete = false;
+  try {
+    for await (const data of events(answer.body)) {
+      if (data === "[DONE]") {
+        isComplete = true;
+        continue;
+      }
+      const chunk = JSON.parse(data);
+      if (chunk.error) throw asError(chunk.error, Number(chunk.error.status) || 500);
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof ServerError || /** @type {Error} */ (error).name === "AbortError") throw error;
+    throw new ServerError("broken", "The connection broke off before the reply was complete.");
+  }
+  if (!isComplete) throw new ServerError("broken", "The connection broke off before the reply was complete.");
+}
+
+/**
+ * Server-sent events: the data of each.
+ * @param {ReadableStream<Uint8Array> | null} body
+ * @returns {AsyncGenerator<string>}
+ */
+async function* events(body) {
+  if (!body) return;
+  const reader = body.getReader();
+  const decoder = new TextDecoder();
+  let rest = "";
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      rest += decoder.decode(value, { stream: !done });
+      const parts = rest.split(/\r?\n\r?\n/);
+      rest = parts.pop() ?? "";
+      for (const part of parts) {
+        const lines = part.split(/\r?\n/).filter((line) => line.startsWith("data:"));
+        if (lines.length) yield lines.map((line) => line.slice(5).trimStart()).join("\n");
+      }
+      if (done) return;
+    }
+  } finally {
+    reader.cancel().catch(() => {}); // tells the server, if the reply is not complete
+  }
+}

@@ -1,0 +1,457 @@
+// The page: which conversation is shown, and what happens when one does something.
+
+import { archiveOf, download, readArchive } from "./archive.js";
+import { Composer } from "./composer.js";
+import * as tree from "./conversation.js";
+import { askForKey, showData, showHelp } from "./dialogs.js";
+import { h, icon, iconButton, notify, say } from "./dom.js";
+import { listenToKeys } from "./keyboard.js";
+import { Models } from "./models.js";
+import { Replies } from "./replies.js";
+import { countSettings } from "./settings.js";
+import { showSettings } from "./settings_dialog.js";
+import { Sidebar } from "./sidebar.js";
+import { Store, kept } from "./store.js";
+import { Thread } from "./thread.js";
+
+/**
+ * @typedef {import("./conversation.js").Conversation} Conversation
+ * @typedef {import("./conversation.js").Message} Message
+ */
+
+const SAVED_EVERY_MS = 1000; // while a reply is written
+const THEMES = ["system", "light", "dark"];
+const NARROW = matchMedia("(max-width: 899px)");
+
+class App {
+  /** @param {Store} store @param {Conversation[]} conversations */
+  constructor(store, conversations) {
+    this.store = store;
+    this.conversations = new Map(conversations.map((each) => [each.id, each]));
+    /** @type {Conversation} */
+    this.current = this.fresh();
+    this.savedAt = 0;
+    this.frame = 0;
+    this.others = typeof BroadcastChannel === "function" ? new BroadcastChannel("akunu") : null;
+    this.replies = new Replies((...each) => this.replyGrew(...each), (...each) => this.replyEnded(...each));
+    this.models = new Models({
+      chosen: (id) => this.chooseModel(id),
+      known: () => this.drawContext(),
+      needsKey: async (said) => (await askForKey(said)) && this.models.refresh(),
+    });
+    this.thread = new Thread({
+      retry: (message) => this.retry(message),
+      edit: (message, text) => this.edit(message, text),
+      step: (message, by) => this.step(message, by),
+      answerCalls: (message, results) => this.answerCalls(message, results),
+      askForKey: async (message) => (await askForKey(message.failure?.message ?? "")) && this.retry(message),
+    });
+    this.composer = new Composer({
+      send: (text) => this.send(text),
+      stop: () => this.replies.stop(this.current.id),
+      editLast: () => this.editLast(),
+    });
+    this.sidebar = new Sidebar({
+      open: (id) => this.open(id),
+      begin: () => this.open(null),
+      rename: (id, title) => this.rename(id, title),
+      remove: (id) => this.remove(id),
+      theme: () => this.nextTheme(),
+      data: () => this.showData(),
+      help: showHelp,
+      close: () => this.showSidebar(false),
+    });
+    this.listen();
+  }
+
+  get isRunning() {
+    return this.replies.isRunning(this.current.id);
+  }
+
+  get isNew() {
+    return !this.conversations.has(this.current.id);
+  }
+
+  fresh() {
+    return tree.newConversation(kept.get("settings") ?? {}, kept.get("model"));
+  }
+
+  /** Put the parts onto the page. @param {HTMLElement} place */
+  mount(place) {
+    this.title = h("h1", {}, "New chat");
+    this.settingsButton = h("button", { type: "button", class: "settings-button", title: "Settings of this chat", onclick: () => this.showSettings() },
+      icon("settings"), h("span", { class: "label" }, "Settings"), h("span", { class: "badge", hidden: true }));
+    this.menuButton = iconButton("menu", "Conversations", () => this.showSidebar(), { "aria-controls": "sidebar" });
+    this.veil = h("div", { class: "veil", onclick: () => this.showSidebar(false) });
+    place.append(
+      this.sidebar.element, this.veil,
+      h("main", {},
+        h("header", { class: "top" }, this.menuButton, this.models.picker, this.title,
+          iconButton("add", "New chat", () => this.open(null)), this.settingsButton),
+        this.models.gone, this.thread.element, this.composer.element));
+    this.showSidebar(!NARROW.matches && kept.get("sidebar") !== "closed");
+    this.showTheme();
+    this.open(location.hash.slice(1) || null);
+    if (!this.store.isKept) notify("This browser keeps nothing for this page: conversations end with the tab.");
+    this.models.refresh();
+  }
+
+  listen() {
+    document.querySelector(".skip")?.addEventListener("click", (event) => {
+      event.preventDefault(); // the address says which conversation is shown
+      this.composer.field.focus();
+    });
+    addEventListener("hashchange", () => this.open(location.hash.slice(1) || null));
+    addEventListener("pagehide", () => {
+      for (const id of this.replies.running.keys()) this.store.put(/** @type {Conversation} */ (this.conversations.get(id)));
+    });
+    NARROW.addEventListener("change", () => this.showSidebar(!NARROW.matches));
+    if (this.others) this.others.onmessage = () => this.reload();
+    listenToKeys({
+      stop: () => this.stopOrClose(),
+      retry: () => this.retryLast(),
+      search: () => {
+        this.showSidebar(true);
+        this.sidebar.search.focus();
+      },
+      begin: () => this.open(null),
+      settings: () => this.showSettings(),
+      sidebar: () => this.showSidebar(),
+      help: showHelp,
+    });
+  }
+
+  // What is shown
+
+  /** Show a conversation. @param {string | null} id null, or one that is not there: a new one */
+  open(id) {
+    const found = id ? this.conversations.get(id) : undefined;
+    if (NARROW.matches) this.showSidebar(false);
+    if (found && found === this.current) return;
+    this.current = found ?? this.fresh();
+    const wanted = found ? `#${found.id}` : "";
+    if (location.hash !== wanted) history.pushState(null, "", wanted || location.pathname + location.search);
+    this.composer.turnTo(found?.id ?? "new");
+    this.models.turnTo(this.current.model);
+    this.draw();
+    if (!matchMedia("(pointer: coarse)").matches) this.composer.field.focus();
+  }
+
+  draw() {
+    const { current } = this;
+    const title = current.title || "New chat";
+    this.title.textContent = title;
+    document.title = `${title} · akunu`;
+    this.composer.update(this.isRunning);
+    this.thread.show(current, { isRunning: this.isRunning, waitsFor: this.waitsFor });
+    this.drawList();
+    this.drawContext();
+    const n = countSettings(current.settings);
+    const badge = this.settingsButton.querySelector(".badge");
+    badge.hidden = n === 0;
+    badge.textContent = String(n);
+    this.settingsButton.setAttribute("aria-label", n ? `Settings of this chat, ${n} changed` : "Settings of this chat");
+  }
+
+  drawList() {
+    this.sidebar.show([...this.conversations.values()], this.isNew ? null : this.current.id, (id) => this.replies.isRunning(id));
+  }
+
+  drawContext() {
+    this.composer.showContext(tree.tokensUsed(this.current), this.models.facts?.max_model_len);
+  }
+
+  get waitsFor() {
+    const { facts } = this.models;
+    return facts && facts.loaded === false ? "The model is being loaded…" : "Reading…";
+  }
+
+  /** @param {boolean} [isOpen] left out: the other way */
+  showSidebar(isOpen = document.body.dataset.sidebar !== "open") {
+    document.body.dataset.sidebar = isOpen ? "open" : "closed";
+    this.menuButton.setAttribute("aria-expanded", String(isOpen));
+    if (!NARROW.matches) kept.set("sidebar", isOpen ? "open" : "closed");
+    else if (!isOpen && this.sidebar.element.contains(document.activeElement)) this.menuButton.focus();
+    else if (isOpen) this.sidebar.search.focus();
+  }
+
+  /** Esc: stop the reply, or else close the list on a phone. */
+  stopOrClose() {
+    if (NARROW.matches && document.body.dataset.sidebar === "open") {
+      this.showSidebar(false);
+      return true;
+    }
+    if (!this.isRunning) return false;
+    this.replies.stop(this.current.id);
+    return true;
+  }
+
+  // What one does
+
+  /** @param {string} text */
+  send(text) {
+    const { current } = this;
+    const messages = tree.path(current);
+    tree.add(current, messages[messages.length - 1]?.id ?? null, { role: "user", content: text });
+    if (this.isNew) {
+      this.conversations.set(current.id, current);
+      history.pushState(null, "", `#${current.id}`);
+      kept.set("draft.new", null);
+      this.composer.turnTo(current.id);
+    }
+    this.answer();
+    this.thread.toEnd();
+  }
+
+  /** Have the model answer what is shown. */
+  answer() {
+    const { current } = this;
+    const messages = tree.path(current);
+    const last = messages[messages.length - 1];
+    if (!last) return;
+    current.model ??= this.models.facts?.id ?? null;
+    const reply = tree.add(current, last.id, { role: "assistant", model: current.model ?? undefined });
+    say("The model answers");
+    this.replies.write(current, reply);
+    this.save(current);
+    this.draw();
+  }
+
+  /** @param {Message} message a reply */
+  retry(message) {
+    if (this.isRunning || message.role !== "assistant") return;
+    const { current } = this;
+    // A reply that failed before its first word is no version that one would go back to.
+    if (message.failure && !message.content && !message.reasoning) delete current.messages[message.id];
+    current.model = this.models.current ?? current.model;
+    const reply = tree.add(current, message.parent, { role: "assistant", model: current.model ?? undefined });
+    say("The model answers again");
+    this.replies.write(current, reply);
+    this.draw();
+  }
+
+  retryLast() {
+    const messages = tree.path(this.current);
+    const last = messages[messages.length - 1];
+    if (last) this.retry(last);
+  }
+
+  editLast() {
+    const mine = tree.path(this.current).filter((each) => each.role === "user");
+    const last = mine[mine.length - 1];
+    if (last && !this.isRunning) this.thread.views.get(last.id)?.beginEdit();
+  }
+
+  /** @param {Message} message @param {string} text */
+  edit(message, text) {
+    if (this.isRunning) return;
+    const { role, parent, model } = message;
+    if (role === "user") {
+      tree.add(this.current, parent, { role, content: text });
+      this.answer();
+    } else {
+      tree.add(this.current, parent, { role, content: text, model, finish: "edited" });
+      this.save(this.current);
+      this.draw();
+    }
+  }
+
+  /** @param {Message} message @param {number} by */
+  step(message, by) {
+    const all = tree.versions(this.current, message.parent);
+    const next = all[all.indexOf(message) + by];
+    if (!next || this.isRunning) return;
+    tree.choose(this.current, next);
+    this.save(this.current);
+    this.draw();
+    const label = by < 0 ? "Earlier version" : "Later version";
+    const footer = this.thread.views.get(next.id)?.footer;
+    (footer?.querySelector(`[aria-label="${label}"]:enabled`) ?? footer?.querySelector(".versions button:enabled"))?.focus();
+    say(`Version ${all.indexOf(next) + 1} of ${all.length}`);
+  }
+
+  /** @param {Message} message @param {string[]} results one for each call */
+  answerCalls(message, results) {
+    let parent = message.id;
+    message.toolCalls?.forEach((call, index) => {
+      parent = tree.add(this.current, parent, { role: "tool", content: results[index], toolCallId: call.id }).id;
+    });
+    this.answer();
+  }
+
+  /** @param {string} id */
+  chooseModel(id) {
+    this.current.model = id;
+    kept.set("model", id);
+    if (!this.isNew) this.save(this.current);
+    this.drawContext();
+  }
+
+  showSettings() {
+    const { current } = this;
+    showSettings(current.settings, {
+      changed: () => {
+        if (this.conversations.has(current.id)) this.save(current);
+        this.draw();
+      },
+      keepForNew: () => kept.set("settings", current.settings),
+    });
+  }
+
+  // Replies
+
+  /** @param {Conversation} conversation @param {Message} message */
+  replyGrew(conversation, message) {
+    if (Date.now() - this.savedAt > SAVED_EVERY_MS) this.save(conversation);
+    if (conversation !== this.current || this.frame) return;
+    this.frame = requestAnimationFrame(() => {
+      this.frame = 0;
+      if (this.isRunning) this.thread.grow(message);
+    });
+  }
+
+  /** @param {Conversation} conversation @param {Message} message */
+  replyEnded(conversation, message) {
+    this.save(conversation);
+    if (conversation === this.current) this.draw();
+    else this.drawList();
+    const { failure, finish } = message;
+    if (failure) {
+      if (failure.kind === "gone") this.models.refresh();
+      if (failure.kind === "key") this.thread.actions.askForKey(message);
+      return;
+    }
+    say(finish === "stopped" ? "Stopped" : `Reply complete. ${message.content.slice(0, 500)}`);
+    this.models.refresh(); // now it is known how much room the model has
+  }
+
+  // Conversations
+
+  /** @param {Conversation} conversation */
+  async save(conversation) {
+    if (!this.conversations.has(conversation.id)) return; // deleted meanwhile
+    this.savedAt = Date.now();
+    try {
+      await this.store.put(conversation);
+      this.others?.postMessage("changed");
+    } catch (error) {
+      notify(`This chat could not be kept: ${/** @type {Error} */ (error).message}. Export it, or delete others.`);
+    }
+  }
+
+  /** Another tab changed something. */
+  async reload() {
+    const isMine = (/** @type {string} */ id) => this.replies.isRunning(id);
+    const wasNew = this.isNew;
+    const all = new Map((await this.store.all()).map((each) => [each.id, each]));
+    for (const id of this.conversations.keys()) if (!all.has(id) && !isMine(id)) this.conversations.delete(id);
+    for (const [id, each] of all) if (!isMine(id)) this.conversations.set(id, each);
+    const same = this.conversations.get(this.current.id);
+    if (same) this.current = same;
+    else if (!wasNew) this.open(null);
+    this.draw();
+  }
+
+  /** @param {string} id @param {string} title */
+  rename(id, title) {
+    const conversation = this.conversations.get(id);
+    if (!conversation) return;
+    conversation.title = title;
+    this.save(conversation);
+    this.draw();
+  }
+
+  /** @param {string} id */
+  async remove(id) {
+    const conversation = this.conversations.get(id);
+    if (!conversation) return;
+    this.replies.stop(id);
+    this.conversations.delete(id);
+    await this.store.remove(id);
+    this.others?.postMessage("changed");
+    if (conversation === this.current) this.open(null);
+    this.drawList();
+    notify(`“${conversation.title}” is deleted.`, {
+      label: "Undo",
+      run: () => {
+        this.conversations.set(id, conversation);
+        this.save(conversation);
+        this.open(id);
+      },
+    });
+  }
+
+  showData() {
+    const all = [...this.conversations.values()];
+    const { current } = this;
+    const day = new Date().toISOString().slice(0, 10);
+    showData({
+      count: all.length,
+      exportAll: () => download(archiveOf(all), `akunu-${day}.json`),
+      exportThis: this.isNew ? null : () => download(archiveOf([current]), `akunu-${day}-${current.id.slice(0, 6)}.json`),
+      importFile: async (file) => this.import(readArchive(await file.text())),
+      removeAll: async () => {
+        for (const each of all) {
+          this.replies.stop(each.id);
+          this.conversations.delete(each.id);
+          await this.store.remove(each.id);
+        }
+        this.open(null);
+        this.drawList();
+      },
+    });
+  }
+
+  /** @param {Conversation[]} conversations */
+  async import(conversations) {
+    let n = 0;
+    for (const each of conversations) {
+      const here = this.conversations.get(each.id);
+      if (here && here.updated >= each.updated) continue;
+      this.conversations.set(each.id, each);
+      await this.save(each);
+      if (here === this.current) this.current = each;
+      n += 1;
+    }
+    this.draw();
+    const known = conversations.length - n;
+    return `${n} imported${known ? `, ${known} were here already` : ""}.`;
+  }
+
+  // The theme
+
+  nextTheme() {
+    const now = document.documentElement.dataset.theme ?? "system";
+    const next = THEMES[(THEMES.indexOf(now) + 1) % THEMES.length];
+    if (next === "system") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = next;
+    try {
+      localStorage.setItem("akunu.theme", next);
+    } catch {
+      // It lasts as long as the page.
+    }
+    this.showTheme();
+    say(`Theme: ${next}`);
+  }
+
+  showTheme() {
+    const label = `Theme: ${document.documentElement.dataset.theme ?? "system"}`;
+    this.sidebar.themeButton.setAttribute("aria-label", label);
+    this.sidebar.themeButton.title = label;
+  }
+}
+
+/** Replies that were under way when the page was closed say so. @param {Conversation[]} conversations */
+function closeInterrupted(conversations) {
+  for (const each of conversations) {
+    for (const message of Object.values(each.messages)) {
+      if (message.role === "assistant" && !message.finish && !message.failure) message.finish = "interrupted";
+    }
+  }
+}
+
+const store = await Store.open();
+const conversations = await store.all();
+closeInterrupted(conversations);
+const app = new App(store, conversations);
+app.mount(/** @type {HTMLElement} */ (document.getElementById("app")));

@@ -1,0 +1,79 @@
+// Conversations as a file, and back.
+
+/** @typedef {import("./conversation.js").Conversation} Conversation */
+
+const FORMAT = "akunu-conversations";
+
+/** @param {Conversation[]} conversations */
+export function archiveOf(conversations) {
+  return JSON.stringify({ format: FORMAT, version: 1, exported: new Date().toISOString(), conversations }, null, 1);
+}
+
+/**
+ * Read a file; throws an Error that says what is wrong with it.
+ * @param {string} text
+ * @returns {Conversation[]}
+ */
+export function readArchive(text) {
+  let file;
+  try {
+    file = JSON.parse(text);
+  } catch {
+    throw new Error("the file is no JSON");
+  }
+  if (file?.format !== FORMAT) throw new Error(`the file was not exported here: it has no "format": "${FORMAT}"`);
+  if (file.version !== 1) throw new Error(`the file is of version ${file.version}, and this page reads version 1`);
+  if (!Array.isArray(file.conversations)) throw new Error("the file has no list of conversations");
+  file.conversations.forEach(check);
+  return file.conversations.map(clean);
+}
+
+/** @param {any} each @param {number} index */
+function check(each, index) {
+  const where = `conversation ${index + 1}`;
+  const isObject = (/** @type {any} */ value) => value !== null && typeof value === "object" && !Array.isArray(value);
+  if (!isObject(each)) throw new Error(`${where} is no object`);
+  if (typeof each.id !== "string" || !/^[\w-]{1,64}$/.test(each.id)) throw new Error(`${where} has no id`);
+  if (typeof each.title !== "string") throw new Error(`${where} has no title`);
+  if (!Number.isFinite(each.created) || !Number.isFinite(each.updated)) throw new Error(`${where} has no times`);
+  if (!isObject(each.messages) || !isObject(each.chosen) || !isObject(each.settings)) throw new Error(`${where} lacks messages, chosen or settings`);
+  for (const [id, message] of Object.entries(each.messages)) {
+    const which = `${where}, message ${id}`;
+    if (!isObject(message) || message.id !== id || !/^[\w-]{1,64}$/.test(id)) throw new Error(`${which}: its id does not fit`);
+    if (!["user", "assistant", "tool"].includes(message.role)) throw new Error(`${which} has no role`);
+    if (typeof message.content !== "string") throw new Error(`${which} has no content`);
+    if (!Number.isFinite(message.created)) throw new Error(`${which} has no time`);
+    if (message.parent !== null && !(message.parent in each.messages)) throw new Error(`${which}: what it follows is not there`);
+    if (message.toolCalls !== undefined && !(Array.isArray(message.toolCalls) && message.toolCalls.every(
+      (/** @type {any} */ call) => isObject(call) && [call.id, call.name, call.arguments].every((part) => typeof part === "string"))))
+      throw new Error(`${which}: its calls make no sense`);
+  }
+  for (const id of Object.keys(each.messages)) checkEnds(each.messages, id, where);
+}
+
+/** A message that follows itself would never end. @param {any} messages @param {string} id @param {string} where */
+function checkEnds(messages, id, where) {
+  let steps = 0;
+  for (let at = id; at !== null; at = messages[at].parent) {
+    steps += 1;
+    if (steps > Object.keys(messages).length) throw new Error(`${where}, message ${id} follows itself`);
+  }
+}
+
+/** @param {any} each @returns {Conversation} */
+function clean({ id, title, created, updated, model, settings, messages, chosen }) {
+  return { id, title, created, updated, model: typeof model === "string" ? model : null, settings, messages, chosen };
+}
+
+/**
+ * Offer a text as a file to keep.
+ * @param {string} text
+ * @param {string} name
+ */
+export function download(text, name) {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(new Blob([text], { type: "application/json" }));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10000);
+}

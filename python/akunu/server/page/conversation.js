@@ -1,0 +1,143 @@
+// A conversation is a tree: an edit or another try is a sibling, and nothing that was said is lost.
+
+/**
+ * @typedef {{id: string, name: string, arguments: string}} ToolCall
+ * @typedef {{message: string, kind: string, code: string, facts: any, retryAfter: number}} Failure
+ * @typedef {{firstTokenMs: number | null, totalMs: number, tokensPerSecond: number | null,
+ *   promptTokens: number, cachedTokens: number, completionTokens: number}} Stats
+ * @typedef {{id: string, parent: string | null, role: "user" | "assistant" | "tool", content: string,
+ *   created: number, reasoning?: string, toolCalls?: ToolCall[], toolCallId?: string, model?: string,
+ *   stats?: Stats, finish?: string, failure?: Failure, ignored?: string[]}} Message
+ * @typedef {{id: string, title: string, created: number, updated: number, model: string | null,
+ *   settings: Record<string, any>, messages: Record<string, Message>,
+ *   chosen: Record<string, string>}} Conversation
+ */
+
+const ROOT = "root"; // the key in `chosen` of the first message, which has no parent
+
+/** @returns {string} */
+export function newId() {
+  // crypto.randomUUID is missing on pages over http from another machine.
+  return [...crypto.getRandomValues(new Uint8Array(12))].map((each) => each.toString(16).padStart(2, "0")).join("");
+}
+
+/**
+ * @param {Record<string, any>} settings
+ * @param {string | null} model
+ * @returns {Conversation}
+ */
+export function newConversation(settings, model) {
+  const now = Date.now();
+  return { id: newId(), title: "", created: now, updated: now, model, settings: { ...settings }, messages: {}, chosen: {} };
+}
+
+/**
+ * The versions of what follows a message, oldest first.
+ * @param {Conversation} conversation
+ * @param {string | null} parent
+ */
+export function versions(conversation, parent) {
+  return Object.values(conversation.messages)
+    .filter((each) => each.parent === parent)
+    .sort((a, b) => a.created - b.created);
+}
+
+/**
+ * The messages that are shown, from the first to the last.
+ * @param {Conversation} conversation
+ * @returns {Message[]}
+ */
+export function path(conversation) {
+  const found = [];
+  let parent = null;
+  for (;;) {
+    const all = versions(conversation, parent);
+    if (!all.length) return found;
+    const chosen = conversation.chosen[parent ?? ROOT];
+    const next = all.find((each) => each.id === chosen) ?? all[all.length - 1];
+    found.push(next);
+    parent = next.id;
+  }
+}
+
+/**
+ * Add a message and show it.
+ * @param {Conversation} conversation
+ * @param {string | null} parent
+ * @param {Partial<Message> & {role: Message["role"]}} fields
+ * @returns {Message}
+ */
+export function add(conversation, parent, fields) {
+  const latest = Math.max(0, ...versions(conversation, parent).map((each) => each.created));
+  const message = { id: newId(), parent, content: "", created: Math.max(Date.now(), latest + 1), ...fields };
+  conversation.messages[message.id] = message;
+  choose(conversation, message);
+  conversation.updated = Date.now();
+  if (!conversation.title && message.role === "user") conversation.title = titleOf(message.content);
+  return message;
+}
+
+/**
+ * Show this version of a message.
+ * @param {Conversation} conversation
+ * @param {Message} message
+ */
+export function choose(conversation, message) {
+  conversation.chosen[message.parent ?? ROOT] = message.id;
+}
+
+/** @param {string} text */
+export function titleOf(text) {
+  const line = text.trim().split("\n", 1)[0].replace(/^[#>\s]+/, "");
+  if (line.length <= 60) return line || "Untitled";
+  return `${line.slice(0, 60).replace(/\s+\S*$/, "")}…`;
+}
+
+/**
+ * What the server gets: the messages up to one, with the system prompt.
+ * @param {Conversation} conversation
+ * @param {string | null} last the id of the last message
+ */
+export function messagesFor(conversation, last) {
+  /** @type {any[]} */
+  const found = [];
+  for (let id = last; id !== null; id = conversation.messages[id].parent) {
+    const message = asSent(conversation.messages[id]);
+    if (!message) continue;
+    // A reply that failed was never said: what stands around it is said in one go.
+    if (message.role === "user" && found[0]?.role === "user") found[0].content = `${message.content}\n\n${found[0].content}`;
+    else found.unshift(message);
+  }
+  const system = conversation.settings.system?.trim();
+  if (system) found.unshift({ role: "system", content: system });
+  return found;
+}
+
+/** @param {Message} message */
+function asSent(message) {
+  if (message.role === "tool") return { role: "tool", tool_call_id: message.toolCallId, content: message.content };
+  if (message.role === "user") return { role: "user", content: message.content };
+  const calls = message.toolCalls ?? [];
+  if (!message.content && !calls.length) return null;
+  /** @type {any} */
+  const sent = { role: "assistant", content: message.content };
+  if (message.reasoning) sent.reasoning_content = message.reasoning;
+  if (calls.length) {
+    sent.tool_calls = calls.map((each) => ({
+      id: each.id,
+      type: "function",
+      function: { name: each.name, arguments: each.arguments },
+    }));
+  }
+  return sent;
+}
+
+/**
+ * Tokens of the context that the conversation takes, as the server counted them last.
+ * @param {Conversation} conversation
+ */
+export function tokensUsed(conversation) {
+  const counted = path(conversation).filter((each) => each.stats?.promptTokens);
+  const stats = counted[counted.length - 1]?.stats;
+  return stats ? stats.promptTokens + stats.completionTokens : 0;
+}

@@ -1,0 +1,23 @@
+// Keys that work anywhere on the page; `SHORTCUTS` in dialogs.js lists them for people.
+
+/**
+ * @param {{stop: () => boolean, retry: () => void, search: () => void, begin: () => void,
+ *   settings: () => void, sidebar: () => void, help: () => void}} actions
+ */
+export function listenToKeys(actions) {
+  document.addEventListener("keydown", (event) => {
+    if (event.isComposing || event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") {
+      if (actions.stop()) event.preventDefault();
+      return;
+    }
+    if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+    const wanted = event.shiftKey
+      ? { o: actions.begin, enter: actions.retry }
+      : { k: actions.search, ".": actions.settings, b: actions.sidebar, "/": actions.help };
+    const act = /** @type {Record<string, () => void>} */ (wanted)[event.key.toLowerCase()];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+}

@@ -1,0 +1,107 @@
+// Replies under way: one per conversation, also of conversations that are not shown.
+
+import { ServerError, streamChat } from "./api.js";
+import { messagesFor } from "./conversation.js";
+import { requestFields } from "./settings.js";
+
+/**
+ * @typedef {import("./conversation.js").Conversation} Conversation
+ * @typedef {import("./conversation.js").Message} Message
+ */
+
+export class Replies {
+  /**
+   * @param {(conversation: Conversation, message: Message) => void} onChange after each piece
+   * @param {(conversation: Conversation, message: Message) => void} onEnd
+   */
+  constructor(onChange, onEnd) {
+    this.onChange = onChange;
+    this.onEnd = onEnd;
+    /** @type {Map<string, AbortController>} */
+    this.running = new Map();
+  }
+
+  /** @param {string | undefined} id a conversation's */
+  isRunning(id) {
+    return id !== undefined && this.running.has(id);
+  }
+
+  /** @param {string} id a conversation's */
+  stop(id) {
+    this.running.get(id)?.abort();
+  }
+
+  /**
+   * Have a reply written into an empty message.
+   * @param {Conversation} conversation
+   * @param {Message} message
+   */
+  async write(conversation, message) {
+    const controller = new AbortController();
+    this.running.set(conversation.id, controller);
+    const begun = performance.now();
+    /** @type {any} */
+    const stats = { firstTokenMs: null, totalMs: 0, tokensPerSecond: null, promptTokens: 0, cachedTokens: 0, completionTokens: 0 };
+    this.onChange(conversation, message);
+    try {
+      const body = {
+        ...(conversation.model ? { model: conversation.model } : {}),
+        messages: messagesFor(conversation, message.parent),
+        stream: true,
+        stream_options: { include_usage: true },
+        ...requestFields(conversation.settings),
+      };
+      for await (const chunk of streamChat(body, controller.signal, (names) => (message.ignored = names))) {
+        if (takeChunk(message, stats, chunk)) stats.firstTokenMs ??= performance.now() - begun;
+        this.onChange(conversation, message);
+      }
+    } catch (error) {
+      if (controller.signal.aborted) message.finish = "stopped";
+      else message.failure = failureOf(error);
+    }
+    stats.totalMs = performance.now() - begun;
+    message.stats = stats;
+    conversation.updated = Date.now();
+    this.running.delete(conversation.id);
+    this.onEnd(conversation, message);
+  }
+}
+
+/**
+ * Put what a chunk brings into the message; return whether that is text, thought or call.
+ * @param {Message} message
+ * @param {any} stats
+ * @param {any} chunk
+ */
+function takeChunk(message, stats, chunk) {
+  message.model = chunk.model ?? message.model;
+  if (chunk.usage) {
+    stats.promptTokens = chunk.usage.prompt_tokens;
+    stats.completionTokens = chunk.usage.completion_tokens;
+    stats.cachedTokens = chunk.usage.prompt_tokens_details?.cached_tokens ?? 0;
+  }
+  if (chunk.timings) stats.tokensPerSecond = chunk.timings.predicted_per_second || null;
+  const choice = chunk.choices?.[0];
+  if (!choice) return false;
+  if (choice.finish_reason) message.finish = choice.finish_reason;
+  const { content, tool_calls: calls, reasoning_content: thought, reasoning } = choice.delta ?? {};
+  if (content) message.content += content;
+  if (thought || reasoning) message.reasoning = (message.reasoning ?? "") + (thought || reasoning);
+  for (const each of calls ?? []) {
+    message.toolCalls ??= [];
+    const call = (message.toolCalls[each.index] ??= { id: "", name: "", arguments: "" });
+    call.id ||= each.id ?? "";
+    call.name += each.function?.name ?? "";
+    call.arguments += each.function?.arguments ?? "";
+  }
+  return Boolean(content || thought || reasoning || calls?.length);
+}
+
+/** @param {unknown} error @returns {import("./conversation.js").Failure} */
+function failureOf(error) {
+  if (error instanceof ServerError) {
+    const { message, kind, code, facts, retryAfter } = error;
+    return { message, kind, code, facts, retryAfter };
+  }
+  return { message: String(error), kind: "other", code: "", facts: {}, retryAfter: 0 };
+}

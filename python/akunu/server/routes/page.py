@@ -1,0 +1,93 @@
+"""GET / and /page/...: the chat page, files of the package. They hold no secret and ask for no key.
+
+The page is HTML, CSS and JavaScript as they are written: nothing is built, and it loads nothing
+from elsewhere. A browser keeps the files and asks, by their etags, whether they are still right.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.resources import files
+from typing import Final
+
+from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+router = APIRouter(include_in_schema=False)
+
+FOLDER: Final = "/page/"
+_TYPES: Final = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+# What a model writes is shown on this page. Were the sanitiser to miss something, a browser would
+# still run no script and load no picture of it, and tell nobody.
+_POLICY: Final = "; ".join(
+    [
+        "default-src 'none'",
+        "script-src 'self'",
+        "style-src 'self'",
+        "img-src 'self'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+        "require-trusted-types-for 'script'",
+        "trusted-types dompurify",
+    ]
+)
+_HEADERS: Final = {
+    "content-security-policy": _POLICY,
+    "cross-origin-opener-policy": "same-origin",
+    "referrer-policy": "no-referrer",
+    "x-content-type-options": "nosniff",
+    "cache-control": "no-cache",  # kept, but asked about by its etag: a new version is seen at once
+}
+
+
+def is_page(path: str) -> bool:
+    """Return whether a path is the page's or one of its files'."""
+    return path == "/" or path.startswith(FOLDER)
+
+
+@router.api_route("/", methods=["GET", "HEAD"], response_model=None)
+async def page(request: Request) -> Response:
+    """Return the page."""
+    return _answer(request, "index.html")
+
+
+@router.api_route(FOLDER + "{name:path}", methods=["GET", "HEAD"], response_model=None)
+async def page_file(request: Request, name: str) -> Response:
+    """Return a file of the page."""
+    return _answer(request, name)
+
+
+def _answer(request: Request, name: str) -> Response:
+    found = _assets().get(name)
+    if found is None:
+        raise HTTPException(404)
+    body, etag = found
+    headers = {**_HEADERS, "etag": etag}
+    known = request.headers.get("if-none-match", "")
+    if etag in (each.strip().removeprefix("W/") for each in known.split(",")):
+        return Response(status_code=304, headers=headers)
+    kind = _TYPES[name.rpartition(".")[2]]
+    return Response(body, headers={**headers, "content-type": kind})
+
+
+@cache
+def _assets() -> dict[str, tuple[bytes, str]]:
+    """Return the files with their etags by their names: no path from outside is ever opened."""
+    found = {}
+    folder = files("akunu.server") / "page"
+    for place in (folder, folder / "vendor"):
+        for each in place.iterdir():
+            if each.is_file() and each.name.rpartition(".")[2] in _TYPES:
+                body = each.read_bytes()
+                name = each.name if place is folder else f"vendor/{each.name}"
+                found[name] = (body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return found
