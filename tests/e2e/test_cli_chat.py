@@ -176,11 +176,13 @@ def test_a_conversation_that_is_not_saved_is_not_forgotten_unasked(
     ids=["half", "bytes", "list", "version", "no messages", "nested"],
 )
 def test_a_file_that_is_no_conversation_is_one_line(
-    chat: Any, tmp_path: Path, content: bytes, words: str
+    run_akunu: Any, tmp_path: Path, content: bytes, words: str
 ) -> None:
-    path = tmp_path / "talk.json"
-    path.write_bytes(content)
-    assert words in ask(chat, f"/load {path}")
+    (tmp_path / "talk.json").write_bytes(content)
+    done = run_akunu("chat", "--load", "talk.json", "--prompt", "Hi")
+    assert done.returncode != 0
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize(
@@ -197,15 +199,18 @@ def test_a_file_that_is_no_conversation_is_one_line(
     ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_messages_that_make_no_conversation_are_named(
-    chat: Any, tmp_path: Path, messages: list[Any], words: str
+    run_akunu: Any, tmp_path: Path, messages: list[Any], words: str
 ) -> None:
-    path = tmp_path / "talk.json"
     content = {"format": "akunu conversation", "version": 1, "messages": messages}
-    path.write_text(json.dumps(content))
-    assert words in ask(chat, f"/load {path}")
+    (tmp_path / "talk.json").write_text(json.dumps(content))
+    done = run_akunu("chat", "--load", "talk.json", "--prompt", "Hi")
+    assert done.returncode != 0
+    assert words in done.stderr
 
 
 def test_files_that_cannot_be_are_one_line(chat: Any, tmp_path: Path) -> None:
+    (tmp_path / "no.json").write_text("[]")
+    assert "no conversation that akunu saved" in ask(chat, f"/load {tmp_path}/no.json")
     assert "No such file" in ask(chat, f"/load {tmp_path}/none.json")
     assert f"{tmp_path}/none/talk.json: No such file" in ask(
         chat, f"/save {tmp_path}/none/talk.json"

@@ -131,10 +131,10 @@ GPU_PATHS = {
 
 
 def one_of_each(first: Iterable[str], second: Iterable[str]) -> list[ParameterSet]:
-    """Every first with every second; with each change only so many that each occurs."""
+    """Every first with every second; with each change as many as there are seconds."""
     seconds = list(second)
     return [
-        pytest.param(a, b, marks=() if j == i % len(seconds) else pytest.mark.slow)
+        pytest.param(a, b, marks=() if j == i else pytest.mark.slow)
         for i, a in enumerate(first)
         for j, b in enumerate(seconds)
     ]
