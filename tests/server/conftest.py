@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
+from running_server import Serving, running
 
 import akunu
 from akunu.chat import CHATML
-from akunu.server import ServedModels, ServerSettings, create_app
-from akunu.server.run import serve_in_thread
+from akunu.server import ServedModels
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))  # edited_model
-
-Serving = Callable[..., AbstractContextManager[httpx.Client]]
-
-
-@contextmanager
-def running(models: ServedModels | None = None, **settings: Any) -> Iterator[httpx.Client]:
-    """A client of a server with these settings."""
-    chosen = ServerSettings(port=0, **settings)
-    app = create_app(chosen, models)
-    with (
-        serve_in_thread(app, chosen) as address,
-        httpx.Client(base_url=address, timeout=60) as client,
-    ):
-        yield client
 
 
 @pytest.fixture(scope="session")

@@ -11,8 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
-
-from conftest import Serving
+from running_server import Serving
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 1}
 

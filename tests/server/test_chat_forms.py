@@ -197,7 +197,7 @@ def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def thinking(thinker: Path) -> Iterator[httpx.Client]:
-    from conftest import running
+    from running_server import running
 
     with running(ServedModels({"thinker": str(thinker)})) as client:
         yield client
@@ -250,7 +250,7 @@ def test_an_effort_that_the_template_does_not_know_is_refused(thinking: httpx.Cl
     [("reasoning", ["reasoning"]), ("both", ["reasoning", "reasoning_content"])],
 )
 def test_the_field_of_thoughts_is_a_setting(thinker: Path, name: str, fields: list[str]) -> None:
-    from conftest import running
+    from running_server import running
 
     with running(ServedModels([str(thinker)]), reasoning_field=name) as client:
         message = ask(client, thinking_budget=2, max_tokens=10)["choices"][0]["message"]

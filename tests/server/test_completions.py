@@ -10,11 +10,11 @@ import gguf
 import httpx
 import pytest
 from edited_model import edited
+from running_server import running
 
 import akunu
 from akunu.fill_in import FillIn, fill_in_of
 from akunu.server import ServedModels
-from conftest import running
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 PROMPT = "user\nWhat is 12 + 7?\nassistant\n"

@@ -11,10 +11,10 @@ import gguf
 import httpx
 import pytest
 from edited_model import edited
+from running_server import running
 
 import akunu
 from akunu.server import ServedModels
-from conftest import running
 
 PROMPT = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"

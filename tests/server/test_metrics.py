@@ -10,8 +10,7 @@ from typing import Any
 import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-
-from conftest import Serving
+from running_server import Serving
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}]}
 

@@ -69,6 +69,8 @@ def akunu_app() -> typer.Typer:
     app.command("run", help="The same as chat.")(chat)
     app.command(help=_COMPLETE_HELP)(complete)
     app.command(help=_SERVE_HELP)(serve)
+    app.command("ps")(show_servers)
+    app.command("stop")(stop_servers)
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=_BENCH_HELP)(bench)
@@ -306,6 +308,38 @@ def serve(
         from akunu.cli.serve import serve_models
 
         return serve_models([*(first or ()), *(model or ())], config, settings)
+
+    return console.reported(run)
+
+
+def show_servers(json: options.Json = False) -> int:
+    """Show the servers that run here."""
+
+    def run() -> int:
+        from akunu.cli.servers import show_servers
+
+        return show_servers(as_json=json)
+
+    return console.reported(run)
+
+
+def stop_servers(
+    servers: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="SERVER",
+            help="Process ids or ports, as `akunu ps` shows them; default: the only one.",
+            show_default=False,
+        ),
+    ] = None,
+    all: Annotated[bool, typer.Option("--all", help="End every server.")] = False,
+) -> int:
+    """End servers; texts under way come to their end before."""
+
+    def run() -> int:
+        from akunu.cli.servers import stop_servers
+
+        return stop_servers(servers or [], all_of_them=all)
 
     return console.reported(run)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from akunu.cli.loading import load_model
 from akunu.errors import AkunuError
 from akunu.server.configuration import from_environment, from_file
 from akunu.server.models import ServedModels, named_sources
+from akunu.server.running import noted, servers_folder
 from akunu.server.settings import ServerSettings
 
 
@@ -28,9 +30,11 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     served = ServedModels(sources, settings.load_options, idle_seconds=settings.idle_seconds)
 
     def ready(address: str) -> None:
+        ends.enter_context(noted(address, served.names, servers_folder()))
         console.tell(f"akunu: serving {', '.join(served.names)} at {address}/v1")
 
-    with run.listening(settings) as sockets:  # before a model is loaded, which takes a while
+    with ExitStack() as ends:
+        sockets = ends.enter_context(run.listening(settings))  # before what takes a while
         first = served.all[0]
         served.adopt(first.name, load_model(first.source, settings.load_options))
         from akunu.server.app import create_app

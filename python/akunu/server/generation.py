@@ -164,12 +164,18 @@ class Generation(Response):
                     if not client.is_gone:
                         replies = [stream.completion for stream in streams]
                         await events.put(dialect.over(replies))
+                except asyncio.CancelledError as error:
+                    told = ApiError(503, "the server is being ended", code="server_stopping")
+                    self._observer.failed(told, error)
+                    await events.put(dialect.failed(told))
+                    await events.end()
+                    raise
                 except Exception as error:
                     told = self._told(error)
                     self._observer.failed(told, error)
                     await events.put(dialect.failed(told))
             if not client.is_gone:
-                await send({"type": "http.response.body", "body": b"", "more_body": False})
+                await events.end()
 
     async def _tell(
         self, events: _Events, dialect: Dialect, streams: Sequence[AsyncTextStream]
@@ -204,6 +210,9 @@ class _Events:
         if body:
             self.last = time.monotonic()
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
+
+    async def end(self) -> None:
+        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 class _Client:

@@ -165,6 +165,6 @@ class CountingObserver(Observer):
             entry.cached_tokens = first.cached_tokens
             entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
 
-    def failed(self, told: ApiError, error: Exception) -> None:
+    def failed(self, told: ApiError, error: BaseException) -> None:
         """Note why."""
         self._entry.error = told.message

@@ -23,7 +23,7 @@ class Observer:
     def ended(self, replies: Sequence[Completion]) -> None:
         """All texts are over, or were cancelled."""
 
-    def failed(self, told: ApiError, error: Exception) -> None:
+    def failed(self, told: ApiError, error: BaseException) -> None:
         """A stream that had begun ended with an error."""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import queue
 import signal
 import socket
@@ -85,7 +86,7 @@ def _server(
         access_log=False,
         server_header=False,
         proxy_headers=False,
-        timeout_graceful_shutdown=round(settings.drain_seconds),
+        timeout_graceful_shutdown=math.ceil(settings.drain_seconds),
     )
     return _Server(config, ready, settings, sockets)
 

@@ -1,0 +1,106 @@
+"""The servers that run on this machine: each has a file, and holds a lock on it while it lives.
+
+A process that dies, however it does, lets go of its lock; whoever looks next takes its file away.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from akunu.errors import AkunuError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServer:
+    """What a server says of itself."""
+
+    pid: int
+    address: str
+    """With "unix:" before the path of a socket."""
+    models: tuple[str, ...]
+    began: float
+    """Seconds since 1970."""
+
+
+def servers_folder() -> Path | None:
+    """Return where the files are: under XDG_STATE_HOME; None where there is no home."""
+    given = os.environ.get("XDG_STATE_HOME", "")
+    if os.path.isabs(given):  # the specification says to ignore others
+        return Path(given) / "akunu" / "servers"
+    try:
+        return Path.home() / ".local" / "state" / "akunu" / "servers"
+    except RuntimeError:
+        return None
+
+
+@contextmanager
+def noted(address: str, models: Sequence[str], folder: Path | None) -> Iterator[None]:
+    """Have this process among the servers meanwhile; where no file can be, it is not."""
+    server = RunningServer(
+        pid=os.getpid(), address=address, models=tuple(models), began=time.time()
+    )
+    held = _written(server, folder)
+    try:
+        yield
+    finally:
+        if held is not None:
+            path, descriptor = held
+            path.unlink(missing_ok=True)
+            os.close(descriptor)
+
+
+def _written(server: RunningServer, folder: Path | None) -> tuple[Path, int] | None:
+    if folder is None:
+        return None
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        descriptor, name = tempfile.mkstemp(dir=folder, prefix=".")
+    except OSError:  # a server can do without
+        return None
+    # The lock first and the name last: nobody finds a file without its lock.
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    os.write(descriptor, json.dumps(asdict(server)).encode())
+    path = folder / f"{server.pid}.json"
+    os.replace(name, path)
+    return path, descriptor
+
+
+def running_servers(folder: Path | None) -> list[RunningServer]:
+    """Return those that live, the oldest first; files of others are taken away."""
+    found = []
+    for path in sorted(folder.glob("*.json")) if folder is not None else ():
+        with suppress(OSError, ValueError, TypeError), path.open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                facts = json.load(file)
+                found.append(RunningServer(**{**facts, "models": tuple(facts["models"])}))
+            else:
+                path.unlink(missing_ok=True)
+    return sorted(found, key=lambda server: server.began)
+
+
+def stop_server(server: RunningServer, folder: Path) -> None:
+    """Ask a server to end, and wait until it has; AkunuError where that is not allowed."""
+    path = folder / f"{server.pid}.json"
+    try:
+        file = path.open("rb")
+    except FileNotFoundError:  # it has ended meanwhile
+        return
+    with file:
+        try:
+            os.kill(server.pid, signal.SIGTERM)
+        except ProcessLookupError:
+            return
+        except PermissionError:
+            raise AkunuError(f"the server {server.pid} belongs to another user") from None
+        fcntl.flock(file, fcntl.LOCK_SH)  # had when it lets go of its own

@@ -1,0 +1,101 @@
+"""How a server listens and ends, and models that nobody uses."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+
+import httpx
+import pytest
+from running_server import Serving
+from test_metrics import until
+from test_serve_command import Start, start  # noqa: F401  # a fixture
+
+HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
+ENDLESS = {"messages": HELLO["messages"], "ignore_eos": True, "stream": True}
+
+
+def is_loaded(client: httpx.Client) -> bool:
+    return bool(client.get("/v1/models").json()["data"][0]["loaded"])
+
+
+def test_a_model_that_nobody_uses_is_unloaded_and_comes_back(serving: Serving) -> None:
+    with serving(idle_seconds=0.02) as client:
+        assert not is_loaded(client)
+        for _ in range(2):
+            assert client.post("/v1/chat/completions", json=HELLO).status_code == 200
+            until(lambda: not is_loaded(client))
+
+
+def test_a_model_in_use_is_not_unloaded(serving: Serving) -> None:
+    with serving(idle_seconds=0.001) as client:
+        answer = client.post("/v1/chat/completions", json={**ENDLESS, "max_tokens": 200})
+    events = [line for line in answer.text.split("\n\n") if line]
+    assert events[-1] == "data: [DONE]"
+    assert json.loads(events[-2][6:])["choices"][0]["finish_reason"] == "length"
+
+
+def test_it_listens_at_a_socket_of_the_file_system(
+    start: Start,  # noqa: F811
+    tmp_path: Path,
+) -> None:
+    socket = tmp_path / "socket"
+    process, address = start("--unix-socket", str(socket))
+    assert address == f"unix:{socket}"
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://x") as each:
+        assert each.get("/health").status_code == 200
+        assert each.post("/v1/chat/completions", json=HELLO).status_code == 200
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(timeout=30) == 0
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here to make a certificate")
+def test_it_speaks_tls(serving: Serving, tmp_path: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            *("openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256"),
+            *("-nodes", "-days", "2", "-subj", "/CN=localhost"),
+            *("-addext", "subjectAltName=IP:127.0.0.1"),
+            *("-keyout", str(key), "-out", str(certificate)),
+        ],
+        check=True,
+        capture_output=True,
+    )
+    with serving(tls_certificate=certificate, tls_key=key) as client:
+        address = str(client.base_url)
+        assert address.startswith("https://")
+        import ssl
+
+        trusting = ssl.create_default_context(cafile=str(certificate))
+        assert httpx.get(f"{address}/health", verify=trusting).status_code == 200
+
+
+def test_what_is_under_way_comes_to_its_end_when_the_server_is_ended(
+    start: Start,  # noqa: F811
+) -> None:
+    process, address = start()
+    body = {**ENDLESS, "max_tokens": 300}
+    with httpx.stream("POST", f"{address}/v1/chat/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        process.send_signal(signal.SIGTERM)
+        rest = [line for line in lines if line]
+    assert rest[-1] == "data: [DONE]"
+    assert json.loads(rest[-2][6:])["choices"][0]["finish_reason"] == "length"
+    assert process.wait(timeout=30) == 0
+
+
+def test_what_takes_longer_than_it_may_is_told(start: Start) -> None:  # noqa: F811
+    process, address = start("--drain-seconds", "0")
+    body = {**ENDLESS, "n": 32}
+    with httpx.stream("POST", f"{address}/v1/chat/completions", json=body, timeout=60) as answer:
+        lines = answer.iter_lines()
+        next(lines)
+        process.send_signal(signal.SIGTERM)
+        rest = [line for line in lines if line]
+    assert json.loads(rest[-1][6:])["error"]["code"] == "server_stopping"
+    assert process.wait(timeout=30) == 0
