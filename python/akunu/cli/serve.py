@@ -27,7 +27,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     )
     run = _installed()
     sources = named_sources([*models] or models_in_file or ["ember"])
-    served = ServedModels(sources, settings.load_options, idle_seconds=settings.idle_seconds)
+    served = ServedModels.of(settings, sources)
 
     def ready(address: str) -> None:
         ends.enter_context(noted(address, served.names, servers_folder()))

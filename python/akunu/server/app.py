@@ -57,9 +57,7 @@ def create_app(
     they are asked for and closed when the application ends.
     """
     settings = settings or ServerSettings()
-    served = models_served or ServedModels(
-        options=settings.load_options, idle_seconds=settings.idle_seconds
-    )
+    served = models_served or ServedModels.of(settings)
     state = ServerState(settings, served)
 
     @asynccontextmanager

@@ -15,6 +15,8 @@ from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options import LoadOptions
 from akunu.server.errors import ApiError, invalid
+from akunu.server.room import WAIT_SECONDS, Room
+from akunu.server.settings import ServerSettings
 
 EMBEDDED: Final = "ember"
 
@@ -27,12 +29,26 @@ class ServedModel:
     source: str
     """What `akunu.load` takes."""
     options: LoadOptions
+    aliases: tuple[str, ...] = ()
+    """Other names by which requests find it."""
+    is_pinned: bool = False
+    """Whether it stays loaded once it is, unless a request unloads it."""
     created: int = field(default_factory=lambda: int(time.time()))
     model: Model | None = None
     n_users: int = 0
     loading: asyncio.Task[Model] | None = None
     unloading: asyncio.Future[None] | None = None
     idle_timer: asyncio.TimerHandle | None = None
+    n_bytes: int = 0
+    """What it takes, or has reserved while it is being loaded."""
+    known_bytes: int = 0
+    """What it took when it was loaded last."""
+    last_used: float = 0.0
+
+    @property
+    def can_go(self) -> bool:
+        """Whether it may be unloaded to make room."""
+        return self.model is not None and not self.n_users and not self.is_pinned
 
 
 class ServedModels:
@@ -48,17 +64,51 @@ class ServedModels:
         options: LoadOptions | None = None,
         *,
         idle_seconds: float = 0.0,
+        memory: int | None = None,
+        pinned: Sequence[str] = (),
+        wait_seconds: float = WAIT_SECONDS,
     ) -> None:
         """`sources`: what `akunu.load` takes, by the names that requests have, or alone.
 
-        Raises ArgumentError for a name that is there twice.
+        A model has several names where they are separated by commas. `memory`: bytes that loaded
+        models may take together; the least recently used one is unloaded for another, and one that
+        finds others in use waits so many seconds. `pinned`: names of models that stay loaded.
+
+        Raises ArgumentError for a name that is there twice, or pinned and not there.
         """
         named = sources if isinstance(sources, Mapping) else named_sources(sources)
         if not named:
             named = {EMBEDDED: EMBEDDED}
         chosen = options or LoadOptions()
-        self._models = {name: ServedModel(name, source, chosen) for name, source in named.items()}
+        self._models: dict[str, ServedModel] = {}
+        self._by_name: dict[str, ServedModel] = {}
+        for key, source in named.items():
+            name, *aliases = (each.strip() for each in key.split(","))
+            served = ServedModel(name, source, chosen, tuple(aliases))
+            self._models[name] = served
+            for each in (name, *aliases):
+                if not each or each in self._by_name:
+                    raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
+                self._by_name[each] = served
+        for name in pinned:
+            if name not in self._by_name:
+                raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
+            self._by_name[name].is_pinned = True
+        self._room = Room(memory, self.all, self._unloaded, wait_seconds=wait_seconds)
         self._idle_seconds = idle_seconds
+
+    @classmethod
+    def of(
+        cls, settings: ServerSettings, sources: Mapping[str, str] | Sequence[str] = (EMBEDDED,)
+    ) -> ServedModels:
+        """Return models that are loaded and unloaded as the settings of a server say."""
+        return cls(
+            sources,
+            settings.load_options,
+            idle_seconds=settings.idle_seconds,
+            memory=settings.memory,
+            pinned=settings.pinned,
+        )
 
     @property
     def names(self) -> list[str]:
@@ -77,16 +127,20 @@ class ServedModels:
         """
         if name is None:
             return next(iter(self._models.values()))
-        if name in self._models:
-            return self._models[name]
-        alike = [each for each in self._models if each.casefold() == name.casefold()]
-        if len(alike) == 1:
-            return self._models[alike[0]]
+        if name in self._by_name:
+            return self._by_name[name]
+        alike = {
+            known: served
+            for known, served in self._by_name.items()
+            if known.casefold() == name.casefold()
+        }
+        if len({id(served) for served in alike.values()}) == 1:
+            return next(iter(alike.values()))
         if alike:
             raise invalid("model", f"model {name!r} may be {' or '.join(alike)}: say which")
         raise ApiError(
             404,
-            f"the model {name!r} is not served here; there is {', '.join(self._models)}",
+            f"the model {name!r} is not served here; there is {', '.join(self._by_name)}",
             param="model",
             code="model_not_found",
         )
@@ -103,11 +157,15 @@ class ServedModels:
             yield served, await self._loaded(served)
         finally:
             served.n_users -= 1
+            served.last_used = time.monotonic()
+            self._room.freed()
             self._begin_idling(served)
 
     def adopt(self, name: str, model: Model) -> None:
         """Take a model that is loaded already; it is closed with the others."""
-        self.find(name).model = model
+        served = self.find(name)
+        served.model = model
+        served.n_bytes = served.known_bytes = model.memory["total"]
 
     async def load(self, name: str | None) -> ServedModel:
         """Have a model loaded; ApiError where that fails, whose cause is what `load` raised."""
@@ -143,6 +201,8 @@ class ServedModels:
         try:
             # Several requests may wait for it; one that goes away does not end it for the others.
             return await asyncio.shield(served.loading)
+        except ApiError:
+            raise
         except AkunuError as error:
             never_again = {"x-should-retry": "false"}
             raise ApiError(
@@ -154,15 +214,29 @@ class ServedModels:
             ) from error
 
     async def _load(self, served: ServedModel) -> Model:
-        from akunu.loading import load
+        from akunu.loading import find_model, load
 
         loop = asyncio.get_running_loop()
-        begin = partial(load, served.source, **asdict(served.options))
         try:
-            served.model = await loop.run_in_executor(None, begin)
+            path = await loop.run_in_executor(None, find_model, served.source, served.options)
+            size = served.known_bytes or await loop.run_in_executor(None, _file_bytes, path)
+            begin = partial(load, path, **asdict(served.options))
+            while True:
+                await self._room.take(served, size)
+                model = await loop.run_in_executor(None, begin)
+                size = served.known_bytes = model.memory["total"]
+                if await self._room.try_to_take(served, size):
+                    served.model = model
+                    return model
+                # It is larger than its file said: it waits, and holds no room meanwhile.
+                await loop.run_in_executor(None, model.close)
+                served.n_bytes = 0
+                self._room.freed()
         finally:
             served.loading = None
-        return served.model
+            if served.model is None:
+                served.n_bytes = 0
+                self._room.freed()
 
     async def _unloaded(self, served: ServedModel) -> bool:
         model, served.model = served.model, None
@@ -174,10 +248,12 @@ class ServedModels:
             await asyncio.shield(served.unloading)
         finally:
             served.unloading = None
+            served.n_bytes = 0
+            self._room.freed()
         return True
 
     def _begin_idling(self, served: ServedModel) -> None:
-        if self._idle_seconds <= 0 or served.n_users or served.model is None:
+        if self._idle_seconds <= 0 or not served.can_go:
             return
         loop = asyncio.get_running_loop()
 
@@ -193,6 +269,13 @@ def _look_at(task: asyncio.Task[Model]) -> None:
     """Take the error of a task for which nobody may wait any more; asyncio would complain."""
     if not task.cancelled():
         task.exception()
+
+
+def _file_bytes(path: Path) -> int:
+    """Return how large a model's file is, all parts of it: about what its weights take."""
+    from akunu import _core
+
+    return sum(Path(part).stat().st_size for part in _core.GgufFile(path).parts)
 
 
 def named_sources(given: Sequence[str]) -> dict[str, str]:

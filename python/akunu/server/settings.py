@@ -142,6 +142,15 @@ class ServerSettings:
     idle_seconds: float = _setting(
         0.0, _seconds, "A model that nobody used for so long is unloaded; 0: never.", "SECONDS"
     )
+    memory: int | None = _setting(
+        None,
+        _integer(1, None),
+        "Bytes that loaded models may take together; the least recently used is unloaded.",
+        "BYTES",
+    )
+    pinned: tuple[str, ...] = _setting(
+        (), texts, "A model that stays loaded once it is, by its name.", "NAME", is_list=True
+    )
     ping_seconds: float = _setting(
         15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
     )

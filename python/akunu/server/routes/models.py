@@ -36,6 +36,10 @@ def described(served: ServedModel) -> dict[str, Any]:
         "owned_by": "akunu",
         "loaded": served.model is not None,
     }
+    if served.aliases:
+        found["aliases"] = list(served.aliases)
+    if served.is_pinned:
+        found["pinned"] = True
     model = served.model
     if model is None:
         return found
