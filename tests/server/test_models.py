@@ -25,6 +25,7 @@ def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> N
     assert ember["max_model_len"] == 1024
     assert ember["meta"]["n_ctx_train"] == 1024
     assert ember["meta"]["n_vocab"] == 4096
+    assert ember["capabilities"] == ["completion", "tools"]
     assert client.get("/v1/models/ember").json() == ember
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from json.encoder import encode_basestring
 from typing import Any
 
 from starlette.requests import Request
@@ -30,6 +31,15 @@ def written(content: Any) -> bytes:
     """Return content as JSON. Half of a surrogate pair, which UTF-8 has not, is escaped."""
     text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode(errors="backslashreplace")
+
+
+def text_written(text: str) -> bytes:
+    """Return a text as JSON, as `written` does; without looking what it is.
+
+    >>> text_written('"'), text_written("\\n")
+    (b'"\\\\""', b'"\\\\n"')
+    """
+    return encode_basestring(text).encode(errors="backslashreplace")
 
 
 class JsonResponse(Response):

@@ -26,6 +26,7 @@ from akunu.deltas import (
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
+from akunu.server.json_body import text_written
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.tools.calls import ToolCall
 
@@ -64,6 +65,7 @@ class ChatAnswer:
         self._calls: dict[int, _Calls] = {}
         self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
         self._opened: set[int] = set()
+        self._around: dict[int, tuple[bytes, bytes]] = {}
 
     def whole(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream."""
@@ -86,6 +88,9 @@ class ChatAnswer:
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the chunk of a part, if it may be told already."""
         if isinstance(delta, TextDelta):
+            if index in self._opened and not self._has_logprobs:
+                before, behind = self._around_text(index)
+                return before + text_written(delta.text) + behind
             return self._chunk(index, {"content": delta.text}, self._new_logprobs(index, stream))
         if isinstance(delta, ReasoningDelta):
             thought = dict.fromkeys(self._reasoning, delta.text)
@@ -95,6 +100,13 @@ class ChatAnswer:
             self._chunk(index, each, self._new_logprobs(index, stream))
             for each in self._call_deltas(calls.told(delta))
         )
+
+    def _around_text(self, index: int) -> tuple[bytes, bytes]:
+        """Return what stands around each piece of a text: it is written once, the piece often."""
+        if index not in self._around:
+            before, _, behind = self._chunk(index, {"content": ""}, None).partition(b'""')
+            self._around[index] = (before, behind)
+        return self._around[index]
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the last chunk of a text."""

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from akunu.server.json_body import JsonResponse
 from akunu.server.models import ServedModel
+from akunu.server.ollama_models import capabilities
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["models"])
@@ -43,6 +44,7 @@ def described(served: ServedModel) -> dict[str, Any]:
     model = served.model
     if model is None:
         return found
+    found["capabilities"] = capabilities(model)
     config = model.config
     found["max_model_len"] = model.context  # as vLLM calls it
     found["meta"] = {  # as llama.cpp has it
