@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from contextlib import AsyncExitStack
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-import akunu
+import akunu.loading
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings
 from akunu.server.errors import ApiError
@@ -126,6 +128,33 @@ def test_models_are_loaded_side_by_side(size: int) -> None:
         await asyncio.gather(*(models.load(name) for name in ("a", "b", "c", "a")))
         assert loaded(models) == ["a", "b", "c"]
         await models.close()
+
+    asyncio.run(work())
+
+
+def test_models_that_take_long_to_load_block_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    arrived = threading.Event()
+    find_model = akunu.loading.find_model
+
+    def slowly(source: Any, *options: Any, **more: Any) -> Path:
+        if source == "slow":
+            assert arrived.wait(60)
+        return find_model("ember" if source == "slow" else source, *options, **more)
+
+    monkeypatch.setattr(akunu.loading, "find_model", slowly)
+
+    async def work() -> None:
+        slow = {f"slow{number}": "slow" for number in range(40)}  # more than asyncio has threads
+        models = ServedModels({**slow, "a": "ember"})
+        waiting = [asyncio.ensure_future(models.load(name)) for name in slow]
+        async with models.use("a") as (_, model):
+            long = "the " * 600  # which is read in a thread
+            assert await model.generate_async(long, max_tokens=1) is not None
+        assert not any(each.done() for each in waiting)
+        for each in waiting:
+            each.cancel()
+        await models.close()
+        arrived.set()
 
     asyncio.run(work())
 

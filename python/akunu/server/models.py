@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field
 from functools import partial
@@ -96,6 +97,8 @@ class ServedModels:
             self._by_name[name].is_pinned = True
         self._room = Room(memory, self.all, self._unloaded, wait_seconds=wait_seconds)
         self._idle_seconds = idle_seconds
+        # Threads of their own: a download that takes hours keeps nobody else's work waiting.
+        self._loaders = ThreadPoolExecutor(len(self._models), "akunu load")
 
     @classmethod
     def of(
@@ -189,6 +192,7 @@ class ServedModels:
             if served.idle_timer is not None:
                 served.idle_timer.cancel()
             await self._unloaded(served)
+        self._loaders.shutdown(wait=False, cancel_futures=True)
 
     async def _loaded(self, served: ServedModel) -> Model:
         if served.unloading is not None:
@@ -218,18 +222,22 @@ class ServedModels:
 
         loop = asyncio.get_running_loop()
         try:
-            path = await loop.run_in_executor(None, find_model, served.source, served.options)
-            size = served.known_bytes or await loop.run_in_executor(None, _file_bytes, path)
+            path = await loop.run_in_executor(
+                self._loaders, find_model, served.source, served.options
+            )
+            size = served.known_bytes or await loop.run_in_executor(
+                self._loaders, _file_bytes, path
+            )
             begin = partial(load, path, **asdict(served.options))
             while True:
                 await self._room.take(served, size)
-                model = await loop.run_in_executor(None, begin)
+                model = await loop.run_in_executor(self._loaders, begin)
                 size = served.known_bytes = model.memory["total"]
                 if await self._room.try_to_take(served, size):
                     served.model = model
                     return model
                 # It is larger than its file said: it waits, and holds no room meanwhile.
-                await loop.run_in_executor(None, model.close)
+                await loop.run_in_executor(self._loaders, model.close)
                 served.n_bytes = 0
                 self._room.freed()
         finally:
