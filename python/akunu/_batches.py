@@ -52,6 +52,7 @@ class Prepared:
     holds_form: bool = False
     """Whether `grammar` holds the text to the form as well."""
     text: str | None = None  # of a prompt that is one
+    holds_calls: bool = False  # whether what begins as a call is one
 
 
 def refuse_for_several(stream: object, n: object) -> None:

@@ -38,13 +38,17 @@ class ReplyDecoder:
         functions: Mapping[str, Callable[..., Any]] | None = None,
         structure: Structure | None = None,
         logprobs: LogprobReader | None = None,
+        *,
+        holds_calls: bool = False,
     ) -> None:
         """Decode what follows these tokens, up to the first of the strings.
 
         `splitter`: tells the parts of the text apart; without one, all of it is text. `functions`:
         the tools that are Python functions, by name. `structure`: the form of the text, and what
-        makes an object of it. `logprobs`: reads those of the tokens.
+        makes an object of it. `logprobs`: reads those of the tokens. `holds_calls`: whether what
+        begins as a call is one.
         """
+        self.holds_calls = holds_calls
         self.generation = generation
         self.reason: FinishReason | None = None  # why it is over; None before that
         self._vocab_size = tokenizer.vocab_size

@@ -76,6 +76,8 @@ class PreparedChat:
     """Thoughts without a budget: what form the answer has begins behind them."""
     holds_form: bool = False
     """Whether `grammar` holds the reply to the form as well."""
+    holds_calls: bool = False
+    """Whether what begins as a call is one: it may be cut, and is never dropped otherwise."""
 
 
 def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
@@ -109,7 +111,10 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
     form = request.form if use.wanted else None
     grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free, form)
     unlimited = FreeText(until=(markers.closing,)) if is_open and free is None else None
-    return PreparedChat(tokens, splitter, use.functions, grammar, unlimited, form is not None)
+    holds_calls = grammar is not None and _holds_calls(use, form, free)
+    return PreparedChat(
+        tokens, splitter, use.functions, grammar, unlimited, form is not None, holds_calls
+    )
 
 
 def _grammar(
@@ -145,6 +150,13 @@ def _grammar(
     if free:
         return Grammar(after=free)
     return optional_calls(way, use.wanted, tokens, most=use.most)
+
+
+def _holds_calls(use: ToolUse, form: Grammar | None, free: FreeText | None) -> bool:
+    """Whether the grammar of a reply holds all calls that its parser knows."""
+    if use.family is None:
+        return False
+    return use.must_call or form is not None or (free is None and len(use.family.ways) == 1)
 
 
 def check_budget(template: ChatTemplate) -> None:

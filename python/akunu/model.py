@@ -484,7 +484,13 @@ class Model(AsyncCalls):
         chat = prepared(request, self._tokenizer, self._chat_template)
         tokens = self._token_ids(chat.tokens, "messages")
         return Prepared(
-            tokens, chat.splitter, chat.grammar, chat.functions, chat.thoughts, chat.holds_form
+            tokens,
+            chat.splitter,
+            chat.grammar,
+            chat.functions,
+            chat.thoughts,
+            chat.holds_form,
+            holds_calls=chat.holds_calls,
         )
 
     def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:

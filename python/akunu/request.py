@@ -61,6 +61,7 @@ def begin_text(
         prepared.functions,
         structure,
         logprobs,
+        holds_calls=prepared.holds_calls and not options.stop,
     )
     if options.echo:
         decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)

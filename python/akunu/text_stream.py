@@ -41,6 +41,15 @@ class StreamFacts:
         return "" if self._decoder is None else self._decoder.reason or ""
 
     @property
+    def holds_calls(self) -> bool:
+        """Whether a grammar holds the calls of this reply: what begins as one is one.
+
+        It may still be cut by `max_tokens`. Otherwise a ToolCallDropped may follow what was told of
+        it, and who cannot take that back waits for its ToolCallEnd.
+        """
+        return self._decoder is not None and self._decoder.holds_calls
+
+    @property
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """Those of the tokens whose text has come so far; None unless asked for.
 

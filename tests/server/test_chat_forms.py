@@ -134,6 +134,39 @@ def test_a_streamed_call_has_its_name_once_and_its_arguments_in_pieces(
     assert not any(delta.get("content") for delta in deltas)
 
 
+def call_pieces(streamed: list[dict[str, Any]]) -> list[str]:
+    deltas = [chunk["choices"][0]["delta"] for chunk in streamed]
+    calls = [call for delta in deltas for call in delta.get("tool_calls", ())]
+    return [call["function"]["arguments"] for call in calls]
+
+
+@pytest.mark.parametrize("tool_choice", ["required", "auto"])
+def test_arguments_are_told_as_they_are_written(client: httpx.Client, tool_choice: str) -> None:
+    pieces = call_pieces(chunks(client, tools=[ADD], tool_choice=tool_choice))
+    assert json.loads("".join(pieces)) == {"a": 12, "b": 7}
+    assert len(pieces) > 3
+
+
+def test_where_a_stop_string_may_cut_a_call_it_is_told_when_it_is_complete(
+    client: httpx.Client,
+) -> None:
+    body = {"tools": [ADD], "tool_choice": "required"}
+    pieces = call_pieces(chunks(client, stop="never", **body))
+    assert pieces == ["", '{"a": 12, "b": 7}']
+    assert call_pieces(chunks(client, stop='"b', **body)) == []
+
+
+def test_a_call_that_is_cut_is_told_as_far_as_it_came(client: httpx.Client) -> None:
+    body = {"tools": [ADD], "tool_choice": "required"}
+    n_tokens = ask(client, **body)["usage"]["completion_tokens"]
+    streamed = chunks(client, **body, max_tokens=n_tokens - 5)
+    arguments = "".join(call_pieces(streamed))
+    assert arguments
+    assert '{"a": 12, "b": 7}'.startswith(arguments)
+    assert streamed[-1]["choices"][0]["finish_reason"] == "length"
+    assert not any(chunk["choices"][0]["delta"].get("content") for chunk in streamed)
+
+
 @pytest.mark.parametrize(
     "choice",
     [

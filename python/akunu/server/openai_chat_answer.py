@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 import uuid
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu import __version__
@@ -28,7 +29,6 @@ from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.json_body import text_written
 from akunu.server.usage import facts_of, finite, usage_of
-from akunu.tools.calls import ToolCall
 
 FINGERPRINT: Final = f"akunu-{__version__}"
 DONE: Final = b"data: [DONE]\n\n"
@@ -88,6 +88,8 @@ class ChatAnswer:
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the chunk of a part, if it may be told already."""
         if isinstance(delta, TextDelta):
+            if index in self._calls and self._calls[index].is_cut:
+                return b""
             if index in self._opened and not self._has_logprobs:
                 before, behind = self._around_text(index)
                 return before + text_written(delta.text) + behind
@@ -95,10 +97,13 @@ class ChatAnswer:
         if isinstance(delta, ReasoningDelta):
             thought = dict.fromkeys(self._reasoning, delta.text)
             return self._chunk(index, thought, self._new_logprobs(index, stream))
-        calls = self._calls.setdefault(index, _Calls())
+        if index not in self._calls:
+            self._calls[index] = _Calls(are_held=stream.holds_calls)
+        told = map(self._call_delta, self._calls[index].told(delta))
         return b"".join(
             self._chunk(index, each, self._new_logprobs(index, stream))
-            for each in self._call_deltas(calls.told(delta))
+            for each in told
+            if each is not None
         )
 
     def _around_text(self, index: int) -> tuple[bytes, bytes]:
@@ -169,45 +174,64 @@ class ChatAnswer:
             message["tool_calls"] = calls
         return message
 
-    def _call_deltas(self, calls: Sequence[tuple[int, ToolCall]]) -> list[dict[str, Any]]:
-        found: list[dict[str, Any]] = []
-        for number, call in calls:
-            if self._is_legacy:
-                if number == 0:
-                    found.append({"function_call": {"name": call.name, "arguments": ""}})
-                    found.append({"function_call": {"arguments": call.arguments_text}})
-                continue
-            function = {"name": call.name, "arguments": ""}
-            first = {"index": number, "id": call.id, "type": "function", "function": function}
-            rest = {"index": number, "function": {"arguments": call.arguments_text}}
-            found += [{"tool_calls": [first]}, {"tool_calls": [rest]}]
-        return found
+    def _call_delta(self, part: _CallPart) -> dict[str, Any] | None:
+        function = {"arguments": part.arguments}
+        if part.begun is not None:
+            function = {"name": part.begun.name, "arguments": ""}
+        if self._is_legacy:  # which knows one call
+            return {"function_call": function} if part.number == 0 else None
+        call: dict[str, Any] = {"index": part.number, "function": function}
+        if part.begun is not None:
+            call = {"index": part.number, "id": part.begun.id, "type": "function", **call}
+        return {"tool_calls": [call]}
 
     def _reason(self, reason: str) -> str:
         return "function_call" if self._is_legacy and reason == "tool_calls" else reason
 
 
-class _Calls:
-    """Holds calls back until they are complete: what was told cannot be taken back."""
+@dataclass(frozen=True, slots=True)
+class _CallPart:
+    """What may be told of a call: that it begins, or a piece of its arguments."""
 
-    def __init__(self) -> None:
+    number: int
+    begun: ToolCallStart | None = None
+    arguments: str = ""
+
+
+class _Calls:
+    """Says what may be told of calls, and when.
+
+    What was told cannot be taken back: where a grammar does not hold calls, each is told when it is
+    complete.
+    """
+
+    def __init__(self, *, are_held: bool) -> None:
+        self._are_held = are_held
         self._n_told = 0
         self._begun: ToolCallStart | None = None
         self._pieces: list[str] = []
+        self.is_cut = False
+        """Whether a call that was told did not come to its end; what follows is its text."""
 
-    def told(self, delta: Delta) -> list[tuple[int, ToolCall]]:
-        """Return the calls that this delta completes, with their numbers."""
+    def told(self, delta: Delta) -> list[_CallPart]:
+        """Return what may be told now that this delta has come."""
         if isinstance(delta, ToolCallStart):
             self._begun, self._pieces = delta, []
-        elif isinstance(delta, ToolCallArguments):
+            return [_CallPart(self._n_told, delta)] if self._are_held else []
+        if isinstance(delta, ToolCallArguments):
+            if self._are_held:
+                return [_CallPart(self._n_told, arguments=delta.text)]
             self._pieces.append(delta.text)
         elif isinstance(delta, ToolCallDropped):
             self._begun = None
+            self.is_cut = self._are_held
         elif isinstance(delta, ToolCallEnd) and self._begun is not None:
-            call = ToolCall(self._begun.id, self._begun.name, "".join(self._pieces))
+            begun, number = self._begun, self._n_told
             self._begun = None
             self._n_told += 1
-            return [(self._n_told - 1, call)]
+            if not self._are_held:
+                whole = _CallPart(number, arguments="".join(self._pieces))
+                return [_CallPart(number, begun), whole]
         return []
 
 
