@@ -17,7 +17,7 @@ Serving = Callable[..., AbstractContextManager[httpx.Client]]
 @contextmanager
 def running(models: ServedModels | None = None, **settings: Any) -> Iterator[httpx.Client]:
     """A client of a server with these settings."""
-    chosen = ServerSettings(port=0, **settings)
+    chosen = ServerSettings(**{"port": 0, **settings})
     app = create_app(chosen, models)
     with (
         serve_in_thread(app, chosen) as address,

@@ -172,7 +172,7 @@ class App {
     this.menuButton.setAttribute("aria-expanded", String(isOpen));
     if (!NARROW.matches) kept.set("sidebar", isOpen ? "open" : "closed");
     else if (!isOpen && this.sidebar.element.contains(document.activeElement)) this.menuButton.focus();
-    else if (isOpen) this.sidebar.search.focus();
+    else if (isOpen) this.sidebar.element.querySelector("button").focus(); // not the search: phones would show keys
   }
 
   /** Esc: stop the reply, or else close the list on a phone. */
@@ -367,10 +367,10 @@ class App {
     if (!conversation) return;
     this.replies.stop(id);
     this.conversations.delete(id);
-    await this.store.remove(id);
-    this.others?.postMessage("changed");
     if (conversation === this.current) this.open(null);
     this.drawList();
+    await this.store.remove(id);
+    this.others?.postMessage("changed");
     notify(`“${conversation.title}” is deleted.`, {
       label: "Undo",
       run: () => {

@@ -99,7 +99,7 @@ function frameCode(code) {
     h("figcaption", {}, h("span", {}, name), copyButton(() => text.replace(/\n$/, ""), `Copy the code (${name})`)));
   pre.replaceWith(frame);
   pre.tabIndex = 0; // it scrolls, also by keyboard
-  pre.setAttribute("role", "region");
+  pre.setAttribute("role", "group");
   pre.setAttribute("aria-label", `Code (${name})`);
   frame.append(pre);
   if (language && text.length <= LONGEST_HIGHLIGHTED) highlight(code, text, language);

@@ -36,8 +36,9 @@ export class MessageView {
     this.end = h("div", { class: "end" });
     this.footer = h("div", { class: "actions" });
     this.heading = h("h2", { class: "visually-hidden" });
-    this.element = h("article", { class: `message ${message.role}`, "data-id": message.id, tabindex: "-1" },
-      this.heading, this.thinking, this.body, this.calls, this.end, this.footer);
+    const said = message.role === "user" ? [] : [this.thinking, this.calls, this.end];
+    this.element = h("article", { class: `message ${message.role}`, tabindex: "-1" },
+      this.heading, said[0], this.body, said.slice(1), this.footer);
     /** @type {Situation} */
     this.situation = { isWriting: false, isLast: false, version: 1, versions: 1, results: [], isBusy: false, waitsFor: "" };
     this.drawnCalls = "";
@@ -92,9 +93,9 @@ export class MessageView {
     /** @type {HTMLTextAreaElement[]} */
     const fields = [];
     this.calls.replaceChildren(...calls.map((call, index) => {
-      const card = h("section", { class: "call", "aria-label": `Call of ${call.name}` },
-        h("h3", {}, "Calls ", h("code", {}, call.name)), h("pre", { tabindex: "0", role: "region", "aria-label": "Arguments" }, pretty(call.arguments)));
-      if (results[index] !== undefined) card.append(h("h4", {}, "Result"), h("pre", { tabindex: "0", role: "region", "aria-label": "Result" }, results[index]));
+      const card = h("div", { class: "call", role: "group", "aria-label": `Call of ${call.name}` },
+        h("h3", {}, "Calls ", h("code", {}, call.name)), h("pre", { tabindex: "0", role: "group", "aria-label": "Arguments" }, pretty(call.arguments)));
+      if (results[index] !== undefined) card.append(h("h4", {}, "Result"), h("pre", { tabindex: "0", role: "group", "aria-label": "Result" }, results[index]));
       else if (canAnswer) {
         const field = h("textarea", { rows: 2, "aria-label": `Result of ${call.name}`, placeholder: "What the function returns" });
         fields.push(field);
