@@ -119,18 +119,31 @@ def test_rounds_to_q8_32(target, rng, shape, runs):
     ref.assert_activation("q8_32", out, expected, bound)
 
 
+def every_other(shapes, runs):
+    """All shapes with all runs; with each change every other pair, so that each occurs."""
+    return [
+        pytest.param(
+            *shape.values,
+            *run.values,
+            id=f"{shape.id}-{run.id}",
+            marks=[pytest.mark.slow] * ((i + j) % 2),
+        )
+        for i, shape in enumerate(shapes)
+        for j, run in enumerate(runs)
+    ]
+
+
+WHOLE_NUMBERS = [
+    *HEADS,
+    pytest.param(AttentionShape(8, 8, 20), id="heads-share-groups-of-32"),
+    pytest.param(AttentionShape(16, 2, 80), id="gqa-8:1-80"),
+    pytest.param(AttentionShape(6, 3, 16), id="units-of-two-kv-heads-and-one-left"),
+    pytest.param(AttentionShape(3, 1, 20), id="a-group-of-32-and-one-not-full"),
+]
+
+
 @pytest.mark.kind("q16_32")
-@pytest.mark.parametrize("runs", RUNS)
-@pytest.mark.parametrize(
-    "shape",
-    [
-        *HEADS,
-        AttentionShape(8, 8, 20),  # heads share groups of 32
-        AttentionShape(16, 2, 80),
-        AttentionShape(6, 3, 16),  # units of two kv heads, where the last has one left
-        AttentionShape(3, 1, 20),  # a group of 32, and one that is not full
-    ],
-)
+@pytest.mark.parametrize(("shape", "runs"), every_other(WHOLE_NUMBERS, RUNS))
 def test_multiplies_in_whole_numbers(target, rng, shape, runs):
     setting = Setting(rng, shape, runs, "f16")
     expected, bound = setting.expected(kind="q16_32")
