@@ -223,6 +223,15 @@ slow() {
   count processes "$CI_WORK/processes.xml"
 }
 
+# The chat page in a browser.
+page() {
+  install_packages chromium
+  ensure_venv
+  "$venv/bin/pip" install --quiet 'akunu[browser]'  # which is there: the extra only
+  in_empty_environment "$clone" '.venv/bin/pytest tests/server/page' PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/page.xml")"
+  count page "$CI_WORK/page.xml"
+}
+
 # Kernels of every level that this processor can run, also those that emulate another one.
 levels() {
   ensure_clone

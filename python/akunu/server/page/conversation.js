@@ -48,12 +48,16 @@ export function versions(conversation, parent) {
  * @returns {Message[]}
  */
 export function path(conversation) {
+  /** @type {Message[]} */
   const found = [];
+  /** @type {string | null} */
   let parent = null;
   for (;;) {
     const all = versions(conversation, parent);
     if (!all.length) return found;
+    /** @type {string | undefined} */
     const chosen = conversation.chosen[parent ?? ROOT];
+    /** @type {Message} */
     const next = all.find((each) => each.id === chosen) ?? all[all.length - 1];
     found.push(next);
     parent = next.id;

@@ -12,10 +12,11 @@ export function listenToKeys(actions) {
       return;
     }
     if (!(event.ctrlKey || event.metaKey) || event.altKey) return;
+    /** @type {Record<string, () => void>} */
     const wanted = event.shiftKey
       ? { o: actions.begin, enter: actions.retry }
       : { k: actions.search, ".": actions.settings, b: actions.sidebar, "/": actions.help };
-    const act = /** @type {Record<string, () => void>} */ (wanted)[event.key.toLowerCase()];
+    const act = wanted[event.key.toLowerCase()];
     if (!act) return;
     event.preventDefault();
     act();

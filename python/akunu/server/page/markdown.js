@@ -13,9 +13,9 @@ const marked = new Marked({
   breaks: false,
   renderer: {
     // Markup that a model writes is mostly an example that it forgot to fence: shown, not obeyed.
-    html: ({ text }) => (HARMLESS.test(text.trim()) ? text : escaped(text)),
+    html: (/** @type {{text: string}} */ { text }) => (HARMLESS.test(text.trim()) ? text : escaped(text)),
     // A picture from elsewhere would tell its server what was said here: a link, which one may click.
-    image({ href, text }) {
+    image(/** @type {{href: string, text: string}} */ { href, text }) {
       return `<a href="${escaped(href)}">${escaped(text || href)}</a>`;
     },
   },

@@ -122,11 +122,12 @@ export class MessageView {
   /** @param {import("./conversation.js").Failure} failure */
   failureCard(failure) {
     const title = { gone: "No answer", broken: "Broken off", key: "A key is needed", full: "The context is full", busy: "The server is busy", other: "The server refused" }[failure.kind] ?? "It failed";
-    const card = h("div", { class: "failure", role: "alert" }, h("strong", {}, title), h("p", {}, failure.message));
+    const card = h("div", { class: "failure", role: "alert" }, h("strong", {}, title));
+    const { n_prompt_tokens: needed, n_ctx: there } = failure.facts ?? {};
+    const isMeasured = failure.kind === "full" && needed && there;
+    card.append(h("p", {}, isMeasured ? `The messages take ${count(needed)} tokens, the model has room for ${count(there)}.` : failure.message));
     if (failure.kind === "full") {
-      const { n_prompt_tokens: needed, n_ctx: there } = failure.facts;
-      const by = needed ? `The messages take ${count(needed)} tokens, the model has room for ${count(there)}. ` : "";
-      card.append(h("p", {}, `${by}Begin a new chat, edit an earlier message, or serve the model with a larger --context.`));
+      card.append(h("p", {}, "Begin a new chat, edit an earlier message, or serve the model with a larger ", h("code", {}, "--context"), "."));
     }
     if (failure.kind === "busy" && failure.retryAfter) card.append(h("p", {}, `It asks to wait ${failure.retryAfter} s.`));
     const isKey = failure.kind === "key";
@@ -148,7 +149,7 @@ export class MessageView {
     if (message.content) shown.push(copyButton(() => message.content, "Copy the text"));
     if (!situation.isBusy) {
       if (message.content) shown.push(iconButton("edit", "Edit", () => this.beginEdit()));
-      if (message.role === "assistant") shown.push(iconButton("retry", "Try again", () => actions.retry(message)));
+      if (message.role === "assistant" && !message.failure) shown.push(iconButton("retry", "Try again", () => actions.retry(message)));
     }
     const cost = costOf(message);
     if (cost) shown.push(h("span", { class: "cost" }, cost));
