@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from akunu._batches import SIDE_BY_SIDE, Given, naming
@@ -22,7 +22,7 @@ async def generate_all_async(
     wakers: Wakers,
     name: str,
     prompts: Sequence[Given],
-    begin: Callable[[Given], ReplyDecoder],
+    begin: Callable[[Given], Awaitable[ReplyDecoder]],
 ) -> list[Completion]:
     """Await a text for each prompt; the first error cancels all that `begin` began."""
     done: dict[int, Completion] = {}
@@ -38,7 +38,7 @@ async def generate_all_async(
 
     async def one(index: int) -> Completion:
         async def begun() -> ReplyDecoder:
-            return begin(prompts[index])
+            return await begin(prompts[index])
 
         while True:
             stream = AsyncTextStream(native, wakers, begun)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
@@ -20,6 +21,8 @@ from akunu.options import (
 from akunu.request import answers, checked_n, prepared_answers
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     import numpy as np
     from numpy.typing import NDArray
     from typing_extensions import Unpack
@@ -32,6 +35,8 @@ if TYPE_CHECKING:
     from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
     from akunu.tokenizer import Tokenizer
+
+    Ruled: TypeAlias = tuple[Prepared, _core.Constraint | None]
 
 Result = TypeVar("Result")
 
@@ -56,7 +61,6 @@ class AsyncCalls:
     if TYPE_CHECKING:
 
         def _open(self) -> _core.NativeModel: ...
-        def _prepare_grammars(self, options: TextOptions, prepared: Sequence[Prepared]) -> None: ...
         def _prepare_text(self, prompt: Any) -> Prepared: ...
         def _prepare_chat(self, request: ChatRequest) -> Prepared: ...
         def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]: ...
@@ -68,7 +72,11 @@ class AsyncCalls:
             shares_with: _core.Generation | None = None,
             *,
             priority: int = 0,
+            constraint: _core.Constraint | None = None,
         ) -> ReplyDecoder: ...
+        def _constraint_of(
+            self, options: SamplingOptions, prepared: Prepared
+        ) -> _core.Constraint | None: ...
         def _rows(
             self, tokens: Sequence[SupportsIndex], last: int | None
         ) -> tuple[NDArray[np.uint32], int]: ...
@@ -160,10 +168,10 @@ class AsyncCalls:
     ):
         """Await the text that goes on from `prompt`, or with `stream` iterate over its pieces.
 
-        The arguments, the text and the errors are those of `generate`; errors of the prompt are
-        raised when it is awaited. The event loop (asyncio's or one like it, as uvloop) goes on
-        meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the stream, cancels
-        the generation within one step of the engine.
+        The arguments, the text and the errors are those of `generate`; errors of the prompt and of
+        the text's form are raised when it is awaited. The event loop (asyncio's or one like it, as
+        uvloop) goes on meanwhile, and no thread waits. Cancelling the task, or `aclose()` of the
+        stream, cancels the generation within one step of the engine.
 
         >>> import akunu, asyncio
         >>> async def both(model: akunu.Model) -> list[akunu.Completion]:
@@ -179,11 +187,11 @@ class AsyncCalls:
         begin = partial(self._begin, native, priority=priority_of(priority))
         if is_batch(prompt):
             refuse_for_several(stream, n)
-            prepare_all = partial(self._prepare_all, "prompt", prompt)
-            return self._all(native, "prompt", prepare_all, chosen, partial(begin, chosen))
-        is_quick = chosen.structure is None and self._is_quick(prompt)
+            prepare_texts = partial(self._prepare_all, "prompt", prompt)
+            return self._all(native, "prompt", lambda _: prepare_texts(), chosen, begin)
+        is_quick = chosen.form is None and self._is_quick(prompt)
         prepare = partial(self._prepare_text, prompt)
-        return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
+        return self._answered(native, begin, lambda _: prepare(), chosen, n, stream, is_quick)
 
     @overload
     def chat_async(
@@ -306,16 +314,24 @@ class AsyncCalls:
             thinking=thinking,
             thinking_budget=thinking_budget,
             template_variables=template_variables,
-            form=chosen.structure.grammar if chosen.structure is not None else None,
         )
         flag("stream", stream)
         begin = partial(self._begin, native, priority=priority_of(priority))
         if isinstance(requests, list):
             refuse_for_several(stream, n)
-            prepare_all = partial(self._prepare_all, "messages", requests)
-            return self._all(native, "messages", prepare_all, chosen, partial(begin, chosen))
-        is_quick = chosen.structure is None and self._renders_quickly(messages, tools)
-        prepare = partial(self._prepare_chat, requests)
+            each_of = requests
+
+            def prepare_all(options: TextOptions) -> list[Prepared]:
+                return self._prepare_all("messages", [_with_form(one, options) for one in each_of])
+
+            return self._all(native, "messages", prepare_all, chosen, begin)
+        has_grammar = chosen.form is not None or thinking_budget is not None
+        is_quick = not has_grammar and self._renders_quickly(messages, tools)
+        request = requests
+
+        def prepare(options: TextOptions) -> Prepared:
+            return self._prepare_chat(_with_form(request, options))
+
         return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 
     async def logits_async(
@@ -345,8 +361,8 @@ class AsyncCalls:
     def _answered(
         self,
         native: _core.NativeModel,
-        begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
-        prepare: Callable[[], Prepared],
+        begin: Callable[..., ReplyDecoder],
+        prepare: Callable[[TextOptions], Prepared],
         options: TextOptions,
         n: int | None,
         stream: bool,
@@ -357,13 +373,22 @@ class AsyncCalls:
         from akunu.async_text_stream import AsyncTextStream, streams_begun_together
 
         n = checked_n(n, self._max_waiting)
-        prepare_all = partial(prepared_answers, prepare, n or 1)
+
+        def ruled() -> tuple[TextOptions, list[Ruled]]:
+            compiled = options.compiled()
+            prepared = prepared_answers(partial(prepare, compiled), n or 1)
+            return compiled, [(each, self._constraint_of(compiled, each)) for each in prepared]
+
+        def begin_ruled(
+            options: SamplingOptions, text: Ruled, shares_with: _core.Generation | None
+        ) -> ReplyDecoder:
+            return begin(options, text[0], shares_with, constraint=text[1])
 
         async def begun() -> list[ReplyDecoder]:
-            prepared = await self._prepared(prepare_all, options, is_quick)
+            compiled, texts = await _result_of(ruled, is_quick)
             if n is None:
-                return [begin(options, prepared[0], None)]
-            return answers(begin, options, prepared)
+                return [begin_ruled(compiled, texts[0], None)]
+            return answers(begin_ruled, compiled, texts)
 
         async def first() -> ReplyDecoder:
             return (await begun())[0]
@@ -382,9 +407,7 @@ class AsyncCalls:
 
         begun = await begin()
         try:
-            return await generate_all_async(
-                native, self._wakers, "answer", begun, lambda decoder: decoder
-            )
+            return await generate_all_async(native, self._wakers, "answer", begun, _as_it_is)
         finally:
             for decoder in begun:
                 decoder.cancel()
@@ -393,26 +416,25 @@ class AsyncCalls:
         self,
         native: _core.NativeModel,
         name: str,
-        prepare: Callable[[], list[Prepared]],
+        prepare: Callable[[TextOptions], list[Prepared]],
         options: TextOptions,
-        begin: Callable[[Prepared], ReplyDecoder],
+        begin: Callable[..., ReplyDecoder],
     ) -> list[Completion]:
         from akunu._async_batches import generate_all_async
 
-        prompts = await self._prepared(prepare, options, is_quick=False)
-        return await generate_all_async(native, self._wakers, name, prompts, begin)
+        def prepared() -> tuple[TextOptions, list[Prepared]]:
+            compiled = options.compiled()
+            return compiled, prepare(compiled)
 
-    async def _prepared(
-        self, prepare: Callable[[], list[Prepared]], options: TextOptions, is_quick: bool
-    ) -> list[Prepared]:
-        """Prepare texts, and what their grammars need, where it takes long in another thread."""
+        compiled, prompts = await _result_of(prepared, is_quick=False)
 
-        def prepared() -> list[Prepared]:
-            found = prepare()
-            self._prepare_grammars(options, found)
-            return found
+        async def begin_one(prompt: Prepared) -> ReplyDecoder:
+            has_grammar = compiled.structure is not None or prompt.grammar is not None
+            rule = partial(self._constraint_of, compiled, prompt)
+            constraint = await _result_of(rule, is_quick=not has_grammar)
+            return begin(compiled, prompt, constraint=constraint)
 
-        return await _result_of(prepared, is_quick)
+        return await generate_all_async(native, self._wakers, name, prompts, begin_one)
 
     def _is_quick(self, prompt: Any) -> bool:
         """Whether a prompt takes no longer than the loop may be kept."""
@@ -430,6 +452,15 @@ class AsyncCalls:
         texts = [content for content in contents if isinstance(content, str)]
         characters = 50 * len(texts) + sum(map(len, texts))
         return len(texts) == len(messages) and characters <= _QUICK_CHARACTERS
+
+
+def _with_form(request: ChatRequest, options: TextOptions) -> ChatRequest:
+    """Return the request of an answer that has the form of these options."""
+    return replace(request, form=options.structure.grammar) if options.structure else request
+
+
+async def _as_it_is(decoder: ReplyDecoder) -> ReplyDecoder:
+    return decoder
 
 
 async def _result_of(function: Callable[[], Result], is_quick: bool) -> Result:

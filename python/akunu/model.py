@@ -231,7 +231,7 @@ class Model(AsyncCalls):
         ...     model.generate("Hello", max_tokens=0)
         ''
         """
-        chosen = sampling_options(options, sampling)
+        chosen = sampling_options(options, sampling).compiled()
         flag("stream", stream)
         native = self._open()
         begin = partial(self._begin, native, priority=priority)
@@ -362,7 +362,7 @@ class Model(AsyncCalls):
         ...     model.chat([{"role": "user", "content": "Hello!"}], max_tokens=0)
         ''
         """
-        chosen = sampling_options(options, sampling)
+        chosen = sampling_options(options, sampling).compiled()
         flag("stream", stream)
         native = self._open()
         from akunu.chat_request import chat_requests  # Jinja is for who has conversations
@@ -548,30 +548,29 @@ class Model(AsyncCalls):
         shares_with: _core.Generation | None = None,
         *,
         priority: int = 0,
+        constraint: _core.Constraint | None = None,
     ) -> ReplyDecoder:
-        """Have the engine begin a text; whoever drives the decoder takes what comes."""
-        structure = options.structure if isinstance(options, TextOptions) else None
+        """Have the engine begin a text; whoever drives the decoder takes what comes.
+
+        `constraint`: what `_constraint_of` has returned, for who made it somewhere else.
+        """
         return begin_text(
             native,
             self._tokenizer,
             prepared,
             options,
             priority=priority_of(priority),
-            constraint=self._constraint(ruled(structure, prepared)),
-            structure=structure,
+            constraint=constraint or self._constraint_of(options, prepared),
+            structure=options.structure if isinstance(options, TextOptions) else None,
             shares_with=shares_with,
         )
 
-    def _prepare_grammars(self, options: TextOptions, prepared: Sequence[Prepared]) -> None:
-        """Build the vocabulary where a grammar needs it, which takes a second for a large one."""
-        grammars = [each.grammar for each in prepared if each.grammar is not None]
-        if options.structure is not None:
-            grammars.append(options.structure.grammar)
-        if grammars:
-            from akunu.grammar.vocabulary import needs_vocabulary
-
-            if any(map(needs_vocabulary, grammars)):
-                _ = self._grammar_vocabulary
+    def _constraint_of(
+        self, options: SamplingOptions, prepared: Prepared
+    ) -> _core.Constraint | None:
+        """Return what rules one text. It may take long, and any thread may do it."""
+        structure = options.structure if isinstance(options, TextOptions) else None
+        return self._constraint(ruled(structure, prepared))
 
 
 def _answered(

@@ -17,14 +17,20 @@ import operator
 import struct
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import cache
 from typing import Any, TypeAlias, TypedDict, cast
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts, token_id_list
 from akunu._typos import Function, explains_typos, explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.structure import STRUCTURE_DEFAULTS, Structure, StructureArguments, structure_of
+from akunu.structure import (
+    STRUCTURE_DEFAULTS,
+    FormArgument,
+    Structure,
+    StructureArguments,
+    form_argument,
+)
 
 KV_TYPES = ("f16", "f32")
 
@@ -448,6 +454,14 @@ class TextOptions(SamplingOptions):
     """How the next token is chosen, and what form the text has; made by `sampling_options`."""
 
     structure: Structure | None = None
+    form: FormArgument | None = None
+    """The form before it is compiled; None where there is none, or it is."""
+
+    def compiled(self) -> TextOptions:
+        """Return the options with their form compiled; raises what `FormArgument.compiled` does."""
+        if self.form is None:
+            return self
+        return replace(self, structure=self.form.compiled(), form=None)
 
 
 @cache
@@ -514,8 +528,8 @@ def sampling_options(
 ) -> TextOptions:
     """Return the options that a call gave, as an object, as keyword arguments, or as both.
 
-    Among the arguments may be one that says what form the text has. Raises ArgumentError where the
-    two speak of the same field, and for a form that makes no sense.
+    Among the arguments may be one that says what form the text has; it is not compiled yet. Raises
+    ArgumentError where the two speak of the same field, and for several forms.
     """
     given = {name: each for name, each in arguments.items() if name in STRUCTURE_DEFAULTS}
     others = {name: each for name, each in arguments.items() if name not in STRUCTURE_DEFAULTS}
@@ -535,7 +549,7 @@ def sampling_options(
             )
     sampling = cast("dict[str, Any]", {**chosen, **others})
     if given:
-        sampling["structure"] = structure_of(given)
+        sampling["form"] = form_argument(given)
     return TextOptions(**sampling)
 
 

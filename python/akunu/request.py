@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._batches import Prepared
+from akunu._batches import Given, Prepared
 from akunu._checks import integer
 from akunu._reply_decoder import ReplyDecoder
 from akunu.errors import ArgumentError
@@ -165,9 +165,9 @@ def prepared_answers(prepare: Callable[[], Prepared], n: int) -> list[Prepared]:
 
 
 def answers(
-    begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
+    begin: Callable[[SamplingOptions, Given, _core.Generation | None], ReplyDecoder],
     options: SamplingOptions,
-    prepared: Sequence[Prepared],
+    prepared: Sequence[Given],
 ) -> list[ReplyDecoder]:
     """Begin several answers to one prompt, which differ in their `answer_index`.
 

@@ -46,11 +46,51 @@ class Structure:
     """Makes the object of `Completion.parsed`; None where the text is all there is."""
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class FormArgument:
+    """The argument that says what form a text has. Its grammar may take long to compile."""
+
+    name: str
+    value: Any
+    weaken: bool = False
+
+    def compiled(self) -> Structure:
+        """Return the form.
+
+        Raises ArgumentError for what makes no sense; of a schema it is a SchemaError that says
+        where.
+        """
+        from akunu import grammar
+
+        if self.name == "schema":
+            held = grammar.from_schema(_closed_schema(self.value), weaken=self.weaken)
+            return Structure(held, reader_of(self.value))
+        if self.name == "json":
+            return Structure(grammar.from_json(), json.loads)
+        if self.name == "choice":
+            return Structure(grammar.from_choice(self.value))
+        if self.name == "regex":
+            is_compiled = isinstance(self.value, re.Pattern)
+            pattern = self.value if is_compiled else _text(self.name, self.value)
+            return Structure(grammar.from_regex(pattern))
+        if isinstance(self.value, grammar.Grammar):
+            return Structure(self.value, json.loads if self.value.schema else None)
+        return Structure(grammar.from_rules(_text(self.name, self.value)))
+
+
 def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
     """Return what some of StructureArguments ask for, None where nothing is.
 
-    Raises ArgumentError where there are several, and for what makes no sense; of a schema it is a
-    SchemaError that says where.
+    Raises what `form_argument` and `FormArgument.compiled` raise.
+    """
+    form = form_argument(arguments)
+    return form.compiled() if form is not None else None
+
+
+def form_argument(arguments: Mapping[str, Any]) -> FormArgument | None:
+    """Return the one of StructureArguments that is given, None where none is.
+
+    Raises ArgumentError where there are several.
     """
     arguments = dict(arguments)
     weaken = arguments.pop("weaken_schema", None) or False
@@ -67,24 +107,10 @@ def structure_of(arguments: Mapping[str, Any]) -> Structure | None:
         raise ArgumentError("weaken_schema is True, but there is no schema")
     if not given:
         return None
-    from akunu import grammar
-
     ((name, value),) = given.items()
-    if name == "schema":
-        held = grammar.from_schema(_closed_schema(value), weaken=weaken)
-        return Structure(held, reader_of(value))
-    if name == "json":
-        if value is not True:
-            raise ArgumentError(f"json is {value!r}; it must be True or False")
-        return Structure(grammar.from_json(), json.loads)
-    if name == "choice":
-        return Structure(grammar.from_choice(value))
-    if name == "regex":
-        pattern = value if isinstance(value, re.Pattern) else _text(name, value)
-        return Structure(grammar.from_regex(pattern))
-    if isinstance(value, grammar.Grammar):
-        return Structure(value, json.loads if value.schema else None)
-    return Structure(grammar.from_rules(_text(name, value)))
+    if name == "json" and value is not True:
+        raise ArgumentError(f"json is {value!r}; it must be True or False")
+    return FormArgument(name, value, weaken)
 
 
 def ruled(structure: Structure | None, prepared: Prepared) -> Grammar | None:
