@@ -50,5 +50,13 @@ class DeadEndError(AkunuError):
     """
 
 
+class GrammarLimitError(DeadEndError):
+    """What a text's grammar allows next takes more work to find out than one text may have.
+
+    Large repetitions are dear, above all in each other (`(a{1000}){1000}`), and thousands of
+    alternatives: make them smaller. Other texts go on.
+    """
+
+
 class DownloadError(AkunuError):
     """A model could not be fetched; the message says why, and what to do. What came is kept."""

@@ -46,6 +46,11 @@ struct DeadEndError : Error {
   using Error::Error;
 };
 
+// Which token a text's grammar allows takes more work to find out than one text may have.
+struct GrammarLimitError : DeadEndError {
+  using DeadEndError::DeadEndError;
+};
+
 // The caller passed something that makes no sense.
 struct ArgumentError : Error {
   using Error::Error;

@@ -17,6 +17,7 @@ struct Active {
 
   // Of the step under way.
   uint32_t n_rows = 0;  // 0: it has none in it
+  bool waits = false;   // its row that chooses is not in it: masks are still to come
   uint32_t first_row = 0;
   uint32_t n_wanted = 0;       // rows that it could use, as the composer shares them out
   bool is_generating = false;  // one row, which moves on by itself, step after step
@@ -24,6 +25,7 @@ struct Active {
   bool wants_logits = false;   // of all its rows
   bool scores_prompt = false;  // likewise
   bool is_masked = false;      // its choosing rows have masks
+  bool is_late = false;        // the masks were not there in time
   // Tokens that are certain to follow, as far as a constraint tells: rows behind the one that
   // generates, each of which chooses for itself. With the token before them, as the log wants them.
   std::vector<uint32_t> drafted = {};

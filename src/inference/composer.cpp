@@ -29,6 +29,8 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   for (Active& active : actives) {
     active.n_rows = 0;
     active.chooses = active.wants_logits = active.is_masked = active.scores_prompt = false;
+    active.is_late = false;
+    active.waits = waits_for_masks(active);
     active.is_generating = is_generating(active);
   }
   draft(actives);
@@ -60,21 +62,24 @@ void Composer::draft(std::span<Active> actives) const {
   uint32_t room = kMaxFewRows - 1;
   for (Active& active : actives) {
     active.drafted.clear();
-    active.is_masked = active.is_generating && active.task->is_constrained();
+    active.is_masked = active.is_generating && !active.waits && active.task->is_constrained();
     if (!active.is_masked || room == 0) continue;
+    if (!active.task->masks()->is_known()) continue;
+    const std::span<const uint32_t> forced = active.task->masks()->forced();
     const Task& task = *active.task;
     // The last token of a text is chosen and never fed back, so it needs no row.
     const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
-    active.drafted.resize(
-        std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1}));
-    active.drafted.resize(task.constraint()->forced(active.drafted));
-    room -= static_cast<uint32_t>(active.drafted.size());
+    const uint32_t n =
+        std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1,
+                  static_cast<uint32_t>(forced.size())});
+    active.drafted.assign(forced.begin(), forced.begin() + n);
+    room -= n;
   }
 }
 
 void Composer::add_generating(std::span<Active> actives, Step& step) const {
   for (Active& active : actives) {
-    if (!active.is_generating) continue;
+    if (!active.is_generating || active.waits) continue;
     active.n_rows = 1 + static_cast<uint32_t>(active.drafted.size());
     active.chooses = true;
     step.update(cache_.take_unsent(active.sequence));
@@ -98,7 +103,8 @@ void Composer::add_generated_before(std::span<Active> actives, Step& step) const
     const Sequence& sequence = sequence_of(active);
     const bool has_some = sequence.n_done >= active.task->n_given() && !active.is_generating;
     if (!has_some || room == 0) continue;
-    plan(active, std::min(room, static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done));
+    plan(active, std::min(room, static_cast<uint32_t>(sequence.tokens.size()) - sequence.n_done -
+                                    active.waits));
     room -= active.n_rows;
   }
   add_planned(actives, step, false, false);
@@ -131,7 +137,7 @@ void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
     if (!takes_part(active)) continue;
     const Task& task = *active.task;
     const uint32_t n_done = sequence_of(active).n_done;
-    active.n_wanted = task.n_given() - n_done;
+    active.n_wanted = task.n_given() - n_done - active.waits;
     if (task.rows().max_chosen == 0 && n_done < task.rows().first_output) {
       active.n_wanted = task.rows().first_output - n_done;
     } else if (task.rows().max_chosen == 0) {

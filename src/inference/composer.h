@@ -23,6 +23,11 @@ class Composer {
 
   // Whether all of its rows have run but that of the token chosen last, which generates the next.
   bool is_generating(const Active& active) const;
+  // Whether the row that chooses waits for masks, once it has run in vain.
+  static bool waits_for_masks(const Active& active) {
+    const TextMasks* const masks = active.task->masks();
+    return masks != nullptr && masks->is_late && masks->is_asked();
+  }
 
  private:
   // What is left of a step.

@@ -29,6 +29,10 @@ class Constraint {
   virtual bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) = 0;
   // The reason of the first failure; "" if there was none.
   virtual std::string error() const = 0;
+  // Whether it failed since the grammar takes more work than one text may have.
+  virtual bool is_too_dear() const { return false; }
+  // Has what is asked fail soon, and whatever is asked later. May be called while another thread asks.
+  virtual void cancel() {}
 
   // Takes the bytes that a token has behind the place where this constraint begins. False, and
   // nothing taken, where the text cannot begin so.
@@ -63,6 +67,10 @@ class AfterFreeText : public Constraint {
   uint32_t forced(std::span<uint32_t> out) override;
   bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) override;
   std::string error() const override { return after_ ? after_->error() : std::string(); }
+  bool is_too_dear() const override { return after_ && after_->is_too_dear(); }
+  void cancel() override {
+    if (after_) after_->cancel();
+  }
   bool accept_bytes(std::string_view) override { return false; }
 
  private:

@@ -60,7 +60,7 @@ std::optional<uint32_t> count_breakers(std::span<const uint32_t> words) {
 
 Generation::Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint)
     : Task(rows_of(request), choosing_of(request), request.priority),
-      constraint_(std::move(constraint)) {
+      masks_(constraint ? std::make_unique<TextMasks>(std::move(constraint)) : nullptr) {
   tokens_.reserve(request.max_tokens);
   if (rows().scores_chosen) logprobs_.reserve(request.max_tokens);
   if (rows().scores_given) given_logprobs_.resize(n_given() - 1);

@@ -52,7 +52,7 @@ class Generation : public Task {
   double completion_seconds(uint32_t n_tokens) const;  // from the first of these tokens to the last
 
   // The scheduler's side.
-  Constraint* constraint() const override { return constraint_.get(); }
+  TextMasks* masks() const override { return masks_.get(); }
   const std::vector<uint32_t>& chosen() const override { return tokens_; }
   void take_tokens(std::span<const uint32_t> tokens) override;
   void take_logprobs(std::span<const TokenLogprobs> logprobs) override;
@@ -66,7 +66,7 @@ class Generation : public Task {
  private:
   using Clock = std::chrono::steady_clock;
 
-  const std::unique_ptr<Constraint> constraint_;
+  const std::unique_ptr<TextMasks> masks_;
   std::vector<uint32_t> tokens_;  // capacity max_chosen
   size_t taken_ = 0;
   std::vector<TokenLogprobs> logprobs_;        // of tokens_; capacity max_chosen where wanted

@@ -63,11 +63,26 @@ struct LlgFunctions {
   int32_t (*rollback)(LlgMatcher*, size_t n);
   int32_t (*compute_ff_tokens)(LlgMatcher*, uint32_t* out, size_t n);
   bool (*is_stopped)(const LlgMatcher*);
+  LlgCancellationHandle* (*get_cancellation_handle)(LlgMatcher*);
+  void (*cancel)(const LlgCancellationHandle*);
+  void (*free_cancellation_handle)(LlgCancellationHandle*);
 };
 
 namespace {
 
 constexpr std::string_view kVersion = "llguidance@1.9.";
+
+// How it says that a limit is too low.
+constexpr std::array<std::string_view, 7> kTooDear = {
+    "too many expressions", "too many states",       "Too many items", "items; max is",
+    "fuel exhausted",       "precomputation failed", "too big"};
+constexpr const char* kMakeSmaller =
+    "; make large repetitions smaller, nest fewer of them, or list fewer alternatives";
+
+bool tells_too_dear(std::string_view why) {
+  return std::ranges::any_of(
+      kTooDear, [&](std::string_view each) { return why.find(each) != std::string_view::npos; });
+}
 
 size_t tokenize(const void* user_data, const uint8_t* bytes, size_t n_bytes, uint32_t* out,
                 size_t n_out) noexcept {
@@ -112,6 +127,9 @@ std::shared_ptr<const LlguidanceLibrary> LlguidanceLibrary::open(const std::stri
   find(to.rollback, "llg_matcher_rollback");
   find(to.compute_ff_tokens, "llg_matcher_compute_ff_tokens");
   find(to.is_stopped, "llg_matcher_is_stopped");
+  find(to.get_cancellation_handle, "llg_matcher_get_cancellation_handle");
+  find(to.cancel, "llg_cancel");
+  find(to.free_cancellation_handle, "llg_free_cancellation_handle");
   const std::string_view version = to.get_version();
   if (version.find(kVersion) == std::string_view::npos)
     throw UnsupportedModelError(path + " is of version " + std::string(version) + advice);
@@ -169,23 +187,33 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const GrammarVocabulary> vo
   init.limits.max_items_in_row = kGrammarLimits.items_in_row;
   init.limits.step_max_items = kGrammarLimits.items_of_mask;
   init.limits.step_lexer_fuel = kGrammarLimits.lexer_fuel_of_mask;
+  init.limits.verbose_errors = false;
   matcher_ = llg.new_matcher(&init, "llguidance", grammar.c_str());
   if (const char* const error = llg.get_error(matcher_)) {
     const std::string why = error;
     llg.free_matcher(matcher_);
-    throw ArgumentError("the grammar cannot be compiled: " + why);
+    throw ArgumentError("the grammar cannot be compiled: " + why +
+                        (tells_too_dear(why) ? kMakeSmaller : ""));
   }
+  cancellation_ = llg.get_cancellation_handle(matcher_);
 }
 
-GrammarConstraint::~GrammarConstraint() { vocabulary_->functions().free_matcher(matcher_); }
+GrammarConstraint::~GrammarConstraint() {
+  vocabulary_->functions().free_cancellation_handle(cancellation_);
+  vocabulary_->functions().free_matcher(matcher_);
+}
+
+void GrammarConstraint::cancel() { vocabulary_->functions().cancel(cancellation_); }
 
 // Keeps why, and is false.
 bool GrammarConstraint::fails(const char* what) {
   const char* const why = vocabulary_->functions().get_error(matcher_);
   error_ = what;
-  // What follows there is the state of its parser.
-  if (why != nullptr)
-    error_ += ": " + std::string(why).substr(0, std::string(why).find("\n<state>"));
+  // What follows there is the state of its parser, or that there could be more.
+  if (why != nullptr) error_ += ": " + std::string(why).substr(0, std::string(why).find("\n<"));
+  is_too_dear_ = why != nullptr && tells_too_dear(why);
+  if (is_too_dear_)
+    error_ = "the grammar takes more work than a text may have: " + error_ + kMakeSmaller;
   return false;
 }
 

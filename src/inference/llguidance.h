@@ -15,6 +15,7 @@
 
 struct LlgTokenizer;
 struct LlgMatcher;
+struct LlgCancellationHandle;
 
 namespace akunu {
 
@@ -94,6 +95,8 @@ class GrammarConstraint : public Constraint {
   uint32_t forced(std::span<uint32_t> out) override;
   bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) override;
   std::string error() const override { return error_; }
+  bool is_too_dear() const override { return is_too_dear_; }
+  void cancel() override;
   bool accept_bytes(std::string_view bytes) override;
 
  private:
@@ -103,7 +106,9 @@ class GrammarConstraint : public Constraint {
   const std::shared_ptr<const GrammarVocabulary> vocabulary_;
   const bool tells_forced_;
   LlgMatcher* matcher_ = nullptr;
+  LlgCancellationHandle* cancellation_ = nullptr;
   std::string error_;
+  bool is_too_dear_ = false;
 };
 
 }  // namespace akunu

@@ -1,29 +1,99 @@
 #include "inference/masks.h"
 
-#include <algorithm>
+#include <unistd.h>
+
+#include <ctime>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "core/error.h"
 
 namespace akunu {
 
-Masks::Masks(const Model& model)
-    : model_(model),
-      n_words_(model.mask_bytes() / sizeof(uint32_t)),
-      words_(model.max_head_rows() * n_words_) {}
+namespace {
 
-void Masks::fill(std::span<const Active> actives, Step& step) {
-  uint32_t begin = model_.max_head_rows(), end = 0;
-  for (const Active& active : actives) {
-    if (!active.is_masked) continue;
-    const uint32_t n = 1 + static_cast<uint32_t>(active.drafted.size());
-    const uint32_t first = step.head_row(active.first_row + active.n_rows - n);
-    const std::span masks = std::span(words_).subspan(first * n_words_, n * n_words_);
-    if (!active.task->constraint()->fill(active.drafted, masks))
-      std::ranges::fill(masks, UINT32_MAX);
-    begin = std::min(begin, first);
-    end = std::max(end, first + n);
+// Processor time of this thread: what others do meanwhile does not count.
+std::chrono::nanoseconds thread_time() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec);
+}
+
+}  // namespace
+
+Masks::Masks(size_t n_words, std::chrono::nanoseconds most, std::function<void()> tell)
+    : n_words_(n_words), most_(most), tell_(std::move(tell)), process_(getpid()) {}
+
+void Masks::start() {
+  const std::lock_guard lock(mutex_);
+  if (stops_ || thread_.joinable()) return;
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (const std::system_error& error) {
+    throw DeviceError(std::string("the system refused a thread for grammars: ") + error.what());
   }
-  if (begin >= end) return;
-  const std::span used = std::span(words_).subspan(begin * n_words_, (end - begin) * n_words_);
-  step.update(model_.mask(begin), std::as_bytes(used));
+}
+
+void Masks::stop() {
+  if (getpid() != process_) {  // a child has no such thread, and the lock may be held for ever
+    if (thread_.joinable()) thread_.detach();
+    return;
+  }
+  std::thread thread;
+  {
+    const std::lock_guard lock(mutex_);
+    stops_ = true;
+    queue_.clear();
+    thread.swap(thread_);
+  }
+  wake_.notify_one();
+  if (thread.joinable()) thread.join();
+}
+
+void Masks::queue(std::shared_ptr<Task> task) {
+  {
+    const std::lock_guard lock(mutex_);
+    queue_.push_back(std::move(task));
+  }
+  wake_.notify_one();
+}
+
+void Masks::run() {
+  while (true) {
+    std::shared_ptr<Task> task;
+    {
+      std::unique_lock lock(mutex_);
+      wake_.wait(lock, [&] { return stops_ || !queue_.empty(); });
+      if (stops_) return;
+      task = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    if (task->is_over()) continue;
+    try {
+      answer(*task);
+    } catch (...) {
+      task->fail(std::current_exception());
+      task->cancel();  // the scheduler drops it
+    }
+    tell_();
+  }
+}
+
+void Masks::answer(Task& task) {
+  TextMasks& masks = *task.masks();
+  const std::chrono::nanoseconds start = thread_time();
+  masks.answer(n_words_, [&] {
+    masks.time += thread_time() - start;
+    ++masks.n_answers;
+    if (masks.time <= most_ + masks.n_answers * kTimePerAnswer) return;
+    throw GrammarLimitError(
+        "the grammar takes more work than a text may have: to say which tokens may come next "
+        "took " +
+        std::to_string(std::chrono::round<std::chrono::milliseconds>(masks.time).count()) +
+        " ms at " + std::to_string(masks.n_answers) +
+        " places; make large repetitions smaller, nest fewer of them, or list fewer alternatives");
+  });
 }
 
 }  // namespace akunu

@@ -241,8 +241,8 @@ void Model::compile() {
   // that samples for the generated rows, and one for the prompts.
   const uint32_t n_row_groups = (max_generated_rows() + kMaxFewRows - 1) / kMaxFewRows + 1;
   limits_ = {.max_rows = max_rows(),
-             // Records, options, logs, drafted tokens and page tables; all masks at once.
-             .max_updates = max_texts() * (4 + n_groups) + 1,
+             // Records, options, logs, drafted tokens, masks and page tables.
+             .max_updates = max_texts() * (5 + n_groups),
              .max_update_bytes =
                  max_update_bytes(context_, groups_, max_texts(), max_head_rows() * mask_bytes()),
              .max_passes = 2 * n_row_groups + 2};

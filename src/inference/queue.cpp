@@ -64,6 +64,13 @@ bool Queue::wait(std::chrono::milliseconds timeout) {
   return !closed_;
 }
 
+void Queue::wake() {
+  {
+    const std::lock_guard lock(mutex_);  // whoever waits has either not looked yet, or sleeps
+  }
+  wake_.notify_one();
+}
+
 std::vector<Cut> Queue::collect() {
   std::vector<std::shared_ptr<Task>> added;
   std::vector<Cut> cuts;

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <memory>
@@ -52,6 +53,11 @@ class Queue {
   // Ends those that were cancelled.
   void drop_cancelled();
   bool empty() const { return line_.empty(); }
+  // Waits at most that long until `holds`, whoever is in line. It is asked again when somebody comes, and
+  // after wake(), which any thread may call.
+  template <class Holds>
+  void wait_until(std::chrono::steady_clock::time_point deadline, const Holds& holds);
+  void wake();
   // Ends all of them with an error.
   void fail(const std::exception_ptr& error);
 
@@ -82,6 +88,12 @@ void Queue::offer(const Admit& admit) {
     task = answer == Answer::taken ? line_.erase(task) : task + 1;
   }
   set_n_in_line();
+}
+
+template <class Holds>
+void Queue::wait_until(std::chrono::steady_clock::time_point deadline, const Holds& holds) {
+  std::unique_lock lock(mutex_);
+  wake_.wait_until(lock, deadline, holds);
 }
 
 }  // namespace akunu

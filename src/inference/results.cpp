@@ -17,6 +17,7 @@ Results::State Results::take(Active& active, const Step& step, uint32_t n_steps,
                              std::span<const Status> statuses) {
   if (active.n_rows == 0) return State::goes_on;
   const auto own = statuses.empty() ? statuses : statuses.subspan(active.first_row, active.n_rows);
+  if (active.is_late) return take_late(active, own);
   if (!active.drafted.empty()) return take_drafted(active, own);
   const auto bad =
       std::ranges::find_if(own, [](const Status& status) { return status.code != kStatusOk; });
@@ -58,6 +59,21 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
   task.finish(FinishReason::length);
   return State::is_over;
+}
+
+// The rows that choose ran without a mask: what they chose is not used, and they run again.
+Results::State Results::take_late(Active& active, std::span<const Status> statuses) {
+  if (active.is_generating) return State::goes_on;
+  const uint32_t n = active.n_rows - 1;
+  for (uint32_t i = 0; i < n && !statuses.empty(); ++i)
+    if (statuses[i].code != kStatusOk) return fail(active, statuses[i]);
+  if (n == 0) return State::goes_on;
+  const uint32_t first = model_.sequences()[active.sequence].n_done;
+  cache_.done(active.sequence, first + n);
+  if (active.scores_prompt)
+    active.task->take_given_logprobs(first, read_logprobs(active.sequence, first, n));
+  active.task->set_given_done(first + n);
+  return State::goes_on;
 }
 
 // Reads the tokens of all steps of a submission from the log at once. Where the text ended before the
@@ -112,9 +128,13 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
     cache_.done(active.sequence,
                 sequence.n_done + static_cast<uint32_t>(taken.size()) + is_stopped);
   if (!taken.empty()) task.take_tokens(taken);
-  const Constraint* const constraint = task.constraint();
+  TextMasks* const masks = task.masks();
+  if (masks != nullptr) masks->forget();
+  const Constraint* const constraint = masks != nullptr ? &masks->constraint() : nullptr;
   if (constraint != nullptr && !constraint->error().empty())
-    task.fail(std::make_exception_ptr(DeadEndError(constraint->error())));
+    task.fail(constraint->is_too_dear()
+                  ? std::make_exception_ptr(GrammarLimitError(constraint->error()))
+                  : std::make_exception_ptr(DeadEndError(constraint->error())));
   else if (taken.empty() && !is_stopped)
     task.fail(std::make_exception_ptr(DeadEndError("a token was chosen that may not follow")));
   else if (is_stopped || (constraint != nullptr && constraint->is_over()))
@@ -129,12 +149,12 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
 // How many of these tokens its constraint takes. Those behind a place where it begins to rule were
 // chosen without its mask, and are chosen again; behind its end there are none.
 uint32_t Results::n_accepted(const Active& active, std::span<const uint32_t> tokens) {
-  Constraint* const constraint = active.task->constraint();
+  if (active.task->masks() == nullptr) return static_cast<uint32_t>(tokens.size());
+  Constraint& constraint = active.task->masks()->constraint();
   uint32_t n = 0;
-  if (constraint == nullptr) return static_cast<uint32_t>(tokens.size());
-  if (!constraint->error().empty()) return 0;  // it could not fill the mask
-  while (n < tokens.size() && !constraint->is_over() &&
-         (active.is_masked || constraint->is_free()) && constraint->accept(tokens[n]))
+  if (!constraint.error().empty()) return 0;  // it could not fill the mask
+  while (n < tokens.size() && !constraint.is_over() && (active.is_masked || constraint.is_free()) &&
+         constraint.accept(tokens[n]))
     ++n;
   return n;
 }

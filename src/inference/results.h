@@ -24,6 +24,7 @@ class Results {
 
  private:
   State take_good(Active& active, const Step& step, uint32_t n_steps);
+  State take_late(Active& active, std::span<const Status> statuses);
   State take_chain(Active& active, uint32_t n_steps);
   State take_drafted(Active& active, std::span<const Status> statuses);
   State take_tokens(Active& active, std::span<const uint32_t> tokens);

@@ -17,6 +17,14 @@ namespace {
 // person who reads the reply is not.
 constexpr std::chrono::milliseconds kPause{50};
 
+// Masks are mostly there at once. So long nothing is submitted, since one submission costs less than two, and
+// tokens that are certain to come have rows in it;
+constexpr std::chrono::microseconds kBeforeStep{100};
+// so long a step waits between logits and choice, with all of its texts,
+constexpr std::chrono::microseconds kBeforeChoice{1000};
+// and so often who waits for nothing else looks for texts that were cancelled.
+constexpr std::chrono::microseconds kBetweenLooks{10'000};
+
 // Merges the statuses of two submissions of one step into `first`; the earlier error of a row stays.
 std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
   if (second.size() > first.size()) first.resize(second.size());
@@ -33,11 +41,11 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       process_(getpid()),
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
+      masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), options.prefix_cache),
       composer_(model, cache_),
       results_(model, cache_, chain_steps_),
-      step_(model),
-      masks_(model) {
+      step_(model) {
   statuses_.reserve(model.max_rows());
   active_.reserve(model.max_texts());
   try {
@@ -50,13 +58,14 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
 
 void Scheduler::stop() {
   std::call_once(stopped_, [&] {
-    if (getpid() !=
+    if (getpid() ==
         process_) {  // after a fork there is no such thread here, and a lock may be held for ever
+      queue_.close();
+      thread_.join();
+    } else {
       thread_.detach();
-      return;
     }
-    queue_.close();
-    thread_.join();
+    masks_.stop();
   });
 }
 
@@ -113,6 +122,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
     throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
                         std::to_string(kMaxStopIds) + " are possible");
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
+  if (constraint) masks_.start();
   auto generation = std::make_shared<Generation>(std::move(request), std::move(constraint));
   if (generation->rows().max_chosen == 0 && !generation->rows().scores_given)
     generation->finish(FinishReason::length);
@@ -313,7 +323,7 @@ bool Scheduler::waits_for_prefix(const Task& task) const {
   const std::vector<uint32_t>& prompt = task.rows().tokens;
   return std::ranges::any_of(active_, [&](const Active& active) {
     const Sequence& other = model_.sequences()[active.sequence];
-    if (other.n_done >= other.n_prompt) return false;
+    if (other.n_done >= other.n_prompt || Composer::waits_for_masks(active)) return false;
     const auto n_alike =
         std::ranges::mismatch(prompt, active.task->rows().tokens).in1 - prompt.begin();
     return n_alike >= kPagePositions && n_alike > other.n_done;
@@ -371,9 +381,14 @@ void Scheduler::step_back(std::vector<Active>::iterator active) {
 
 void Scheduler::run_step() {
   if (!ahead_) {
+    ask_for_masks();
     grow();
     if (active_.empty()) return;
-    if (recompose_) composer_.compose(active_, step_);
+    if (recompose_) {
+      wait_before_step();
+      composer_.compose(active_, step_);
+    }
+    if (step_.empty()) return wait_for_somebody();
   }
   const Submitted submitted = ahead_ ? *std::exchange(ahead_, std::nullopt) : submit();
   if (can_go_ahead(submitted)) ahead_ = submit();
@@ -382,11 +397,18 @@ void Scheduler::run_step() {
 }
 
 Scheduler::Submitted Scheduler::submit() {
-  if (std::ranges::any_of(active_, &Active::is_masked)) return submit_masked();
+  const bool is_masked = std::ranges::any_of(active_, &Active::is_masked);
+  if (is_masked) {
+    ask_for_drafted();
+    if (!has_masks()) return submit_beside_masks();
+    send_masks();
+  }
   // Rows of a prompt, or of what is computed again, go on elsewhere than they are; and whoever
   // waits to come in waits for this.
   Submitted submitted;
-  submitted.is_chain = std::ranges::all_of(active_, &Active::is_generating);
+  submitted.is_chain = !is_masked && std::ranges::all_of(active_, [](const Active& active) {
+    return active.is_generating && !active.waits;
+  });
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
   // In order: the first is the most important.
   submitted.ticket =
@@ -397,21 +419,89 @@ Scheduler::Submitted Scheduler::submit() {
   return submitted;
 }
 
-// One step in two submissions: the host fills masks between logits and choice. A GPU computes the logits
-// meanwhile.
-Scheduler::Submitted Scheduler::submit_masked() {
+// One step in two submissions: the logits are computed while masks are, and only the choice waits.
+Scheduler::Submitted Scheduler::submit_beside_masks() {
   const int32_t priority = active_.front().task->priority();
   Submitted submitted{.steps = 1};
   submitted.logits = step_.submit_logits(model_.device(), false, priority);
-  masks_.fill(active_, step_);
+  const bool is_gpu = model_.device().chip().processors == 0;
+  if (is_gpu) wait_before_choice();  // a CPU computes where it is waited for
+  if (!has_masks()) {
+    await(model_, *submitted.logits);
+    wait_before_choice();
+  }
+  for (Active& active : active_)
+    if (active.is_masked && !active.task->masks()->has_masks(active.drafted.size()))
+      active.is_late = active.task->masks()->is_late = true;
+  send_masks();
   submitted.ticket = step_.submit_choice(model_.device(), priority);
   recompose_ = true;
   return submitted;
 }
 
 bool Scheduler::has_constraint() const {
-  return std::ranges::any_of(
-      active_, [](const Active& active) { return active.task->constraint() != nullptr; });
+  return std::ranges::any_of(active_,
+                             [](const Active& active) { return active.task->masks() != nullptr; });
+}
+
+// Of every text that is ruled, also while its prompt is read: the first mask is the dearest.
+void Scheduler::ask_for_masks() {
+  for (const Active& active : active_) {
+    const Task& task = *active.task;
+    if (!task.is_constrained() || task.masks()->is_asked() || task.masks()->is_known()) continue;
+    // The first token's row reads the prompt, and has no drafted ones behind it.
+    task.masks()->ask(task.chosen().empty() ? 0 : kMaxFewRows - 1);
+    masks_.queue(active.task);
+  }
+}
+
+// The masks behind drafted tokens, once the composer has said how many there are.
+void Scheduler::ask_for_drafted() {
+  for (const Active& active : active_) {
+    TextMasks* const masks = active.is_masked ? active.task->masks() : nullptr;
+    if (masks == nullptr || masks->is_asked() || masks->has_masks(active.drafted.size())) continue;
+    masks->ask(active.drafted);
+    masks_.queue(active.task);
+  }
+}
+
+bool Scheduler::has_masks() const {
+  return std::ranges::all_of(active_, [](const Active& active) {
+    return !active.is_masked || active.task->masks()->has_masks(active.drafted.size());
+  });
+}
+
+void Scheduler::send_masks() {
+  for (const Active& active : active_) {
+    if (!active.is_masked || active.is_late) continue;
+    const uint32_t last_row = active.first_row + active.n_rows - 1;
+    const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
+    step_.update(model_.mask(step_.head_row(last_row - n_drafted)),
+                 std::as_bytes(active.task->masks()->masks(n_drafted)));
+  }
+}
+
+void Scheduler::wait_before_step() {
+  queue_.wait_until(std::chrono::steady_clock::now() + kBeforeStep, [&] {
+    return std::ranges::none_of(active_, [&](const Active& active) {
+      const TextMasks* const masks = active.task->masks();
+      return masks != nullptr && masks->is_asked() && !masks->is_late &&
+             composer_.is_generating(active);
+    });
+  });
+}
+
+void Scheduler::wait_before_choice() {
+  ask_for_drafted();
+  queue_.wait_until(std::chrono::steady_clock::now() + kBeforeChoice, [&] { return has_masks(); });
+}
+
+void Scheduler::wait_for_somebody() {
+  queue_.wait_until(std::chrono::steady_clock::now() + kBetweenLooks, [&] {
+    return queue_.has_news() || std::ranges::any_of(active_, [](const Active& active) {
+             return active.waits && !active.task->masks()->is_asked();
+           });
+  });
 }
 
 // Whether the rows of a submission may go on before the host has seen what it chose: a row that

@@ -4,12 +4,17 @@
 // are none left, the last in order steps back and goes on, from what is then still in the cache,
 // when another has made room.
 //
+// Which tokens a text with a constraint may choose, another thread finds out (masks.h). A text has a row in
+// the step that the device computes beside it; where its masks take longer than the step, the row has
+// run in vain, and the text stays out of the steps of the others until they are there.
+//
 // When nobody has wanted anything for a moment, it reads what was generated (reading.h), a short step
 // at a time. Whoever comes then waits for the step under way at most.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <exception>
 #include <memory>
 #include <mutex>
@@ -35,6 +40,8 @@ struct SchedulerOptions {
   bool prefix_cache = true;
   // Tasks that may wait; more are refused.
   uint32_t most_waiting = 1024;
+  // Processor time that the masks of one text may take; see Masks.
+  std::chrono::nanoseconds mask_time = std::chrono::seconds(10);
 };
 
 class Scheduler {
@@ -98,7 +105,14 @@ class Scheduler {
   void step_back(std::vector<Active>::iterator active);
   void run_step();
   Submitted submit();
-  Submitted submit_masked();
+  void ask_for_masks();
+  void ask_for_drafted();
+  void send_masks();
+  bool has_masks() const;  // of all rows of the step
+  void wait_before_step();
+  void wait_before_choice();
+  void wait_for_somebody();
+  Submitted submit_beside_masks();
   bool has_constraint() const;
   bool can_go_ahead(const Submitted& submitted) const;
   void finish(const Submitted& submitted);
@@ -109,6 +123,7 @@ class Scheduler {
   const pid_t process_;
   const uint32_t chain_steps_;
   Queue queue_;
+  Masks masks_;
   std::once_flag stopped_;
 
   // Everything below belongs to the scheduler's thread.
@@ -118,7 +133,6 @@ class Scheduler {
   const Composer composer_;
   Results results_;
   Step step_;
-  Masks masks_;
   std::vector<Status> statuses_;  // of a step in two submissions
   bool room_changed_ = true;      // since those in line were last offered it
   bool recompose_ = true;         // the rows of the last step are not those of the next

@@ -18,6 +18,7 @@ void Task::fail(std::exception_ptr error) {
   if (reason_ != FinishReason::none) return;
   error_ = std::move(error);
   reason_ = FinishReason::cancelled;
+  if (masks() != nullptr) masks()->cancel();
   tell_change();
 }
 
@@ -25,7 +26,13 @@ void Task::finish(FinishReason reason) {
   const std::lock_guard lock(mutex_);
   if (reason_ != FinishReason::none) return;
   reason_ = reason;
+  if (masks() != nullptr) masks()->cancel();
   tell_change();
+}
+
+bool Task::is_over() const {
+  const std::lock_guard lock(mutex_);
+  return reason_ != FinishReason::none;
 }
 
 void Task::set_given_done(uint32_t n) {

@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "core/rows.h"
-#include "inference/constraint.h"
+#include "inference/text_masks.h"
 
 namespace akunu {
 
@@ -87,11 +87,12 @@ class Task {
   // Ends the task; the first call counts.
   void fail(std::exception_ptr error);
   void finish(FinishReason reason);
+  bool is_over() const;
 
   const Choosing& choosing() const { return choosing_; }
   // What rules the tokens that it chooses; none where all may come.
-  virtual Constraint* constraint() const { return nullptr; }
-  bool is_constrained() const { return constraint() != nullptr && !constraint()->is_free(); }
+  virtual TextMasks* masks() const { return nullptr; }
+  bool is_constrained() const { return masks() != nullptr && masks()->rules(); }
   void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
   void set_given_done(uint32_t n);  // never less than before, nor more than there are
 

@@ -49,6 +49,8 @@ void register_errors(pybind11::module_&) {
       raise("ContextOverflowError", error);
     } catch (const QueueFullError& error) {
       raise("QueueFullError", error);
+    } catch (const GrammarLimitError& error) {
+      raise("GrammarLimitError", error);
     } catch (const DeadEndError& error) {
       raise("DeadEndError", error);
     } catch (const ArgumentError& error) {

@@ -119,7 +119,8 @@ void register_grammar(py::module_& m) {
             py::array_t<uint32_t> masks(
                 py::array::ShapeContainer{n_masks, static_cast<py::ssize_t>(n_words)});
             if (!c.get().fill(drafted, {masks.mutable_data(), static_cast<size_t>(masks.size())}))
-              throw DeadEndError(c.get().error());
+              c.get().is_too_dear() ? throw GrammarLimitError(c.get().error())
+                                    : throw DeadEndError(c.get().error());
             return masks;
           },
           py::arg("drafted"), py::arg("vocab_size"));

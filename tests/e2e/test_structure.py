@@ -256,3 +256,12 @@ def test_false_and_none_ask_for_nothing(model):
     nothing = dict.fromkeys(StructureArguments.__annotations__)
     assert model.generate("Hello", max_tokens=5, **nothing) == plain
     assert model.generate("Hello", max_tokens=5, json=False) == plain
+
+
+def test_a_grammar_that_takes_too_much_work_ends_its_text_and_no_other(model):
+    """A million repetitions: one derivative of them is the work of many masks."""
+    with model.generate("Say: ", regex="(a{1000}){1000}", max_tokens=30, stream=True) as dear:
+        assert model.generate("The answer is ", schema=SCHEMA, max_tokens=200).parsed
+        with pytest.raises(akunu.GrammarLimitError, match="large repetitions smaller"):
+            "".join(dear)
+    assert len(model.generate("Hello", max_tokens=5).token_ids) == 5

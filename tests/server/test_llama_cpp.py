@@ -127,7 +127,6 @@ def test_fields_without_effect_are_named(client: httpx.Client) -> None:
         ("mirostat", 2),
         ("temperature", -1),
         ("response_fields", "content"),
-        ("samplers", [[]]),
     ],
 )
 def test_what_makes_no_sense_is_refused_by_name(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from types import NoneType
 from typing import Any, Final
 
 from akunu._shown import shorten
@@ -40,7 +39,7 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _samplers(name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, list) or not all(isinstance(each, (str, NoneType)) for each in value):
+    if not isinstance(value, list):
         raise invalid(name, f"{name} is {shorten(value)}; it must be a list of names")
     return {"samplers": [_SAMPLERS.get(each, each) for each in value if each is not None]}
 

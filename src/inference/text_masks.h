@@ -1,0 +1,84 @@
+// What rules the tokens of one text, and which of them may come next as far as it is known. The
+// scheduler's thread owns all of it; while a question is open, the thread of the masks does (masks.h).
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "inference/constraint.h"
+
+namespace akunu {
+
+class TextMasks {
+ public:
+  explicit TextMasks(std::unique_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {}
+
+  // Whether the thread of the masks is still to answer. Everything else here waits for that, but
+  // rules().
+  bool is_asked() const { return is_asked_.load(std::memory_order_acquire); }
+
+  Constraint& constraint() const { return *constraint_; }
+  // The text is over: an answer under way is not wanted any more. Any thread.
+  void cancel() { constraint_->cancel(); }
+  // Whether not every token may come next.
+  bool rules() const { return is_asked() || !constraint_->is_free(); }
+
+  // The scheduler's thread.
+
+  // Opens the question which tokens are certain to come next, at most so many, and which may come
+  // next where none is.
+  void ask(uint32_t most_forced);
+  // Opens the question which tokens may come next, and which after each drafted one.
+  void ask(std::span<const uint32_t> drafted);
+  // After the text went on: what was known is of another place.
+  void forget();
+
+  bool is_known() const { return !is_asked() && is_known_; }  // the answer to the first question
+  std::span<const uint32_t> forced() const { return forced_; }
+  // Whether the masks of 1 + so many drafted rows are there.
+  bool has_masks(size_t n_drafted) const { return !is_asked() && n_masks_ > n_drafted; }
+  std::span<const uint32_t> masks(size_t n_drafted) const {
+    return std::span(masks_).first((1 + n_drafted) * (masks_.size() / n_rooms_));
+  }
+
+  // Its row ran in vain, since no mask was there in time: until one is, it has no row.
+  bool is_late = false;
+
+  // The thread of the masks.
+
+  // Answers, with masks of so many words. `check` is called before somebody can know, and may throw.
+  template <class Check>
+  void answer(size_t n_words, const Check& check) {
+    find_answer(n_words);
+    check();
+    is_known_ = true;
+    is_asked_.store(false, std::memory_order_release);
+  }
+  // What it has spent on this text.
+  std::chrono::nanoseconds time{0};
+  uint32_t n_answers = 0;
+
+ private:
+  void find_answer(size_t n_words);
+  void fill(std::span<const uint32_t> drafted, size_t n_words);
+
+  const std::unique_ptr<Constraint> constraint_;
+  std::atomic<bool> is_asked_{false};
+  // The question.
+  uint32_t most_forced_ = 0;
+  std::vector<uint32_t> drafted_;
+  bool asks_masks_ = false;  // the second question
+  // The answer.
+  bool is_known_ = false;
+  std::vector<uint32_t> forced_;
+  std::vector<uint32_t> masks_;
+  size_t n_masks_ = 0;
+  size_t n_rooms_ = 1;  // masks that masks_ has room for
+};
+
+}  // namespace akunu
