@@ -10,12 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
+from running_server import running
 
 import akunu.loading
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings
 from akunu.server.errors import ApiError
-from conftest import running
 
 THREE = {"a": "ember", "b": "ember", "c": "ember"}
 

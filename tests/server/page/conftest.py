@@ -14,9 +14,9 @@ CHROMIUM = os.environ.get("AKUNU_CHROMIUM") or shutil.which("chromium")
 Opening = Callable[..., Any]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # while it is there, no other test of this process can asyncio.run
 def browser() -> Iterator[Any]:
-    """One Chromium for all tests; they are skipped where there is none."""
+    """One Chromium for a module's tests; they are skipped where there is none."""
     if CHROMIUM is None:
         pytest.skip("no chromium: apt-get install chromium, or name one with AKUNU_CHROMIUM")
     playwright = pytest.importorskip("playwright.sync_api", reason="pip install '.[browser]'")
