@@ -523,6 +523,30 @@ def test_a_large_vocabulary(target, rng):
         assert sample(target, logits, step)[0][0] == expected.token
 
 
+@pytest.mark.cpu  # in an emulator they take minutes
+@pytest.mark.parametrize("shape", ["flat", "peaked", "ties"])
+def test_filters_by_mass_leave_what_they_should_of_a_large_vocabulary(target, rng, shape):
+    """A few tokens, and tens of thousands, in whatever order their ranks are found."""
+    logits = (rng.standard_normal((1, 150000)) * 3).astype(np.float32)
+    if shape == "peaked":
+        logits[0, 7::5000] += 12 + np.arange(30, dtype=np.float32) / 8
+    if shape == "ties":
+        logits = np.round(logits)
+    certain = 0
+    all_filters = (
+        {"top_p": 0.6},
+        {"typical_p": 0.8},
+        {"typical_p": 0.95, "top_k": 5000, "top_p": 0.9, "min_p": 0.01},
+        {"top_n_sigma": 2.0, "xtc_probability": 1.0, "xtc_threshold": 0.01},
+    )
+    for filters in all_filters:
+        step = setting(temperature=0.9, seed_high=9, **filters)
+        expected = ref.pick(logits[0], step.sequences[0], 0)
+        assert not expected.certain or sample(target, logits, step)[0][0] == expected.token
+        certain += expected.certain
+    assert certain >= 3
+
+
 def test_the_key_and_the_counter_all_matter(target, rng):
     """Another seed, choice or draw is another noise; each as the reference has it."""
     logits = np.zeros((1, 500), np.float32)
