@@ -126,6 +126,21 @@ def test_prompts_are_logged_where_that_is_asked_for(
     assert json.loads(json.loads(line)["body"]) == HELLO
 
 
+def test_a_client_that_leaves_during_its_upload_is_a_line_of_the_log(
+    serving: Serving, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    with serving() as client:
+        host, port = client.base_url.host, client.base_url.port
+        with socket.create_connection((host, port), timeout=30) as connection:
+            connection.sendall(
+                b"POST /v1/messages HTTP/1.1\r\nhost: localhost\r\ncontent-length: 50\r\n\r\n{"
+            )
+    (line,) = lines_of(caplog)
+    assert line.startswith("POST /v1/messages 499 ")
+    assert not any(record.exc_info for record in caplog.records)
+
+
 def test_requests_beyond_the_rate_wait(serving: Serving) -> None:
     with serving(rate_limit=2, api_keys=["a", "b"]) as client:
         statuses = [post(client, authorization="Bearer a").status_code for _ in range(2)]

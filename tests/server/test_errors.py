@@ -57,6 +57,8 @@ def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
         ("stream_options", {"include_usage": True}),  # without stream
         ("chat_template_kwargs", {"nothing_like_it": 1}),
         ("repeat_penalty", "x"),
+        ("guided_regex", "("),
+        ("priority", 10**30),
         ("model", 5),
     ],
 )
@@ -129,11 +131,27 @@ def test_a_schema_that_no_grammar_holds_is_refused_with_its_place(client: httpx.
     assert "/properties/a/type" in error["message"]
 
 
-@pytest.mark.parametrize("body", [b"", b"{", b"[]", b"3", b"\xff", b'{"a": 1}}', b"[" * 100_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"3",
+        b"\xff",
+        b'{"a": 1}}',
+        b"[" * 100_000,
+        b'{"a": NaN}',
+        b'{"a": ' + b"1" * 5000 + b"}",
+    ],
+    ids=lambda body: str(body[:10]),
+)
 def test_a_body_that_is_no_json_object_is_refused(client: httpx.Client, body: bytes) -> None:
     answer = client.post("/v1/chat/completions", content=body)
     assert answer.status_code == 400
-    assert error_of(answer)["code"] == "invalid_json"
+    error = error_of(answer)
+    assert error["code"] == "invalid_json"
+    assert "sys." not in error["message"]
 
 
 @pytest.mark.parametrize(

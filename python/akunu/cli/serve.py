@@ -51,6 +51,6 @@ def _installed() -> Any:
     except ImportError as error:
         raise AkunuError(
             f"the server needs packages that are not installed ({error.name}): "
-            "pip install 'akunu[server]'"
+            "pip install 'akunu[server]', or '.[server]' in a clone"
         ) from None
     return run

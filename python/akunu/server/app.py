@@ -16,7 +16,7 @@ from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from akunu import __version__
@@ -110,6 +110,7 @@ def create_app(
             expose_headers=["x-request-id", IGNORED_HEADER],
         )
     app.add_exception_handler(AkunuError, _refused)
+    app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(HTTPException, _no_route)
     app.add_exception_handler(RequestValidationError, _not_valid)
     app.add_exception_handler(Exception, _failed)
@@ -124,6 +125,10 @@ def answer_of(request: Request, error: ApiError) -> Response:
 
 async def _refused(request: Request, error: Exception) -> Response:
     return answer_of(request, api_error(error))
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=499)  # for the log, as nginx has it: nobody reads the answer
 
 
 async def _no_route(request: Request, error: Exception) -> Response:

@@ -137,7 +137,7 @@ def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> Ap
 
     text = str(error)
     refused = getattr(error, "refused", None)
-    option = refused[0] if refused is not None else text.partition(" ")[0].partition("[")[0]
+    option = refused[0] if refused is not None else re.split(r"[ \[,:]", text, maxsplit=1)[0]
     if isinstance(error, SchemaError):
         field = names.get("schema", "response_format")
         return invalid(field, f"Invalid schema for {field}: {text}", "invalid_json_schema")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from json.encoder import encode_basestring
-from typing import Any
+from typing import Any, NoReturn
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,14 +17,22 @@ async def json_object(request: Request) -> dict[str, Any]:
     """Return the JSON object that a request has; ApiError for anything else."""
     body = await request.body()
     try:
-        found = json.loads(body)
-    except (ValueError, RecursionError) as error:
+        found = json.loads(body, parse_constant=_no_constant)
+    except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise invalid(None, f"the body is not JSON: {error}", "invalid_json") from None
+    except ValueError:  # Python's limit
+        raise invalid(None, "the body has a number of too many digits", "invalid_json") from None
+    except RecursionError:
+        raise invalid(None, "the body is nested too deeply", "invalid_json") from None
     if not isinstance(found, dict):
         raise invalid(
             None, f"the body must be a JSON object, not {type(found).__name__}", "invalid_json"
         )
     return found
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise invalid(None, f"the body is not JSON: it has {name}", "invalid_json")
 
 
 def written(content: Any) -> bytes:

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
+from akunu._shown import shorten
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options import LoadOptions
@@ -143,7 +144,7 @@ class ServedModels:
             raise invalid("model", f"model {name!r} may be {' or '.join(alike)}: say which")
         raise ApiError(
             404,
-            f"the model {name!r} is not served here; there is {', '.join(self._by_name)}",
+            f"the model {shorten(name)} is not served here; there is {', '.join(self._by_name)}",
             param="model",
             code="model_not_found",
         )

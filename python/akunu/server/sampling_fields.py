@@ -45,7 +45,10 @@ def _samplers(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _priority(name: str, value: Any) -> Mapping[str, Any]:
-    return {"priority": -checked(name, value, int)}
+    priority = checked(name, value, int)
+    if abs(priority) >= 2**31:
+        raise invalid(name, f"{name} is {shorten(value)}; it must be between -2**31 and 2**31")
+    return {"priority": -priority}
 
 
 def _stop(name: str, value: Any) -> Mapping[str, Any]:
