@@ -1,5 +1,5 @@
-// The thread that asks constraints which tokens may come next. One text's masks may take microseconds and
-// another's seconds: the scheduler goes on meanwhile, beside the device and with the other texts.
+// The mask thread: it computes the token masks that grammars impose. A mask may take microseconds or
+// seconds, so the scheduler does not wait for it: the device computes logits and other texts go on.
 #pragma once
 
 #include <sys/types.h>
@@ -28,11 +28,11 @@ class Masks {
   // Starts the thread, where it does not run yet: before the first text that has masks. Any thread may call.
   // Throws DeviceError where the system refuses one.
   void start();
-  // Ends the thread when it has answered the question that it is at; the others stay open. Nobody may ask
-  // any more.
+  // Ends the thread after the request that it works on; queued ones are dropped. Nothing may be queued
+  // afterwards.
   void stop();
 
-  // Queues the question that was opened (text_masks.h). That of a task that is over meanwhile stays open.
+  // Queues the task's pending request (text_masks.h). It is dropped if the task ends before its turn.
   void queue(std::shared_ptr<Task> task);
 
  private:

@@ -17,12 +17,12 @@ namespace {
 // person who reads the reply is not.
 constexpr std::chrono::milliseconds kPause{50};
 
-// Masks are mostly there at once. So long nothing is submitted, since one submission costs less than two, and
-// tokens that are certain to come have rows in it;
+// Most masks take microseconds. The scheduler waits this long for them before it submits: one submission is
+// cheaper than two, and tokens that the grammar forces then get drafted rows in it.
 constexpr std::chrono::microseconds kBeforeStep{100};
-// so long a step waits between logits and choice, with all of its texts,
+// A step waits this long between its logits and its sampling for masks that are not ready.
 constexpr std::chrono::microseconds kBeforeChoice{1000};
-// and so often who waits for nothing else looks for texts that were cancelled.
+// With nothing to run, the scheduler looks this often for cancelled texts.
 constexpr std::chrono::microseconds kBetweenLooks{10'000};
 
 // Merges the statuses of two submissions of one step into `first`; the earlier error of a row stays.
@@ -455,7 +455,7 @@ void Scheduler::ask_for_masks() {
   }
 }
 
-// The masks behind drafted tokens, once the composer has said how many there are.
+// Requests a mask for each drafted row too, once the composer has decided how many rows are drafted.
 void Scheduler::ask_for_drafted() {
   for (const Active& active : active_) {
     TextMasks* const masks = active.is_masked ? active.task->masks() : nullptr;

@@ -4,9 +4,9 @@
 // are none left, the last in order steps back and goes on, from what is then still in the cache,
 // when another has made room.
 //
-// Which tokens a text with a constraint may choose, another thread finds out (masks.h). A text has a row in
-// the step that the device computes beside it; where its masks take longer than the step, the row has
-// run in vain, and the text stays out of the steps of the others until they are there.
+// The token masks of texts with a grammar are computed by another thread (masks.h) while the device computes
+// the step. If a mask is not ready when tokens are sampled, that row's result is discarded, and the text is
+// left out of steps until its mask is there.
 //
 // When nobody has wanted anything for a moment, it reads what was generated (reading.h), a short step
 // at a time. Whoever comes then waits for the step under way at most.

@@ -1,5 +1,6 @@
-// What rules the tokens of one text, and which of them may come next as far as it is known. The
-// scheduler's thread owns all of it; while a question is open, the thread of the masks does (masks.h).
+// The grammar constraint of one text, and the token masks computed so far for its next rows. The
+// scheduler's thread owns all of it, except while a request for masks is pending: then the mask thread
+// does (masks.h).
 #pragma once
 
 #include <atomic>
@@ -18,12 +19,12 @@ class TextMasks {
  public:
   explicit TextMasks(std::unique_ptr<Constraint> constraint) : constraint_(std::move(constraint)) {}
 
-  // Whether the thread of the masks is still to answer. Everything else here waits for that, but
-  // rules().
+  // Whether the mask thread still works on a request. Until it is done, only rules() and cancel() may
+  // be called.
   bool is_asked() const { return is_asked_.load(std::memory_order_acquire); }
 
   Constraint& constraint() const { return *constraint_; }
-  // The text is over: an answer under way is not wanted any more. Any thread.
+  // Stops the mask computation in progress, since the text has ended. Any thread may call it.
   void cancel() { constraint_->cancel(); }
   // Whether not every token may come next.
   bool rules() const { return is_asked() || !constraint_->is_free(); }

@@ -40,7 +40,7 @@ def run_akunu(
         *arguments: str, stdin: str | bytes = "", **environment: str
     ) -> subprocess.CompletedProcess[str]:
         data = stdin.encode() if isinstance(stdin, str) else stdin
-        # Not the checkout: what is imported is what is installed.
+        # Run outside of the checkout, so that Python imports the installed package.
         if environment or os.environ.get("AKUNU_TEST_PROCESSES"):
             done = subprocess.run(
                 [*COMMAND, *arguments],

@@ -66,7 +66,8 @@ class Gate {
   uint32_t closes_every_ = UINT32_MAX;
 };
 
-// Texts of which every token belongs to one of five classes, by its place, and some are certain.
+// A constraint for tests: at each position it allows one of five classes of token ids; at some positions it
+// forces a token.
 class Places final : public Constraint {
  public:
   // `closes_at`: closes the gate before the masks at this place. `forces`: the drafted tokens are told.

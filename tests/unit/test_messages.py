@@ -80,7 +80,7 @@ def test_no_template_at_hand_encodes_arguments_twice_or_raises() -> None:
         n_calls += 1
         for arguments in (SPACED, ARGUMENTS):
             shown = template.render(called(arguments), tools=[WEATHER])
-            # Reka Edge asks `tojson` for ASCII: the same JSON, as the model was trained with it.
+            # Reka Edge's template escapes non-ASCII characters in JSON; the value is the same.
             shown = shown.replace("\\u00f6", "ö")
             is_own = all(word in shown for word in ("city", "Köln"))
             is_twice = '\\"city' in shown or "'city':" in shown

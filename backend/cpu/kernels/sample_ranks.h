@@ -11,7 +11,8 @@ namespace akunu::cpu {
 template <class Isa>
 class Ranks {
  public:
-  // Reorders the list. `low` and `high`: between these, buckets tell z apart.
+  // Sorts the list in place into buckets by z, equally wide between `low` and `high`; z outside falls into the
+  // first or last one.
   Ranks(Candidate* list, uint32_t n, float low, float high) : list_(list), left_(n), low_(low) {
     while (n_buckets_ < kMostBuckets && n_buckets_ * kPerBucket < n) n_buckets_ *= 2;
     scale_ = static_cast<float>(n_buckets_) / (high - low);

@@ -237,7 +237,7 @@ class ServedModels:
                 if await self._room.try_to_take(served, size):
                     served.model = model
                     return model
-                # It is larger than its file said: it waits, and holds no room meanwhile.
+                # It takes more memory than its file suggested: unload it and wait for room.
                 await loop.run_in_executor(self._loaders, model.close)
                 served.n_bytes = 0
                 self._room.freed()

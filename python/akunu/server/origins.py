@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from akunu.server.errors import ApiError
 from akunu.server.settings import ServerSettings
 
-# Nobody can point these at this machine from outside.
+# No public DNS server answers for these names, so DNS rebinding cannot use them.
 _PRIVATE_NAMES = ("localhost", ".localhost", ".internal")
 
 
