@@ -11,7 +11,7 @@ import typer
 
 from akunu.cli import console, options
 from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
-from akunu.cli.serve_options import takes_settings
+from akunu.cli.server_commands import serve, show_servers, stop_servers
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -277,69 +277,6 @@ def complete(
             loop_guard=loop_guard,
             as_json=json,
         )
-
-    return console.reported(run)
-
-
-@takes_settings
-def serve(
-    first: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model, or NAME=MODEL.",
-            autocompletion=options.complete_model,
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", metavar="MODEL", help="Likewise; may be repeated."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="A file with settings; default: akunu.toml."),
-    ] = None,
-    **settings: Any,
-) -> int:
-    """Serve models."""
-
-    def run() -> int:
-        from akunu.cli.serve import serve_models
-
-        return serve_models([*(first or ()), *(model or ())], config, settings)
-
-    return console.reported(run)
-
-
-def show_servers(json: options.Json = False) -> int:
-    """Show the servers that run here."""
-
-    def run() -> int:
-        from akunu.cli.servers import show_servers
-
-        return show_servers(as_json=json)
-
-    return console.reported(run)
-
-
-def stop_servers(
-    servers: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="SERVER",
-            help="Process ids or ports, as `akunu ps` shows them; default: the only one.",
-            show_default=False,
-        ),
-    ] = None,
-    all: Annotated[bool, typer.Option("--all", help="End every server.")] = False,
-) -> int:
-    """End servers; texts under way come to their end before."""
-
-    def run() -> int:
-        from akunu.cli.servers import stop_servers
-
-        return stop_servers(servers or [], all_of_them=all)
 
     return console.reported(run)
 
