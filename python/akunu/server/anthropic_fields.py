@@ -8,6 +8,7 @@ from typing import Any, Final
 from akunu._shown import shorten
 from akunu.server.anthropic_messages import messages_of
 from akunu.server.asked import WITHOUT_EFFECT, Asked, asked_of
+from akunu.server.common_fields import max_tokens
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -22,10 +23,6 @@ from akunu.server.fields import (
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
 _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
-
-
-def _max_tokens(name: str, value: Any) -> Mapping[str, Any]:
-    return {"max_tokens": checked(name, value, int)}
 
 
 def _tools(name: str, value: Any) -> Mapping[str, Any]:
@@ -118,7 +115,7 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
             "messages", {"type": "array", "items": {"type": "object"}, "minItems": 1}, to("turns")
         ),
         honoured("system", _BLOCKS, to("system")),
-        honoured("max_tokens", "integer", _max_tokens),
+        honoured("max_tokens", "integer", max_tokens),
         honoured("stop_sequences", "array", lambda name, value: {"stop": value} if value else {}),
         honoured("stream", "boolean", flag("stream")),
         honoured("tools", "array", _tools),

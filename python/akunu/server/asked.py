@@ -11,11 +11,12 @@ from starlette.requests import Request
 from akunu.async_text_stream import AsyncTextStream
 from akunu.fill_in import fill_in_of
 from akunu.model import Model
-from akunu.server.errors import unsupported
+from akunu.server.errors import api_error, invalid, unsupported
 from akunu.server.fields import Field, ignored_header, read
 from akunu.server.generation import Dialect, Generation
 from akunu.server.limits import with_limits
 from akunu.server.models import ServedModel
+from akunu.server.prompts import prompt_of
 from akunu.server.settings import ServerSettings
 from akunu.server.state import generation_arguments, state_of
 from akunu.server.wished_thinking import with_wished_thinking
@@ -57,17 +58,38 @@ class Asked:
 
     def fill_in(self, model: Model, suffix: str, param: str = "suffix") -> None:
         """Make a prompt for what is between the prompt and `suffix`, which came from `param`."""
-        fills_in = fill_in_of(model.tokenizer)
-        if fills_in is None:
-            raise unsupported(param, f"{param}: this model has no tokens for filling in")
-        before = self.arguments["prompt"]
-        self.arguments["prompt"] = fills_in.prompt(model.tokenizer, before, suffix)
+        self.arguments["prompt"] = filled_in(model, self.arguments["prompt"], suffix, param)
 
     def fitted(self, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
         fitted, lost = with_wished_thinking(self.arguments, model, self.names)
         self.ignore(lost)
         return fitted
+
+
+def filled_in(model: Model, before: str | list[int], suffix: str, param: str) -> list[int]:
+    """Return the prompt for what is between two texts; ApiError where there is no such thing.
+
+    `param`: the field that the suffix came from.
+    """
+    fills_in = fill_in_of(model.tokenizer)
+    if fills_in is None:
+        raise unsupported(param, f"{param}: this model has no tokens for filling in")
+    if not isinstance(before, str):
+        raise invalid(param, f"{param} is given, and prompt is no text but token ids")
+    return fills_in.prompt(model.tokenizer, before, suffix)
+
+
+async def n_prompt_tokens(request: Request, asked: Asked, *, prompt: str = "messages") -> int:
+    """Count the tokens of a conversation's prompt, which may be longer than the context.
+
+    `prompt`: the field that it came from. Raises ApiError.
+    """
+    try:
+        async with state_of(request).models.use(asked.model) as (_, model):
+            return len(await prompt_of(model, asked.fitted(model)))
+    except Exception as error:
+        raise api_error(error, names=asked.names, prompt=prompt) from error
 
 
 def asked_of(

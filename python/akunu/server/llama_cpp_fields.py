@@ -9,6 +9,7 @@ from typing import Any, Final
 from akunu._shown import shorten
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
+from akunu.server.common_fields import MOST_LOGPROBS, integer_in, n_predict
 from akunu.server.errors import invalid
 from akunu.server.fields import (
     Field,
@@ -24,18 +25,9 @@ from akunu.server.prompts import ids_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import STRUCTURE_FIELDS
 
-_MOST_PROBS: Final = 20
-
-
-def _n_predict(name: str, value: Any) -> Mapping[str, Any]:
-    n = checked(name, value, int)
-    return {} if n in (-1, -2) else {"max_tokens": n}  # until the end, or the context is full
-
 
 def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
-    n = checked(name, value, int)
-    if not 0 <= n <= _MOST_PROBS:
-        raise invalid(name, f"{name} is {n}; it must be an integer from 0 to {_MOST_PROBS}")
+    n = integer_in(name, value, 0, MOST_LOGPROBS)
     return {"logprobs": n} if n else {}
 
 
@@ -63,8 +55,8 @@ _SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name != "n_pro
 _BOTH: Final = (
     honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
     honoured("stream", "boolean", flag("stream")),
-    honoured("n_predict", "integer", _n_predict),
-    honoured("max_tokens", "integer", _n_predict),
+    honoured("n_predict", "integer", n_predict),
+    honoured("max_tokens", "integer", n_predict),
     honoured("n_probs", "integer", _n_probs),
     honoured("return_tokens", "boolean", flag("return_tokens")),
     honoured("response_fields", "array", _texts),

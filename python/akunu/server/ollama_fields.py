@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from akunu._shown import shorten
 from akunu.server.asked import Asked, asked_of
+from akunu.server.common_fields import n_predict
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -23,11 +24,6 @@ from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
 _LOADED: Final = "how a model is loaded, the server's settings say"
-
-
-def _n_predict(name: str, value: Any) -> Mapping[str, Any]:
-    n = checked(name, value, int)
-    return {} if n in (-1, -2) else {"max_tokens": n}  # until the end, or the context is full
 
 
 def _format(name: str, value: Any) -> Mapping[str, Any]:
@@ -59,7 +55,7 @@ def _tools(name: str, value: Any) -> Mapping[str, Any]:
 
 OLLAMA_OPTIONS: Final[Mapping[str, Field]] = table_of(
     [
-        honoured("num_predict", "integer", _n_predict),
+        honoured("num_predict", "integer", n_predict),
         *SAMPLING_FIELDS,
         refused("tfs_z", "choose with top_p, min_p or top_n_sigma", 1, 1.0),
         refused("penalize_newline", "a newline is a token like all others", True),

@@ -9,21 +9,28 @@ from typing import Any, Final
 from akunu._shown import shorten
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
+from akunu.server.asked import Asked, asked_of
+from akunu.server.common_fields import (
+    MOST_LOGPROBS,
+    includes_usage,
+    integer_in,
+    max_tokens,
+    model_name,
+    n_texts,
+    stream_options,
+)
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
-    Read,
     checked,
     flag,
     honoured,
-    read,
     refused,
     table_of,
     to,
     without_effect,
 )
 from akunu.server.limits import with_limits
-from akunu.server.openai_fields import max_tokens, model_name, stream_options
 from akunu.server.openai_messages import messages_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.settings import ServerSettings
@@ -126,10 +133,7 @@ def _reasoning_format(name: str, value: Any) -> Mapping[str, Any]:
 
 def top_logprobs(name: str, value: Any) -> Mapping[str, Any]:
     """Read how many tokens to tell beside each."""
-    n = checked(name, value, int)
-    if not 0 <= n <= 20:
-        raise invalid(name, f"top_logprobs is {n}; it must be an integer from 0 to 20")
-    return {"top_logprobs": n}
+    return {"top_logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
 
 
 _TOOL: Final = {"type": "object", "properties": {"type": {"const": "function"}}}
@@ -195,43 +199,29 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
 class ChatRequest:
     """A request for a reply: what it asks for, and how it wants to be told."""
 
-    model: str | None
-    arguments: dict[str, Any]
-    """For `Model.chat_async`."""
-    n: int | None
-    is_stream: bool
+    asked: Asked
+    n: int
     includes_usage: bool
     has_logprobs: bool
     is_legacy: bool
     """Whether calls are in the older form, `function_call`."""
-    names: Mapping[str, str]
-    ignored: list[str]
 
     def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
         """Start the replies; raises what `Model.chat_async` raises."""
-        arguments = with_limits(self.arguments, model, settings, self.names)
-        if self.n is not None and self.n != 1:
+        arguments = with_limits(self.asked.arguments, model, settings, self.asked.names)
+        if self.n != 1:
             return model.chat_async(**arguments, n=self.n, stream=True)
         return [model.chat_async(**arguments, stream=True)]
 
 
 def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    return _request(read(CHAT_FIELDS, body), settings)
-
-
-def _request(found: Read, settings: ServerSettings) -> ChatRequest:
-    options = found.options
+    asked = asked_of(CHAT_FIELDS, body)
+    options = asked.arguments
     if "messages" not in options:
         raise invalid("messages", "messages is missing", "missing_required_parameter")
-    n = options.pop("n", None)
-    if n is not None:
-        checked("n", n, int)
-        if not 1 <= n <= settings.most_answers:
-            raise invalid("n", f"n is {n}; it must be an integer from 1 to {settings.most_answers}")
-    is_stream = options.pop("stream", False)
-    if "include_usage" in options and not is_stream:
-        raise invalid("stream_options", "stream_options is given, and stream is not true")
+    n = n_texts("n", options.pop("n", 1), settings)
+    usage_follows = includes_usage(options, is_stream=asked.is_stream)
     wants_logprobs = options.pop("logprobs", False)
     top = options.pop("top_logprobs", 0)
     if top and not wants_logprobs:
@@ -242,15 +232,11 @@ def _request(found: Read, settings: ServerSettings) -> ChatRequest:
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)
     return ChatRequest(
-        model=options.pop("model", None),
+        asked=asked,
         n=n,
-        is_stream=is_stream,
-        includes_usage=options.pop("include_usage", False),
+        includes_usage=usage_follows,
         has_logprobs=wants_logprobs,
         is_legacy=options.pop("is_legacy", False),
-        arguments=options,
-        names=found.names,
-        ignored=found.ignored,
     )
 
 

@@ -8,29 +8,34 @@ from typing import Any, Final
 
 from akunu._shown import shorten
 from akunu.async_text_stream import AsyncTextStream
-from akunu.fill_in import fill_in_of
 from akunu.model import Model
+from akunu.server.asked import Asked, asked_of, filled_in
+from akunu.server.common_fields import (
+    MOST_LOGPROBS,
+    includes_usage,
+    integer_in,
+    max_tokens,
+    model_name,
+    n_texts,
+    stream_options,
+)
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
     checked,
     flag,
     honoured,
-    read,
     refused,
     table_of,
     to,
     without_effect,
 )
 from akunu.server.limits import with_limits
-from akunu.server.openai_fields import max_tokens, model_name, stream_options
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.settings import ServerSettings
 from akunu.server.structure_fields import STRUCTURE_FIELDS, response_format
 
 Prompt = str | list[int]
-
-_MOST_LOGPROBS: Final = 20
 
 
 def _prompts(name: str, value: Any) -> Mapping[str, Any]:
@@ -58,10 +63,7 @@ def _is_ids(value: Any) -> bool:
 def _logprobs(name: str, value: Any) -> Mapping[str, Any]:
     if value is False:
         return {}
-    n = checked(name, value, int)
-    if not 0 <= n <= _MOST_LOGPROBS:
-        raise invalid(name, f"{name} is {n}; it must be an integer from 0 to {_MOST_LOGPROBS}")
-    return {"logprobs": n}
+    return {"logprobs": integer_in(name, value, 0, MOST_LOGPROBS)}
 
 
 def _suffix(name: str, value: Any) -> Mapping[str, Any]:
@@ -108,23 +110,19 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
 class CompletionRequest:
     """A request for texts that go on from prompts, and how it wants to be told."""
 
-    model: str | None
+    asked: Asked
     prompts: list[Prompt]
     suffix: str
     n: int
     best_of: int
     """How many texts of each prompt are generated; the n likeliest are told."""
     echo: bool
-    arguments: dict[str, Any]
-    is_stream: bool
     includes_usage: bool
     logprobs: int | None
-    names: Mapping[str, str]
-    ignored: list[str]
 
     def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
         """Start the texts, those of the first prompt first; raises what `generate_async` raises."""
-        arguments = with_limits(self.arguments, model, settings, self.names)
+        arguments = with_limits(self.asked.arguments, model, settings, self.asked.names)
         streams: list[AsyncTextStream] = []
         for prompt in self.prompts:
             begun = self._prompt(model, prompt)
@@ -137,23 +135,18 @@ class CompletionRequest:
     def _prompt(self, model: Model, prompt: Prompt) -> Prompt:
         if not self.suffix:
             return prompt
-        fills_in = fill_in_of(model.tokenizer)
-        if fills_in is None:
-            raise unsupported("suffix", "suffix: this model has no tokens for filling in")
-        if not isinstance(prompt, str):
-            raise invalid("suffix", "suffix is given, and prompt is no text but token ids")
-        return fills_in.prompt(model.tokenizer, prompt, self.suffix)
+        return filled_in(model, prompt, self.suffix, "suffix")
 
 
 def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> CompletionRequest:
     """Return what a request asks for; ApiError for what makes no sense or is not done here."""
-    found = read(COMPLETION_FIELDS, body)
-    options = found.options
+    asked = asked_of(COMPLETION_FIELDS, body)
+    options = asked.arguments
     if "prompts" not in options:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
     prompts = options.pop("prompts")
-    n = _count("n", options.pop("n", 1), settings)
-    best_of = _count("best_of", options.pop("best_of", n), settings)
+    n = n_texts("n", options.pop("n", 1), settings)
+    best_of = n_texts("best_of", options.pop("best_of", n), settings)
     if best_of < n:
         raise invalid("best_of", f"best_of is {best_of}; it must be at least n, {n}")
     if len(prompts) * best_of > max(settings.max_waiting, settings.most_answers):
@@ -162,10 +155,8 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
             f"prompt asks for {len(prompts) * best_of} texts at once; max_waiting is "
             f"{settings.max_waiting}",
         )
-    is_stream = options.pop("stream", False)
-    if "include_usage" in options and not is_stream:
-        raise invalid("stream_options", "stream_options is given, and stream is not true")
-    if is_stream and best_of > n:
+    usage_follows = includes_usage(options, is_stream=asked.is_stream)
+    if asked.is_stream and best_of > n:
         raise invalid("best_of", "best_of is known at the end: a stream cannot have it")
     echo = options.pop("echo", False)
     suffix = options.pop("suffix", "")
@@ -173,33 +164,21 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
     if echo:
         if suffix:
             raise unsupported("echo", "echo: a prompt with a suffix is no text")
-        if is_stream and logprobs is not None:
+        if asked.is_stream and logprobs is not None:
             raise unsupported("echo", "echo with logprobs is not told as a stream")
         options["echo"] = True
         if logprobs is not None:
             options["prompt_logprobs"] = logprobs
+            asked.names = {**asked.names, "prompt_logprobs": "logprobs"}
     if best_of > n:
         options.setdefault("logprobs", 0)
     return CompletionRequest(
-        model=options.pop("model", None),
+        asked=asked,
         prompts=prompts,
         suffix=suffix,
         n=n,
         best_of=best_of,
         echo=echo,
-        is_stream=is_stream,
-        includes_usage=options.pop("include_usage", False),
+        includes_usage=usage_follows,
         logprobs=logprobs,
-        arguments=options,
-        names={**found.names, "prompt_logprobs": "logprobs"},
-        ignored=found.ignored,
     )
-
-
-def _count(name: str, value: Any, settings: ServerSettings) -> int:
-    n: int = checked(name, value, int)
-    if not 1 <= n <= settings.most_answers:
-        raise invalid(
-            name, f"{name} is {n}; it must be an integer from 1 to {settings.most_answers}"
-        )
-    return n

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.asked import WITHOUT_EFFECT, Asked, asked_of
+from akunu.server.common_fields import max_tokens
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -108,10 +109,6 @@ def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
     return {WITHOUT_EFFECT + name: ["stream_options"]}
 
 
-def _max_tokens(name: str, value: Any) -> Mapping[str, Any]:
-    return {"max_tokens": checked(name, value, int)}
-
-
 def _instructions(name: str, value: Any) -> Mapping[str, Any]:
     return {"instructions": checked(name, value, str)}
 
@@ -121,7 +118,7 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
         honoured("input", {"type": ["string", "array"]}, to("input")),
         honoured("instructions", "string", _instructions),
-        honoured("max_output_tokens", "integer", _max_tokens),
+        honoured("max_output_tokens", "integer", max_tokens),
         honoured("stream", "boolean", flag("stream")),
         honoured("stream_options", "object", _stream_options),
         honoured("tools", "array", _tools),

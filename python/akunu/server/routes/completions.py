@@ -7,14 +7,14 @@ from starlette.responses import Response
 
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
-from akunu.server.fields import ignored_header, request_schema
-from akunu.server.generation import Generation
+from akunu.server.asked import generation_of
+from akunu.server.fields import request_schema
 from akunu.server.json_body import json_object
 from akunu.server.models import ServedModel
 from akunu.server.openai_completions import COMPLETION_FIELDS, completion_request
 from akunu.server.openai_completions_answer import CompletionAnswer
 from akunu.server.routes.described import body_of
-from akunu.server.state import generation_arguments, state_of
+from akunu.server.state import state_of
 
 router = APIRouter(tags=["completions"])
 
@@ -27,24 +27,14 @@ router = APIRouter(tags=["completions"])
 )
 async def completions(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
-    state = state_of(request)
-    asked = completion_request(await json_object(request), state.settings)
+    settings = state_of(request).settings
+    wanted = completion_request(await json_object(request), settings)
 
-    def begin(served: ServedModel, model: Model) -> list[AsyncTextStream]:
-        return asked.begin(model, state.settings)
+    def begin(model: Model) -> list[AsyncTextStream]:
+        return wanted.begin(model, settings)
 
     def dialect(served: ServedModel) -> CompletionAnswer:
         assert served.model is not None, "it is in use"
-        return CompletionAnswer(served.name, asked, served.model.tokenizer)
+        return CompletionAnswer(served.name, wanted, served.model.tokenizer)
 
-    return Generation(
-        state.models,
-        asked.model,
-        begin,
-        dialect,
-        is_stream=asked.is_stream,
-        names=asked.names,
-        prompt="prompt",
-        headers=ignored_header(asked.ignored),
-        **generation_arguments(request),
-    )
+    return generation_of(request, wanted.asked, begin, dialect, prompt="prompt")

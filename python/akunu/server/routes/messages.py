@@ -9,12 +9,10 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.anthropic_answer import MessageAnswer
 from akunu.server.anthropic_fields import MESSAGES_FIELDS, messages_request
-from akunu.server.asked import generation_of
-from akunu.server.errors import api_error
+from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
 from akunu.server.json_body import JsonResponse, json_object
 from akunu.server.models import ServedModel
-from akunu.server.prompts import prompt_of
 from akunu.server.routes.described import body_of
 from akunu.server.state import entry_of, state_of
 
@@ -53,9 +51,5 @@ async def messages(request: Request) -> Response:
 async def count_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
     asked = messages_request(await json_object(request))
-    try:
-        async with state_of(request).models.use(asked.model) as (_, model):
-            ids = await prompt_of(model, asked.fitted(model))
-    except Exception as error:
-        raise api_error(error, names=asked.names) from error
-    return JsonResponse({"input_tokens": len(ids)}, headers=asked.headers)
+    counted = {"input_tokens": await n_prompt_tokens(request, asked)}
+    return JsonResponse(counted, headers=asked.headers)

@@ -7,12 +7,10 @@ from starlette.responses import Response
 
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
-from akunu.server.asked import generation_of
-from akunu.server.errors import api_error
+from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
 from akunu.server.json_body import JsonResponse, json_object
 from akunu.server.models import ServedModel
-from akunu.server.prompts import prompt_of
 from akunu.server.responses_answer import ResponseAnswer
 from akunu.server.responses_fields import RESPONSES_FIELDS, response_request
 from akunu.server.routes.described import body_of
@@ -52,10 +50,6 @@ async def responses(request: Request) -> Response:
 async def input_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
     asked = response_request(await json_object(request)).asked
-    try:
-        async with state_of(request).models.use(asked.model) as (_, model):
-            ids = await prompt_of(model, asked.fitted(model))
-    except Exception as error:
-        raise api_error(error, names=asked.names, prompt="input") from error
-    counted = {"object": "response.input_tokens", "input_tokens": len(ids)}
+    n_tokens = await n_prompt_tokens(request, asked, prompt="input")
+    counted = {"object": "response.input_tokens", "input_tokens": n_tokens}
     return JsonResponse(counted, headers=asked.headers)

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.chat import ChatTemplate
-from akunu.chat_request import ChatRequest, prepared
 from akunu.model import Model
+from akunu.server.common_fields import model_name
 from akunu.server.errors import api_error, invalid
 from akunu.server.fields import (
     Field,
@@ -28,7 +26,7 @@ from akunu.server.fields import (
 )
 from akunu.server.json_body import JsonResponse, json_object
 from akunu.server.openai_chat import CHAT_FIELDS, chat_request
-from akunu.server.openai_fields import model_name
+from akunu.server.prompts import prompt_of
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
@@ -92,7 +90,7 @@ async def tokenize(request: Request) -> Response:
         return answer
 
     headers = ignored_header(found.ignored)
-    return await _answer(request, options.get("model"), work, headers, name, {})
+    return await _answer(request, options.get("model"), work, headers, name)
 
 
 @router.post(
@@ -113,7 +111,7 @@ async def detokenize(request: Request) -> Response:
         return {"content": text, "prompt": text}
 
     headers = ignored_header(found.ignored)
-    return await _answer(request, found.options.get("model"), work, headers, "tokens", {})
+    return await _answer(request, found.options.get("model"), work, headers, "tokens")
 
 
 @router.post(
@@ -124,17 +122,14 @@ async def detokenize(request: Request) -> Response:
 )
 async def apply_template(request: Request) -> Response:
     """Return what a model would be given, for the same request as /v1/chat/completions."""
-    asked = chat_request(await json_object(request), state_of(request).settings)
-    names = {each.name for each in fields(ChatRequest)}
-    arguments = {key: value for key, value in asked.arguments.items() if key in names}
-
-    def work(model: Model) -> dict[str, Any]:
-        template = ChatTemplate.of(model.tokenizer)
-        ids = prepared(ChatRequest(**arguments), model.tokenizer, template).tokens
-        return {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
-
-    headers = ignored_header(asked.ignored)
-    return await _answer(request, asked.model, work, headers, "messages", asked.names)
+    asked = chat_request(await json_object(request), state_of(request).settings).asked
+    async with state_of(request).models.use(asked.model) as (_, model):
+        try:
+            ids = await prompt_of(model, asked.arguments)
+        except Exception as error:
+            raise api_error(error, names=asked.names) from error
+        told = {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
+    return JsonResponse(told, headers=asked.headers)
 
 
 async def _answer(
@@ -143,7 +138,6 @@ async def _answer(
     work: Callable[[Model], dict[str, Any]],
     headers: Mapping[str, str],
     prompt: str,
-    names: Mapping[str, str],
 ) -> Response:
     """Do the work in a thread, as long texts take a while, and answer with what it gives."""
     async with state_of(request).models.use(name) as (_, model):
@@ -151,7 +145,7 @@ async def _answer(
         try:
             found = await loop.run_in_executor(None, partial(work, model))
         except Exception as error:
-            raise api_error(error, names=names, prompt=prompt) from error
+            raise api_error(error, prompt=prompt) from error
     return JsonResponse(found, headers=headers)
 
 

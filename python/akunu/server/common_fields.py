@@ -1,0 +1,61 @@
+"""Readers of fields that several dialects share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import checked
+from akunu.server.settings import ServerSettings
+
+MOST_LOGPROBS = 20
+"""The most tokens that are told beside each, as for OpenAI."""
+
+
+def integer_in(name: str, value: Any, low: int, high: int) -> int:
+    """Return an integer of this range, both ends included; ApiError otherwise."""
+    n: int = checked(name, value, int)
+    if not low <= n <= high:
+        raise invalid(name, f"{name} is {n}; it must be an integer from {low} to {high}")
+    return n
+
+
+def n_texts(name: str, value: Any, settings: ServerSettings) -> int:
+    """Return how many texts a request asks for, within the server's limit; ApiError otherwise."""
+    return integer_in(name, value, 1, settings.most_answers)
+
+
+def includes_usage(options: dict[str, Any], *, is_stream: bool) -> bool:
+    """Take out whether a stream ends with the usage; ApiError where there is no stream."""
+    if "include_usage" in options and not is_stream:
+        raise invalid("stream_options", "stream_options is given, and stream is not true")
+    return bool(options.pop("include_usage", False))
+
+
+def model_name(name: str, value: Any) -> Mapping[str, Any]:
+    """Read the name of a model."""
+    return {"model": checked(name, value, str)}
+
+
+def max_tokens(name: str, value: Any) -> Mapping[str, Any]:
+    """Read a number of tokens."""
+    return {"max_tokens": checked(name, value, int)}
+
+
+def n_predict(name: str, value: Any) -> Mapping[str, Any]:
+    """Read a number of tokens as llama.cpp has it: -1 and -2 go on until the context is full."""
+    n = checked(name, value, int)
+    return {} if n in (-1, -2) else {"max_tokens": n}
+
+
+def stream_options(name: str, value: Any) -> Mapping[str, Any]:
+    """Read what a stream has besides; whether it ends with the usage."""
+    given = checked(name, value, dict)
+    for each in given:
+        if each not in ("include_usage", "include_obfuscation", "continuous_usage_stats"):
+            raise unsupported(name, f"stream_options has {each!r}; only include_usage is known")
+    if given.get("continuous_usage_stats"):
+        raise unsupported(name, "stream_options: usage is told once, at the end")
+    usage = given.get("include_usage") or False
+    return {"include_usage": checked("stream_options.include_usage", usage, bool)}
