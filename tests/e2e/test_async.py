@@ -182,7 +182,7 @@ async def main():
     await model.generate_async("Hello", max_tokens=1)  # what is made once is there
     threads, files = threading.active_count(), open_files()
     streams = [
-        model.generate_async([i + 1], temperature=50, seed=3, max_tokens=20, stream=True)
+        model.generate_async([i + 1], temperature=50, seed=3, max_tokens=200, stream=True)
         for i in range(64)
     ]
     for stream in streams:
@@ -518,7 +518,10 @@ def waiting_threads() -> list[threading.Thread]:
 
 def test_a_loop_that_cannot_watch_files_takes_one_thread(ember: akunu.Model) -> None:
     async def look() -> list[akunu.Completion]:
-        streams = [ember.generate_async([i + 1], **LONG, max_tokens=9, stream=True) for i in (4, 5)]
+        # Long enough that both are under way when the threads are counted.
+        streams = [
+            ember.generate_async([i + 1], **LONG, max_tokens=200, stream=True) for i in (4, 5)
+        ]
         for stream in streams:
             await anext(stream)
         assert len(waiting_threads()) == 1
@@ -529,7 +532,7 @@ def test_a_loop_that_cannot_watch_files_takes_one_thread(ember: akunu.Model) -> 
         texts = loop.run_until_complete(look())
     finally:
         loop.close()
-    assert texts == [ember.generate([i + 1], **LONG, max_tokens=9) for i in (4, 5)]
+    assert texts == [ember.generate([i + 1], **LONG, max_tokens=200) for i in (4, 5)]
     for thread in waiting_threads():
         thread.join(10)
     assert not waiting_threads()
