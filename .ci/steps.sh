@@ -232,6 +232,15 @@ page() {
   count page "$CI_WORK/page.xml"
 }
 
+# Tests and programs of others against a real server; each gets its own environment from the package indexes.
+clients() {
+  ensure_venv
+  local code=0
+  in_empty_environment "$clone" ".venv/bin/python tests/clients/run.py --junit '$CI_WORK/clients.xml'" || code=$?
+  count clients "$CI_WORK/clients.xml"
+  return "$code"
+}
+
 # Kernels of every level that this processor can run, also those that emulate another one.
 levels() {
   ensure_clone

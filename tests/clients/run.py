@@ -1,0 +1,116 @@
+"""Runs the judges of `akunu serve` and compares with what passed before: see README.md.
+
+run.py [NAME ...] [--update] [--junit FILE]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import fnmatch
+import importlib.util
+import json
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+from xml.etree import ElementTree
+
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # serving, environment
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Judges of `akunu serve`; see README.md here.")
+    parser.add_argument("names", nargs="*", help="folders beside this file; default: all of them")
+    parser.add_argument("--update", action="store_true", help="note what passes today")
+    parser.add_argument("--junit", type=Path, help="write the tests to this file")
+    arguments = parser.parse_args()
+    there = sorted(each.parent.name for each in HERE.glob("*/judge.py"))
+    unknown = [name for name in arguments.names if name not in there]
+    if unknown:
+        parser.error(f"there is no judge {unknown[0]!r}; there are {', '.join(there)}")
+    told: dict[str, str] = {}
+    for name in arguments.names or there:
+        try:
+            found = run_judge(name, arguments.update)
+        except Exception:
+            found = {"the judge itself": traceback.format_exc()}
+        for test, wrong in found.items():
+            if wrong:
+                print(f"{name}: {test}: {wrong}\n", flush=True)
+        failed = sum(map(bool, found.values()))
+        print(f"{name}: {len(found) - failed} passed, {failed} failed", flush=True)
+        told.update({f"{name}: {test}": wrong for test, wrong in found.items()})
+    if arguments.junit:
+        write_junit(arguments.junit, told)
+    failed = sum(map(bool, told.values()))
+    print(f"{len(told) - failed} passed, {failed} failed")
+    return 1 if failed or not told else 0
+
+
+def run_judge(name: str, update: bool) -> dict[str, str]:
+    """What is wrong by test, "" for nothing; tests that are skipped as expected are left out."""
+    spec = importlib.util.spec_from_file_location(f"judge_{name}", HERE / name / "judge.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    with tempfile.TemporaryDirectory(prefix=f"akunu-{name}.") as work:
+        outcomes: dict[str, str] = module.judge(Path(work))
+    path = HERE / name / "expected.json"
+    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    skips: dict[str, str] = before.get("skipped", {})
+    found = compared(outcomes, before.get("passed", []), skips)
+    if update:
+        passed = sorted(test for test, wrong in outcomes.items() if not wrong)
+        now = {
+            "judge": module.VERSION,
+            "date": datetime.date.today().isoformat(),
+            "skipped": skips,
+            "passed": passed,
+        }
+        path.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+        n_skipped = sum(1 for test, wrong in outcomes.items() if wrong and reason_of(test, skips))
+        print(f"{name}: {module.VERSION}: {len(passed)} passed, {n_skipped} skipped")
+    elif before.get("judge") != module.VERSION:
+        found["its version"] = f"{module.VERSION} runs, expected.json is of {before.get('judge')}"
+    return found
+
+
+def compared(outcomes: dict[str, str], passed: list[str], skips: dict[str, str]) -> dict[str, str]:
+    """What is wrong by test: fails and is not skipped, passes and is, was there and is gone."""
+    found = {}
+    for test, wrong in outcomes.items():
+        reason = reason_of(test, skips)
+        if not reason:
+            found[test] = wrong
+        elif not wrong:
+            found[test] = f"passes, and expected.json skips it: {reason}"
+    for test in passed:
+        if test not in outcomes:
+            found[test] = "passed before and did not run"
+    if not outcomes:
+        found["any test"] = "none ran"
+    return found
+
+
+def reason_of(test: str, skips: dict[str, str]) -> str:
+    """Why a test is skipped, "" where it is not; names of skips may have `*`."""
+    for pattern, reason in skips.items():
+        if fnmatch.fnmatchcase(test, pattern.replace("[", "[[]")):
+            return reason
+    return ""
+
+
+def write_junit(path: Path, told: dict[str, str]) -> None:
+    suite = ElementTree.Element("testsuite", name="clients")
+    for test, wrong in told.items():
+        case = ElementTree.SubElement(suite, "testcase", name=test)
+        if wrong:
+            ElementTree.SubElement(case, "failure", message=wrong.splitlines()[0])
+    ElementTree.ElementTree(suite).write(path, encoding="utf-8", xml_declaration=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
