@@ -69,6 +69,8 @@ class ReplyDecoder:
         self._calls = CallCollector(functions or {})
         self._n_reasoning = 0  # tokens, those of the markers included
         self._n_undecided = 0  # latest tokens that may be the beginning of a marker
+        self._unanswered: list[int] = []  # places of tokens that are no part of the answer
+        self._has_answer = False  # whether something of the answer has come
         self._logprobs = logprobs
         self._completion: Completion | None = None
 
@@ -85,6 +87,21 @@ class ReplyDecoder:
         if self._logprobs is None:
             return None
         return self._logprobs.of(self._tokens[: self._whole_tokens(self._shown)])
+
+    @property
+    def answer_logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """Likewise, without tokens of the reasoning, and those that may yet be some."""
+        known = self.logprobs
+        if known is None or self._splitter is None:
+            return known
+        n_decided = len(self._tokens) - (self._n_undecided if self.reason is None else 0)
+        left_out = set(self._unanswered)
+        return tuple(each for i, each in enumerate(known[:n_decided]) if i not in left_out)
+
+    @property
+    def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
+        """Those of the prompt's tokens; None where nobody asked."""
+        return None if self._logprobs is None else self._logprobs.of_prompt()
 
     @property
     def n_tokens(self) -> int:
@@ -110,6 +127,7 @@ class ReplyDecoder:
                 schema=structure.grammar.schema if structure else "",
                 weakened=structure.grammar.weakened if structure else (),
                 reasoning_tokens=self._n_reasoning,
+                unanswered=self._unanswered,
                 token_ids=self._tokens[:n_kept],
                 finish_reason=self.reason,
                 stop=self._stops.found,
@@ -134,12 +152,19 @@ class ReplyDecoder:
         else:
             for token in tokens:  # one by one, so that those of the reasoning can be counted
                 was_in_reasoning = self._splitter.in_reasoning
-                parts = self._parts(self._decoded([token]))
+                piece = self._decoded([token])
+                parts = self._parts(piece)
                 deltas += parts
+                self._has_answer |= any(not isinstance(each, ReasoningDelta) for each in parts)
+                n = len(self._tokens)
                 if was_in_reasoning:
                     self._n_reasoning += 1
+                    self._unanswered.append(n - 1)
                 elif self._splitter.in_reasoning:  # this one, and those that began its opening
                     self._n_reasoning += 1 + self._n_undecided
+                    self._unanswered += range(n - 1 - self._n_undecided, n)
+                elif self._n_reasoning and not self._has_answer and piece.isspace():
+                    self._unanswered.append(n - 1)  # between the reasoning and the answer
                 self._n_undecided = 0 if parts else self._n_undecided + 1
                 if self._splitter.is_complete and self.reason is None:
                     self.reason = "stop"  # as many calls as it may have

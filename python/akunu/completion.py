@@ -46,6 +46,7 @@ class Completion(str):
         "_stop",
         "_token_ids",
         "_tool_calls",
+        "_unanswered",
         "_weakened",
     )
 
@@ -59,6 +60,7 @@ class Completion(str):
     _n_echoed: int
     _reasoning: str
     _reasoning_tokens: int
+    _unanswered: tuple[int, ...]
     _prompt_tokens: int
     _completion_tokens: int
     _cached_tokens: int
@@ -82,6 +84,7 @@ class Completion(str):
         reasoning: str = "",
         tool_calls: Sequence[ToolCall] = (),
         reasoning_tokens: int = 0,
+        unanswered: Sequence[int] = (),
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
         cached_tokens: int = 0,
@@ -94,7 +97,8 @@ class Completion(str):
 
         `completion_tokens`: None means as many as there are token_ids. `reader`: makes `parsed` of
         the text. `schema`: as JSON, what `mistakes` looks at; "" where there is none. `weakened`:
-        what of it the text was not held to.
+        what of it the text was not held to. `unanswered`: places of tokens that are no part of the
+        answer: those of the reasoning.
         `n_echoed`: characters of the prompt that the text begins with, which neither looks at.
         """
         self = super().__new__(cls, text)
@@ -110,6 +114,7 @@ class Completion(str):
             "reasoning": reasoning,
             "tool_calls": tuple(tool_calls),
             "reasoning_tokens": reasoning_tokens,
+            "unanswered": tuple(unanswered),
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
             "cached_tokens": cached_tokens,
@@ -228,6 +233,17 @@ class Completion(str):
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """How likely each of token_ids was, with the most likely ones; None unless asked for."""
         return self._logprobs
+
+    @property
+    def answer_logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """Those of `logprobs` that belong to the answer, without those of the reasoning.
+
+        The markers around the reasoning, and whitespace behind it, are left out with it.
+        """
+        if self._logprobs is None or not self._unanswered:
+            return self._logprobs
+        left_out = set(self._unanswered)
+        return tuple(each for i, each in enumerate(self._logprobs) if i not in left_out)
 
     @property
     def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:

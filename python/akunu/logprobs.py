@@ -84,7 +84,7 @@ class LogprobReader:
                 own[i],
                 tuple(self._one(*each) for each in zip(ids[i][:n], logprobs[i][:n], strict=True)),
             )
-            for i, token in enumerate(tokens)
+            for i, token in enumerate(tokens[: len(own)])
         ]
 
     def _one(self, token: int, logprob: float, top: tuple[TokenLogprob, ...] = ()) -> TokenLogprob:

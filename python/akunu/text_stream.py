@@ -58,6 +58,19 @@ class StreamFacts:
         return None if self._decoder is None else self._decoder.logprobs
 
     @property
+    def answer_logprobs(self) -> tuple[TokenLogprob, ...] | None:
+        """Likewise, without those of the reasoning; see `Completion.answer_logprobs`."""
+        return None if self._decoder is None else self._decoder.answer_logprobs
+
+    @property
+    def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
+        """Those of the prompt's tokens, None for the first; None unless asked for.
+
+        They are complete when the first piece that was generated has come.
+        """
+        return None if self._decoder is None else self._decoder.prompt_logprobs
+
+    @property
     def prompt_tokens(self) -> int:
         """Number of tokens of the prompt."""
         return 0 if self._decoder is None else self._decoder.generation.prompt_tokens

@@ -250,6 +250,16 @@ def test_thoughts_are_beside_the_content(thinking: httpx.Client) -> None:
         assert "".join(delta.get(field, "") for delta in deltas) == message[field]
 
 
+def test_logprobs_are_those_of_the_content_without_the_thoughts(thinking: httpx.Client) -> None:
+    body = {"thinking_budget_tokens": 3, "max_tokens": 30, "logprobs": True}
+    choice = ask(thinking, **body)["choices"][0]
+    assert choice["message"]["reasoning_content"]
+    told = [each["token"] for each in choice["logprobs"]["content"]]
+    assert "".join(told).strip() == choice["message"]["content"].strip()
+    parts = [chunk["choices"][0]["logprobs"] for chunk in chunks(thinking, **body)]
+    assert [each["token"] for part in parts if part for each in part["content"]] == told
+
+
 @pytest.mark.parametrize(
     "switch",
     [
@@ -275,7 +285,7 @@ def test_an_effort_that_the_template_does_not_know_is_refused(thinking: httpx.Cl
     assert answer.status_code == 400
     error = answer.json()["error"]
     assert error["param"] == "reasoning_effort"
-    assert "True and False" in error["message"]
+    assert "true and false" in error["message"]
 
 
 @pytest.mark.parametrize(

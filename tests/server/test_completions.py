@@ -127,6 +127,19 @@ def test_a_stream_has_the_pieces_of_the_whole_text(client: httpx.Client) -> None
         assert [each for part in told for each in part[name]] == expected
 
 
+@pytest.mark.parametrize("max_tokens", [0, 3])
+def test_a_stream_tells_the_prompt_with_how_likely_it_is(
+    client: httpx.Client, max_tokens: int
+) -> None:
+    body = {"echo": True, "logprobs": 2, "max_tokens": max_tokens, "prompt": [PROMPT, "Once"]}
+    for index, whole in enumerate(complete(client, **body)["choices"]):
+        pieces = [each for each in stream(client, **body) if each["index"] == index]
+        assert "".join(piece["text"] for piece in pieces) == whole["text"]
+        told = [piece["logprobs"] for piece in pieces if piece["logprobs"]]
+        for name, expected in whole["logprobs"].items():
+            assert [each for part in told for each in part[name]] == expected
+
+
 def test_the_best_of_several_is_the_likeliest(client: httpx.Client) -> None:
     wild = {"temperature": 3.0, "top_k": 0, "seed": 4, "logprobs": 0}
 
@@ -147,8 +160,6 @@ def test_the_best_of_several_is_the_likeliest(client: httpx.Client) -> None:
     [
         ("prompt", ""),
         ("prompt", []),
-        ("prompt", [1, "a"]),
-        ("prompt", [[]]),
         ("prompt", {"a": 1}),
         ("prompt", [10**6]),
         ("prompt", ["a"] * 1000),
@@ -158,6 +169,8 @@ def test_the_best_of_several_is_the_likeliest(client: httpx.Client) -> None:
         ("best_of", 0),
         ("echo", "yes"),
         ("n", 0),
+        ("max_tokens", -1),
+        ("max_tokens", 10**30),
         ("temperature", -3),
         ("prompt_embeds", "x"),
     ],
@@ -166,10 +179,26 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: Any) -> N
     assert refused(client, **{field: value})["param"] == field
 
 
+@pytest.mark.parametrize(
+    ("prompts", "place"),
+    [
+        (["a", ""], 1),
+        (["a", [10**6]], 1),
+        (["a", "b", "hello " * 2000], 2),
+        (["a", [[]]], 1),
+        ([1, "a"], 0),
+        ([[]], 0),
+    ],
+)
+def test_a_bad_prompt_of_a_list_is_named_with_its_number(
+    client: httpx.Client, prompts: list[Any], place: int
+) -> None:
+    assert refused(client, prompt=prompts, n=2)["param"] == f"prompt[{place}]"
+
+
 def test_fields_that_exclude_each_other_are_refused(client: httpx.Client) -> None:
     assert refused(client, n=3, best_of=2)["param"] == "best_of"
     assert refused(client, best_of=2, stream=True)["param"] == "best_of"
-    assert refused(client, echo=True, logprobs=1, stream=True)["param"] == "echo"
     assert refused(client, prompt=None)["code"] == "missing_required_parameter"
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import httpx
 import pytest
+
+from akunu.server.openai_chat import CHAT_FIELDS
 
 HELLO = [{"role": "user", "content": "Hello"}]
 
@@ -34,6 +37,9 @@ def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
         ("top_p", 2),
         ("max_tokens", "many"),
         ("max_completion_tokens", 1.5),
+        ("max_tokens", 0),
+        ("max_tokens", -1),
+        ("max_tokens", 10**30),
         ("n", 0),
         ("n", 10**9),
         ("n", True),
@@ -49,6 +55,8 @@ def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
         ("messages", "Hello"),
         ("messages", [{"role": "user"}]),
         ("messages", [{"role": 5, "content": ""}]),
+        ("messages", [{"role": "robot", "content": ""}]),
+        ("messages", [{"role": "tool", "content": ""}]),
         ("tools", "add"),
         ("tools", [{"type": "function"}]),
         ("tool_choice", "add"),
@@ -95,6 +103,48 @@ def test_values_that_ask_for_nothing_are_not_refused(client: httpx.Client) -> No
     answer = client.post("/v1/chat/completions", json={"messages": HELLO, "max_tokens": 1, **body})
     assert answer.status_code == 200
     assert "x-akunu-ignored" not in answer.headers
+
+
+# What a client may send where a field wants something else.
+STRANGE = (None, True, 1.5, -(10**30), "None", [], [None], {}, {"a": None}, [{"type": None}])
+PYTHON = re.compile(r"\b(None|True|False|NoneType|dict|dicts|str|int|float|bool|tuple)\b")
+
+
+@pytest.mark.parametrize("field", sorted(CHAT_FIELDS))
+def test_errors_have_the_words_of_json(client: httpx.Client, field: str) -> None:
+    for value in STRANGE:
+        body = {"messages": HELLO, "max_tokens": 1, field: value}
+        answer = client.post("/v1/chat/completions", json=body)
+        if answer.status_code == 200:
+            continue
+        message = re.sub("[\"']None[\"']", "", error_of(answer)["message"])
+        assert not PYTHON.search(message), message
+
+
+@pytest.mark.parametrize(
+    ("message", "told"),
+    [
+        (None, "messages[0] must be an object, got null"),
+        ({"role": "user", "content": 3}, "messages[0].content must be a text or a list of text"),
+        (
+            {"role": "user", "content": [3]},
+            "messages[0].content[0] must be an object, got a number",
+        ),
+        ({"role": "user"}, "messages[0].content is missing"),
+        ({"role": True, "content": ""}, "messages[0].role is true; it must be one of system,"),
+    ],
+)
+def test_a_bad_message_is_told_by_its_place(
+    client: httpx.Client, message: object, told: str
+) -> None:
+    assert refused(client, messages=[message])["message"].startswith(told)
+
+
+def test_more_tokens_than_the_context_holds_end_where_it_does(client: httpx.Client) -> None:
+    body = {"messages": [{"role": "user", "content": "hello " * 480}], "max_tokens": 100_000}
+    reply = client.post("/v1/chat/completions", json={**body, "ignore_eos": True}).json()
+    assert reply["usage"]["total_tokens"] == 1024 + 1  # the last one is not read any more
+    assert reply["choices"][0]["finish_reason"] == "length"
 
 
 def test_two_names_of_one_option_must_agree(client: httpx.Client) -> None:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.server.anthropic_messages import messages_of
-from akunu.server.asked import WITHOUT_EFFECT, Asked, asked_of
-from akunu.server.common_fields import max_tokens
+from akunu.server.asked import Asked, asked_of
+from akunu.server.common_fields import WITHOUT_EFFECT, max_tokens
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -20,6 +19,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import kind_of, shown
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
 _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
@@ -31,11 +31,11 @@ def _tools(name: str, value: Any) -> Mapping[str, Any]:
     for index, tool in enumerate(checked(name, value, list)):
         where = f"tools[{index}]"
         if not isinstance(tool, dict):
-            raise invalid(name, f"{where} must be an object, got {type(tool).__name__}")
+            raise invalid(name, f"{where} must be an object, got {kind_of(tool)}")
         kind = tool.get("type") or "custom"
         if kind != "custom":
             raise unsupported(
-                name, f"{where} is of type {kind!r}: only tools with an input_schema are known"
+                name, f"{where} is of type {shown(kind)}: only tools with an input_schema are known"
             )
         ignored += [key for key in tool if key not in _TOOL_KEYS and key not in ignored]
         function = {
@@ -59,7 +59,7 @@ def _tool_choice(name: str, value: Any) -> Mapping[str, Any]:
         found["tool_choice"] = {"function": {"name": given["name"]}}
     else:
         raise invalid(
-            name, f"tool_choice is {shorten(given)}; its type must be auto, any, none, or tool"
+            name, f"tool_choice is {shown(given)}; its type must be auto, any, none, or tool"
         )
     if given.get("disable_parallel_tool_use") is not None:
         single = checked("disable_parallel_tool_use", given["disable_parallel_tool_use"], bool)
@@ -76,7 +76,7 @@ def _thinking(name: str, value: Any) -> Mapping[str, Any]:
         return {}
     if kind != "enabled":
         raise invalid(
-            name, f"thinking.type is {shorten(kind)}; it must be enabled, adaptive or disabled"
+            name, f"thinking.type is {shown(kind)}; it must be enabled, adaptive or disabled"
         )
     budget = given.get("budget_tokens")
     if budget is None:
@@ -95,7 +95,7 @@ def _output_config(name: str, value: Any) -> Mapping[str, Any]:
         elif key == "effort":  # a request has it for models that do not think, too
             found[WITHOUT_EFFECT + name] = ["output_config.effort"]
         else:
-            raise unsupported(name, f"output_config has {key!r}; only format is known")
+            raise unsupported(name, f"output_config has {shown(key)}; only format is known")
     return found
 
 

@@ -11,8 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.server.errors import invalid, unsupported
+from akunu.server.json_words import kind_of, shown
 
 CHANGING_LINE: Final = "x-anthropic-billing-header"
 """Begins a line that an agent changes in every request, in front of its long system prompt."""
@@ -46,7 +46,7 @@ def messages_of(system: Any, messages: Any) -> Conversation:
     for index, message in enumerate(messages):
         where = f"messages[{index}]"
         if not isinstance(message, dict):
-            raise invalid("messages", f"{where} must be an object, got {type(message).__name__}")
+            raise invalid("messages", f"{where} must be an object, got {kind_of(message)}")
         role = message.get("role")
         if role == "assistant":
             found.messages.append(_reply(_blocks(message, where), where, found))
@@ -54,7 +54,7 @@ def messages_of(system: Any, messages: Any) -> Conversation:
             _add_turn(found, role, _blocks(message, where), where)
         else:
             raise invalid(
-                "messages", f"{where}.role is {shorten(role)}; it must be user or assistant"
+                "messages", f"{where}.role is {shown(role)}; it must be user or assistant"
             )
     if found.messages[-1]["role"] == "assistant":
         raise unsupported(
@@ -69,7 +69,7 @@ def _system(system: Any, found: Conversation) -> str:
     if isinstance(system, str):
         return _without_changing_lines(system, found)
     if not isinstance(system, list):
-        raise invalid("system", f"system is {shorten(system)}; it must be a text or a list of them")
+        raise invalid("system", f"system is {shown(system)}; it must be a text or a list of them")
     texts = []
     for index, block in enumerate(system):
         if not isinstance(block, dict) or block.get("type", "text") != "text":
@@ -115,7 +115,7 @@ def _text(
             found.ignore(name)
     text = block.get("text")
     if not isinstance(text, str):
-        raise invalid(param, f"{where}.text must be a text, got {type(text).__name__}")
+        raise invalid(param, f"{where}.text must be a text, got {kind_of(text)}")
     return text
 
 
@@ -131,7 +131,9 @@ def _add_turn(found: Conversation, role: str, blocks: list[Any], where: str) -> 
         elif kind == "tool_result" and role == "user":
             found.messages.append(_result(block, place, found))
         else:
-            raise unsupported("messages", f"{place} is of type {kind!r}: only text is read here")
+            raise unsupported(
+                "messages", f"{place} is of type {shown(kind)}: only text is read here"
+            )
     if texts or len(found.messages) == n_before:
         found.messages.append({"role": role, "content": _joined(texts)})
 
@@ -158,7 +160,7 @@ def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[s
             if _kind(part, place) != "text":
                 kind = part["type"]
                 raise unsupported(
-                    "messages", f"{place} is of type {kind!r}: only text is read here"
+                    "messages", f"{place} is of type {shown(kind)}: only text is read here"
                 )
             texts.append(_text(part, place, found))
         content = "\n".join(texts)
@@ -187,7 +189,9 @@ def _reply(blocks: list[Any], where: str, found: Conversation) -> dict[str, Any]
         elif kind == "tool_use":
             calls.append(_call(block, place))
         else:
-            raise unsupported("messages", f"{place} is of type {kind!r}: that is not read here")
+            raise unsupported(
+                "messages", f"{place} is of type {shown(kind)}: that is not read here"
+            )
     reply: dict[str, Any] = {"role": "assistant", "content": "".join(texts)}
     if thoughts:
         reply["reasoning_content"] = "".join(thoughts)

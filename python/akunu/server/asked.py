@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any
 
 from starlette.requests import Request
 
 from akunu.async_text_stream import AsyncTextStream
 from akunu.fill_in import fill_in_of
 from akunu.model import Model
+from akunu.server.common_fields import WITHOUT_EFFECT
 from akunu.server.errors import api_error, invalid, unsupported
 from akunu.server.fields import Field, ignored_header, read
 from akunu.server.generation import Dialect, Generation
@@ -20,9 +21,6 @@ from akunu.server.prompts import prompt_of
 from akunu.server.settings import ServerSettings
 from akunu.server.state import generation_arguments, state_of
 from akunu.server.wished_thinking import with_wished_thinking
-
-WITHOUT_EFFECT: Final = "without effect: "
-"""A reader of fields gives an option of this name and its own, with the names of inner fields."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -116,11 +114,11 @@ def generation_of(
     begin: Callable[[Model], AsyncTextStream | Sequence[AsyncTextStream]],
     dialect: Callable[[ServedModel], Dialect],
     *,
-    prompt: str = "messages",
+    prompt: str | Callable[[int], str] = "messages",
 ) -> Generation:
     """Return the answer with the texts that `begin` begins.
 
-    `prompt`: the field that the prompt came from.
+    `prompt`: the field that the prompt came from, or says so by the number of the text.
     """
 
     def begun(served: ServedModel, model: Model) -> Sequence[AsyncTextStream]:

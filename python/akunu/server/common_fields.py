@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import checked
+from akunu.server.json_words import shown
 from akunu.server.settings import ServerSettings
 
-MOST_LOGPROBS = 20
+MOST_LOGPROBS: Final = 20
 """The most tokens that are told beside each, as for OpenAI."""
+MOST_TOKENS: Final = 2**31 - 1
+"""The largest number of tokens that means something."""
+WITHOUT_EFFECT: Final = "without effect: "
+"""A reader of fields gives an option of this name and its own, with the names of inner fields."""
 
 
 def integer_in(name: str, value: Any, low: int, high: int) -> int:
@@ -39,14 +44,22 @@ def model_name(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def max_tokens(name: str, value: Any) -> Mapping[str, Any]:
-    """Read a number of tokens."""
-    return {"max_tokens": checked(name, value, int)}
+    """Read a number of tokens of a reply, which has at least one.
+
+    More than the context holds is fine: the reply then ends where the context does.
+    """
+    return {"max_tokens": integer_in(name, value, 1, MOST_TOKENS)}
+
+
+def max_tokens_or_none(name: str, value: Any) -> Mapping[str, Any]:
+    """Read a number of tokens where 0 makes sense: only the prompt is judged."""
+    return {"max_tokens": integer_in(name, value, 0, MOST_TOKENS)}
 
 
 def n_predict(name: str, value: Any) -> Mapping[str, Any]:
     """Read a number of tokens as llama.cpp has it: -1 and -2 go on until the context is full."""
-    n = checked(name, value, int)
-    return {} if n in (-1, -2) else {"max_tokens": n}
+    n = integer_in(name, value, -2, MOST_TOKENS)
+    return {} if n < 0 else {"max_tokens": n}
 
 
 def stream_options(name: str, value: Any) -> Mapping[str, Any]:
@@ -54,8 +67,14 @@ def stream_options(name: str, value: Any) -> Mapping[str, Any]:
     given = checked(name, value, dict)
     for each in given:
         if each not in ("include_usage", "include_obfuscation", "continuous_usage_stats"):
-            raise unsupported(name, f"stream_options has {each!r}; only include_usage is known")
+            raise unsupported(
+                name, f"stream_options has {shown(each)}; only include_usage is known"
+            )
     if given.get("continuous_usage_stats"):
         raise unsupported(name, "stream_options: usage is told once, at the end")
-    usage = given.get("include_usage") or False
-    return {"include_usage": checked("stream_options.include_usage", usage, bool)}
+    usage = given.get("include_usage")
+    usage = checked("stream_options.include_usage", False if usage is None else usage, bool)
+    found: dict[str, Any] = {"include_usage": usage}
+    if "include_obfuscation" in given:
+        found[WITHOUT_EFFECT + name] = ["stream_options.include_obfuscation"]
+    return found

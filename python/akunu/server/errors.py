@@ -23,6 +23,7 @@ from akunu.errors import (
     QueueFullError,
     UnsupportedModelError,
 )
+from akunu.server.json_words import in_json_words, shown
 
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
@@ -138,6 +139,10 @@ def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> Ap
     text = str(error)
     refused = getattr(error, "refused", None)
     option = refused[0] if refused is not None else re.split(r"[ \[,:]", text, maxsplit=1)[0]
+    if refused is not None:
+        text = f"{option} is {shown(refused[1])}; it must be {in_json_words(refused[2])}"
+    elif not isinstance(error, SchemaError):
+        text = in_json_words(text)
     if isinstance(error, SchemaError):
         field = names.get("schema", "response_format")
         return invalid(field, f"Invalid schema for {field}: {text}", "invalid_json_schema")

@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 from akunu._shown import shorten
 from akunu.server.errors import invalid, unsupported
+from akunu.server.json_words import shown
 
 IGNORED_HEADER: Final = "x-akunu-ignored"
 
@@ -134,7 +135,7 @@ _TYPES: Final[Mapping[type, str]] = {
 def checked(name: str, value: Any, kind: type) -> Any:
     """Return a value of this type; ApiError otherwise."""
     if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
-        raise invalid(name, f"{name} is {shorten(value)}; it must be {_TYPES[kind]}")
+        raise invalid(name, f"{name} is {shown(value)}; it must be {_TYPES[kind]}")
     return value
 
 

@@ -79,13 +79,13 @@ class Generation(Response):
         *,
         is_stream: bool,
         names: Mapping[str, str] | None = None,
-        prompt: str = "messages",
+        prompt: str | Callable[[int], str] = "messages",
         headers: Mapping[str, str] | None = None,
         ping_seconds: float = 15.0,
         observer: Observer = SILENT,
     ) -> None:
-        """`names`, `prompt`: see `api_error`. `headers`: what the answer has besides; `begin`
-        may still add to them."""
+        """`names`, `prompt`: see `api_error`; `prompt` may depend on the number of the text.
+        `headers`: what the answer has besides; `begin` may still add to them."""
         super().__init__()
         self._models = models
         self._model = model
@@ -101,14 +101,15 @@ class Generation(Response):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer; raises ApiError where the answer has not begun."""
         async with AsyncExitStack() as stack:
+            number = 0
             try:
                 served, model = await stack.enter_async_context(self._models.use(self._model))
                 dialect = self._dialect(served)
                 streams = self._begin(served, model)
-                for stream in streams:
+                for number, stream in enumerate(streams):  # noqa: B007
                     await stack.enter_async_context(stream)
             except Exception as error:
-                raise self._told(error) from error
+                raise self._told(error, number) from error
             self._observer.began(served.name, streams)
             stack.push_async_callback(self._end, streams)
             if self._is_stream:
@@ -132,8 +133,9 @@ class Generation(Response):
                 replies.append(stream.completion)
         self._observer.ended(replies)
 
-    def _told(self, error: Exception) -> ApiError:
-        return api_error(error, names=self._names, prompt=self._prompt)
+    def _told(self, error: Exception, number: int = 0) -> ApiError:
+        prompt = self._prompt if isinstance(self._prompt, str) else self._prompt(number)
+        return api_error(error, names=self._names, prompt=prompt)
 
     async def _complete(self, stream: AsyncTextStream) -> Completion:
         async for _ in stream.deltas():

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from akunu.server.errors import invalid
+from akunu.server.json_words import kind_of
 
 
 async def json_object(request: Request) -> dict[str, Any]:
@@ -25,9 +26,7 @@ async def json_object(request: Request) -> dict[str, Any]:
     except RecursionError:
         raise invalid(None, "the body is nested too deeply", "invalid_json") from None
     if not isinstance(found, dict):
-        raise invalid(
-            None, f"the body must be a JSON object, not {type(found).__name__}", "invalid_json"
-        )
+        raise invalid(None, f"the body must be a JSON object, not {kind_of(found)}", "invalid_json")
     return found
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import MOST_LOGPROBS, integer_in, n_predict
@@ -21,6 +20,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import shown
 from akunu.server.prompts import ids_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import STRUCTURE_FIELDS
@@ -34,7 +34,7 @@ def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
 def _texts(name: str, value: Any) -> Mapping[str, Any]:
     given = checked(name, value, list)
     if not all(isinstance(each, str) for each in given):
-        raise invalid(name, f"{name} is {shorten(value)}; it must be a list of texts")
+        raise invalid(name, f"{name} is {shown(value)}; it must be a list of texts")
     return {name: given} if given else {}
 
 
@@ -174,6 +174,6 @@ def _check_prompt(prompt: Any) -> None:
         if isinstance(each, bool) or not isinstance(each, (int, str)):
             raise invalid(
                 "prompt",
-                f"prompt has {shorten(prompt)}; it must be a text, a list of token ids and texts, "
+                f"prompt has {shown(prompt)}; it must be a text, a list of token ids and texts, "
                 "or a list of such prompts",
             )

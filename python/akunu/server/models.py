@@ -12,11 +12,11 @@ from functools import partial
 from pathlib import Path
 from typing import Final
 
-from akunu._shown import shorten
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.options import LoadOptions
 from akunu.server.errors import ApiError, invalid
+from akunu.server.json_words import shown
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.settings import ServerSettings
 
@@ -141,10 +141,10 @@ class ServedModels:
         if len({id(served) for served in alike.values()}) == 1:
             return next(iter(alike.values()))
         if alike:
-            raise invalid("model", f"model {name!r} may be {' or '.join(alike)}: say which")
+            raise invalid("model", f"model {shown(name)} may be {' or '.join(alike)}: say which")
         raise ApiError(
             404,
-            f"the model {shorten(name)} is not served here; there is {', '.join(self._by_name)}",
+            f"the model {shown(name)} is not served here; there is {', '.join(self._by_name)}",
             param="model",
             code="model_not_found",
         )

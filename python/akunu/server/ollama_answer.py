@@ -44,7 +44,7 @@ class OllamaAnswer:
         (reply,) = replies
         thought = {"thinking": reply.reasoning} if reply.reasoning else {}
         calls = [_call(each, index) for index, each in enumerate(reply.tool_calls)]
-        logprobs = logprobs_of(reply.logprobs)["content"] if self._has_logprobs else []
+        logprobs = logprobs_of(reply.answer_logprobs)["content"] if self._has_logprobs else []
         return self._said(str(reply), {**thought, **_some(tool_calls=calls)}, logprobs) | (
             self._ended(reply)
         )
@@ -108,7 +108,7 @@ class OllamaAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        known = stream.logprobs or ()
+        known = stream.answer_logprobs or ()
         new = known[self._n_told :]
         self._n_told = len(known)
         found: list[Any] = logprobs_of(new)["content"]

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import n_predict
 from akunu.server.errors import invalid, unsupported
@@ -20,6 +19,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import kind_of, shown
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
@@ -32,13 +32,13 @@ def _format(name: str, value: Any) -> Mapping[str, Any]:
     if value == "json":
         return {"json": True}
     if not isinstance(value, dict):
-        raise invalid(name, f"format is {shorten(value)}; it must be 'json' or a JSON schema")
+        raise invalid(name, f"format is {shown(value)}; it must be 'json' or a JSON schema")
     return {"schema": value}
 
 
 def _think(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (bool, str)):
-        raise invalid(name, f"think is {shorten(value)}; it must be true, false or a level")
+        raise invalid(name, f"think is {shown(value)}; it must be true, false or a level")
     return {"thinking": value}
 
 
@@ -186,7 +186,7 @@ def _messages(turns: list[Any]) -> list[dict[str, Any]]:
     for index, turn in enumerate(turns):
         where = f"messages[{index}]"
         if not isinstance(turn, dict):
-            raise invalid("messages", f"{where} must be an object, got {type(turn).__name__}")
+            raise invalid("messages", f"{where} must be an object, got {kind_of(turn)}")
         message = {key: value for key, value in turn.items() if value is not None}
         if message.pop("images", None):
             raise unsupported("messages", f"{where}.images: only text is read here")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
@@ -30,6 +29,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import shown
 from akunu.server.limits import with_limits
 from akunu.server.openai_messages import messages_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
@@ -46,7 +46,9 @@ def _tools(name: str, value: Any) -> Mapping[str, Any]:
     for index, tool in enumerate(tools):
         kind = tool.get("type", "function") if isinstance(tool, dict) else "function"
         if kind != "function":
-            raise unsupported(name, f"tools[{index}] is of type {kind!r}: only functions are known")
+            raise unsupported(
+                name, f"tools[{index}] is of type {shown(kind)}: only functions are known"
+            )
     return {"tools": tools} if tools else {}
 
 
@@ -68,7 +70,7 @@ def tool_choice(name: str, value: Any) -> Mapping[str, Any]:
         mode = allowed.get("mode", "auto")
         if mode not in ("auto", "required"):
             raise invalid(
-                name, f"mode of tool_choice is {shorten(mode)}; it must be auto or required"
+                name, f"mode of tool_choice is {shown(mode)}; it must be auto or required"
             )
         return {"allowed_tools": names, "tool_choice": mode}
     return {"tool_choice": {"function": {"name": _name_in(name, value)}}}
@@ -84,7 +86,7 @@ def _name_in(field: str, choice: Any) -> str:
     function = choice.get("function", choice) if isinstance(choice, dict) else None
     found = function.get("name") if isinstance(function, dict) else None
     if not isinstance(found, str):
-        raise invalid(field, f"{field} has {shorten(choice)}, which names no function")
+        raise invalid(field, f"{field} has {shown(choice)}, which names no function")
     return found
 
 
@@ -99,7 +101,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
     for each in given:
         if each not in known:
             raise unsupported(
-                name, f"reasoning has {each!r}; effort, enabled and max_tokens are known"
+                name, f"reasoning has {shown(each)}; effort, enabled and max_tokens are known"
             )
     if given.get("exclude"):
         raise unsupported(name, "reasoning.exclude: thoughts are in a field of their own")
@@ -115,13 +117,13 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
 
 def _thinking_switch(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (bool, str)):
-        raise invalid(name, f"{name} is {shorten(value)}; it must be true, false or a level")
+        raise invalid(name, f"{name} is {shown(value)}; it must be true, false or a level")
     return {"thinking": value}
 
 
 def _modalities(name: str, value: Any) -> Mapping[str, Any]:
     if value != ["text"]:
-        raise unsupported(name, f"modalities is {shorten(value)}; models write text here")
+        raise unsupported(name, f"modalities is {shown(value)}; models write text here")
     return {}
 
 
@@ -245,5 +247,7 @@ def allowed_only(tools: list[Any], names: list[str]) -> list[Any]:
     by_name = {_name_in("tools", each): each for each in tools}
     for name in names:
         if name not in by_name:
-            raise invalid("tool_choice", f"tool_choice allows {name!r}, which is none of the tools")
+            raise invalid(
+                "tool_choice", f"tool_choice allows {shown(name)}, which is none of the tools"
+            )
     return [by_name[name] for name in by_name if name in names]

@@ -73,7 +73,7 @@ class ChatAnswer:
             {
                 "index": index,
                 "message": self._message(reply),
-                "logprobs": logprobs_of(reply.logprobs) if self._has_logprobs else None,
+                "logprobs": logprobs_of(reply.answer_logprobs) if self._has_logprobs else None,
                 "finish_reason": self._reason(reply.finish_reason),
             }
             for index, reply in enumerate(replies)
@@ -95,8 +95,7 @@ class ChatAnswer:
                 return before + text_written(delta.text) + behind
             return self._chunk(index, {"content": delta.text}, self._new_logprobs(index, stream))
         if isinstance(delta, ReasoningDelta):
-            thought = dict.fromkeys(self._reasoning, delta.text)
-            return self._chunk(index, thought, self._new_logprobs(index, stream))
+            return self._chunk(index, dict.fromkeys(self._reasoning, delta.text), None)
         if index not in self._calls:
             self._calls[index] = _Calls(are_held=stream.holds_calls)
         told = map(self._call_delta, self._calls[index].told(delta))
@@ -154,7 +153,7 @@ class ChatAnswer:
     def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
         if not self._has_logprobs:
             return None
-        known = stream.logprobs or ()
+        known = stream.answer_logprobs or ()
         new = known[self._n_told.get(index, 0) :]
         self._n_told[index] = len(known)
         return logprobs_of(new) if new else None

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of, filled_in
@@ -14,7 +13,7 @@ from akunu.server.common_fields import (
     MOST_LOGPROBS,
     includes_usage,
     integer_in,
-    max_tokens,
+    max_tokens_or_none,
     model_name,
     n_texts,
     stream_options,
@@ -30,6 +29,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import shown
 from akunu.server.limits import with_limits
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.settings import ServerSettings
@@ -43,13 +43,12 @@ def _prompts(name: str, value: Any) -> Mapping[str, Any]:
     if isinstance(value, str) or _is_ids(value):
         return {"prompts": [value]}
     if not isinstance(value, list) or not value:
-        raise invalid(name, f"{name} is {shorten(value)}; it must be a text, token ids, or a list")
+        raise invalid(name, f"{name} is {shown(value)}; it must be a text, token ids, or a list")
     for index, each in enumerate(value):
         if not isinstance(each, str) and not _is_ids(each):
-            raise invalid(
-                name, f"{name}[{index}] is {shorten(each)}; it must be a text or token ids"
-            )
-    return {"prompts": value}
+            where = f"{name}[{index}]"
+            raise invalid(where, f"{where} is {shown(each)}; it must be a text or token ids")
+    return {"prompts": value, "is_list": True}
 
 
 def _is_ids(value: Any) -> bool:
@@ -86,7 +85,7 @@ COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("model", "string", model_name),
         honoured("prompt", _PROMPT, _prompts),
         honoured("suffix", "string", _suffix, "where the model fills in"),
-        honoured("max_tokens", "integer", max_tokens),
+        honoured("max_tokens", "integer", max_tokens_or_none),
         honoured("n", "integer", to("n")),
         honoured("best_of", "integer", to("best_of")),
         honoured("stream", "boolean", flag("stream")),
@@ -116,9 +115,15 @@ class CompletionRequest:
     n: int
     best_of: int
     """How many texts of each prompt are generated; the n likeliest are told."""
+    is_list: bool
+    """Whether the prompts came in a list."""
     echo: bool
     includes_usage: bool
     logprobs: int | None
+
+    def prompt_name(self, number: int) -> str:
+        """Return where in the request the prompt of a text stands."""
+        return f"prompt[{number // self.best_of}]" if self.is_list else "prompt"
 
     def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
         """Start the texts, those of the first prompt first; raises what `generate_async` raises."""
@@ -164,8 +169,6 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
     if echo:
         if suffix:
             raise unsupported("echo", "echo: a prompt with a suffix is no text")
-        if asked.is_stream and logprobs is not None:
-            raise unsupported("echo", "echo with logprobs is not told as a stream")
         options["echo"] = True
         if logprobs is not None:
             options["prompt_logprobs"] = logprobs
@@ -178,6 +181,7 @@ def completion_request(body: Mapping[str, Any], settings: ServerSettings) -> Com
         suffix=suffix,
         n=n,
         best_of=best_of,
+        is_list=options.pop("is_list", False),
         echo=echo,
         includes_usage=usage_follows,
         logprobs=logprobs,

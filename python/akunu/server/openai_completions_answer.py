@@ -40,6 +40,7 @@ class CompletionAnswer:
         }
         self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
         self._n_characters: dict[int, int] = {}
+        self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
 
     def whole(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream; of more texts than were asked for, the likeliest."""
@@ -65,14 +66,16 @@ class CompletionAnswer:
     def _logprobs(self, reply: Completion, prompt: Prompt) -> Any:
         if self._request.logprobs is None:
             return None
-        first = ""
-        if reply.prompt_logprobs:  # of which the first token has none
-            ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
-            bos = self._tokenizer.bos_id
-            token = ids[0] if ids else 0 if bos is None else bos
-            first = self._tokenizer.token_bytes(token).decode(errors="replace")
+        first = self._first_text(prompt) if reply.prompt_logprobs else ""
         known = (*(reply.prompt_logprobs or ()), *(reply.logprobs or ()))
-        return logprobs_of(known, 0, first, first if str(reply).startswith(first) else "")
+        return _of_prompt(known, first, str(reply))
+
+    def _first_text(self, prompt: Prompt) -> str:
+        """Return the text of a prompt's first token, of which nothing says how likely it is."""
+        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        bos = self._tokenizer.bos_id
+        token = ids[0] if ids else 0 if bos is None else bos
+        return self._tokenizer.token_bytes(token).decode(errors="replace")
 
     def opened(self) -> bytes:
         """Return nothing: a stream begins with its first piece."""
@@ -82,12 +85,33 @@ class CompletionAnswer:
         """Return the chunk of a piece."""
         if not isinstance(delta, TextDelta):
             return b""
-        return self._chunk(index, delta.text, self._new_logprobs(index, delta.text, stream))
+        if self._judges_prompt and index not in self._n_characters and index not in self._held:
+            self._held[index] = delta.text
+            return b""
+        prompt = self._prompt_chunk(index, stream)
+        return prompt + self._chunk(
+            index, delta.text, self._new_logprobs(index, delta.text, stream)
+        )
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the last chunk of a text."""
+        prompt = self._prompt_chunk(index, stream)
         logprobs = self._new_logprobs(index, _NOTHING, stream)
-        return self._chunk(index, _NOTHING, logprobs, finish_reason=stream.finish_reason)
+        return prompt + self._chunk(index, _NOTHING, logprobs, finish_reason=stream.finish_reason)
+
+    @property
+    def _judges_prompt(self) -> bool:
+        return self._request.echo and self._request.logprobs is not None
+
+    def _prompt_chunk(self, index: int, stream: AsyncTextStream) -> bytes:
+        """Return the chunk of a prompt that was held back until the engine has judged it."""
+        text = self._held.pop(index, None)
+        if text is None:
+            return b""
+        first = self._first_text(self._request.prompts[index // self._request.n])
+        known = stream.prompt_logprobs or ()
+        self._n_characters[index] = len(text)
+        return self._chunk(index, text, _of_prompt(known, first, text))
 
     def over(self, replies: Sequence[Completion]) -> bytes:
         """Return the usage, where it was asked for, and the end."""
@@ -128,6 +152,10 @@ class CompletionAnswer:
 def _mean_logprob(reply: Completion) -> float:
     logprobs = [each.logprob for each in reply.logprobs or ()]
     return sum(logprobs) / len(logprobs) if logprobs else 0.0
+
+
+def _of_prompt(known: Sequence[TokenLogprob | None], first: str, text: str) -> dict[str, Any]:
+    return logprobs_of(known, 0, first, first if text.startswith(first) else "")
 
 
 def logprobs_of(

@@ -10,7 +10,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
+from akunu.server.json_words import kind_of, shown
 
+_ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
 _MEDIA: Final = ("image_url", "input_image", "input_audio", "file", "video_url", "audio_url")
 
 
@@ -26,7 +28,7 @@ def messages_of(messages: Any) -> list[dict[str, Any]]:
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise invalid(
-                "messages", f"messages[{index}] must be an object, got {type(message).__name__}"
+                "messages", f"messages[{index}] must be an object, got {kind_of(message)}"
             )
         found.append(_message(message, index, found))
     return found
@@ -37,6 +39,13 @@ def _message(
 ) -> dict[str, Any]:
     where = f"messages[{index}]"
     found = dict(message)
+    role = found.get("role")
+    if role not in _ROLES:
+        raise invalid(
+            "messages", f"{where}.role is {shown(role)}; it must be one of {', '.join(_ROLES)}"
+        )
+    if role == "tool" and not isinstance(found.get("tool_call_id"), str):
+        raise invalid("messages", f"{where}.tool_call_id must be the id of the call it answers")
     refusal = found.pop("refusal", None)
     for name in ("audio", "annotations"):  # of OpenAI's own replies, sent back
         found.pop(name, None)
@@ -48,10 +57,10 @@ def _message(
         call_id = f"call_{index}"
         found["tool_calls"] = [{"id": call_id, "type": "function", "function": dict(call)}]
     if found.get("content") is None and not found.get("tool_calls"):
-        if found.get("role") != "assistant":
-            raise invalid("messages", f"{where}['content'] is missing")
+        if role != "assistant":
+            raise invalid("messages", f"{where}.content is missing")
         found["content"] = refusal if isinstance(refusal, str) else ""
-    if found.get("role") == "function":
+    if role == "function":
         found["role"] = "tool"
         found["tool_call_id"] = _call_of(found.get("name"), before)
     return found
@@ -64,7 +73,7 @@ def _call_of(name: Any, before: list[dict[str, Any]]) -> str:
             function = call.get("function") if isinstance(call, Mapping) else None
             if isinstance(function, Mapping) and function.get("name") == name:
                 return str(call.get("id"))
-    raise invalid("messages", f"a result of {name!r} is there, and no call of it before")
+    raise invalid("messages", f"a result of {shown(name)} is there, and no call of it before")
 
 
 def _parts(parts: list[Any], where: str) -> Any:
@@ -73,7 +82,7 @@ def _parts(parts: list[Any], where: str) -> Any:
         kind = part.get("type") if isinstance(part, dict) else None
         if kind in _MEDIA:
             raise unsupported(
-                "messages", f"{where}['content'][{index}] is {kind!r}: only text is read here"
+                "messages", f"{where}.content[{index}] is {shown(kind)}: only text is read here"
             )
         if kind == "refusal":
             part = {"type": "text", "text": part.get("refusal")}

@@ -50,7 +50,7 @@ class ResponseAnswer:
         if reply.reasoning:
             self._output.append(_texts("reasoning", reply.reasoning))
         if str(reply) or not reply.tool_calls:
-            logprobs = logprobs_of(reply.logprobs)["content"] if self._has_logprobs else []
+            logprobs = logprobs_of(reply.answer_logprobs)["content"] if self._has_logprobs else []
             self._output.append(_texts("message", str(reply), logprobs))
         self._output += [_call(each) for each in reply.tool_calls]
         return self._ended(reply)
@@ -183,7 +183,7 @@ class ResponseAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        known = stream.logprobs or ()
+        known = stream.answer_logprobs or ()
         new = known[self._n_told :]
         self._n_told = len(known)
         found: list[Any] = logprobs_of(new)["content"]

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from akunu.server.asked import WITHOUT_EFFECT, Asked, asked_of
-from akunu.server.common_fields import max_tokens
+from akunu.server.asked import Asked, asked_of
+from akunu.server.common_fields import WITHOUT_EFFECT, max_tokens
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -19,6 +19,7 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
+from akunu.server.json_words import kind_of, shown
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.responses_input import messages_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
@@ -53,7 +54,7 @@ def _tools(name: str, value: Any) -> Mapping[str, Any]:
     others = []
     for index, tool in enumerate(checked(name, value, list)):
         if not isinstance(tool, dict):
-            raise invalid(name, f"tools[{index}] must be an object, got {type(tool).__name__}")
+            raise invalid(name, f"tools[{index}] must be an object, got {kind_of(tool)}")
         kind = tool.get("type", "function")
         if kind != "function":
             others.append(f"tools.{kind}")
@@ -74,7 +75,7 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
         if key == "verbosity":
             found[WITHOUT_EFFECT + name] = ["text.verbosity"]
         elif key != "format":
-            raise unsupported(name, f"text has {key!r}; only format is known")
+            raise unsupported(name, f"text has {shown(key)}; only format is known")
         elif inner is not None:
             found.update(response_format("text.format", inner))
     return found
@@ -91,7 +92,7 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
         elif key in ("summary", "generate_summary", "context"):  # thoughts are told whole
             found.setdefault(WITHOUT_EFFECT + name, []).append(f"reasoning.{key}")
         else:
-            raise unsupported(name, f"reasoning has {key!r}; only effort is known")
+            raise unsupported(name, f"reasoning has {shown(key)}; only effort is known")
     return found
 
 
@@ -105,7 +106,7 @@ def _include(name: str, value: Any) -> Mapping[str, Any]:
 def _stream_options(name: str, value: Any) -> Mapping[str, Any]:
     for key in checked(name, value, dict):
         if key != "include_obfuscation":
-            raise unsupported(name, f"stream_options has {key!r}; usage is told at the end")
+            raise unsupported(name, f"stream_options has {shown(key)}; usage is told at the end")
     return {WITHOUT_EFFECT + name: ["stream_options"]}
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.server.errors import invalid, unsupported
+from akunu.server.json_words import kind_of, shown
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -24,12 +24,10 @@ def messages_of(instructions: str | None, given: Any) -> list[dict[str, Any]]:
     elif isinstance(given, list) and given:
         for index, item in enumerate(given):
             if not isinstance(item, dict):
-                raise invalid(
-                    "input", f"input[{index}] must be an object, got {type(item).__name__}"
-                )
+                raise invalid("input", f"input[{index}] must be an object, got {kind_of(item)}")
             found.add(item, f"input[{index}]")
     else:
-        raise invalid("input", f"input is {shorten(given)}; it must be a text or a list of items")
+        raise invalid("input", f"input is {shown(given)}; it must be a text or a list of items")
     if instructions:
         _instruct(found.messages, instructions)
     return found.messages
@@ -68,13 +66,13 @@ class _Messages:
         elif kind == "reasoning":
             self._reasoning(item, where)
         else:
-            raise unsupported("input", f"{where} is of type {kind!r}: that is not read here")
+            raise unsupported("input", f"{where} is of type {shown(kind)}: that is not read here")
 
     def _message(self, item: Mapping[str, Any], where: str) -> None:
         role = item.get("role")
         if role not in _ROLES:
             raise invalid(
-                "input", f"{where}.role is {shorten(role)}; it must be one of {', '.join(_ROLES)}"
+                "input", f"{where}.role is {shown(role)}; it must be one of {', '.join(_ROLES)}"
             )
         text = _text(item.get("content"), f"{where}.content")
         if role == "assistant":
@@ -112,7 +110,7 @@ class _Messages:
 def _named(item: Mapping[str, Any], key: str, where: str) -> str:
     value = item.get(key)
     if not isinstance(value, str):
-        raise invalid("input", f"{where}.{key} must be a text, got {type(value).__name__}")
+        raise invalid("input", f"{where}.{key} must be a text, got {kind_of(value)}")
     return value
 
 
@@ -124,9 +122,9 @@ def _text(content: Any, where: str) -> str:
     texts = []
     for index, part in enumerate(content):
         kind = part.get("type") if isinstance(part, dict) else None
-        if kind not in _TEXTS:
+        if not isinstance(kind, str) or kind not in _TEXTS:
             raise unsupported(
-                "input", f"{where}[{index}] is of type {shorten(kind)}: only text is read here"
+                "input", f"{where}[{index}] is of type {shown(kind)}: only text is read here"
             )
         text = part.get(_TEXTS[kind])
         if not isinstance(text, str):

@@ -6,10 +6,10 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.options import declared_options
 from akunu.server.errors import invalid
 from akunu.server.fields import Field, Reader, checked, honoured, refused, to
+from akunu.server.json_words import shown
 
 # What other servers call our options.
 _OTHER_NAMES: Final = {
@@ -33,21 +33,21 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
         found = {int(token): -math.inf if bias is False else bias for token, bias in pairs}
     except (TypeError, ValueError):
         raise invalid(
-            name, f"{name} is {shorten(value)}; it must be an object of token ids and numbers"
+            name, f"{name} is {shown(value)}; it must be an object of token ids and numbers"
         ) from None
     return {"logit_bias": found}
 
 
 def _samplers(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, list):
-        raise invalid(name, f"{name} is {shorten(value)}; it must be a list of names")
+        raise invalid(name, f"{name} is {shown(value)}; it must be a list of names")
     return {"samplers": [_SAMPLERS.get(each, each) for each in value if each is not None]}
 
 
 def _priority(name: str, value: Any) -> Mapping[str, Any]:
     priority = checked(name, value, int)
     if abs(priority) >= 2**31:
-        raise invalid(name, f"{name} is {shorten(value)}; it must be between -2**31 and 2**31")
+        raise invalid(name, f"{name} is {shown(value)}; it must be between -2**31 and 2**31")
     return {"priority": -priority}
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from akunu._shown import shorten
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import Field, checked, honoured, to
+from akunu.server.json_words import shown
 
 
 def response_format(name: str, value: Any) -> Mapping[str, Any]:
@@ -20,7 +20,7 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
         return {"schema": given["schema"]} if given.get("schema") else {"json": True}
     if kind != "json_schema":
         raise unsupported(
-            name, f"{name} is of type {shorten(kind)}; it must be text, json_object or json_schema"
+            name, f"{name} is of type {shown(kind)}; it must be text, json_object or json_schema"
         )
     described = given.get("json_schema", given)
     if not isinstance(described, dict) or not isinstance(described.get("schema"), (dict, bool)):
@@ -37,7 +37,7 @@ def response_format(name: str, value: Any) -> Mapping[str, Any]:
 
 def _json(name: str, value: Any) -> Mapping[str, Any]:
     if not isinstance(value, (dict, str, bool)):
-        raise invalid(name, f"{name} is {shorten(value)}; it must be a JSON schema")
+        raise invalid(name, f"{name} is {shown(value)}; it must be a JSON schema")
     return {"schema": value}
 
 
@@ -52,7 +52,7 @@ def _structured_outputs(name: str, value: Any) -> Mapping[str, Any]:
         elif each in known:
             found[known[each]] = given
         else:
-            raise unsupported(name, f"{name} has {each!r}; it may have {', '.join(known)}")
+            raise unsupported(name, f"{name} has {shown(each)}; it may have {', '.join(known)}")
     return found
 
 

@@ -37,4 +37,4 @@ async def completions(request: Request) -> Response:
         assert served.model is not None, "it is in use"
         return CompletionAnswer(served.name, wanted, served.model.tokenizer)
 
-    return generation_of(request, wanted.asked, begin, dialect, prompt="prompt")
+    return generation_of(request, wanted.asked, begin, dialect, prompt=wanted.prompt_name)
