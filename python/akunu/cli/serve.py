@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -41,6 +42,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
 
         run.prepare_log()
         run.serve(create_app(settings, served), settings, sockets, ready)
+    gc.freeze()  # what Python looks for in a process that ends takes longer than all the rest
     return 0
 
 

@@ -148,6 +148,5 @@ def _too_large(settings: ServerSettings) -> ApiError:
     return ApiError(
         413,
         f"the body of the request is larger than {settings.max_body} bytes, which is max_body",
-        code="request_too_large",
-        headers={"connection": "close"},
+        code="request_too_large",  # the rest is read: cut off, clients would not see the answer
     )

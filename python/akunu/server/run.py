@@ -12,11 +12,13 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
+from functools import partial
 
 import uvicorn
 from fastapi import FastAPI
 
 from akunu.errors import ArgumentError
+from akunu.server.connection import Connection
 from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
 
@@ -80,7 +82,7 @@ def _server(
         ssl_keyfile=settings.tls_key,
         lifespan="on",
         loop="asyncio",
-        http="h11",  # which limits headers as they arrive
+        http=partial(Connection, settings),  # type: ignore[arg-type]  # it calls what it gets
         ws="none",
         log_config=None,
         access_log=False,

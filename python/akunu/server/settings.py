@@ -160,6 +160,12 @@ class ServerSettings:
     body_seconds: float = _setting(
         60.0, _seconds, "A request whose body takes longer to arrive is given up.", "SECONDS"
     )
+    header_seconds: float = _setting(
+        15.0, _seconds, "A connection whose headers take longer to arrive is closed.", "SECONDS"
+    )
+    read_seconds: float = _setting(
+        120.0, _seconds, "A client that reads nothing for so long is given up.", "SECONDS"
+    )
     reasoning_field: str = _setting(
         "reasoning_content",
         _one_of(REASONING_FIELDS),
