@@ -279,15 +279,6 @@ def test_thinking_is_switched_off_by_many_names(
     assert "reasoning_content" not in reply["choices"][0]["message"]
 
 
-def test_an_effort_that_the_template_does_not_know_is_refused(thinking: httpx.Client) -> None:
-    body = {"messages": SUM, "reasoning_effort": "high"}
-    answer = thinking.post("/v1/chat/completions", json=body)
-    assert answer.status_code == 400
-    error = answer.json()["error"]
-    assert error["param"] == "reasoning_effort"
-    assert "true and false" in error["message"]
-
-
 @pytest.mark.parametrize(
     ("name", "fields"),
     [("reasoning", ["reasoning"]), ("both", ["reasoning", "reasoning_content"])],

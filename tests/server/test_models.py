@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import math
+from pathlib import Path
+
+import gguf
 import httpx
 import pytest
+from running_server import running
 
+import akunu
 from akunu import ArgumentError
 from akunu.server import ServedModels
 from akunu.server.errors import ApiError
 from akunu.server.models import named_sources
+
+EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
 
 def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> None:
@@ -25,8 +33,36 @@ def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> N
     assert ember["max_model_len"] == 1024
     assert ember["meta"]["n_ctx_train"] == 1024
     assert ember["meta"]["n_vocab"] == 4096
+    parameters = sum(math.prod(each.shape) for each in gguf.GGUFReader(EMBER).tensors)
+    assert ember["meta"]["n_params"] == parameters
     assert ember["capabilities"] == ["completion", "tools"]
     assert client.get("/v1/models/ember").json() == ember
+
+
+def test_a_name_may_have_slashes() -> None:
+    with running(ServedModels({"org/small:Q8_0": "ember"})) as client:
+        for path in ("/v1/models/org/small:Q8_0", "/models/org%2Fsmall:Q8_0"):
+            assert client.get(path).json()["id"] == "org/small:Q8_0"
+
+
+def test_models_are_loaded_and_unloaded_by_name() -> None:
+    with running(ServedModels({"a": "ember"})) as client:
+        for path, is_loaded in (("load", True), ("unload", False), ("unload", False)):
+            answer = client.post(f"/v1/models/{path}", json={"model": "A"}).json()
+            assert (answer["success"], answer["id"], answer["loaded"]) == (True, "a", is_loaded)
+        for body, status in (({}, 400), ({"model": 3}, 400), ({"model": "b"}, 404)):
+            answer = client.post("/v1/models/load", json=body)
+            assert (answer.status_code, answer.json()["error"]["param"]) == (status, "model")
+
+
+def test_a_model_in_use_is_not_unloaded() -> None:
+    body = {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "ignore_eos": True}
+    with running(ServedModels({"a": "ember"})) as client:
+        with client.stream("POST", "/v1/chat/completions", json=body) as stream:
+            next(stream.iter_lines())
+            answer = client.post("/v1/models/unload", json={"model": "a"})
+        assert answer.status_code == 409
+        assert "in use" in answer.json()["error"]["message"]
 
 
 def test_health_and_ready_answer(client: httpx.Client) -> None:

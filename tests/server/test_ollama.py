@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from running_server import running
 
 import akunu
+from akunu.server import ServedModels
 
+EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 ADD = {
     "type": "function",
@@ -159,12 +164,24 @@ def test_models_are_described(client: httpx.Client) -> None:
     chat(client)
     (listed,) = client.get("/api/tags").json()["models"]
     assert (listed["name"], listed["details"]["family"]) == ("ember", "qwen3")
-    assert listed["size"] > 10_000_000
+    assert listed["size"] == EMBER.stat().st_size
+    assert re.fullmatch("[0-9a-f]{64}", listed["digest"])
+    details = listed["details"]
+    assert (details["parameter_size"], details["quantization_level"]) == ("10.49M", "Q8_0")
     shown = client.post("/api/show", json={"model": "ember:latest"}).json()
     assert shown["capabilities"] == ["completion", "tools"]
     assert shown["model_info"]["qwen3.context_length"] == 1024
     assert "<|im_start|>" in shown["template"]
     assert client.get("/api/version").json() == {"version": akunu.__version__}
+
+
+def test_a_model_is_listed_with_its_size_before_it_is_loaded(tmp_path: Path) -> None:
+    models = ServedModels({"a": "ember", "gone": str(tmp_path / "none.gguf")})
+    with running(models) as client:
+        known, gone = client.get("/api/tags").json()["models"]
+        assert known["details"]["quantization_level"] == "Q8_0"
+        assert (gone["size"], gone["digest"]) == (0, "")
+        assert client.get("/api/ps").json() == {"models": []}
 
 
 def test_fields_and_options_without_effect_are_named(client: httpx.Client) -> None:

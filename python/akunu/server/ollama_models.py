@@ -8,6 +8,7 @@ from typing import Any
 from akunu.fill_in import fill_in_of
 from akunu.model import Model
 from akunu.server.errors import ApiError
+from akunu.server.model_files import ModelFile, file_of
 from akunu.server.models import ServedModel, ServedModels
 from akunu.server.ollama_answer import now
 from akunu.server.prompts import template_of
@@ -25,48 +26,48 @@ def named(models: ServedModels, name: str) -> str:
         return models.find(name.removesuffix(_LATEST)).name
 
 
-def listed(served: ServedModel) -> dict[str, Any]:
-    """Return what /api/tags tells of a model; of one that is not loaded, little is known."""
-    model = served.model
+async def listed(served: ServedModel) -> dict[str, Any]:
+    """Return what /api/tags tells of a model; of one that is to be fetched, little is known."""
+    file = await file_of(served)
     return {
         "name": served.name,
         "model": served.name,
         "modified_at": now(served.created),
-        "size": 0 if model is None else model.path.stat().st_size,
-        "digest": "",
-        "details": details(model),
+        "size": 0 if file is None else file.size,
+        "digest": "" if file is None else file.digest,
+        "details": details(file),
     }
 
 
-def running(served: ServedModel, model: Model) -> dict[str, Any]:
+async def running(served: ServedModel, model: Model) -> dict[str, Any]:
     """Return what /api/ps tells of a model that is loaded."""
-    found = listed(served)
+    in_memory = {"size": model.memory["total"], "context_length": model.context}
+    found = {**await listed(served), **in_memory}
     del found["modified_at"]
-    found["size"] = model.memory["total"]
-    found["context_length"] = model.context
     timer = served.idle_timer
     if timer is not None:  # of the loop's clock, which is the monotonic one
         found["expires_at"] = now(time.time() + timer.when() - time.monotonic())
     return found
 
 
-def details(model: Model | None) -> dict[str, Any]:
-    """Return the family of a model."""
-    family = "" if model is None else model.config.architecture
+def details(file: ModelFile | None) -> dict[str, Any]:
+    """Return the family, size and number format of a model."""
+    family = "" if file is None else file.architecture
     return {
         "parent_model": "",
         "format": "gguf",
         "family": family,
         "families": [family] if family else [],
-        "parameter_size": "",
-        "quantization_level": "",
+        "parameter_size": "" if file is None else file.parameter_size,
+        "quantization_level": "" if file is None else file.quantization,
     }
 
 
-def shown(served: ServedModel, model: Model) -> dict[str, Any]:
+async def shown(served: ServedModel, model: Model) -> dict[str, Any]:
     """Return what /api/show tells of a model."""
     config = model.config
     family = config.architecture
+    file = await file_of(served)
     return {
         "modelfile": "",
         "license": "",
@@ -74,10 +75,11 @@ def shown(served: ServedModel, model: Model) -> dict[str, Any]:
             f"{name} {value}" for name, value in model.sampling_defaults.items()
         ),
         "template": model.tokenizer.chat_template or "",
-        "details": details(model),
+        "details": details(file),
         "model_info": {
             "general.architecture": family,
             "general.basename": config.name,
+            "general.parameter_count": 0 if file is None else file.n_parameters,
             f"{family}.context_length": config.context_length,
             f"{family}.embedding_length": config.dim,
             f"{family}.block_count": config.n_layers,

@@ -11,6 +11,7 @@ from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import (
     MOST_LOGPROBS,
+    MOST_TOKENS,
     includes_usage,
     integer_in,
     max_tokens,
@@ -111,8 +112,12 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
     elif given.get("enabled") is not None:
         found["thinking"] = checked("reasoning.enabled", given["enabled"], bool)
     if given.get("max_tokens") is not None:
-        found["thinking_budget"] = given["max_tokens"]
+        found.update(_budget("reasoning.max_tokens", given["max_tokens"]))
     return found
+
+
+def _budget(name: str, value: Any) -> Mapping[str, Any]:
+    return {"thinking_budget": integer_in(name, value, 0, MOST_TOKENS)}
 
 
 def _thinking_switch(name: str, value: Any) -> Mapping[str, Any]:
@@ -165,8 +170,8 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("reasoning", "object", _reasoning),
         honoured("enable_thinking", "boolean", flag("thinking")),
         honoured("thinking", {"type": ["boolean", "string", "null"]}, _thinking_switch),
-        honoured("thinking_budget", "integer", to("thinking_budget")),
-        honoured("thinking_budget_tokens", "integer", to("thinking_budget")),
+        honoured("thinking_budget", "integer", _budget),
+        honoured("thinking_budget_tokens", "integer", _budget),
         honoured("chat_template_kwargs", "object", to("template_variables")),
         honoured("modalities", "array", _modalities),
         honoured("reasoning_format", "string", _reasoning_format),
@@ -210,7 +215,7 @@ class ChatRequest:
 
     def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
         """Start the replies; raises what `Model.chat_async` raises."""
-        arguments = with_limits(self.asked.arguments, model, settings, self.asked.names)
+        arguments = with_limits(self.asked.fitted(model), model, settings, self.asked.names)
         if self.n != 1:
             return model.chat_async(**arguments, n=self.n, stream=True)
         return [model.chat_async(**arguments, stream=True)]

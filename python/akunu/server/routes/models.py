@@ -1,35 +1,76 @@
-"""GET /v1/models and /v1/models/{id}: what a request may name as its model."""
+"""/v1/models: what a request may name as its model; models are loaded and unloaded by name."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from akunu.server.json_body import JsonResponse
-from akunu.server.models import ServedModel
+from akunu.server.common_fields import model_name
+from akunu.server.errors import invalid
+from akunu.server.fields import honoured, ignored_header, read, request_schema, table_of
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.model_files import file_of
+from akunu.server.models import ServedModel, ServedModels
 from akunu.server.ollama_models import capabilities
+from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["models"])
+
+_NAMED: Final = table_of([honoured("model", "string", model_name)])
 
 
 @router.get("/models", summary="The models that are served", response_model=None)
 async def models(request: Request) -> Response:
     """List all models, loaded or not."""
-    listed = [described(each) for each in state_of(request).models.all]
+    listed = [await described(each) for each in state_of(request).models.all]
     return JsonResponse({"object": "list", "data": listed})
 
 
 @router.get("/models/{name:path}", summary="One model", response_model=None)
 async def model(request: Request, name: str) -> Response:
     """Describe one model; its name may have slashes."""
-    return JsonResponse(described(state_of(request).models.find(name)))
+    return JsonResponse(await described(state_of(request).models.find(name)))
 
 
-def described(served: ServedModel) -> dict[str, Any]:
+@router.post(
+    "/models/load",
+    summary="Load a model",
+    response_model=None,
+    openapi_extra=body_of(request_schema(_NAMED, required=["model"])),
+)
+async def load(request: Request) -> Response:
+    """Answer when the model is loaded; a request that names it does the same."""
+    models, name, headers = await _named(request)
+    served = await models.load(name)
+    return JsonResponse({"success": True, **await described(served)}, headers=headers)
+
+
+@router.post(
+    "/models/unload",
+    summary="Unload a model",
+    response_model=None,
+    openapi_extra=body_of(request_schema(_NAMED, required=["model"])),
+)
+async def unload(request: Request) -> Response:
+    """Answer when the model is unloaded; 409 while requests use it."""
+    models, name, headers = await _named(request)
+    await models.unload(name)
+    return JsonResponse({"success": True, **await described(models.find(name))}, headers=headers)
+
+
+async def _named(request: Request) -> tuple[ServedModels, str, dict[str, str]]:
+    found = read(_NAMED, await json_object(request))
+    if "model" not in found.options:
+        raise invalid("model", "model is missing", "missing_required_parameter")
+    return state_of(request).models, found.options["model"], ignored_header(found.ignored)
+
+
+async def described(served: ServedModel) -> dict[str, Any]:
     """Return what is known of a model: more of one that is loaded."""
+    file = await file_of(served)
     found: dict[str, Any] = {
         "id": served.name,
         "object": "model",
@@ -52,6 +93,7 @@ def described(served: ServedModel) -> dict[str, Any]:
         "n_ctx_train": config.context_length,
         "n_vocab": config.vocab_size,
         "n_embd": config.dim,
+        "n_params": 0 if file is None else file.n_parameters,
         "size": sum(n for label, n in model.memory.items() if label.startswith("weights")),
         "architecture": config.architecture,
     }

@@ -88,14 +88,14 @@ async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> 
 @router.get("/tags", summary="The models that are served", response_model=None)
 async def tags(request: Request) -> Response:
     """List all models, loaded or not."""
-    return JsonResponse({"models": [listed(each) for each in state_of(request).models.all]})
+    return JsonResponse({"models": [await listed(each) for each in state_of(request).models.all]})
 
 
 @router.get("/ps", summary="The models that are loaded", response_model=None)
 async def ps(request: Request) -> Response:
     """List the models that are loaded."""
     served = state_of(request).models.all
-    loaded = [running(each, each.model) for each in served if each.model is not None]
+    loaded = [await running(each, each.model) for each in served if each.model is not None]
     return JsonResponse({"models": loaded})
 
 
@@ -108,7 +108,7 @@ async def show(request: Request) -> Response:
         raise invalid("model", "model is missing", "missing_required_parameter")
     models = state_of(request).models
     async with models.use(named(models, checked("model", name, str))) as (served, model):
-        return JsonResponse(shown(served, model))
+        return JsonResponse(await shown(served, model))
 
 
 @router.get("/version", summary="The version of akunu", response_model=None)

@@ -125,7 +125,7 @@ async def apply_template(request: Request) -> Response:
     asked = chat_request(await json_object(request), state_of(request).settings).asked
     async with state_of(request).models.use(asked.model) as (_, model):
         try:
-            ids = await prompt_of(model, asked.arguments)
+            ids = await prompt_of(model, asked.fitted(model))
         except Exception as error:
             raise api_error(error, names=asked.names) from error
         told = {"prompt": model.tokenizer.decode(ids), "tokens": ids, "count": len(ids)}
