@@ -290,3 +290,26 @@ def test_a_suffix_is_filled_in_where_the_model_can(filler: Path) -> None:
         reply = complete(client, prompt="a", suffix="b", max_tokens=2)
     assert reply["usage"]["completion_tokens"] == 2
     assert reply["usage"]["prompt_tokens"] >= 5
+
+
+def test_editors_fill_in_by_mistrals_route(filler: Path) -> None:
+    body = {"prompt": "a", "suffix": "b", "max_tokens": 4, "random_seed": 7}
+    with running(ServedModels({"filler": str(filler)})) as client:
+        text = complete(client, prompt="a", suffix="b", max_tokens=4, seed=7)["choices"][0]["text"]
+        reply = client.post("/v1/fim/completions", json=body).json()
+        told = client.post("/fim/completions", json={**body, "stream": True}).text
+    assert reply["choices"][0]["message"]["content"] == text
+    lines = [line.removeprefix("data: ") for line in told.split("\n") if line.startswith("data: {")]
+    deltas = [json.loads(line)["choices"][0]["delta"] for line in lines]
+    assert "".join(delta.get("content", "") for delta in deltas) == text
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [({}, "prompt"), ({"prompt": ["a"]}, "prompt"), ({"prompt": "a", "suffix": "b"}, "suffix")],
+)
+def test_what_mistrals_route_does_not_do_is_named(
+    client: httpx.Client, body: dict[str, Any], param: str
+) -> None:
+    answer = client.post("/v1/fim/completions", json=body)
+    assert (answer.status_code, answer.json()["error"]["param"]) == (400, param)

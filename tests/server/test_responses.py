@@ -80,6 +80,8 @@ def test_a_response_has_a_message_with_the_models_text(client: httpx.Client) -> 
     assert usage["output_tokens"] == expected.completion_tokens
     assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"]
     assert usage["output_tokens_details"] == {"reasoning_tokens": 0}
+    assert set(usage["input_tokens_details"]) == {"cached_tokens", "cache_write_tokens"}
+    assert {"created_at", "parallel_tool_calls", "tool_choice", "tools"} < set(reply)
 
 
 def test_what_the_cache_had_is_told(client: httpx.Client) -> None:
@@ -145,6 +147,7 @@ def test_a_call_is_an_item_of_its_own(client: httpx.Client) -> None:
     assert told[2]["item"]["arguments"] == ""
     assert told[2]["item"]["call_id"] == told[-2]["item"]["call_id"]
     assert json.loads(told[3]["delta"]) == {"a": 12, "b": 7}
+    assert (told[4]["name"], told[4]["arguments"]) == ("add", item["arguments"])
 
 
 def test_items_become_the_messages_that_chats_have(client: httpx.Client) -> None:

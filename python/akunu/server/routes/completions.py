@@ -1,4 +1,4 @@
-"""POST /v1/completions."""
+"""POST /v1/completions and /v1/fim/completions."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import generation_of
 from akunu.server.fields import request_schema
+from akunu.server.fim import FIM_FIELDS, fim_request
 from akunu.server.json_body import json_object
 from akunu.server.models import ServedModel
+from akunu.server.openai_chat_answer import ChatAnswer
 from akunu.server.openai_completions import COMPLETION_FIELDS, completion_request
 from akunu.server.openai_completions_answer import CompletionAnswer
 from akunu.server.routes.described import body_of
@@ -38,3 +40,24 @@ async def completions(request: Request) -> Response:
         return CompletionAnswer(served.name, wanted, served.model.tokenizer)
 
     return generation_of(request, wanted.asked, begin, dialect, prompt=wanted.prompt_name)
+
+
+@router.post(
+    "/fim/completions",
+    summary="Code between two others, as Mistral has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(FIM_FIELDS, required=["prompt"])),
+)
+async def fim_completions(request: Request) -> Response:
+    """Answer in the form of a chat, whole or as a stream; refused where no model fills in."""
+    settings = state_of(request).settings
+    asked, suffix, usage_follows = fim_request(await json_object(request))
+
+    def begin(model: Model) -> AsyncTextStream:
+        asked.fill_in(model, suffix)
+        return asked.generate(model, settings)
+
+    def dialect(served: ServedModel) -> ChatAnswer:
+        return ChatAnswer(served.name, includes_usage=usage_follows)
+
+    return generation_of(request, asked, begin, dialect, prompt="prompt")
