@@ -479,7 +479,8 @@ def _given(
         if not isinstance(tool, Mapping):
             raise ArgumentError(f"tools[{index}] must be a dict, got {type(tool).__name__}")
     named = {name: plain(value, name) for name, value in variables.items()}
-    return _all(conversation, plain(tools, "tools"), bool(add_generation_prompt), named)
+    listed = template.habits.no_tools if tools is None else plain(tools, "tools")
+    return _all(conversation, listed, bool(add_generation_prompt), named)
 
 
 def _fitted(template: ChatTemplate, messages: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -20,6 +20,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
+from akunu.template_turns import TemplateTurns
 
 Conversation = list[dict[str, Any]]
 Render = Callable[[Conversation, "list[dict[str, Any]] | None"], str | None]
@@ -56,6 +57,7 @@ class TemplateHabits:
         self._source = source
         self._render = render
         self._takes_parts: dict[str, bool] = {}
+        self._turns = TemplateTurns(self._render_anyhow, self._answered_call)
 
     def fitted(self, messages: Conversation) -> Conversation:
         """Return messages, as `messages.checked` returns them, in the form that is wanted.
@@ -66,9 +68,11 @@ class TemplateHabits:
         for index, message in enumerate(fitted):
             if message["role"] == "developer" and not self.knows_developer:
                 message["role"] = "system"
-            self._fit_content(message)
             if "tool_calls" in message:
                 self._fit_calls(message, f"messages[{index}]")
+        fitted = self._turns.fitted(fitted)
+        for message in fitted:
+            self._fit_content(message)
         if any("tool_calls" in message or message["role"] == "tool" for message in fitted):
             self._fit_ids(fitted)
         for message in fitted:
@@ -127,6 +131,12 @@ class TemplateHabits:
             return False
         shown = self._render([{"role": "developer", "content": _TEXT}, _HELLO], None)
         return shown is not None and _TEXT in shown
+
+    @cached_property
+    def no_tools(self) -> list[dict[str, Any]] | None:
+        """What stands for no tools: None, or an empty list where the template goes through it."""
+        refuses = self._render([_HELLO], None) is None
+        return [] if refuses and self._render([_HELLO], []) is not None else None
 
     def takes_parts(self, role: str) -> bool:
         """Whether content of a role may be a list of parts, and comes out as the text would."""
@@ -194,6 +204,18 @@ class TemplateHabits:
             return True  # it is something else
         conversation[1].update(thinking=_REASONING, reasoning_content=_REASONING)
         return self._render(conversation, self._calls[3]) is not None
+
+    def _render_anyhow(self, messages: Conversation) -> str | None:
+        """Return a prompt without tools, or with one where the template wants some."""
+        shown = self._render(messages, None)
+        return self._render(messages, [_TOOL]) if shown is None else shown
+
+    def _answered_call(self) -> Conversation | None:
+        """Return a conversation that ends with the result of a call; None: it has no calls."""
+        if not self.shows_calls:
+            return None
+        arguments: Any = _ARGUMENTS if self.takes_objects else json.dumps(_ARGUMENTS)
+        return _call(arguments, self._empty_contents[0], _SHORT_ID)
 
     def _shown(self, role: str, content: object) -> str | None:
         message = {"role": role, "content": content}

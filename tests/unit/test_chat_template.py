@@ -91,12 +91,22 @@ def render_in_plain_jinja(source: str, **variables: Any) -> str:
     return environment.from_string(source).render(messages=messages, documents=None, **variables)
 
 
-def as_the_template_gets_them(conversation: str, template: ChatTemplate) -> Any:
-    """The messages of a conversation; calls are text where the template would leave them out."""
+def as_the_template_gets_them(conversation: str, name: str, template: ChatTemplate) -> Any:
+    """The messages of a conversation: calls are text where the template would leave them out.
+
+    And a system message is the user's where it is refused.
+    """
     messages: Any = CONVERSATIONS[conversation]
     if conversation == "a tool" and template.habits.leaves_calls_out:
         return told_messages(messages, ())
+    if conversation == "with a system" and "gemma-2" in name:
+        return [{"role": "user", "content": " Be brief. /no_think \n\n\n Hi \n"}]
     return messages
+
+
+def lists_of_tools(name: str) -> list[Any]:
+    """What stands for no tools, and a list of them."""
+    return [[] if "hermes-2-pro" in name.lower() else None, [WEATHER]]
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
@@ -104,10 +114,11 @@ def as_the_template_gets_them(conversation: str, template: ChatTemplate) -> Any:
 def test_real_templates_render_as_in_plain_jinja(name: str, conversation: str) -> None:
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
-    messages = as_the_template_gets_them(conversation, template)
-    for tools in (None, [WEATHER]):
+    messages = as_the_template_gets_them(conversation, name, template)
+    for tools in lists_of_tools(name):
         for prompt in (True, False):
             variables = {"tools": tools, "add_generation_prompt": prompt}
+            ours = {"tools": tools or None}  # what is given where there are none
             try:
                 expected = render_in_plain_jinja(
                     source,
@@ -119,9 +130,10 @@ def test_real_templates_render_as_in_plain_jinja(name: str, conversation: str) -
             except Exception as error:  # the template refuses; so must we
                 words = re.escape(" ".join(str(error).split()))
                 with pytest.raises(ArgumentError, match=words):
-                    template.render(CONVERSATIONS[conversation], **variables)
+                    template.render(CONVERSATIONS[conversation], **{**variables, **ours})
             else:
-                assert template.render(CONVERSATIONS[conversation], **variables) == expected
+                given = {**variables, **ours}
+                assert template.render(CONVERSATIONS[conversation], **given) == expected
 
 
 @pytest.mark.oracle
@@ -131,8 +143,8 @@ def test_real_templates_render_as_in_transformers(name: str, conversation: str) 
     utilities = pytest.importorskip("transformers.utils.chat_template_utils")
     source = template_source(name)
     template = ChatTemplate(source, "<s>", "</s>")
-    messages = as_the_template_gets_them(conversation, template)
-    for tools in (None, [WEATHER]):
+    messages = as_the_template_gets_them(conversation, name, template)
+    for tools in lists_of_tools(name):
         for prompt in (True, False):
             try:
                 rendered, _ = utilities.render_jinja_template(
@@ -146,11 +158,13 @@ def test_real_templates_render_as_in_transformers(name: str, conversation: str) 
             except Exception:
                 with pytest.raises(ArgumentError):
                     template.render(
-                        CONVERSATIONS[conversation], tools=tools, add_generation_prompt=prompt
+                        CONVERSATIONS[conversation],
+                        tools=tools or None,
+                        add_generation_prompt=prompt,
                     )
             else:
                 ours = template.render(
-                    CONVERSATIONS[conversation], tools=tools, add_generation_prompt=prompt
+                    CONVERSATIONS[conversation], tools=tools or None, add_generation_prompt=prompt
                 )
                 assert ours == rendered[0]
 
