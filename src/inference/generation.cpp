@@ -67,14 +67,15 @@ Generation::Generation(GenerateRequest request, std::unique_ptr<Constraint> cons
   times_.reserve(request.max_tokens);
 }
 
-size_t Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeout) {
+std::optional<size_t> Generation::next(std::span<uint32_t> out, std::chrono::milliseconds timeout) {
   std::unique_lock lock(mutex_);
   wait_until(lock, timeout, [&] { return has_news(); });
   const size_t n = std::min(out.size(), tokens_.size() - taken_);
   std::copy_n(tokens_.begin() + static_cast<ptrdiff_t>(taken_), n, out.begin());
   taken_ += n;
-  if (n == 0 && reason_ != FinishReason::none) rethrow_error();
-  return n;
+  if (n > 0 || reason_ == FinishReason::none) return n;
+  rethrow_error();
+  return std::nullopt;
 }
 
 std::vector<TokenLogprobs> Generation::logprobs(size_t first, size_t n) const {

@@ -36,9 +36,9 @@ class Generation : public Task {
   explicit Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint = nullptr);
 
   // Copies tokens that were not taken yet into `out`, waiting for the first of them. Returns how
-  // many: 0 means that the time is up, or that it is over (see reason()). Throws the error that
-  // ended the generation once every token before it has been taken.
-  size_t next(std::span<uint32_t> out, std::chrono::milliseconds timeout);
+  // many, 0 where the time is up, and nothing where there are no more. Throws the error that ended
+  // the generation once every token before it has been taken.
+  std::optional<size_t> next(std::span<uint32_t> out, std::chrono::milliseconds timeout);
 
   // Of tokens that next() has given or may give: n from the first on, or fewer where there are no more.
   std::vector<TokenLogprobs> logprobs(size_t first, size_t n) const;

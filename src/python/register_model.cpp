@@ -139,10 +139,10 @@ class NativeGeneration {
   py::object next(std::optional<int> timeout_ms) {
     Generation& generation = get();
     std::array<uint32_t, 64> tokens;
-    size_t n = 0;
+    std::optional<size_t> n = 0;
     const auto is_done = [&](std::chrono::milliseconds timeout) {
       n = generation.next(tokens, timeout);
-      return n > 0 || generation.reason() != FinishReason::none;
+      return n != 0;
     };
     if (!timeout_ms) {
       wait_until(is_done);
@@ -150,9 +150,9 @@ class NativeGeneration {
       const WithoutGil without_gil;
       is_done(std::chrono::milliseconds(*timeout_ms));
     }
-    if (n == 0 && generation.reason() != FinishReason::none) return py::none();
-    py::list list(n);
-    for (size_t i = 0; i < n; ++i) list[i] = tokens[i];
+    if (!n) return py::none();
+    py::list list(*n);
+    for (size_t i = 0; i < *n; ++i) list[i] = tokens[i];
     return list;
   }
   // Whatever is asked of it may take a lock.

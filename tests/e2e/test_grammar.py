@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+from contextlib import contextmanager
 from itertools import pairwise
 from types import SimpleNamespace
 
@@ -118,7 +120,7 @@ def test_masks_have_the_bits_of_llguidances_own(model, vocabulary, their_tokeniz
     for _ in range(4):
         ours = constraint_of(vocabulary, from_lark(GRAMMARS[name]))
         theirs = their_matcher(their_tokenizer, GRAMMARS[name])
-        for _ in range(40):
+        for _ in range(120):
             mask = ours.fill([], vocab_size)
             assert mask.tobytes() == their_mask(theirs, vocab_size).tobytes()
             forced = ours.forced(16)
@@ -330,6 +332,47 @@ def test_a_dead_end_ends_its_own_text_with_an_error(model, vocabulary):
     with pytest.raises(akunu.DeadEndError, match="no token to choose that the grammar allows"):
         tokens_of(dead)
     assert len(tokens_of(other)) == 20
+
+
+def test_an_error_is_never_lost_between_two_looks(model, vocabulary):
+    """A text may fail at any time, also while a look waits for the interpreter's lock."""
+    grammar = from_lark('start: "yes"')
+    mask = raw(vocabulary, grammar).fill([], model.config.vocab_size)
+    allowed = np.flatnonzero(np.unpackbits(mask.view(np.uint8), bitorder="little"))
+    for _ in range(120):
+        dead = model._native.start(
+            np.array([1], np.uint32),
+            max_tokens=2,
+            stop_ids=[],
+            sampling=akunu.SamplingOptions().packed(1),
+            logit_bias=dict.fromkeys(map(int, allowed), -np.inf),
+            constraint=raw(vocabulary, grammar),
+        )
+        with busy_interpreter(), pytest.raises(akunu.DeadEndError):
+            looked_at_until_over(dead)
+
+
+def looked_at_until_over(generation):
+    while generation.next(timeout_ms=0) == []:  # None: it is over, and ended well
+        pass
+
+
+@contextmanager
+def busy_interpreter():
+    """Another thread that wants the interpreter's lock all the time."""
+    is_over = threading.Event()
+
+    def work():
+        while not is_over.is_set():
+            pass
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        is_over.set()
+        thread.join()
 
 
 def test_what_cannot_be_compiled_is_refused(vocabulary):

@@ -174,9 +174,10 @@ void test_no_allocation(const std::string& path) {
                                  .stop_ids = {},
                                  .sampling = {.temperature = 0.7f, .top_k = 50, .top_p = 0.9f}});
   std::array<uint32_t, 16> some;
-  size_t n = generation->next(some, kWait);
+  size_t n = generation->next(some, kWait).value_or(0);
   check(count_allocations([&] {
-          for (size_t more = n; more > 0; n += more) more = generation->next(some, kWait);
+          for (size_t more = n; more > 0; n += more)
+            more = generation->next(some, kWait).value_or(0);
         }) == 0,
         "tokens through the scheduler allocate nothing");
   check(n == kSteps + 1, "all tokens arrive");

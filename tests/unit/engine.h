@@ -62,7 +62,7 @@ inline std::vector<uint32_t> collect(Generation& generation) {
   std::vector<uint32_t> all;
   std::array<uint32_t, 16> some;
   while (true) {
-    const size_t n = generation.next(some, kWait);
+    const size_t n = generation.next(some, kWait).value_or(0);
     all.insert(all.end(), some.begin(), some.begin() + static_cast<ptrdiff_t>(n));
     if (n == 0) return all;
   }

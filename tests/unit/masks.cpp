@@ -163,7 +163,7 @@ void test_a_neighbour_does_not_wait(const std::string& path, bool prefix_cache) 
       const std::vector<uint32_t> free = collect(*texts.engine->scheduler.generate(request));
       const auto slow = texts.slow(request, true, closes_at);
       std::vector<uint32_t> before(closes_at);
-      for (size_t n = 0; n < before.size();) n += slow->next(std::span(before).subspan(n), kWait);
+      for (size_t n = 0; n < before.size();) n += *slow->next(std::span(before).subspan(n), kWait);
       check(collect(*texts.engine->scheduler.generate(request)) == free,
             "a neighbour comes to its end beside a mask that does not come" + what);
       check(slow->completion_tokens() == closes_at, "whose text has stopped there" + what);
@@ -210,7 +210,7 @@ void test_cancelling_waits_for_no_mask(const std::string& path) {
     const uint32_t n_before = texts.gate->n_came();
     const auto slow = texts.slow(request, false, 2);
     std::array<uint32_t, 2> some;
-    for (size_t n = 0; n < 2;) n += slow->next(std::span(some).subspan(n), kWait);
+    for (size_t n = 0; n < 2;) n += *slow->next(std::span(some).subspan(n), kWait);
     texts.gate->wait_for(n_before + 3);       // at the third of its masks
     const auto behind = texts.slow(request);  // its masks wait for that one
     if (is_cut)

@@ -30,7 +30,7 @@ struct Engine {
                                                 .sampling = {.temperature = 1.5f, .seed_low = 3}});
     std::vector<uint32_t> all;
     std::array<uint32_t, 16> some;
-    while (const size_t n = generation->next(some, kWait))
+    while (const size_t n = generation->next(some, kWait).value_or(0))
       all.insert(all.end(), some.begin(), some.begin() + static_cast<ptrdiff_t>(n));
     return all;
   }

@@ -156,7 +156,7 @@ void test_side_by_side(const std::string& path, const std::vector<std::vector<ui
     for (uint32_t i = 0; i < 8; ++i) {
       const auto generation = engine.scheduler.generate(open_ended(i % kTexts));
       std::array<uint32_t, 4> some;
-      const size_t n = generation->next(some, std::chrono::milliseconds(i % 5));
+      const size_t n = generation->next(some, std::chrono::milliseconds(i % 5)).value_or(0);
       if (i % 2 == 0)
         generation->cancel();
       else
