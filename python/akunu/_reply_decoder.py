@@ -82,6 +82,11 @@ class ReplyDecoder:
             self.pending.append(TextDelta(text))
 
     @property
+    def token_ids(self) -> tuple[int, ...]:
+        """Those of the tokens whose text has been shown."""
+        return tuple(self._tokens[: self._whole_tokens(self._shown)])
+
+    @property
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """Those of the tokens whose text has been shown; None where nobody asked."""
         if self._logprobs is None:

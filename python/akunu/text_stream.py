@@ -50,6 +50,11 @@ class StreamFacts:
         return self._decoder is not None and self._decoder.holds_calls
 
     @property
+    def token_ids(self) -> tuple[int, ...]:
+        """The ids of the tokens whose text has come so far; see `Completion.token_ids`."""
+        return () if self._decoder is None else self._decoder.token_ids
+
+    @property
     def logprobs(self) -> tuple[TokenLogprob, ...] | None:
         """Those of the tokens whose text has come so far; None unless asked for.
 

@@ -96,6 +96,13 @@ def test_tokens_and_their_probabilities_are_told_where_asked(client: httpx.Clien
     assert ids == [each["id"] for each in told]
 
 
+def test_each_event_of_a_stream_has_its_tokens(client: httpx.Client) -> None:
+    whole = ask(client, return_tokens=True)["tokens"]
+    told = events(client, return_tokens=True)
+    assert [token for each in told for token in each["tokens"]] == whole
+    assert all(each["tokens"] for each in told[:-1])
+
+
 def test_some_fields_only(client: httpx.Client) -> None:
     reply = ask(client, response_fields=["content", "timings/predicted_n", "nothing"])
     assert set(reply) == {"content", "timings/predicted_n"}

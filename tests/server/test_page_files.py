@@ -20,10 +20,14 @@ FILES = sorted(
 )
 
 
+# As Chromium asks for a page.
+BROWSER = {"accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+
+
 def test_the_policy_of_the_page_allows_no_inline_script_and_nothing_from_elsewhere(
     client: httpx.Client,
 ) -> None:
-    answer = client.get("/")
+    answer = client.get("/", headers=BROWSER)
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     rules = dict(
         each.split(" ", 1) for each in answer.headers["content-security-policy"].split("; ")
@@ -62,8 +66,28 @@ def test_the_page_comes_without_a_key_and_the_models_do_not(serving: Callable[..
         assert client.get("/v1/models").status_code == 401
 
 
+@pytest.mark.parametrize("accept", ["*/*", "application/json", ""])
+def test_who_takes_no_html_reads_what_clients_of_ollama_look_for(
+    client: httpx.Client, accept: str
+) -> None:
+    answer = client.get("/", headers={"accept": accept})
+    assert (answer.status_code, answer.text) == (200, "Ollama is running")
+    assert answer.headers["content-type"] == "text/plain; charset=utf-8"
+    assert answer.headers["vary"] == "accept"
+    answer = client.head("/", headers={"accept": accept})
+    assert (answer.status_code, answer.content) == (200, b"")
+    assert answer.headers["content-length"] == str(len("Ollama is running"))
+
+
+def test_the_page_can_be_turned_off(serving: Callable[..., Any]) -> None:
+    with serving(page=False) as client:
+        assert client.get("/", headers=BROWSER).text == "Ollama is running"
+        answer = client.get("/page/app.js")
+        assert (answer.status_code, answer.json()["error"]["code"]) == (404, "unknown_url")
+
+
 def test_every_file_that_the_page_names_is_there(client: httpx.Client) -> None:
-    named = re.findall(r'(?:src|href)="(page/[^"]+)"', client.get("/").text)
+    named = re.findall(r'(?:src|href)="(page/[^"]+)"', client.get("/", headers=BROWSER).text)
     assert {"page/app.js", "page/base.css"} <= set(named)
     for name in FILES:
         if name.endswith(".js") and not name.startswith("vendor/"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -157,6 +158,34 @@ def test_models_that_take_long_to_load_block_no_other(monkeypatch: pytest.Monkey
         arrived.set()
 
     asyncio.run(work())
+
+
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/messages"])
+def test_a_client_that_leaves_while_its_model_is_loaded_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    arrived = threading.Event()
+    find_model = akunu.loading.find_model
+
+    def slowly(source: Any, *options: Any, **more: Any) -> Path:
+        assert arrived.wait(60)
+        return find_model(source, *options, **more)
+
+    monkeypatch.setattr(akunu.loading, "find_model", slowly)
+    body = {"messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}
+    models = ServedModels({"a": "ember"})
+    with running(models) as client:
+        with (
+            httpx.Client(base_url=client.base_url, timeout=0.2) as other,
+            pytest.raises(httpx.ReadTimeout),
+        ):
+            other.post(path, json=body)
+        ends = time.monotonic() + 30
+        while models.find("a").n_users:  # by the request that nobody reads
+            assert time.monotonic() < ends
+            time.sleep(0.01)
+        arrived.set()
+        assert client.post(path, json=body).status_code == 200
 
 
 def test_a_model_has_several_names() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
-from akunu.server.settings import Declared, declared_settings
+from akunu.server.settings import Declared, ServerSettings, declared_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -45,6 +45,8 @@ def _option(name: str, declared: Declared) -> Any:
     if name in _SHORT:
         flags.append(_SHORT[name])
     if not declared.metavar:
+        if ServerSettings.__dataclass_fields__[name].default:  # it is there to be turned off
+            flags = [f"{flags[0]}/--no-{flags[0][2:]}"]
         option = typer.Option(*flags, help=declared.help, show_default=False)
         return Annotated[bool | None, option]
     kind: Any = _KINDS.get(declared.metavar, str)

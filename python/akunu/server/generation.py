@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeVar
 
+from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -25,6 +26,7 @@ from akunu.server.json_body import JsonResponse, written
 from akunu.server.models import ServedModel, ServedModels
 from akunu.server.observer import SILENT, Observer
 
+Result = TypeVar("Result")
 Begin = Callable[[ServedModel, Model], Sequence[AsyncTextStream]]
 """Starts the texts of a request; ApiError or AkunuError for what makes no sense."""
 
@@ -99,15 +101,20 @@ class Generation(Response):
         self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer; raises ApiError where the answer has not begun."""
+        """Answer; where that has not begun, raises ApiError, or ClientDisconnect."""
         async with AsyncExitStack() as stack:
             number = 0
             try:
-                served, model = await stack.enter_async_context(self._models.use(self._model))
+                is_loaded = self._models.find(self._model).model is not None
+                held = stack.enter_async_context(self._models.use(self._model))
+                # Loading may take minutes.
+                served, model = await (held if is_loaded else _unless_gone(receive, held))
                 dialect = self._dialect(served)
                 streams = self._begin(served, model)
                 for number, stream in enumerate(streams):  # noqa: B007
                     await stack.enter_async_context(stream)
+            except ClientDisconnect:
+                raise
             except Exception as error:
                 raise self._told(error, number) from error
             self._observer.began(served.name, streams)
@@ -223,6 +230,24 @@ class _Client:
     is_gone = False
 
 
+async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
+    """Return what work gives; ClientDisconnect where the client goes away before, which ends it."""
+    task = asyncio.ensure_future(work)
+
+    async def watch() -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        task.cancel()
+
+    async with _beside(watch()) as watcher:
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if watcher.done():
+                raise ClientDisconnect from None
+            raise
+
+
 @asynccontextmanager
 async def _closed_when_gone(
     receive: Receive, streams: Sequence[AsyncTextStream]
@@ -261,11 +286,11 @@ async def _pinging(events: _Events, ping: bytes, seconds: float) -> AsyncIterato
 
 
 @asynccontextmanager
-async def _beside(work: Any) -> AsyncIterator[None]:
+async def _beside(work: Any) -> AsyncIterator[asyncio.Future[None]]:
     """Do something meanwhile, and no longer."""
     task = asyncio.ensure_future(work)
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

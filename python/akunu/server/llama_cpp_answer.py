@@ -32,10 +32,15 @@ class LlamaAnswer:
         """The answer repeats them, as texts."""
         self._wanted = wanted
         self._n_told: dict[int, int] = {}
+        self._n_tokens: dict[int, int] = {}
 
     def whole(self, replies: Sequence[Completion]) -> Any:
         """Return the answer that is no stream: an object, or a list for a list of prompts."""
-        told = [self._final(index, str(reply), reply) for index, reply in enumerate(replies)]
+        returns_tokens = self._wanted.returns_tokens
+        told = [
+            self._final(index, str(reply), reply, reply.token_ids if returns_tokens else ())
+            for index, reply in enumerate(replies)
+        ]
         return told if self._wanted.is_list else told[0]
 
     def opened(self) -> bytes:
@@ -46,6 +51,8 @@ class LlamaAnswer:
         """Return the event of a piece."""
         assert isinstance(delta, TextDelta)  # there is no chat
         probabilities: dict[str, Any] = {}
+        tokens = stream.token_ids[self._n_tokens.get(index, 0) :]
+        self._n_tokens[index] = self._n_tokens.get(index, 0) + len(tokens)
         if self._wanted.n_probs:
             known = stream.logprobs or ()
             new = known[self._n_told.get(index, 0) :]
@@ -55,7 +62,7 @@ class LlamaAnswer:
             {
                 "index": index,
                 "content": delta.text,
-                "tokens": [],
+                "tokens": list(tokens),
                 "stop": False,
                 "id_slot": -1,
                 "tokens_predicted": stream.completion_tokens,
@@ -66,7 +73,9 @@ class LlamaAnswer:
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the last event of a text."""
-        return event(self._final(index, "", stream.completion))
+        reply = stream.completion
+        rest = reply.token_ids[self._n_tokens.get(index, 0) :]
+        return event(self._final(index, "", reply, rest))
 
     def over(self, replies: Sequence[Completion]) -> bytes:
         """Return nothing: each text had its last event."""
@@ -76,12 +85,14 @@ class LlamaAnswer:
         """Return the error."""
         return event(error.body)
 
-    def _final(self, index: int, content: str, reply: Completion) -> dict[str, Any]:
+    def _final(
+        self, index: int, content: str, reply: Completion, tokens: Sequence[int]
+    ) -> dict[str, Any]:
         wanted = self._wanted
         found: dict[str, Any] = {
             "index": index,
             "content": content,
-            "tokens": list(reply.token_ids) if wanted.returns_tokens else [],
+            "tokens": list(tokens),
             "id_slot": -1,
             "stop": True,
             "model": self.model,

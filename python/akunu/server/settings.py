@@ -172,6 +172,7 @@ class ServerSettings:
         "Where thoughts are: reasoning_content, reasoning or both.",
         "NAME",
     )
+    page: bool = _setting(True, _flag, "Whether there is a page to chat on, at /.", "")
     access_log: str = _setting(
         "text", _one_of(LOG_FORMATS), "A line for each request: text, json or none.", "FORMAT"
     )

@@ -1,5 +1,7 @@
 """GET / and /page/...: the chat page, files of the package. They hold no secret and ask for no key.
 
+Who asks for / and does not want HTML gets a line of text that says that the server runs.
+
 The page is HTML, CSS and JavaScript as they are written: nothing is built, and it loads nothing
 from elsewhere. A browser keeps the files and asks, by their etags, whether they are still right.
 """
@@ -13,11 +15,15 @@ from typing import Final
 
 from fastapi import APIRouter, Request
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
+
+from akunu.server.state import state_of
 
 router = APIRouter(include_in_schema=False)
 
 FOLDER: Final = "/page/"
+RUNNING: Final = "Ollama is running"
+"""What clients of Ollama want to read; akunu answers them as it does."""
 _TYPES: Final = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -45,6 +51,7 @@ _HEADERS: Final = {
     "cross-origin-opener-policy": "same-origin",
     "referrer-policy": "no-referrer",
     "x-content-type-options": "nosniff",
+    "vary": "accept",
     "cache-control": "no-cache",  # kept, but asked about by its etag: a new version is seen at once
 }
 
@@ -56,13 +63,18 @@ def is_page(path: str) -> bool:
 
 @router.api_route("/", methods=["GET", "HEAD"], response_model=None)
 async def page(request: Request) -> Response:
-    """Return the page."""
-    return _answer(request, "index.html")
+    """Return the page to who takes HTML; Ollama's clients look here whether the server runs."""
+    takes_html = "text/html" in request.headers.get("accept", "")
+    if takes_html and state_of(request).settings.page:
+        return _answer(request, "index.html")
+    return PlainTextResponse(RUNNING, headers={"vary": "accept"})
 
 
 @router.api_route(FOLDER + "{name:path}", methods=["GET", "HEAD"], response_model=None)
 async def page_file(request: Request, name: str) -> Response:
     """Return a file of the page."""
+    if not state_of(request).settings.page:
+        raise HTTPException(404)
     return _answer(request, name)
 
 
