@@ -39,7 +39,9 @@ def pytest_outcomes(
 ) -> dict[str, str]:
     """Run pytest of an environment in a folder; return what was wrong by test, "" for nothing.
 
-    A test that skips itself counts as one that fails, so that its reason is written down, too.
+    A test that skips itself counts as one that fails, so that its reason is written down, too. One
+    that passes without fields which are refused (`without_refused.py`) counts as one that fails,
+    and under a name that says so as one that passes.
     `arguments`: of pytest. `environment`: variables besides PATH and HOME.
     """
     report = folder / "outcomes.xml"
@@ -56,4 +58,8 @@ def pytest_outcomes(
             name = f"{case.get('file')}::{owner}::{case.get('name')}"
         wrong = [child for child in case if child.tag in ("failure", "error", "skipped")]
         outcomes[name] = f"{wrong[0].tag}: {wrong[0].get('message')}" if wrong else ""
+        refused = {each.get("name"): each.get("value") for each in case.iter("property")}
+        if refused and not wrong:
+            outcomes[f"{name} without {', '.join(sorted(refused))}"] = ""
+            outcomes[name] = "refused: " + "; ".join(sorted(refused.values()))
     return outcomes

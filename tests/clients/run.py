@@ -59,48 +59,51 @@ def run_judge(name: str, update: bool) -> dict[str, str]:
     with tempfile.TemporaryDirectory(prefix=f"akunu-{name}.") as work:
         outcomes: dict[str, str] = module.judge(Path(work))
     path = HERE / name / "expected.json"
-    before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
-    skips: dict[str, str] = before.get("skipped", {})
-    found = compared(outcomes, before.get("passed", []), skips)
+    expected = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    skips: dict[str, str] = expected.get("skipped", {})
     if update:
         passed = sorted(test for test, wrong in outcomes.items() if not wrong)
-        now = {
+        expected = {
             "judge": module.VERSION,
             "date": datetime.date.today().isoformat(),
+            "n_passed": len(passed),
+            "n_skipped": sum(
+                bool(wrong and skip_of(test, skips)) for test, wrong in outcomes.items()
+            ),
             "skipped": skips,
             "passed": passed,
         }
-        path.write_text(json.dumps(now, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-        n_skipped = sum(1 for test, wrong in outcomes.items() if wrong and reason_of(test, skips))
-        print(f"{name}: {module.VERSION}: {len(passed)} passed, {n_skipped} skipped")
-    elif before.get("judge") != module.VERSION:
-        found["its version"] = f"{module.VERSION} runs, expected.json is of {before.get('judge')}"
+        path.write_text(json.dumps(expected, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    found = compared(outcomes, expected.get("passed", []), skips)
+    if expected.get("judge") != module.VERSION:
+        found["its version"] = f"{module.VERSION} runs, expected.json is of {expected.get('judge')}"
     return found
 
 
 def compared(outcomes: dict[str, str], passed: list[str], skips: dict[str, str]) -> dict[str, str]:
-    """What is wrong by test: fails and is not skipped, passes and is, was there and is gone."""
+    """What is wrong by test: another outcome than expected; by skip: nothing of its name fails."""
     found = {}
+    unused = set(skips)
     for test, wrong in outcomes.items():
-        reason = reason_of(test, skips)
-        if not reason:
-            found[test] = wrong
-        elif not wrong:
-            found[test] = f"passes, and expected.json skips it: {reason}"
+        pattern = skip_of(test, skips) if wrong and test not in passed else None
+        unused.discard(pattern or "")
+        if pattern is None:
+            noted = wrong or test in passed
+            found[test] = wrong if noted else "passes, which expected.json does not know: --update"
     for test in passed:
         if test not in outcomes:
             found[test] = "passed before and did not run"
+    for pattern in unused:
+        found[pattern] = f"nothing of this name fails any more; it is skipped: {skips[pattern]}"
     if not outcomes:
         found["any test"] = "none ran"
     return found
 
 
-def reason_of(test: str, skips: dict[str, str]) -> str:
-    """Why a test is skipped, "" where it is not; names of skips may have `*`."""
-    for pattern, reason in skips.items():
-        if fnmatch.fnmatchcase(test, pattern.replace("[", "[[]")):
-            return reason
-    return ""
+def skip_of(test: str, skips: dict[str, str]) -> str | None:
+    """The first skip that is for a test; its name may have `*`."""
+    literal = ((each, each.replace("[", "[[]")) for each in skips)
+    return next((each for each, pattern in literal if fnmatch.fnmatchcase(test, pattern)), None)
 
 
 def write_junit(path: Path, told: dict[str, str]) -> None:
