@@ -192,3 +192,10 @@ def test_fields_without_effect_and_unknown_ones_are_named(client: httpx.Client) 
 def test_a_field_that_is_null_is_not_given(client: httpx.Client) -> None:
     nothing = dict.fromkeys(("temperature", "tools", "response_format", "stop", "audio", "n"))
     assert ask(client, **nothing)["choices"] == ask(client)["choices"]
+
+
+def test_the_tokens_of_a_prompt_are_counted_without_writing(client: httpx.Client) -> None:
+    body = {"messages": [{"role": "user", "content": "What is 12 + 7?"}], "max_tokens": 1}
+    usage = client.post("/v1/chat/completions", json=body).json()["usage"]
+    answer = client.post("/v1/chat/completions/input_tokens", json=body)
+    assert answer.json() == {"input_tokens": usage["prompt_tokens"]}

@@ -126,7 +126,7 @@ def test_fields_without_effect_are_named(client: httpx.Client) -> None:
     [
         ("prompt", 3),
         ("prompt", [1, None]),
-        ("prompt", {"prompt_string": "a", "multimodal_data": []}),
+        ("prompt", {"prompt_string": "a", "multimodal_data": ["aGk="]}),
         ("prompt", [[1, 10_000_000]]),
         ("n_predict", "many"),
         ("n_probs", 99),
@@ -189,6 +189,32 @@ def test_a_model_with_the_tokens_fills_in(filler: httpx.Client) -> None:
     assert n_prompt(input_extra=extra) > n_prompt(prompt="1") > n_prompt()
     answer = filler.post("/api/generate", json={"model": "filler", "prompt": "a", "suffix": "b"})
     assert answer.status_code == 200
+
+
+def test_a_prompt_may_be_an_object_with_a_text(client: httpx.Client) -> None:
+    expected = ask(client)["content"]
+    told = {"prompt_string": PROMPT}
+    assert ask(client, prompt=told)["content"] == expected
+    assert [each["content"] for each in ask(client, prompt=[told, PROMPT])] == [expected] * 2
+    for wrong in ({"prompt_string": "a", "multimodal_data": ["aGk="]}, {}, {"prompt_string": 1}):
+        answer = client.post("/completion", json={"prompt": wrong})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"].startswith("prompt")
+
+
+def test_a_text_has_the_bias_of_all_its_tokens(client: httpx.Client) -> None:
+    assert "19" in ask(client)["content"]
+    with akunu.load() as model:
+        (nine, *_) = (token for token in model.tokenizer.encode("19"))
+    for bias in ([["19", -100]], {"19x": 0, "1": False}, [[nine, False]], {str(nine): -100}):
+        ask(client, logit_bias=bias)
+    without = ask(client, logit_bias=[["1", -100], ["9", False], ["19", False]])
+    assert "1" not in without["content"]
+    assert "9" not in without["content"]
+    for wrong in ([1], [[1]], [[None, 1]], "1", [[True, 1]], {"1": "x"}, {"a": "x"}):
+        answer = client.post("/completion", json={"prompt": "a", "logit_bias": wrong})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "logit_bias"
 
 
 def test_props_describe_the_model(client: httpx.Client) -> None:

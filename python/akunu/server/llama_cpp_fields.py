@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -9,7 +11,7 @@ from typing import Any, Final
 from akunu.model import Model
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import MOST_LOGPROBS, integer_in, n_predict
-from akunu.server.errors import invalid
+from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
     checked,
@@ -42,6 +44,25 @@ def _text(name: str, value: Any) -> Mapping[str, Any]:
     return {name: checked(name, value, str)}
 
 
+def _biases(name: str, value: Any) -> Mapping[str, Any]:
+    """Read biases of tokens and of texts, all of whose tokens get them; false is never."""
+    pairs = list(value.items()) if isinstance(value, dict) else checked(name, value, list)
+    tokens: dict[int, Any] = {}
+    texts: dict[str, Any] = {}
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            raise invalid(name, f"{name} has {shown(pair)}; it must have pairs of token and bias")
+        of, bias = pair
+        bias = -math.inf if bias is False else bias
+        if isinstance(of, str) and not _TOKEN_ID.fullmatch(of):
+            texts[of] = bias
+        elif isinstance(of, (str, int)) and not isinstance(of, bool):
+            tokens[int(of)] = bias
+        else:
+            raise invalid(name, f"{name} has {shown(of)}; it must be a token id or a text")
+    return {"logit_bias": tokens, "text_bias": texts}
+
+
 def _extra(name: str, value: Any) -> Mapping[str, Any]:
     found = []
     for index, each in enumerate(checked(name, value, list)):
@@ -51,13 +72,16 @@ def _extra(name: str, value: Any) -> Mapping[str, Any]:
     return {name: found} if found else {}
 
 
-_SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name != "n_probs")
+_TOKEN_ID: Final = re.compile(r"[0-9]{1,10}")
+_OTHERS: Final = ("n_probs", "logit_bias")  # which are read in another way here
+_SAMPLING: Final = tuple(each for each in SAMPLING_FIELDS if each.name not in _OTHERS)
 _BOTH: Final = (
     honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
     honoured("stream", "boolean", flag("stream")),
     honoured("n_predict", "integer", n_predict),
     honoured("max_tokens", "integer", n_predict),
     honoured("n_probs", "integer", _n_probs),
+    honoured("logit_bias", {"type": ["object", "array", "null"]}, _biases),
     honoured("return_tokens", "boolean", flag("return_tokens")),
     honoured("response_fields", "array", _texts),
     *_SAMPLING,
@@ -78,7 +102,7 @@ _BOTH: Final = (
 )
 
 COMPLETION_FIELDS: Final[Mapping[str, Field]] = table_of(
-    [*_BOTH, honoured("prompt", {"type": ["string", "array"]}, to("prompt"))]
+    [*_BOTH, honoured("prompt", {"type": ["string", "array", "object"]}, to("prompt"))]
 )
 
 INFILL_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -105,6 +129,18 @@ class LlamaAsked:
     returns_tokens: bool
     n_probs: int
     response_fields: list[str]
+    text_bias: dict[str, Any]
+    """Biases of all tokens of a text."""
+
+    def add_text_bias(self, model: Model) -> None:
+        """Have the biases of texts be those of their tokens, where these have none of their own."""
+        if not self.text_bias:
+            return
+        found: dict[int, Any] = {}
+        for text, bias in self.text_bias.items():
+            ids = model.tokenizer.encode(text, add_special=False, parse_special=True)
+            found.update(dict.fromkeys(ids, bias))
+        self.asked.arguments["logit_bias"] = {**found, **self.asked.arguments["logit_bias"]}
 
     def ids(self, model: Model, prompt: Any) -> list[int]:
         """Return the ids of one of the prompts; texts in it may name control tokens."""
@@ -126,10 +162,10 @@ def completion_request(body: Mapping[str, Any]) -> LlamaAsked:
         raise invalid("prompt", "prompt is missing", "missing_required_parameter")
     prompt = wanted.asked.arguments.pop("prompt")
     is_several = isinstance(prompt, list) and (
-        any(isinstance(each, list) for each in prompt)
+        any(isinstance(each, (list, dict)) for each in prompt)
         or (bool(prompt) and all(isinstance(each, str) for each in prompt))
     )
-    wanted.prompts = prompt if is_several else [prompt]
+    wanted.prompts = [_plain(each) for each in (prompt if is_several else [prompt])]
     wanted.is_list = len(wanted.prompts) > 1
     for each in wanted.prompts:
         _check_prompt(each)
@@ -163,7 +199,17 @@ def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> LlamaAsked:
         returns_tokens=options.pop("return_tokens", False),
         n_probs=options.get("logprobs", 0),
         response_fields=options.pop("response_fields", []),
+        text_bias=options.pop("text_bias", {}),
     )
+
+
+def _plain(prompt: Any) -> Any:
+    """Return the text of a prompt that is an object, as models that see pictures take it."""
+    if not isinstance(prompt, dict):
+        return prompt
+    if prompt.get("multimodal_data"):
+        raise unsupported("prompt", "prompt.multimodal_data: only text is read here")
+    return checked("prompt.prompt_string", prompt.get("prompt_string"), str)
 
 
 def _check_prompt(prompt: Any) -> None:

@@ -1,4 +1,4 @@
-"""POST /v1/chat/completions."""
+"""POST /v1/chat/completions, and /v1/chat/completions/input_tokens."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
-from akunu.server.asked import generation_of
+from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
-from akunu.server.json_body import json_object
+from akunu.server.json_body import JsonResponse, json_object
 from akunu.server.models import ServedModel
 from akunu.server.openai_chat import CHAT_FIELDS, chat_request
 from akunu.server.openai_chat_answer import ChatAnswer
@@ -17,13 +17,14 @@ from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
 
 router = APIRouter(tags=["chat"])
+_BODY = body_of(request_schema(CHAT_FIELDS, required=["messages"]))
 
 
 @router.post(
     "/chat/completions",
     summary="A model's reply to a conversation",
     response_model=None,
-    openapi_extra=body_of(request_schema(CHAT_FIELDS, required=["messages"])),
+    openapi_extra=_BODY,
 )
 async def chat_completions(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
@@ -43,3 +44,16 @@ async def chat_completions(request: Request) -> Response:
         )
 
     return generation_of(request, wanted.asked, begin, dialect)
+
+
+@router.post(
+    "/chat/completions/input_tokens",
+    summary="How many tokens a conversation's prompt has, as llama.cpp has it",
+    response_model=None,
+    openapi_extra=_BODY,
+)
+async def input_tokens(request: Request) -> Response:
+    """Count without writing anything; the prompt may be longer than the context."""
+    asked = chat_request(await json_object(request), state_of(request).settings).asked
+    n_tokens = await n_prompt_tokens(request, asked)
+    return JsonResponse({"input_tokens": n_tokens}, headers=asked.headers)

@@ -54,6 +54,7 @@ def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:
 
     def begin(model: Model) -> list[AsyncTextStream]:
         answer.tokenizer = model.tokenizer
+        wanted.add_text_bias(model)
         begun = []
         for each in wanted.prompts:
             if wanted.suffix is None:
