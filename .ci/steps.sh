@@ -241,6 +241,15 @@ clients() {
   return "$code"
 }
 
+# Replicas on a Ray cluster of this machine, one after the other test: a cluster takes all of it.
+ray() {
+  ensure_venv
+  "$venv/bin/pip" install --quiet 'akunu[ray]'  # which is there: the extra only
+  in_empty_environment "$clone" '.venv/bin/pytest -m slow tests/ray' \
+    PYTEST_ADDOPTS="--numprocesses=0 --junitxml=$CI_WORK/ray.xml"
+  count ray "$CI_WORK/ray.xml"
+}
+
 # Kernels of every level that this processor can run, also those that emulate another one.
 levels() {
   ensure_clone

@@ -26,9 +26,9 @@ def samples(client: httpx.Client) -> dict[str, float]:
     }
 
 
-def until(condition: Callable[[], Any]) -> Any:
+def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
     """What a condition gives as soon as it holds."""
-    ends = time.monotonic() + 30
+    ends = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < ends
         time.sleep(0.005)

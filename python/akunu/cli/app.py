@@ -11,7 +11,7 @@ import typer
 
 from akunu.cli import console, options
 from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
-from akunu.cli.server_commands import serve, show_servers, stop_servers
+from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -52,6 +52,13 @@ Each MODEL is written as for other commands, or NAME=MODEL for a name of your ow
 ember. Every option may also stand in a file, as `port = 8000` in the table [serve] of akunu.toml,
 and in the environment, as AKUNU_SERVE_PORT. API keys are set there alone: AKUNU_SERVE_API_KEYS."""
 
+_RAY_HELP = """Serve models by replicas on a Ray cluster.
+
+Without --cluster, one begins and ends with this command. Models and settings are those of
+`akunu serve`; those of `akunu ray` alone may also stand in a table [ray] of akunu.toml, and in the
+environment, as AKUNU_RAY_REPLICAS. A conversation goes to the replica that has its beginning in
+its cache."""
+
 PromptText = Annotated[
     str | None, typer.Option("--prompt", "-p", metavar="TEXT", help="The text itself.")
 ]
@@ -69,6 +76,7 @@ def akunu_app() -> typer.Typer:
     app.command("run", help="The same as chat.")(chat)
     app.command(help=_COMPLETE_HELP)(complete)
     app.command(help=_SERVE_HELP)(serve)
+    app.command(help=_RAY_HELP)(ray)
     app.command("ps")(show_servers)
     app.command("stop")(stop_servers)
     app.command()(tokenize)

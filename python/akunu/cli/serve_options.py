@@ -1,4 +1,4 @@
-"""The options of `akunu serve`: those that ServerSettings declares."""
+"""The options of `akunu serve` and `akunu ray`: those that their settings declare."""
 
 from __future__ import annotations
 
@@ -17,27 +17,32 @@ _KINDS: Final = {"INTEGER": int, "BYTES": int, "SECONDS": float, "FILE": Path}
 _SHORT: Final = {"port": "-p"}
 
 
-def takes_settings(command: Command) -> Command:
-    """Give a command the options of ServerSettings in place of its `**settings`.
+def takes_settings(*kinds: type) -> Callable[[Command], Command]:
+    """Give a command the options of classes of settings in place of its `**settings`.
 
     None is: not given. What is secret has no option, since others see a command line.
     """
-    signature = inspect.signature(command, eval_str=True)
-    parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
-    parameters += [
-        inspect.Parameter(
-            name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=None,
-            annotation=_option(name, declared),
-        )
-        for name, declared in declared_settings().items()
-        if not declared.is_secret
-    ]
-    shown = signature.replace(parameters=parameters)
-    command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
-    command.__annotations__ = {p.name: p.annotation for p in parameters}
-    return command
+
+    def decorated(command: Command) -> Command:
+        signature = inspect.signature(command, eval_str=True)
+        parameters = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        parameters += [
+            inspect.Parameter(
+                name,
+                inspect.Parameter.KEYWORD_ONLY,
+                default=None,
+                annotation=_option(name, declared),
+            )
+            for kind in kinds
+            for name, declared in declared_settings(kind).items()
+            if not declared.is_secret
+        ]
+        shown = signature.replace(parameters=parameters)
+        command.__signature__ = shown  # type: ignore[attr-defined]  # what inspect.signature reads
+        command.__annotations__ = {p.name: p.annotation for p in parameters}
+        return command
+
+    return decorated
 
 
 def _option(name: str, declared: Declared) -> Any:

@@ -9,27 +9,33 @@ import typer
 
 from akunu.cli import console, options
 from akunu.cli.serve_options import takes_settings
+from akunu.ray.settings import RaySettings
+from akunu.server.settings import ServerSettings
+
+FirstModels = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="A model, or NAME=MODEL.",
+        autocompletion=options.complete_model,
+        show_default=False,
+    ),
+]
+MoreModels = Annotated[
+    list[str] | None,
+    typer.Option("--model", "-m", metavar="MODEL", help="Likewise; may be repeated."),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option("--config", metavar="FILE", help="A file with settings; default: akunu.toml."),
+]
 
 
-@takes_settings
+@takes_settings(ServerSettings)
 def serve(
-    first: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="A model, or NAME=MODEL.",
-            autocompletion=options.complete_model,
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        list[str] | None,
-        typer.Option("--model", "-m", metavar="MODEL", help="Likewise; may be repeated."),
-    ] = None,
-    config: Annotated[
-        Path | None,
-        typer.Option("--config", metavar="FILE", help="A file with settings; default: akunu.toml."),
-    ] = None,
+    first: FirstModels = None,
+    model: MoreModels = None,
+    config: ConfigFile = None,
     **settings: Any,
 ) -> int:
     """Serve models."""
@@ -38,6 +44,23 @@ def serve(
         from akunu.cli.serve import serve_models
 
         return serve_models([*(first or ()), *(model or ())], config, settings)
+
+    return console.reported(run)
+
+
+@takes_settings(RaySettings, ServerSettings)
+def ray(
+    first: FirstModels = None,
+    model: MoreModels = None,
+    config: ConfigFile = None,
+    **settings: Any,
+) -> int:
+    """Serve models by replicas on a Ray cluster."""
+
+    def run() -> int:
+        from akunu.cli.ray import serve_replicas
+
+        return serve_replicas([*(first or ()), *(model or ())], config, settings)
 
     return console.reported(run)
 

@@ -39,13 +39,16 @@ class Access:
         keys: Keys,
         log: AccessLog,
         metrics: Metrics,
+        is_guarded: bool = True,
     ) -> None:
-        """`app`: what is behind the door."""
+        """`app`: what is behind the door. `is_guarded`: False, where requests have come through
+        another door already."""
         self._app = app
         self._settings = settings
         self._keys = keys
         self._log = log
         self._metrics = metrics
+        self._is_guarded = is_guarded
         self._rate = RateLimit(settings.rate_limit)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -57,7 +60,9 @@ class Access:
         given = headers.get(b"x-request-id", b"")
         request_id = given if _ID.fullmatch(given) else f"req_{uuid.uuid4().hex}".encode()
         entry = Entry(scope, request_id.decode(), time.monotonic())
-        scope.setdefault("state", {})["akunu_entry"] = entry
+        state = scope.setdefault("state", {})
+        state["akunu_entry"] = entry
+        entry.owner = state.get("akunu_owner")
 
         async def marked(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -69,7 +74,7 @@ class Access:
             await send(message)
 
         try:
-            refusal = self._refusal(scope, headers, entry)
+            refusal = self._refusal(scope, headers, entry) if self._is_guarded else None
             if refusal is None:
                 limited = _Body(receive, self._settings, entry)
                 await self._app(scope, limited.receive, marked)

@@ -25,10 +25,10 @@ from akunu.server.access import Access
 from akunu.server.access_log import AccessLog
 from akunu.server.error_shapes import shaped
 from akunu.server.errors import ApiError, api_error, invalid
-from akunu.server.fields import IGNORED_HEADER
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.models import ServedModels
+from akunu.server.origins import cors_options
 from akunu.server.routes import (
     chat,
     completions,
@@ -49,12 +49,16 @@ _LOG = logging.getLogger("akunu.server")
 
 
 def create_app(
-    settings: ServerSettings | None = None, models_served: ServedModels | None = None
+    settings: ServerSettings | None = None,
+    models_served: ServedModels | None = None,
+    *,
+    is_guarded: bool = True,
 ) -> FastAPI:
     """Return the application, for uvicorn or another ASGI server.
 
     `models_served`: which models it has; None: the one inside the package. They are loaded when
-    they are asked for and closed when the application ends.
+    they are asked for and closed when the application ends. `is_guarded`: whether it asks for keys
+    and looks at origins and limits; False, where whoever passes requests on has done that.
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
@@ -93,22 +97,18 @@ def create_app(
     app.include_router(health.router)
     app.include_router(page.router)
     app.include_router(metrics.router)
-    keys = Keys.of(settings)
+    keys = Keys.of(settings) if is_guarded else Keys()
     app.add_middleware(
         Access,
         settings=settings,
         keys=keys,
         log=AccessLog(settings.access_log),
         metrics=state.metrics,
+        is_guarded=is_guarded,
     )
-    if settings.cors_origins:
-        app.add_middleware(
-            CORSMiddleware,  # around the door: what a browser asks beforehand has no key
-            allow_origins=settings.cors_origins,
-            allow_methods=["GET", "POST"],
-            allow_headers=["*"],
-            expose_headers=["x-request-id", IGNORED_HEADER],
-        )
+    if settings.cors_origins and is_guarded:
+        # Around the door: what a browser asks beforehand has no key.
+        app.add_middleware(CORSMiddleware, **cors_options(settings))
     app.add_exception_handler(AkunuError, _refused)
     app.add_exception_handler(ClientDisconnect, _gone)
     app.add_exception_handler(HTTPException, _no_route)

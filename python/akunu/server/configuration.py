@@ -1,6 +1,7 @@
 """Settings from a file and the environment, by the names that they have everywhere.
 
-`akunu.toml` has a table `[serve]`; the environment has AKUNU_SERVE_PORT and so on. What the command
+`akunu.toml` has a table `[serve]`; the environment has AKUNU_SERVE_PORT and so on. (`akunu ray` has
+a table and variables besides.) What the command
 line says counts before the environment, and that before the file.
 """
 
@@ -13,43 +14,53 @@ from pathlib import Path
 from typing import Any, Final
 
 from akunu.errors import ArgumentError
-from akunu.server.settings import Declared, declared_settings
+from akunu.server.settings import Declared, ServerSettings, declared_settings
 
-PREFIX: Final = "AKUNU_SERVE_"
+TABLES: Final = ("serve", "ray")
 FILE_NAME: Final = "akunu.toml"
 _TRUE: Final = {"1": True, "true": True, "yes": True, "on": True}
 _FALSE: Final = {"0": False, "false": False, "no": False, "off": False}
 
 
-def from_environment(environment: Mapping[str, str] | None = None) -> dict[str, Any]:
+def from_environment(
+    environment: Mapping[str, str] | None = None,
+    table: str = "serve",
+    kind: type = ServerSettings,
+) -> dict[str, Any]:
     """Return the settings that the environment has; ArgumentError for one that does not exist.
+
+    `table`: what the names of variables have after AKUNU_; `kind`: the class of settings.
 
     >>> from_environment({"AKUNU_SERVE_PORT": "80", "AKUNU_SERVE_API_KEYS": "a,b"})
     {'port': 80, 'api_keys': ['a', 'b']}
     """
     found: dict[str, Any] = {}
+    prefix = f"AKUNU_{table.upper()}_"
     for variable, text in (os.environ if environment is None else environment).items():
-        if not variable.startswith(PREFIX) or not text:
+        if not variable.startswith(prefix) or not text:
             continue
-        name = variable[len(PREFIX) :].lower()
-        declared = declared_settings().get(name)
+        name = variable[len(prefix) :].lower()
+        declared = declared_settings(kind).get(name)
         if declared is None:
             raise ArgumentError(f"{variable} is set, and there is no setting {name!r}")
-        found[name] = _value(declared, text)
+        found[name] = value_of_text(declared, text)
     return found
 
 
-def from_file(path: Path | None) -> tuple[dict[str, Any], list[str]]:
+def from_file(
+    path: Path | None, name: str = "serve", kind: type = ServerSettings
+) -> tuple[dict[str, Any], list[str]]:
     """Return the settings and the models of a configuration file.
 
-    `path`: None is `akunu.toml` in the current folder, where there is one. Raises ArgumentError for
+    `path`: None is `akunu.toml` in the current folder, where there is one. `name`: of the table,
+    whose settings are those of `kind`. Raises ArgumentError for
     what cannot be read, and for a name that does not exist.
     """
     if path is None:
         path = Path(FILE_NAME)
         if not path.is_file():
             return {}, []
-    table = _table(path)
+    table = _table(path, name)
     models = table.pop("models", [])
     if isinstance(models, dict):
         models = [f"{name}={source}" for name, source in models.items()]
@@ -57,14 +68,14 @@ def from_file(path: Path | None) -> tuple[dict[str, Any], list[str]]:
         raise ArgumentError(f"{path}: models must be a list of texts, or a table of them")
     found = {}
     for key, value in table.items():
-        name = key.replace("-", "_")
-        if name not in declared_settings():
+        setting = key.replace("-", "_")
+        if setting not in declared_settings(kind):
             raise ArgumentError(f"{path}: there is no setting {key!r}")
-        found[name] = value
+        found[setting] = value
     return found, models
 
 
-def _table(path: Path) -> dict[str, Any]:
+def _table(path: Path, name: str) -> dict[str, Any]:
     if sys.version_info >= (3, 11):
         import tomllib
     else:
@@ -75,14 +86,16 @@ def _table(path: Path) -> dict[str, Any]:
         raise ArgumentError(f"{path}: {error.strerror}") from None
     except ValueError as error:  # of TOML and of UTF-8
         raise ArgumentError(f"{path}: {error}") from None
-    table = read.get("serve", {})
-    others = [name for name in read if name != "serve"]
-    if others or not isinstance(table, dict):
-        raise ArgumentError(f"{path} has {others or 'serve'}; settings stand in a table [serve]")
+    others = [
+        each for each, table in read.items() if each not in TABLES or not isinstance(table, dict)
+    ]
+    if others:
+        raise ArgumentError(f"{path} has {others}; settings stand in a table [serve]")
+    table = read.get(name, {})
     return dict(table)
 
 
-def _value(declared: Declared, text: str) -> Any:
+def value_of_text(declared: Declared, text: str) -> Any:
     """Return what a text says; the settings themselves refuse what makes no sense."""
     if declared.is_list:
         return [each.strip() for each in text.split(",") if each.strip()]

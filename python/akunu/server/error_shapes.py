@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from akunu.server.errors import ApiError
+from akunu.server.json_body import written
 
 _ANTHROPIC_KINDS: Final = {
     401: "authentication_error",
@@ -30,6 +31,24 @@ def shaped(error: ApiError, path: str, request_id: str = "") -> dict[str, Any]:
     if is_anthropic(path):
         return anthropic_error(error, request_id)
     return error.body
+
+
+def failed_event(error: ApiError, path: str, request_id: str = "") -> bytes:
+    r"""Return what ends a stream of this path that somebody else began and cannot end.
+
+    >>> from akunu.server.errors import invalid
+    >>> failed_event(invalid("top_k", "top_k is -1"), "/api/chat")
+    b'{"error":"top_k is -1"}\n'
+    """
+    body = shaped(error, path, request_id)
+    if path.startswith("/api/"):
+        return written(body) + b"\n"
+    if is_anthropic(path):
+        return b"event: error\ndata: " + written(body) + b"\n\n"
+    if path.removeprefix("/v1") == "/responses":
+        told = {"type": "error", "code": error.code, "message": error.message, **body}
+        return b"event: error\ndata: " + written(told) + b"\n\n"
+    return b"data: " + written(body) + b"\n\n"
 
 
 def is_anthropic(path: str) -> bool:

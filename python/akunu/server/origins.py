@@ -9,13 +9,25 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlsplit
 
 from akunu.server.errors import ApiError
+from akunu.server.fields import IGNORED_HEADER
 from akunu.server.settings import ServerSettings
 
 # No public DNS server answers for these names, so DNS rebinding cannot use them.
 _PRIVATE_NAMES = ("localhost", ".localhost", ".internal")
+
+
+def cors_options(settings: ServerSettings) -> dict[str, Any]:
+    """Return the arguments of CORSMiddleware that let in pages of `cors_origins`."""
+    return {
+        "allow_origins": settings.cors_origins,
+        "allow_methods": ["GET", "POST"],
+        "allow_headers": ["*"],
+        "expose_headers": ["x-request-id", IGNORED_HEADER],
+    }
 
 
 def refusal_of(headers: Mapping[bytes, bytes], settings: ServerSettings) -> ApiError | None:

@@ -201,13 +201,7 @@ class ServerSettings:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense, alone or together."""
-        for name, declared in declared_settings().items():
-            value = getattr(self, name)
-            default = type(self).__dataclass_fields__[name].default
-            if value is None:
-                object.__setattr__(self, name, default)
-            elif value is not default:
-                object.__setattr__(self, name, declared.check(name, value))
+        check_declared(self)
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ArgumentError("tls_certificate and tls_key need each other: give both")
         if (self.default_max_tokens or 0) > (self.most_tokens or MAX_UINT32):
@@ -235,6 +229,18 @@ class ServerSettings:
 
 
 @cache
-def declared_settings() -> Mapping[str, Declared]:
-    """Return what is declared of each setting, by its name."""
-    return {each.name: each.metadata["declared"] for each in fields(ServerSettings)}
+def declared_settings(kind: type = ServerSettings) -> Mapping[str, Declared]:
+    """Return what is declared of each setting, by its name. `kind`: the class of settings."""
+    return {each.name: each.metadata["declared"] for each in fields(kind)}
+
+
+def check_declared(settings: Any) -> None:
+    """Put defaults in the place of None and raise ArgumentError for bad values."""
+    kind: type = settings.__class__
+    for name, declared in declared_settings(kind).items():
+        value = getattr(settings, name)
+        default = settings.__dataclass_fields__[name].default
+        if value is None:
+            object.__setattr__(settings, name, default)
+        elif value is not default:
+            object.__setattr__(settings, name, declared.check(name, value))

@@ -1,0 +1,146 @@
+"""How many replicas there are and where; beside the settings of `akunu serve`.
+
+>>> from akunu.ray.settings import RaySettings
+>>> RaySettings(replicas=3, most_replicas=2)
+Traceback (most recent call last):
+...
+akunu.errors.ArgumentError: replicas is 3; it must not be more than most_replicas, 2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from akunu._checks import MAX_UINT32
+from akunu._typos import explains_typos_of_init
+from akunu.errors import ArgumentError
+from akunu.server.configuration import from_environment, from_file, value_of_text
+from akunu.server.settings import (
+    ServerSettings,
+    _integer,
+    _seconds,
+    _setting,
+    _text,
+    check_declared,
+    declared_settings,
+)
+
+TABLE: Final = "ray"  # in akunu.toml; the environment has AKUNU_RAY_REPLICAS and so on
+_OF_LISTENING: Final = ("host", "port", "unix_socket", "tls_certificate", "tls_key")
+
+
+@explains_typos_of_init
+@dataclass(frozen=True, kw_only=True)
+class RaySettings:
+    """How replicas are spread. None is a setting's default. Raises ArgumentError for bad values."""
+
+    cluster: str | None = _setting(
+        None, _text, "Address of a Ray cluster, or auto; default: one of this machine.", "ADDRESS"
+    )
+    replicas: int | None = _setting(
+        None,
+        _integer(1, 10_000),
+        "How many; with most_replicas the fewest; default: as many as there is room for.",
+        "INTEGER",
+    )
+    most_replicas: int | None = _setting(
+        None, _integer(1, 10_000), "Add replicas under load, up to so many.", "INTEGER"
+    )
+    requests_per_replica: int = _setting(
+        8, _integer(1, MAX_UINT32), "Requests under way for which a replica is enough.", "INTEGER"
+    )
+    scale_up_seconds: float = _setting(
+        30.0, _seconds, "Load must last so long before replicas are added.", "SECONDS"
+    )
+    scale_down_seconds: float = _setting(
+        600.0, _seconds, "Quiet must last so long before replicas leave.", "SECONDS"
+    )
+    processors: int | None = _setting(
+        None,
+        _integer(1, 10_000),
+        "Processors of a replica, and its threads; default: all of the smallest machine.",
+        "INTEGER",
+    )
+    gpus: int = _setting(0, _integer(0, 64), "GPUs that Ray keeps for a replica.", "INTEGER")
+    fronts: int = _setting(
+        1, _integer(1, 1000), "Processes that take requests and pass them on.", "INTEGER"
+    )
+    wait_seconds: float = _setting(
+        60.0, _seconds, "A request that no replica takes within this gets 503.", "SECONDS"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense, alone or together."""
+        check_declared(self)
+        least, most = self.replicas or 1, self.most_replicas
+        if most is not None and least > most:
+            raise ArgumentError(
+                f"replicas is {least}; it must not be more than most_replicas, {most}"
+            )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Asked:
+    """All that an application is made of."""
+
+    server: ServerSettings
+    ray: RaySettings
+    sources: Mapping[str, str]
+    """What `akunu.load` takes, by the names of models."""
+
+
+def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> Asked:
+    """Return settings of a command line, the environment and a file, in this order.
+
+    `given`: by name; None is not given. Raises ArgumentError for what makes no sense.
+    """
+    from akunu.server.models import named_sources
+
+    in_file, models_in_file = from_file(config)
+    ray_in_file, _ = from_file(config, TABLE, RaySettings)
+    server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
+    ray = {
+        **ray_in_file,
+        **from_environment(None, TABLE, RaySettings),
+        **_those_of(RaySettings, given),
+    }
+    return Asked(
+        server=ServerSettings(**server),
+        ray=RaySettings(**ray),
+        sources=named_sources(models or models_in_file or ["ember"]),
+    )
+
+
+def asked_of_serve(arguments: Mapping[str, Any]) -> Asked:
+    """Return settings of Ray Serve's arguments, where values may be texts.
+
+    Raises ArgumentError for what makes no sense, and for what says how to listen.
+    """
+    left = dict(arguments)
+    models = left.pop("models", [])
+    models = models.split() if isinstance(models, str) else models
+    if isinstance(models, dict):
+        models = [f"{name}={source}" for name, source in models.items()]
+    known = {**declared_settings(), **declared_settings(RaySettings)}
+    for name, value in left.items():
+        if name not in known:
+            raise ArgumentError(f"there is no setting {name!r}")
+        if isinstance(value, str):
+            left[name] = value_of_text(known[name], value)
+    found = asked(list(models), None, left)
+    for name in (*_OF_LISTENING, "cluster"):
+        settings = found.ray if name == "cluster" else found.server
+        if getattr(settings, name) != type(settings).__dataclass_fields__[name].default:
+            raise ArgumentError(
+                f"{name} is set, but here it is Ray Serve that listens: leave it out and set "
+                "http_options, or start with `akunu ray`"
+            )
+    return found
+
+
+def _those_of(kind: type, given: Mapping[str, Any]) -> dict[str, Any]:
+    names = declared_settings(kind)
+    return {name: value for name, value in given.items() if name in names and value is not None}
