@@ -245,7 +245,7 @@ clients() {
 ray() {
   ensure_venv
   "$venv/bin/pip" install --quiet 'akunu[ray]'  # which is there: the extra only
-  in_empty_environment "$clone" '.venv/bin/pytest -m slow tests/ray' \
+  in_empty_environment "$clone" '.venv/bin/pytest -m slow tests/cluster' \
     PYTEST_ADDOPTS="--numprocesses=0 --junitxml=$CI_WORK/ray.xml"
   count ray "$CI_WORK/ray.xml"
 }

@@ -38,11 +38,12 @@ def required_packages() -> dict[str, list[str]]:
     """The packages that pip installs, by the heading of docs/dependencies.md they belong to."""
     project = pyproject()["project"]
     extras = dict(project["optional-dependencies"])
-    server = extras.pop("server")
+    server, ray = extras.pop("server"), extras.pop("ray")
     others = [package_name(each) for extra in extras.values() for each in extra]
     return {
         "At run time": [package_name(each) for each in project["dependencies"]],
         "For the server": [package_name(each) for each in server],
+        "For a Ray cluster": [each for each in map(package_name, ray) if each != "akunu"],
         "To build": [package_name(each) for each in pyproject()["build-system"]["requires"]],
         "To test": [each for each in others if each != "akunu"],
     }
@@ -61,7 +62,9 @@ def listed_packages() -> dict[str, dict[str, list[str]]]:
     return listed
 
 
-@pytest.mark.parametrize("heading", ["At run time", "For the server", "To build", "To test"])
+@pytest.mark.parametrize(
+    "heading", ["At run time", "For the server", "For a Ray cluster", "To build", "To test"]
+)
 def test_every_dependency_is_listed_with_licence_and_reason(heading: str) -> None:
     listed = listed_packages()[heading]
     programs = {name for name in listed if name.startswith("CMake")}  # no Python package
