@@ -95,7 +95,8 @@ def test_answers_are_those_of_the_server(both: tuple[httpx.Client, InProcess]) -
     assert client.post("/v1/chat/completions", content=b"{").json()["error"]["code"] == (
         "invalid_json"
     )
-    assert client.get("/").headers["content-type"].startswith("text/html")
+    page = client.get("/", headers={"accept": "text/html"})
+    assert page.headers["content-type"].startswith("text/html")
 
 
 @pytest.mark.parametrize("after", [0, 1])

@@ -7,12 +7,13 @@ from collections.abc import AsyncGenerator
 from dataclasses import replace
 from typing import Any, Final
 
+import ray
+from ray import serve
 from ray.exceptions import RayActorError, RayError, TaskCancelledError
 from ray.serve.config import RequestRouterConfig
 from ray.serve.exceptions import BackPressureError, DeploymentUnavailableError
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-import ray
 from akunu.errors import ArgumentError
 from akunu.ray.exchange import Part
 from akunu.ray.forwarded import Forwarded
@@ -22,7 +23,6 @@ from akunu.ray.settings import Asked, RaySettings
 from akunu.server.errors import RETRY_AFTER_SECONDS, ApiError
 from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
-from ray import serve
 
 _LONGER: Final = 10  # seconds that a front outlives replicas, whose deaths it has to tell
 

@@ -10,12 +10,13 @@ from contextlib import ExitStack, contextmanager
 from typing import Final
 
 import ray
+from ray import serve
+
 from akunu.errors import AkunuError, ArgumentError
 from akunu.ray.application import built
 from akunu.ray.settings import Asked
 from akunu.server.run import check_reach
 from akunu.server.settings import ServerSettings
-from ray import serve
 
 _NAME: Final = "akunu"
 _QUIET: Final = {"log_level": "WARNING", "enable_access_log": False}  # the server has its own log
