@@ -204,7 +204,7 @@ def test_64_streams_take_one_pipe_and_no_thread(tmp_path: Path) -> None:
         text=True,
         cwd=tmp_path,
         env=ENVIRONMENT,
-        timeout=60,
+        timeout=300,
     )
     assert (done.stdout, done.stderr, done.returncode) == ("0 2\n0\n", "", 0)
 
