@@ -26,7 +26,6 @@ WITHOUT_EFFECT = {
     "user": "me",
     "cache_prompt": True,
     "id_slot": 0,
-    "timings_per_token": True,
     "return_progress": True,
     "keep_alive": "5m",
 }
@@ -88,6 +87,15 @@ def test_headers_of_openais_clients_change_nothing(client: httpx.Client) -> None
     answer = client.post("/v1/chat/completions", json=body, headers=headers)
     assert answer.status_code == 200
     assert "x-akunu-ignored" not in answer.headers
+
+
+def test_each_chunk_has_its_times_where_that_is_asked_for(client: httpx.Client) -> None:
+    streamed = chunks(client, timings_per_token=True, stream_options={"include_usage": True})
+    told = [chunk["timings"]["predicted_n"] for chunk in streamed]
+    assert told == sorted(told)
+    assert told[0] <= 2
+    assert told[-1] == streamed[-1]["usage"]["completion_tokens"]
+    assert not any("timings" in chunk for chunk in chunks(client))
 
 
 def test_any_number_of_stop_strings_is_taken(client: httpx.Client) -> None:

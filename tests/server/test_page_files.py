@@ -16,7 +16,7 @@ FOLDER = Path(akunu.server.__file__).parent / "page"
 FILES = sorted(
     each.relative_to(FOLDER).as_posix()
     for each in FOLDER.rglob("*")
-    if each.suffix in {".js", ".css", ".svg"}
+    if each.suffix in {".js", ".css", ".svg", ".woff2"}
 )
 
 
@@ -33,7 +33,9 @@ def test_the_policy_of_the_page_allows_no_inline_script_and_nothing_from_elsewhe
         each.split(" ", 1) for each in answer.headers["content-security-policy"].split("; ")
     )
     assert rules["default-src"] == "'none'"
-    assert {rules[f"{kind}-src"] for kind in ("script", "style", "img", "connect")} == {"'self'"}
+    assert {rules[f"{kind}-src"] for kind in ("script", "style", "img", "font", "connect")} == {
+        "'self'"
+    }
     assert rules["frame-ancestors"] == rules["base-uri"] == rules["form-action"] == "'none'"
     assert answer.headers["x-content-type-options"] == "nosniff"
 
@@ -42,8 +44,13 @@ def test_the_policy_of_the_page_allows_no_inline_script_and_nothing_from_elsewhe
 def test_a_file_comes_with_its_type_and_is_not_sent_again(client: httpx.Client, name: str) -> None:
     first = client.get(f"/page/{name}")
     assert first.content == (FOLDER / name).read_bytes()
-    kinds = {"js": "text/javascript; charset=utf-8", "css": "text/css; charset=utf-8"}
-    assert first.headers["content-type"] == kinds.get(name.rpartition(".")[2], "image/svg+xml")
+    kinds = {
+        "js": "text/javascript; charset=utf-8",
+        "css": "text/css; charset=utf-8",
+        "svg": "image/svg+xml",
+        "woff2": "font/woff2",
+    }
+    assert first.headers["content-type"] == kinds[name.rpartition(".")[2]]
     assert first.headers["cache-control"] == "no-cache"
     again = client.get(f"/page/{name}", headers={"if-none-match": first.headers["etag"]})
     assert (again.status_code, again.content) == (304, b"")
@@ -101,6 +108,13 @@ def test_every_file_that_the_page_names_is_there(client: httpx.Client) -> None:
 def test_libraries_of_the_page_are_named_with_version_and_licence() -> None:
     listed = (FOLDER / "vendor" / "README.md").read_text(encoding="utf-8")
     for each in (FOLDER / "vendor").glob("*.js"):
-        version = re.search(r"v?(\d+\.\d+\.\d+)", each.read_text(encoding="utf-8"))
-        assert version is not None
-        assert re.search(rf"`{re.escape(each.name)}`.*{re.escape(version[1])}", listed), each.name
+        line = re.search(rf"^\| `{re.escape(each.name)}` .*? \| (\d+\.\d+\.\d+) \|", listed, re.M)
+        assert line is not None, each.name
+        assert line[1] in each.read_text(encoding="utf-8"), each.name
+
+
+def test_fonts_that_a_style_names_are_there() -> None:
+    style = FOLDER / "vendor" / "katex.min.css"
+    named = re.findall(r"url\((.+?)\)", style.read_text(encoding="utf-8"))
+    there = [f"fonts/{each.name}" for each in (FOLDER / "vendor" / "fonts").iterdir()]
+    assert sorted(named) == sorted(there)

@@ -158,6 +158,7 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("n", "integer", to("n")),
         honoured("stream", "boolean", flag("stream")),
         honoured("stream_options", "object", stream_options),
+        honoured("timings_per_token", "boolean", flag("timings_per_token")),
         honoured("logprobs", "boolean", flag("logprobs")),
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("response_format", "object", response_format),
@@ -195,7 +196,6 @@ CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
         without_effect("moderation", "object", "nothing is moderated"),
         without_effect("cache_prompt", "boolean", "the text is the same"),
         without_effect("id_slot", "integer", "there are no slots"),
-        without_effect("timings_per_token", "boolean", "timings come once, at the end"),
         without_effect("return_progress", "boolean", "a stream begins with comments"),
         without_effect("keep_alive", "", "the server's idle_seconds says it"),
     ]
@@ -210,6 +210,8 @@ class ChatRequest:
     n: int
     includes_usage: bool
     has_logprobs: bool
+    has_timings: bool
+    """Whether each chunk says how long the text has taken so far."""
     is_legacy: bool
     """Whether calls are in the older form, `function_call`."""
 
@@ -243,6 +245,7 @@ def chat_request(body: Mapping[str, Any], settings: ServerSettings) -> ChatReque
         n=n,
         includes_usage=usage_follows,
         has_logprobs=wants_logprobs,
+        has_timings=options.pop("timings_per_token", False),
         is_legacy=options.pop("is_legacy", False),
     )
 

@@ -28,7 +28,7 @@ from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.json_body import text_written
-from akunu.server.usage import facts_of, finite, usage_of
+from akunu.server.usage import facts_of, finite, timings_of, usage_of
 
 FINGERPRINT: Final = f"akunu-{__version__}"
 DONE: Final = b"data: [DONE]\n\n"
@@ -46,12 +46,16 @@ class ChatAnswer:
         *,
         includes_usage: bool = False,
         has_logprobs: bool = False,
+        has_timings: bool = False,
         is_legacy: bool = False,
         reasoning_field: str = "reasoning_content",
     ) -> None:
-        """`is_legacy`: calls are a `function_call`. `reasoning_field`: see ServerSettings."""
+        """`has_timings`: each chunk has those of its text so far. `is_legacy`: calls are a
+        `function_call`. `reasoning_field`: see ServerSettings."""
         self._includes_usage = includes_usage
         self._has_logprobs = has_logprobs
+        self._has_timings = has_timings
+        self._timings: dict[str, Any] | None = None  # of the text whose chunk is written now
         self._is_legacy = is_legacy
         both = reasoning_field == "both"
         self._reasoning = ("reasoning_content", "reasoning") if both else (reasoning_field,)
@@ -87,10 +91,11 @@ class ChatAnswer:
 
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
         """Return the chunk of a part, if it may be told already."""
+        self._time(stream)
         if isinstance(delta, TextDelta):
             if index in self._calls and self._calls[index].is_cut:
                 return b""
-            if index in self._opened and not self._has_logprobs:
+            if index in self._opened and not (self._has_logprobs or self._has_timings):
                 before, behind = self._around_text(index)
                 return before + text_written(delta.text) + behind
             return self._chunk(index, {"content": delta.text}, self._new_logprobs(index, stream))
@@ -114,6 +119,7 @@ class ChatAnswer:
 
     def closed(self, index: int, stream: AsyncTextStream) -> bytes:
         """Return the last chunk of a text."""
+        self._time(stream)
         logprobs = self._new_logprobs(index, stream)
         reason = self._reason(stream.finish_reason)
         return self._chunk(index, {}, logprobs, finish_reason=reason)
@@ -146,9 +152,15 @@ class ChatAnswer:
         if self._has_logprobs:
             choice["logprobs"] = logprobs
         chunk: dict[str, Any] = {**self._head, "choices": [choice]}
+        if self._timings is not None:
+            chunk["timings"] = self._timings
         if self._includes_usage:
             chunk["usage"] = None
         return opening + event(chunk)
+
+    def _time(self, stream: AsyncTextStream) -> None:
+        if self._has_timings:
+            self._timings = timings_of(stream)
 
     def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
         if not self._has_logprobs:

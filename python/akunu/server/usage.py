@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from akunu.completion import Completion
 
@@ -40,8 +40,23 @@ def facts_of(replies: Sequence[Completion]) -> dict[str, Any]:
     return facts
 
 
-def timings_of(reply: Completion) -> dict[str, Any]:
-    """Return how long one text took; its first token belongs to the prompt."""
+class _Timed(Protocol):
+    """A text that is complete, or being written."""
+
+    @property
+    def prompt_tokens(self) -> int: ...
+    @property
+    def cached_tokens(self) -> int: ...
+    @property
+    def completion_tokens(self) -> int: ...
+    @property
+    def prompt_seconds(self) -> float: ...
+    @property
+    def completion_seconds(self) -> float: ...
+
+
+def timings_of(reply: _Timed) -> dict[str, Any]:
+    """Return how long one text took, or has taken so far; its first token belongs to the prompt."""
     computed = reply.prompt_tokens - reply.cached_tokens
     after_first = max(0, reply.completion_tokens - 1)
     return {
@@ -49,11 +64,15 @@ def timings_of(reply: Completion) -> dict[str, Any]:
         "prompt_n": computed,
         "prompt_ms": reply.prompt_seconds * 1000,
         "prompt_per_token_ms": reply.prompt_seconds * 1000 / computed if computed else 0.0,
-        "prompt_per_second": reply.prompt_tokens_per_second,
+        "prompt_per_second": _rate(computed, reply.prompt_seconds),
         "predicted_n": reply.completion_tokens,
         "predicted_ms": reply.completion_seconds * 1000,
         "predicted_per_token_ms": (
             reply.completion_seconds * 1000 / after_first if after_first else 0.0
         ),
-        "predicted_per_second": reply.completion_tokens_per_second,
+        "predicted_per_second": _rate(after_first, reply.completion_seconds),
     }
+
+
+def _rate(n: int, seconds: float) -> float:
+    return n / seconds if seconds > 0 else 0.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -68,6 +69,9 @@ def test_escape_stops_a_reply_and_what_was_written_is_kept(opened: Any) -> None:
     page.keyboard.press("Escape")
     text = reply(page)
     assert page.inner_text(".assistant .why") == "Stopped."
+    cost = re.match(r"([\d,]+) tokens? · [\d.]+ tokens/s", page.inner_text(".assistant .cost"))
+    assert cost is not None
+    assert int(cost[1].replace(",", "")) > 0
     assert page.get_attribute("button.send", "aria-label") == "Send"
     page.reload()
     assert reply(page) == text

@@ -3,6 +3,7 @@
 import { Marked } from "./vendor/marked.esm.js";
 import "./vendor/purify.min.js";
 import { copyButton, h } from "./dom.js";
+import { FORMULAS, setFormulas } from "./maths.js";
 
 const purify = /** @type {any} */ (globalThis).DOMPurify;
 const HARMLESS = /^<\/?(br|sub|sup|kbd|b|i|u|em|strong|mark|s|del)\s*\/?>$/i;
@@ -11,6 +12,7 @@ const LONGEST_HIGHLIGHTED = 50000; // characters: more takes longer than one wan
 const marked = new Marked({
   gfm: true,
   breaks: false,
+  extensions: FORMULAS,
   renderer: {
     // Markup that a model writes is mostly an example that it forgot to fence: shown, not obeyed.
     html: (/** @type {{text: string}} */ { text }) => (HARMLESS.test(text.trim()) ? text : escaped(text)),
@@ -86,6 +88,7 @@ function finish(fragment) {
     lower.append(...heading.childNodes);
     heading.replaceWith(lower);
   }
+  setFormulas(fragment);
   for (const code of fragment.querySelectorAll("pre > code")) frameCode(/** @type {HTMLElement} */ (code));
 }
 

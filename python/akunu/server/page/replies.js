@@ -49,6 +49,7 @@ export class Replies {
         messages: messagesFor(conversation, message.parent),
         stream: true,
         stream_options: { include_usage: true },
+        timings_per_token: true, // a reply that is stopped has no usage
         ...requestFields(conversation.settings),
       };
       for await (const chunk of streamChat(body, controller.signal, (names) => (message.ignored = names))) {
@@ -80,7 +81,13 @@ function takeChunk(message, stats, chunk) {
     stats.completionTokens = chunk.usage.completion_tokens;
     stats.cachedTokens = chunk.usage.prompt_tokens_details?.cached_tokens ?? 0;
   }
-  if (chunk.timings) stats.tokensPerSecond = chunk.timings.predicted_per_second || null;
+  if (chunk.timings) {
+    const { predicted_per_second: speed, predicted_n: n, prompt_n: computed, cache_n: cached } = chunk.timings;
+    stats.tokensPerSecond = speed || null;
+    stats.completionTokens = n || stats.completionTokens;
+    stats.promptTokens ||= (computed ?? 0) + (cached ?? 0);
+    stats.cachedTokens ||= cached ?? 0;
+  }
   const choice = chunk.choices?.[0];
   if (!choice) return false;
   if (choice.finish_reason) message.finish = choice.finish_reason;

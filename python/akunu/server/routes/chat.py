@@ -39,6 +39,7 @@ async def chat_completions(request: Request) -> Response:
             served.name,
             includes_usage=wanted.includes_usage,
             has_logprobs=wanted.has_logprobs,
+            has_timings=wanted.has_timings,
             is_legacy=wanted.is_legacy,
             reasoning_field=settings.reasoning_field,
         )

@@ -29,7 +29,9 @@ _TYPES: Final = {
     "css": "text/css; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
     "svg": "image/svg+xml",
+    "woff2": "font/woff2",
 }
+_FOLDERS: Final = ("", "vendor/", "vendor/fonts/")
 # What a model writes is shown on this page. Were the sanitiser to miss something, a browser would
 # still run no script and load no picture of it, and tell nobody.
 _POLICY: Final = "; ".join(
@@ -38,6 +40,7 @@ _POLICY: Final = "; ".join(
         "script-src 'self'",
         "style-src 'self'",
         "img-src 'self'",
+        "font-src 'self'",
         "connect-src 'self'",
         "base-uri 'none'",
         "form-action 'none'",
@@ -95,11 +98,9 @@ def _answer(request: Request, name: str) -> Response:
 def _assets() -> dict[str, tuple[bytes, str]]:
     """Return the files with their etags by their names: no path from outside is ever opened."""
     found = {}
-    folder = files("akunu.server") / "page"
-    for place in (folder, folder / "vendor"):
-        for each in place.iterdir():
+    for folder in _FOLDERS:
+        for each in (files("akunu.server") / "page").joinpath(*folder.split("/")).iterdir():
             if each.is_file() and each.name.rpartition(".")[2] in _TYPES:
                 body = each.read_bytes()
-                name = each.name if place is folder else f"vendor/{each.name}"
-                found[name] = (body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+                found[folder + each.name] = (body, f'"{hashlib.sha256(body).hexdigest()[:32]}"')
     return found
