@@ -234,6 +234,7 @@ page() {
 
 # Tests and programs of others against a real server; each gets its own environment from the package indexes.
 clients() {
+  command -v npm >/dev/null || install_packages nodejs npm
   ensure_venv
   local code=0
   in_empty_environment "$clone" ".venv/bin/python tests/clients/run.py --junit '$CI_WORK/clients.xml'" || code=$?

@@ -19,6 +19,18 @@ def virtual_environment(folder: Path, *requirements: str) -> Path:
     return python
 
 
+def npm_packages(folder: Path, *requirements: str) -> Path:
+    """Install packages of npm (`"openai@6.49.0"`) into a folder; return its `node_modules`.
+
+    Nothing of theirs runs while they are installed.
+    """
+    folder.mkdir(exist_ok=True)
+    (folder / "package.json").write_text('{"private": true, "type": "module"}', encoding="utf-8")
+    command = ["npm", "install", "--silent", "--no-audit", "--no-fund", "--ignore-scripts"]
+    subprocess.run([*command, "--save-exact", *requirements], cwd=folder, check=True)
+    return folder / "node_modules"
+
+
 def source_package(folder: Path, python: Path, requirement: str) -> Path:
     """Download and unpack the source package of `requirement` (`"openai==3.57.0"`); return where.
 

@@ -55,6 +55,7 @@ def run_judge(name: str, update: bool) -> dict[str, str]:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module  # where its dataclasses look for it
     spec.loader.exec_module(module)
     with tempfile.TemporaryDirectory(prefix=f"akunu-{name}.") as work:
         outcomes: dict[str, str] = module.judge(Path(work))

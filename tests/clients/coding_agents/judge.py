@@ -1,0 +1,210 @@
+"""Coding agents, each with one task: it calls a tool, runs it, sends the result back, and ends.
+
+The model is one that surely calls a tool (`scripted_model.py`); prompts have 10,000 to 30,000
+tokens. Server and agent run in a network of their own that has nothing but loopback.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import scripted_model
+from environment import npm_packages
+from serving import serving
+
+import akunu
+
+VERSION = "codex 0.171.0, claude-code 2.1.197, opencode 1.18.33"
+_PACKAGES = (
+    "@openai/codex@0.171.0",
+    "@anthropic-ai/claude-code@2.1.197",
+    "opencode-ai@1.18.33",
+)
+_TASK = "Write akunu into made.txt"
+_COMMAND = "printf akunu > made.txt"
+_LAST_WORDS = "The file is written."
+
+
+@dataclass(frozen=True, kw_only=True)
+class Agent:
+    """How an agent is told of the server, what it calls, and what of its requests has no effect."""
+
+    command: Callable[[Path, Path, str], list[str]]
+    """Takes the packages, an empty home and the server's address; writes settings, returns it."""
+    tool: str
+    arguments: dict[str, Any]
+    without_effect: str
+    environment: Callable[[str], dict[str, str]] = lambda address: {}
+
+
+def _codex(packages: Path, home: Path, address: str) -> list[str]:
+    (home / ".codex").mkdir()
+    (home / ".codex" / "config.toml").write_text(
+        f"""\
+model = "agent"
+model_provider = "akunu"
+check_for_update_on_startup = false
+
+[analytics]
+enabled = false
+
+[model_providers.akunu]
+name = "akunu"
+base_url = "{address}/v1"
+wire_api = "responses"
+""",
+        encoding="utf-8",
+    )
+    options = ["--skip-git-repo-check", "--sandbox", "danger-full-access"]
+    return [str(packages / ".bin" / "codex"), "exec", *options, _TASK]
+
+
+def _claude_code(packages: Path, home: Path, address: str) -> list[str]:
+    (binary,) = (packages / "@anthropic-ai").glob("claude-code-linux-*/claude")
+    return [str(binary), "-p", _TASK, "--allowedTools", "Bash"]
+
+
+def _opencode(packages: Path, home: Path, address: str) -> list[str]:
+    provider = {
+        "npm": "@ai-sdk/openai-compatible",
+        "name": "akunu",
+        "options": {"baseURL": f"{address}/v1"},
+        "models": {"agent": {"limit": {"context": scripted_model.CONTEXT, "output": 8192}}},
+    }
+    settings = {"provider": {"akunu": provider}, "autoupdate": False, "share": "disabled"}
+    folder = home / ".config" / "opencode"
+    folder.mkdir(parents=True)
+    (folder / "opencode.json").write_text(json.dumps(settings), encoding="utf-8")
+    binary = sorted(packages.glob("opencode-linux-*/bin/opencode"))[-1]  # -baseline, if it is there
+    return [str(binary), "run", "--auto", "--model", "akunu/agent", _TASK]
+
+
+AGENTS = {
+    "codex": Agent(
+        command=_codex,
+        tool="exec_command",
+        arguments={"cmd": _COMMAND},
+        without_effect="store, prompt_cache_key, client_metadata, tools.namespace, "
+        "tools.web_search, reasoning.summary, include.reasoning.encrypted_content",
+    ),
+    "claude-code": Agent(
+        command=_claude_code,
+        tool="Bash",
+        arguments={"command": _COMMAND, "description": "Write a file"},
+        without_effect="metadata, context_management, output_config.effort, "
+        "x-anthropic-billing-header, cache_control",
+        environment=lambda address: {
+            "ANTHROPIC_BASE_URL": address,
+            "ANTHROPIC_AUTH_TOKEN": "any",
+            "ANTHROPIC_MODEL": "agent",
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+            "DISABLE_AUTOUPDATER": "1",
+        },
+    ),
+    "opencode": Agent(
+        command=_opencode,
+        tool="bash",
+        arguments={"command": _COMMAND, "description": "Write a file"},
+        without_effect="",
+        environment=lambda address: {
+            "OPENCODE_DISABLE_AUTOUPDATE": "1",
+            "OPENCODE_DISABLE_MODELS_FETCH": "1",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD": "1",
+        },
+    ),
+}
+
+
+def judge(work: Path) -> dict[str, str]:
+    npm_packages(work / "npm", *_PACKAGES)
+    inside = ["unshare", "--net", "--map-root-user", sys.executable, str(Path(__file__)), str(work)]
+    modules = str(Path(scripted_model.__file__).parent)
+    subprocess.run(inside, check=True, env={**os.environ, "PYTHONPATH": modules})
+    outcomes: dict[str, str] = json.loads((work / "outcomes.json").read_text(encoding="utf-8"))
+    return outcomes
+
+
+def _judge_within(work: Path) -> None:
+    """Run all agents in a network that was just made, and write down what was wrong by test."""
+    _bring_up_loopback()
+    outcomes = {}
+    for name, agent in AGENTS.items():
+        folder = work / name
+        folder.mkdir()
+        found = _outcomes(agent, folder, work / "npm" / "node_modules")
+        outcomes.update({f"{name} {test}": wrong for test, wrong in found.items()})
+    (work / "outcomes.json").write_text(json.dumps(outcomes), encoding="utf-8")
+
+
+def _bring_up_loopback() -> None:
+    set_flags, up, running = 0x8914, 0x1, 0x40  # SIOCSIFFLAGS, IFF_UP, IFF_RUNNING: netdevice(7)
+    with socket.socket() as any_socket:
+        fcntl.ioctl(any_socket, set_flags, struct.pack("16sh", b"lo", up | running))
+
+
+def _outcomes(agent: Agent, folder: Path, packages: Path) -> dict[str, str]:
+    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+    model = folder / "agent.gguf"
+    scripted_model.write(model, ember, agent.tool, agent.arguments, done=_LAST_WORDS)
+    home, project = folder / "home", folder / "project"
+    home.mkdir()
+    project.mkdir()
+    # What an agent that goes astray may cost: a reply of the script is much shorter.
+    options = ["--access-log", "json", "--log-prompts", "--most-tokens", "100000"]
+    with serving(folder, f"agent={model}", *options) as address:
+        ended = subprocess.run(
+            agent.command(packages, home, address),
+            cwd=project,
+            env={"HOME": str(home), "PATH": os.environ["PATH"], **agent.environment(address)},
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        requests = _requests(folder / "server.log")
+        # The model calls its tool in the first request that has it, and ends in the next.
+        rounds = [each for each in requests if "tools" in each["body"]]
+        ignored = _without_effect(address, rounds[0]) if rounds else "no request has tools"
+    made = project / "made.txt"
+    refused = [f"{each['path']}: {each['status']}" for each in requests if each["status"] != 200]
+    has_prefix = len(rounds) == 2 and rounds[1]["cached_tokens"] >= rounds[0]["prompt_tokens"] - 1
+    rest = f"{ended.stdout}\n{ended.stderr}"
+    return {
+        "is refused nothing": ", ".join(refused),
+        "runs the tool": "" if made.exists() and made.read_text() == "akunu" else rest,
+        "ends": "" if ended.returncode == 0 and _LAST_WORDS in ended.stdout else rest,
+        "finds its first prompt in the cache": "" if has_prefix else f"{len(rounds)} requests",
+        "is told what has no effect": "" if ignored == agent.without_effect else ignored,
+    }
+
+
+def _requests(log: Path) -> list[dict[str, Any]]:
+    """The requests for replies, with their bodies."""
+    found = []
+    for line in log.read_text(encoding="utf-8").splitlines():
+        facts = json.loads(line[line.index("{") :]) if "{" in line else {}
+        if facts.get("method") == "POST":
+            found.append({**facts, "body": json.loads(facts["body"])})
+    return found
+
+
+def _without_effect(address: str, request: dict[str, Any]) -> str:
+    """The fields without effect of a request, which is asked once more."""
+    body = {**request["body"], "stream": False}
+    answer = httpx.post(f"{address}{request['path']}", json=body, timeout=120)
+    return answer.headers.get("x-akunu-ignored", "")
+
+
+if __name__ == "__main__":
+    _judge_within(Path(sys.argv[1]))
