@@ -267,3 +267,10 @@ def test_thoughts_can_be_sent_back(thinking_client: httpx.Client) -> None:
     reply = {"role": "assistant", "content": [thought, {"type": "text", "text": "19"}]}
     turns = [*SUM, reply, {"role": "user", "content": "And?"}]
     assert ask(thinking_client, messages=turns, max_tokens=1)["type"] == "message"
+
+
+def test_a_tool_that_makes_no_sense_is_named_by_its_field(client: httpx.Client) -> None:
+    tool = {"name": "f", "input_schema": {"type": "object", "properties": {"place": "a town"}}}
+    error = refused(client, tools=[tool])
+    assert error["param"] == "tools"
+    assert error["message"].startswith("parameters of the tool 'f'")

@@ -290,3 +290,11 @@ def test_an_input_that_is_too_long_is_told_apart(client: httpx.Client) -> None:
     answer = client.post("/v1/responses", json={"input": "hello " * 2000})
     error = answer.json()["error"]
     assert (error["code"], error["param"]) == ("context_length_exceeded", "input")
+
+
+def test_the_usual_mode_of_thinking_is_taken_and_others_are_refused(client: httpx.Client) -> None:
+    answer = client.post("/v1/responses", json={"input": SUM, "reasoning": {"mode": "standard"}})
+    assert answer.status_code == 200
+    answer = client.post("/v1/responses", json={"input": SUM, "reasoning": {"mode": "pro"}})
+    assert answer.status_code == 400
+    assert answer.json()["error"]["param"] == "reasoning"

@@ -100,7 +100,7 @@ class _Front:
                 await _unless_client_leaves(receive, self._answer(request, _Answer(send, entry)))
         except ApiError as error:
             entry.error = error.message
-            told = shaped(error, scope["path"], entry.request_id)
+            told = shaped(error, scope, entry.request_id)
             await JsonResponse(told, error.status, error.headers)(scope, receive, send)
 
     async def _of_all(self, request: Forwarded) -> Response:
@@ -178,7 +178,7 @@ class _Answer:
         self.entry.error = error.message
         if not self._is_stream:
             raise ConnectionError("an answer was cut off")  # the server hangs up
-        event = failed_event(error, self.entry.scope["path"], self.entry.request_id)
+        event = failed_event(error, self.entry.scope, self.entry.request_id)
         await self._send({"type": "http.response.body", "body": event, "more_body": True})
         await self._send({"type": "http.response.body", "body": b"", "more_body": False})
 

@@ -68,7 +68,7 @@ class Access:
             if message["type"] == "http.response.start":
                 entry.status = message["status"]
                 headers_out = [*message.get("headers", ()), (b"x-request-id", request_id)]
-                if is_anthropic(scope["path"]):  # where their client looks for it
+                if is_anthropic(scope):  # where their client looks for it
                     headers_out.append((b"request-id", request_id))
                 message["headers"] = headers_out
             await send(message)
@@ -79,7 +79,7 @@ class Access:
                 limited = _Body(receive, self._settings, entry)
                 await self._app(scope, limited.receive, marked)
             else:
-                body = shaped(refusal, scope["path"], entry.request_id)
+                body = shaped(refusal, scope, entry.request_id)
                 answer = JsonResponse(body, refusal.status, refusal.headers)
                 await answer(scope, receive, marked)
         finally:

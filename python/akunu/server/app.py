@@ -119,7 +119,7 @@ def create_app(
 
 def answer_of(request: Request, error: ApiError) -> Response:
     """Return the answer that an error is."""
-    body = shaped(error, request.url.path, entry_of(request).request_id)
+    body = shaped(error, request.scope, entry_of(request).request_id)
     return JsonResponse(body, error.status, error.headers)
 
 

@@ -1,14 +1,16 @@
-"""Errors as each dialect's clients read them; which one it is, the path of the request says.
+"""Errors as each dialect's clients read them; which one it is, the request's path and headers say.
 
 >>> from akunu.server.errors import invalid
->>> shaped(invalid("top_k", "top_k is -1"), "/api/chat")
+>>> shaped(invalid("top_k", "top_k is -1"), {"path": "/api/chat", "headers": []})
 {'error': 'top_k is -1'}
->>> shaped(invalid("top_k", "top_k is -1"), "/v1/messages", "req_1")["error"]["type"]
+>>> request = {"path": "/v1/models/a", "headers": [(b"anthropic-version", b"2023-06-01")]}
+>>> shaped(invalid("top_k", "top_k is -1"), request, "req_1")["error"]["type"]
 'invalid_request_error'
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.errors import ApiError
@@ -24,26 +26,27 @@ _ANTHROPIC_KINDS: Final = {
 }
 
 
-def shaped(error: ApiError, path: str, request_id: str = "") -> dict[str, Any]:
-    """Return the body of an error for a request of this path."""
-    if path.startswith("/api/"):
+def shaped(error: ApiError, scope: Mapping[str, Any], request_id: str = "") -> dict[str, Any]:
+    """Return the body of an error for a request, whose ASGI scope this is."""
+    if scope["path"].startswith("/api/"):
         return {"error": error.message}
-    if is_anthropic(path):
+    if is_anthropic(scope):
         return anthropic_error(error, request_id)
     return error.body
 
 
-def failed_event(error: ApiError, path: str, request_id: str = "") -> bytes:
-    r"""Return what ends a stream of this path that somebody else began and cannot end.
+def failed_event(error: ApiError, scope: Mapping[str, Any], request_id: str = "") -> bytes:
+    r"""Return what ends a stream of this request that somebody else began and cannot end.
 
     >>> from akunu.server.errors import invalid
-    >>> failed_event(invalid("top_k", "top_k is -1"), "/api/chat")
+    >>> failed_event(invalid("top_k", "top_k is -1"), {"path": "/api/chat", "headers": []})
     b'{"error":"top_k is -1"}\n'
     """
-    body = shaped(error, path, request_id)
+    path = scope["path"]
+    body = shaped(error, scope, request_id)
     if path.startswith("/api/"):
         return written(body) + b"\n"
-    if is_anthropic(path):
+    if is_anthropic(scope):
         return b"event: error\ndata: " + written(body) + b"\n\n"
     if path.removeprefix("/v1") == "/responses":
         told = {"type": "error", "code": error.code, "message": error.message, **body}
@@ -51,9 +54,12 @@ def failed_event(error: ApiError, path: str, request_id: str = "") -> bytes:
     return b"data: " + written(body) + b"\n\n"
 
 
-def is_anthropic(path: str) -> bool:
-    """Whether a route is one of Anthropic's."""
-    return path.removeprefix("/v1").startswith("/messages")
+def is_anthropic(scope: Mapping[str, Any]) -> bool:
+    """Whether a request is of Anthropic's API: by its route, or by a header where two share it."""
+    route = scope["path"].removeprefix("/v1")
+    if route == "/models" or route.startswith("/models/"):
+        return any(name == b"anthropic-version" for name, _ in scope["headers"])
+    return bool(route.startswith("/messages"))
 
 
 def anthropic_error(error: ApiError, request_id: str = "") -> dict[str, Any]:

@@ -28,7 +28,8 @@ from akunu.server.json_words import in_json_words, shown
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
 
-# How messages of ours begin that are about the prompt, whatever its field is called.
+# How messages of ours begin that are about tools, or about the prompt, whatever its field is.
+_OF_TOOLS: Final = ("parameters of the tool", "the parameters of")
 _OF_PROMPTS: Final = ("messages", "prompt", "the prompt", "a token id", "token id", "text has")
 _KINDS: Final = {
     401: "authentication_error",
@@ -146,6 +147,8 @@ def _argument_error(error: AkunuError, names: dict[str, str], prompt: str) -> Ap
     if isinstance(error, SchemaError):
         field = names.get("schema", "response_format")
         return invalid(field, f"Invalid schema for {field}: {text}", "invalid_json_schema")
+    if text.startswith(_OF_TOOLS):
+        option = "tools"
     field = names.get(option, prompt if text.startswith(_OF_PROMPTS) else "")
     if option in names and field != option and text.startswith(option):
         text = field + text[len(option) :]

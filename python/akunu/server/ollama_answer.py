@@ -10,7 +10,6 @@ from typing import Any, Final
 from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
-from akunu.server.error_shapes import shaped
 from akunu.server.errors import ApiError
 from akunu.server.json_body import written
 from akunu.server.openai_chat_answer import logprobs_of
@@ -76,7 +75,7 @@ class OllamaAnswer:
 
     def failed(self, error: ApiError) -> bytes:
         """Return the error, which a client raises."""
-        return self._line(shaped(error, "/api/"))
+        return self._line({"error": error.message})
 
     def nothing(self, reason: str) -> dict[str, Any]:
         """Return the answer to a request without a prompt."""

@@ -91,6 +91,8 @@ def _reasoning(name: str, value: Any) -> Mapping[str, Any]:
             found["thinking"] = False if effort == "none" else effort
         elif key in ("summary", "generate_summary", "context"):  # thoughts are told whole
             found.setdefault(WITHOUT_EFFECT + name, []).append(f"reasoning.{key}")
+        elif key == "mode" and inner == "standard":
+            continue  # the only one that there is
         else:
             raise unsupported(name, f"reasoning has {shown(key)}; only effort is known")
     return found

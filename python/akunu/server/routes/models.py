@@ -7,7 +7,9 @@ from typing import Any, Final
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from akunu.server.anthropic_models import model_info, models_page
 from akunu.server.common_fields import model_name
+from akunu.server.error_shapes import is_anthropic
 from akunu.server.errors import invalid
 from akunu.server.fields import honoured, ignored_header, read, request_schema, table_of
 from akunu.server.json_body import JsonResponse, json_object
@@ -24,7 +26,9 @@ _NAMED: Final = table_of([honoured("model", "string", model_name)])
 
 @router.get("/models", summary="The models that are served", response_model=None)
 async def models(request: Request) -> Response:
-    """List all models, loaded or not."""
+    """List all models, loaded or not; for Anthropic's clients, whose header tells them, theirs."""
+    if is_anthropic(request.scope):
+        return JsonResponse(models_page(state_of(request).models.all, request.query_params))
     listed = [await described(each) for each in state_of(request).models.all]
     return JsonResponse({"object": "list", "data": listed})
 
@@ -32,7 +36,10 @@ async def models(request: Request) -> Response:
 @router.get("/models/{name:path}", summary="One model", response_model=None)
 async def model(request: Request, name: str) -> Response:
     """Describe one model; its name may have slashes."""
-    return JsonResponse(await described(state_of(request).models.find(name)))
+    served = state_of(request).models.find(name)
+    if is_anthropic(request.scope):
+        return JsonResponse(model_info(served))
+    return JsonResponse(await described(served))
 
 
 @router.post(
