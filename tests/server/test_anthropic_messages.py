@@ -274,3 +274,13 @@ def test_a_tool_that_makes_no_sense_is_named_by_its_field(client: httpx.Client) 
     error = refused(client, tools=[tool])
     assert error["param"] == "tools"
     assert error["message"].startswith("parameters of the tool 'f'")
+
+
+def test_a_thread_is_refused_as_anthropics_client_reads_it(client: httpx.Client) -> None:
+    error = refused(client, thread={"type": "create"})
+    assert error["param"] == "thread"
+    assert error["details"] == {
+        "error_code": "thread_unsupported_request",
+        "unsupported": ["thread"],
+    }
+    assert refused(client, compaction={"type": "summarize"})["param"] == "compaction"

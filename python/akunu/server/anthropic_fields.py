@@ -8,7 +8,7 @@ from typing import Any, Final
 from akunu.server.anthropic_messages import messages_of
 from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import WITHOUT_EFFECT, max_tokens
-from akunu.server.errors import invalid, unsupported
+from akunu.server.errors import ApiError, invalid, unsupported
 from akunu.server.fields import (
     Field,
     checked,
@@ -106,6 +106,19 @@ def _output_format(name: str, value: Any) -> Mapping[str, Any]:
     return {"schema": given["schema"]}
 
 
+def _thread(name: str, value: Any) -> Mapping[str, Any]:
+    """Refuse as Anthropic does where it cannot: its client sends the whole conversation then."""
+    details = {"error_code": "thread_unsupported_request", "unsupported": [name]}
+    raise ApiError(
+        400,
+        f"{name} is not done here: {_NOT_STORED}",
+        param=name,
+        code="unsupported_parameter",
+        facts={"details": details},
+    )
+
+
+_NOT_STORED: Final = "nothing is stored, send the whole conversation"
 _BLOCKS: Final = {"type": ["string", "array", "null"]}
 
 MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
@@ -127,12 +140,18 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
         *(each for each in SAMPLING_FIELDS if each.name != "stop"),
         refused("mcp_servers", "the client calls tools, not the server", []),
         refused("container", "there are no containers"),
+        refused("compaction", "the client shortens its conversation"),
+        Field(name="thread", schema={}, effect="refused", read=_thread, note=_NOT_STORED),
         without_effect("metadata", "object", "nothing is stored"),
         without_effect("service_tier", "string", "see priority"),
         without_effect("cache_control", "object", "the cache finds prompts by their tokens"),
         without_effect("context_management", "object", "the client shortens its conversation"),
         without_effect("inference_geo", "string", "the model runs here"),
         without_effect("speed", "string", "there is one"),
+        without_effect("diagnostics", "object", "usage says what the cache had"),
+        without_effect("fallbacks", "", "no model declines here"),
+        without_effect("fallback_credit_token", "", "nobody is billed"),
+        without_effect("billing_policy", "object", "nobody is billed"),
     ]
 )
 

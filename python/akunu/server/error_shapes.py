@@ -72,10 +72,12 @@ def anthropic_error(error: ApiError, request_id: str = "") -> dict[str, Any]:
     if error.code == "context_length_exceeded" and "n_ctx" in error.facts:
         n_prompt, context = error.facts["n_prompt_tokens"], error.facts["n_ctx"]
         message = f"prompt is too long: {n_prompt} tokens > {context} maximum"
-    told = {
+    told: dict[str, Any] = {
         "type": _ANTHROPIC_KINDS.get(error.status, usual),
         "message": message,
         "param": error.param,
         "code": error.code,
     }
+    if "details" in error.facts:
+        told["details"] = error.facts["details"]
     return {"type": "error", "error": told, "request_id": request_id or None}
