@@ -20,6 +20,7 @@ from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
 from akunu.server.metrics import Metrics
 from akunu.server.origins import refusal_of
+from akunu.server.proxies import TrustedProxies
 from akunu.server.rate_limit import RateLimit
 from akunu.server.routes.page import is_page
 from akunu.server.settings import ServerSettings
@@ -50,12 +51,15 @@ class Access:
         self._metrics = metrics
         self._is_guarded = is_guarded
         self._rate = RateLimit(settings.rate_limit)
+        self._proxies = TrustedProxies(settings.trusted_proxies)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        if self._proxies and self._is_guarded:
+            self._look_behind_proxies(scope)
         headers: dict[bytes, bytes] = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
         request_id = given if _ID.fullmatch(given) else f"req_{uuid.uuid4().hex}".encode()
@@ -85,6 +89,12 @@ class Access:
         finally:
             self._metrics.answered(entry)
             self._log.write(entry)
+
+    def _look_behind_proxies(self, scope: Scope) -> None:
+        peer = scope["client"][0] if scope.get("client") else None
+        forwarded = [v.decode("latin-1") for k, v in scope["headers"] if k == b"x-forwarded-for"]
+        client = self._proxies.client(peer or None, forwarded)
+        scope["client"] = (client, 0) if client is not None else None
 
     def _refusal(self, scope: Scope, headers: dict[bytes, bytes], entry: Entry) -> ApiError | None:
         if sum(len(name) + len(value) for name, value in scope["headers"]) > _MOST_HEADERS:

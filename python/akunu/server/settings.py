@@ -20,6 +20,7 @@ from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.options import KV_TYPES, LoadOptions
+from akunu.server.proxies import TrustedProxies
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
 LOG_FORMATS: Final = ("text", "json", "none")
@@ -84,6 +85,16 @@ def _path(name: str, value: Any) -> Path:
     return Path(value).expanduser()
 
 
+def _proxies(name: str, value: Any) -> tuple[str, ...]:
+    given = texts(name, value)
+    try:
+        TrustedProxies(given)
+    except ValueError:
+        allowed = "addresses, networks as 10.0.0.0/8, or 'unix'"
+        raise refusal(name, value, allowed, "") from None
+    return given
+
+
 @explains_typos_of_init
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
@@ -119,6 +130,13 @@ class ServerSettings:
         texts,
         "Names by which a local server without keys may be called, besides localhost.",
         "NAME",
+        is_list=True,
+    )
+    trusted_proxies: tuple[str, ...] = _setting(
+        (),
+        _proxies,
+        "A proxy whose x-forwarded-for says who asks: an address, a network, or unix.",
+        "ADDRESS",
         is_list=True,
     )
     max_body: int = _setting(
