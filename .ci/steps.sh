@@ -242,6 +242,15 @@ clients() {
   return "$code"
 }
 
+# The files in deploy/: what systemd says of the unit, and nginx in front of a server.
+deploy() {
+  install_packages nginx-light openssl systemd
+  ensure_venv
+  in_empty_environment "$clone" ".venv/bin/pytest -m 'slow or not slow' tests/server/test_deploy.py" \
+    PYTEST_ADDOPTS="--numprocesses=0 --junitxml=$CI_WORK/deploy.xml"
+  count deploy "$CI_WORK/deploy.xml"
+}
+
 # Replicas on a Ray cluster of this machine, one after the other test: a cluster takes all of it.
 ray() {
   ensure_venv
