@@ -1,51 +1,40 @@
-"""docs/dialects.md and the OpenAPI document have every field of every API."""
+"""The documents and the OpenAPI document have every field of every API."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import sys
 from pathlib import Path
 
 import httpx
 import pytest
 
-from akunu.server.anthropic_fields import MESSAGES_FIELDS
-from akunu.server.fields import Field
-from akunu.server.llama_cpp_fields import COMPLETION_FIELDS, INFILL_FIELDS
-from akunu.server.ollama_fields import (
-    OLLAMA_CHAT_FIELDS,
-    OLLAMA_GENERATE_FIELDS,
-    OLLAMA_OPTIONS,
-)
-from akunu.server.responses_fields import RESPONSES_FIELDS
+from akunu.server.field_meanings import meaning_of
 
-PAGE = Path(__file__).parents[2] / "docs/dialects.md"
-TABLES = {
-    "/v1/messages": MESSAGES_FIELDS,
-    "/v1/responses": RESPONSES_FIELDS,
-    "/api/chat": OLLAMA_CHAT_FIELDS,
-    "/api/generate": OLLAMA_GENERATE_FIELDS,
-    "/completion": COMPLETION_FIELDS,
-    "/infill": INFILL_FIELDS,
-}
+sys.path.insert(0, str(Path(__file__).parents[2]))
+from tools.request_fields import DOCUMENT, ROUTES, document
+
+DOCUMENTS = Path(__file__).parents[2] / "docs"
+POSTED = [each.removeprefix("POST ") for each in ROUTES if each.startswith("POST")]
 
 
-@pytest.mark.parametrize("path", TABLES)
-def test_the_page_has_every_field(path: str) -> None:
-    table: Mapping[str, Field] = TABLES[path]
-    page = PAGE.read_text()
-    assert f"`POST {path}`" in page
-    for name in table:
-        assert f"`{name}`" in page, name
+def test_the_page_of_all_fields_is_up_to_date() -> None:
+    assert DOCUMENT.read_text(encoding="utf-8") == document(), "run: python -m tools.request_fields"
 
 
-def test_the_page_has_every_option_of_ollamas() -> None:
-    page = PAGE.read_text()
-    for name in OLLAMA_OPTIONS:
-        assert f"`{name}`" in page, name
+@pytest.mark.parametrize("route", ROUTES)
+def test_every_field_says_what_becomes_of_it(route: str) -> None:
+    assert [each.name for each in ROUTES[route].values() if not meaning_of(each)] == []
 
 
-@pytest.mark.parametrize("path", TABLES)
-def test_the_document_describes_every_field(client: httpx.Client, path: str) -> None:
+@pytest.mark.parametrize("path", POSTED)
+def test_a_page_describes_every_route(path: str) -> None:
+    pages = [(DOCUMENTS / name).read_text() for name in ("serving.md", "dialects.md")]
+    assert any(f"`POST {path}`" in page for page in pages)
+
+
+@pytest.mark.parametrize("path", POSTED)
+def test_the_openapi_document_describes_every_field(client: httpx.Client, path: str) -> None:
     route = client.get("/openapi.json").json()["paths"][path]["post"]
     schema = route["requestBody"]["content"]["application/json"]["schema"]
-    assert set(schema["properties"]) == set(TABLES[path])
+    assert set(schema["properties"]) == set(ROUTES[f"POST {path}"])
+    assert all(each.get("description") for each in schema["properties"].values())

@@ -56,7 +56,9 @@ def test_models_are_loaded_and_unloaded_by_name() -> None:
 
 
 def test_a_model_in_use_is_not_unloaded() -> None:
-    body = {"messages": [{"role": "user", "content": "Hi"}], "stream": True, "ignore_eos": True}
+    hi = [{"role": "user", "content": "Hi"}]
+    # More than sockets hold: it goes on as long as nobody reads it.
+    body = {"messages": hi, "stream": True, "ignore_eos": True, "n": 64, "temperature": 1}
     with running(ServedModels({"a": "ember"})) as client:
         with client.stream("POST", "/v1/chat/completions", json=body) as stream:
             next(stream.iter_lines())

@@ -133,7 +133,7 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("stream", "boolean", flag("stream")),
         honoured("tools", "array", _tools),
         honoured("tool_choice", "object", _tool_choice),
-        honoured("thinking", "object", _thinking),
+        honoured("thinking", "object", _thinking, "type and budget_tokens"),
         honoured("output_config", "object", _output_config),
         honoured("output_format", "object", _output_format),
         honoured("chat_template_kwargs", "object", to("template_variables")),

@@ -141,9 +141,14 @@ def checked(name: str, value: Any, kind: type) -> Any:
 
 def request_schema(table: Mapping[str, Field], required: Iterable[str] = ()) -> dict[str, Any]:
     """Return what a request may have, for the OpenAPI document."""
+    from akunu.server.field_meanings import meaning_of
+
     properties = {}
     for each in table.values():
         schema: dict[str, Any] = dict(each.schema)
+        meaning = meaning_of(each)
+        if each.effect == "honoured" and meaning:
+            schema["description"] = meaning[0].upper() + meaning[1:].rstrip(".") + "."
         if each.effect != "honoured":
             words = "Not done here" if each.effect == "refused" else "Without effect"
             schema["description"] = f"{words}: {each.note}" if each.note else f"{words}."

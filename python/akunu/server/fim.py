@@ -23,7 +23,7 @@ def _seed(name: str, value: Any) -> Mapping[str, Any]:
 FIM_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         honoured("model", "string", model_name),
-        honoured("prompt", "string", _text),
+        honoured("prompt", "string", _text, "the text before the gap"),
         honoured("suffix", "string", _text),
         honoured("max_tokens", "integer", max_tokens),
         honoured("stream", "boolean", flag("stream")),

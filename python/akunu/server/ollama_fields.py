@@ -97,7 +97,7 @@ OLLAMA_CHAT_FIELDS: Final[Mapping[str, Field]] = table_of(
 OLLAMA_GENERATE_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
         *_BOTH,
-        honoured("prompt", "string", _text("prompt")),
+        honoured("prompt", "string", _text("prompt"), "what the model answers"),
         honoured("suffix", "string", _text("suffix")),
         honoured("system", "string", _text("system")),
         honoured("raw", "boolean", flag("raw")),

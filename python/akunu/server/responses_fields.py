@@ -128,7 +128,7 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
         honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
         honoured("text", "object", _text),
-        honoured("reasoning", "object", _reasoning),
+        honoured("reasoning", "object", _reasoning, "effort: how much the model thinks"),
         honoured("include", "array", _include),
         honoured("top_logprobs", "integer", top_logprobs),
         honoured("chat_template_kwargs", "object", to("template_variables")),

@@ -1,0 +1,108 @@
+"""Writes docs/request-fields.md, which has every field of every route, from the server's tables.
+
+python -m tools.request_fields
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Final
+
+from akunu.server.anthropic_fields import MESSAGES_FIELDS
+from akunu.server.field_meanings import meaning_of
+from akunu.server.fields import Field
+from akunu.server.fim import FIM_FIELDS
+from akunu.server.llama_cpp_fields import COMPLETION_FIELDS as LLAMA_COMPLETION_FIELDS
+from akunu.server.llama_cpp_fields import INFILL_FIELDS
+from akunu.server.ollama_fields import (
+    OLLAMA_CHAT_FIELDS,
+    OLLAMA_GENERATE_FIELDS,
+    OLLAMA_OPTIONS,
+)
+from akunu.server.openai_chat import CHAT_FIELDS
+from akunu.server.openai_completions import COMPLETION_FIELDS
+from akunu.server.responses_fields import RESPONSES_FIELDS
+from akunu.server.sampling_fields import SAMPLING_FIELDS
+from akunu.server.structure_fields import STRUCTURE_FIELDS
+
+DOCUMENT: Final = Path(__file__).parents[1] / "docs" / "request-fields.md"
+
+ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
+    "POST /v1/chat/completions": CHAT_FIELDS,
+    "POST /v1/completions": COMPLETION_FIELDS,
+    "POST /v1/fim/completions": FIM_FIELDS,
+    "POST /v1/responses": RESPONSES_FIELDS,
+    "POST /v1/messages": MESSAGES_FIELDS,
+    "POST /api/chat": OLLAMA_CHAT_FIELDS,
+    "POST /api/generate": OLLAMA_GENERATE_FIELDS,
+    "options of /api/chat and /api/generate": OLLAMA_OPTIONS,
+    "POST /completion": LLAMA_COMPLETION_FIELDS,
+    "POST /infill": INFILL_FIELDS,
+}
+SHARED: Final = {
+    "How tokens are chosen": SAMPLING_FIELDS,
+    "The form of the reply": STRUCTURE_FIELDS,
+}
+INTRODUCTION: Final = """\
+# Fields of requests
+
+What the server ([serving.md](serving.md)) does with each field of a request.
+`tools/request_fields.py` writes this page from the server's own tables.
+
+A field that is null counts as not given. What is refused is answered with 400, and the field's name
+is in `param`. What has no effect, and any field that is not listed here, is named in the header
+`x-akunu-ignored` of the answer.
+"""
+
+
+def document() -> str:
+    """Return the whole page."""
+    parts = [INTRODUCTION]
+    for title, fields in SHARED.items():
+        same = "The same for all routes that say so below."
+        parts.append(f"## {title}\n\n{same}\n\n{_table(fields)}")
+    for route, fields in ROUTES.items():
+        title = f"`{route}`" if route.startswith("POST") else f"`options`{route[7:]}"
+        parts.append(f"## {title}\n\n{_shared(fields)}{_table(_own(fields))}")
+    return "\n".join(parts)
+
+
+def _own(fields: Mapping[str, Field]) -> list[Field]:
+    shared = [each for group in SHARED.values() for each in group]
+    return [each for each in fields.values() if not any(each is other for other in shared)]
+
+
+def _shared(fields: Mapping[str, Field]) -> str:
+    said = []
+    for title, group in SHARED.items():
+        missing = [each.name for each in group if fields.get(each.name) is not each]
+        if len(missing) == len(group):
+            continue
+        link = f"[{title.lower()}](#{title.lower().replace(' ', '-')})"
+        but = f" (but for {', '.join(f'`{name}`' for name in missing)})" if missing else ""
+        said.append(link + but)
+    return f"Besides {' and '.join(said)}:\n\n" if said else ""
+
+
+def _table(fields: Iterable[Field]) -> str:
+    order = ("honoured", "refused", "ignored")
+    rows = sorted(fields, key=lambda each: order.index(each.effect))  # which keeps their order
+    lines = ["| field | what becomes of it |", "|---|---|"]
+    lines += [f"| `{each.name}` | {_effect(each)} |" for each in rows]
+    return "\n".join(lines) + "\n"
+
+
+def _effect(field: Field) -> str:
+    meaning = meaning_of(field).rstrip(".").replace("|", "\\|")
+    if not meaning[1:2].isupper():
+        meaning = meaning[:1].lower() + meaning[1:]
+    if field.effect == "refused":
+        return f"refused: {meaning}"
+    if field.effect == "ignored":
+        return f"no effect: {meaning}"
+    return meaning
+
+
+if __name__ == "__main__":
+    DOCUMENT.write_text(document(), encoding="utf-8")
