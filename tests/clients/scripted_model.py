@@ -34,6 +34,7 @@ def write(
     tool: str,
     arguments: Mapping[str, Any],
     *,
+    thought: str = "",
     done: str = "The tool has answered.",
     chat: str = "Good day.",
 ) -> Path:
@@ -44,11 +45,14 @@ def write(
         words_of: A GGUF file whose tokenizer and chat template it takes over: Ember's.
         tool: The name of the tool that it calls, once in a conversation.
         arguments: What it calls the tool with, in the order of the tool's properties.
+        thought: What it thinks before; its template then shows thoughts of earlier calls.
         done: What it says once the conversation has the result of a tool.
         chat: What it says where there is no such tool.
     """
     metadata = gguf.GGUFReader(words_of).fields
     call = f"<tool_call>\n{json.dumps({'name': tool, 'arguments': arguments})}\n</tool_call>"
+    if thought:
+        call = f"<think>\n{thought}\n</think>\n\n{call}"
     script = [_spelled(text) for text in (call, done, chat)]
     cut = [_cut(text, script) for text in script]
     tokens: list[str] = metadata["tokenizer.ggml.tokens"].contents()
@@ -73,7 +77,8 @@ def write(
     writer.add_token_merges(metadata["tokenizer.ggml.merges"].contents())
     writer.add_eos_token_id(tokens.index(_END))
     writer.add_add_bos_token(False)
-    writer.add_chat_template(_template(metadata["tokenizer.chat_template"].contents(), tool))
+    template = _template(metadata["tokenizer.chat_template"].contents(), tool)
+    writer.add_chat_template(_with_thoughts(template) if thought else template)
     _add_weights(writer, tokens, cut)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
@@ -125,6 +130,15 @@ def _template(plain: str, tool: str) -> str:
     last = "{%- endif %}"
     assert plain.rstrip().endswith("{{- '<|im_start|>assistant\\n' }}\n" + last), plain[-100:]
     return plain.rstrip().removesuffix(last) + opening + last
+
+
+def _with_thoughts(template: str) -> str:
+    begins = "        {{- '<|im_start|>assistant\\n' }}\n"
+    assert template.count(begins) == 1
+    shown = "{{- '<think>\\n' + message.reasoning_content + '\\n</think>\\n\\n' }}"
+    return template.replace(
+        begins, begins + "{%- if message.reasoning_content %}" + shown + "{%- endif %}"
+    )
 
 
 def _add_weights(writer: gguf.GGUFWriter, tokens: list[str], cut: list[list[str]]) -> None:

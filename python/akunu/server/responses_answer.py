@@ -29,11 +29,18 @@ class ResponseAnswer:
     media_type = EVENT_STREAM
     ping = PING
 
-    def __init__(self, echoed: Mapping[str, Any], *, has_logprobs: bool = False) -> None:
-        """`echoed`: what it repeats of the request."""
+    def __init__(
+        self,
+        echoed: Mapping[str, Any],
+        *,
+        has_logprobs: bool = False,
+        namespaces: Mapping[str, tuple[str, str]] | None = None,
+    ) -> None:
+        """`echoed`: what it repeats of the request. `namespaces`: of functions, by their names."""
         self.model = ""
         self._echoed = echoed
         self._has_logprobs = has_logprobs
+        self._namespaces = namespaces or {}
         self._id = _new_id("resp")
         self._created = int(time.time())
         self._n_events = 0
@@ -52,7 +59,7 @@ class ResponseAnswer:
         if str(reply) or not reply.tool_calls:
             logprobs = logprobs_of(reply.answer_logprobs)["content"] if self._has_logprobs else []
             self._output.append(_texts("message", str(reply), logprobs))
-        self._output += [_call(each) for each in reply.tool_calls]
+        self._output += [self._call(each) for each in reply.tool_calls]
         return self._ended(reply)
 
     def opened(self) -> bytes:
@@ -170,15 +177,28 @@ class ResponseAnswer:
 
     def _told(self, call: ToolCall) -> bytes:
         before = self._close()
-        item = _call(call)
+        item = self._call(call)
         self._item = item
         place = self._place()
         added = self._added({**item, "arguments": "", "status": "in_progress"})
         kind = "response.function_call_arguments"
         delta = self._event(f"{kind}.delta", **place, delta=call.arguments_text)
-        arguments = {"name": call.name, "arguments": call.arguments_text}
+        arguments = {"name": item["name"], "arguments": call.arguments_text}
         done = self._event(f"{kind}.done", **place, **arguments)
         return before + added + delta + done + self._done(item)
+
+    def _call(self, call: ToolCall) -> dict[str, Any]:
+        namespace, name = self._namespaces.get(call.name, (None, call.name))
+        within = {} if namespace is None else {"namespace": namespace}
+        return {
+            "id": _new_id("fc"),
+            "type": "function_call",
+            "status": "completed",
+            "call_id": call.id,
+            **within,
+            "name": name,
+            "arguments": call.arguments_text,
+        }
 
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
@@ -221,14 +241,3 @@ def _part(kind: str, text: str, logprobs: Sequence[Any]) -> dict[str, Any]:
     if kind == "message":
         part |= {"annotations": [], "logprobs": list(logprobs)}
     return part
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "id": _new_id("fc"),
-        "type": "function_call",
-        "status": "completed",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments_text,
-    }

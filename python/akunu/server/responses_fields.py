@@ -19,9 +19,10 @@ from akunu.server.fields import (
     to,
     without_effect,
 )
-from akunu.server.json_words import kind_of, shown
+from akunu.server.json_words import shown
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.responses_input import messages_of
+from akunu.server.responses_tools import tools_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import response_format
 
@@ -43,30 +44,6 @@ _ECHOED: Final[Mapping[str, Any]] = {
     "user": None,
 }
 """Fields that the answer repeats, as clients expect, and what they are where nobody gave them."""
-
-
-def _tools(name: str, value: Any) -> Mapping[str, Any]:
-    """Read functions; agents offer tools of OpenAI's own as well, of which the model hears nothing.
-
-    They are named as fields without effect.
-    """
-    found = []
-    others = []
-    for index, tool in enumerate(checked(name, value, list)):
-        if not isinstance(tool, dict):
-            raise invalid(name, f"tools[{index}] must be an object, got {kind_of(tool)}")
-        kind = tool.get("type", "function")
-        if kind != "function":
-            others.append(f"tools.{kind}")
-            continue
-        described = tool.get("function", tool)
-        if not isinstance(described, dict):
-            raise invalid(name, f"tools[{index}].function must be an object")
-        keys = ("name", "description", "parameters", "strict")
-        function = {key: described[key] for key in keys if described.get(key) is not None}
-        found.append({"type": "function", "function": function})
-    lost = {WITHOUT_EFFECT + name: others} if others else {}
-    return {"tools": found, **lost} if found else lost
 
 
 def _text(name: str, value: Any) -> Mapping[str, Any]:
@@ -124,7 +101,7 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         honoured("max_output_tokens", "integer", max_tokens),
         honoured("stream", "boolean", flag("stream")),
         honoured("stream_options", "object", _stream_options),
-        honoured("tools", "array", _tools),
+        honoured("tools", "array", tools_of),
         honoured("tool_choice", {"type": ["string", "object", "null"]}, tool_choice),
         honoured("parallel_tool_calls", "boolean", flag("parallel_tool_calls")),
         honoured("text", "object", _text),
@@ -162,6 +139,8 @@ class ResponseAsked:
     echoed: dict[str, Any]
     """What the answer repeats of the request."""
     has_logprobs: bool
+    namespaces: Mapping[str, tuple[str, str]]
+    """Of functions within a namespace: that and the name within, by the name that is called."""
 
 
 def response_request(body: Mapping[str, Any]) -> ResponseAsked:
@@ -181,4 +160,9 @@ def response_request(body: Mapping[str, Any]) -> ResponseAsked:
     echoed = {
         name: default if body.get(name) is None else body[name] for name, default in _ECHOED.items()
     }
-    return ResponseAsked(asked=asked, echoed=echoed, has_logprobs=has_logprobs)
+    return ResponseAsked(
+        asked=asked,
+        echoed=echoed,
+        has_logprobs=has_logprobs,
+        namespaces=options.pop("namespaces", {}),
+    )

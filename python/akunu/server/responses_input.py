@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
 from akunu.server.json_words import kind_of, shown
+from akunu.server.responses_tools import name_within
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
@@ -83,6 +84,8 @@ class _Messages:
 
     def _call(self, item: Mapping[str, Any], where: str) -> None:
         name = _named(item, "name", where)
+        if item.get("namespace") is not None:
+            name = name_within(_named(item, "namespace", where), name)
         function = {"name": name, "arguments": _named(item, "arguments", where)}
         call = {"id": _named(item, "call_id", where), "type": "function", "function": function}
         self._reply(()).setdefault("tool_calls", []).append(call)

@@ -1,7 +1,7 @@
 """Coding agents, each with one task: it calls a tool, runs it, sends the result back, and ends.
 
-The model is one that surely calls a tool (`scripted_model.py`); prompts have 10,000 to 30,000
-tokens. Server and agent run in a network of their own that has nothing but loopback.
+The model is one that thinks and surely calls a tool (`scripted_model.py`); prompts have 10,000 to
+30,000 tokens. Server and agent run in a network of their own that has nothing but loopback.
 """
 
 from __future__ import annotations
@@ -31,8 +31,10 @@ _PACKAGES = (
     "@anthropic-ai/claude-code@2.1.197",
     "opencode-ai@1.18.33",
 )
+_PROJECT = "project"
 _TASK = "Write akunu into made.txt"
 _COMMAND = "printf akunu > made.txt"
+_THOUGHT = "A shell will do."
 _LAST_WORDS = "The file is written."
 
 
@@ -66,8 +68,19 @@ wire_api = "responses"
 """,
         encoding="utf-8",
     )
-    options = ["--skip-git-repo-check", "--sandbox", "danger-full-access"]
+    options = ["--skip-git-repo-check", "--dangerously-bypass-approvals-and-sandbox"]
     return [str(packages / ".bin" / "codex"), "exec", *options, _TASK]
+
+
+def _codex_with_mcp(packages: Path, home: Path, address: str) -> list[str]:
+    command = _codex(packages, home, address)
+    server = [
+        str(Path(__file__).parent / "mcp_server.py"),
+        str(home.parent / _PROJECT / "made.txt"),
+    ]
+    with (home / ".codex" / "config.toml").open("a", encoding="utf-8") as settings:
+        settings.write(f"[mcp_servers.writer]\ncommand = '{sys.executable}'\nargs = {server}\n")
+    return command
 
 
 def _claude_code(packages: Path, home: Path, address: str) -> list[str]:
@@ -90,13 +103,22 @@ def _opencode(packages: Path, home: Path, address: str) -> list[str]:
     return [str(binary), "run", "--auto", "--model", "akunu/agent", _TASK]
 
 
+_CODEX_WITHOUT_EFFECT = (
+    "store, prompt_cache_key, client_metadata, tools.namespace.description, tools.web_search, "
+    "reasoning.summary, include.reasoning.encrypted_content"
+)
 AGENTS = {
     "codex": Agent(
         command=_codex,
         tool="exec_command",
         arguments={"cmd": _COMMAND},
-        without_effect="store, prompt_cache_key, client_metadata, tools.namespace, "
-        "tools.web_search, reasoning.summary, include.reasoning.encrypted_content",
+        without_effect=_CODEX_WITHOUT_EFFECT,
+    ),
+    "codex with MCP": Agent(
+        command=_codex_with_mcp,
+        tool="mcp__writer__write",
+        arguments={"text": "akunu"},
+        without_effect=_CODEX_WITHOUT_EFFECT,
     ),
     "claude-code": Agent(
         command=_claude_code,
@@ -140,7 +162,7 @@ def _judge_within(work: Path) -> None:
     _bring_up_loopback()
     outcomes = {}
     for name, agent in AGENTS.items():
-        folder = work / name
+        folder = work / name.replace(" ", "-")
         folder.mkdir()
         found = _outcomes(agent, folder, work / "npm" / "node_modules")
         outcomes.update({f"{name} {test}": wrong for test, wrong in found.items()})
@@ -156,8 +178,9 @@ def _bring_up_loopback() -> None:
 def _outcomes(agent: Agent, folder: Path, packages: Path) -> dict[str, str]:
     ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
     model = folder / "agent.gguf"
-    scripted_model.write(model, ember, agent.tool, agent.arguments, done=_LAST_WORDS)
-    home, project = folder / "home", folder / "project"
+    texts = {"thought": _THOUGHT, "done": _LAST_WORDS}
+    scripted_model.write(model, ember, agent.tool, agent.arguments, **texts)
+    home, project = folder / "home", folder / _PROJECT
     home.mkdir()
     project.mkdir()
     # What an agent that goes astray may cost: a reply of the script is much shorter.
@@ -184,6 +207,7 @@ def _outcomes(agent: Agent, folder: Path, packages: Path) -> dict[str, str]:
         "is refused nothing": ", ".join(refused),
         "runs the tool": "" if made.exists() and made.read_text() == "akunu" else rest,
         "ends": "" if ended.returncode == 0 and _LAST_WORDS in ended.stdout else rest,
+        "sends thoughts back": "" if _THOUGHT in json.dumps(rounds[1:]) else rest,
         "finds its first prompt in the cache": "" if has_prefix else f"{len(rounds)} requests",
         "is told what has no effect": "" if ignored == agent.without_effect else ignored,
     }

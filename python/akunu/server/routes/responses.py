@@ -29,7 +29,9 @@ _BODY = body_of(request_schema(RESPONSES_FIELDS, required=["input"]))
 async def responses(request: Request) -> Response:
     """Answer whole, or as a stream of events. Nothing is stored."""
     wanted = response_request(await json_object(request))
-    answer = ResponseAnswer(wanted.echoed, has_logprobs=wanted.has_logprobs)
+    answer = ResponseAnswer(
+        wanted.echoed, has_logprobs=wanted.has_logprobs, namespaces=wanted.namespaces
+    )
 
     def begin(model: Model) -> AsyncTextStream:
         return wanted.asked.chat(model, state_of(request).settings)
