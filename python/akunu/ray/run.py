@@ -31,8 +31,6 @@ def serving(asked: Asked) -> Iterator[str]:
     """
     settings = asked.server
     check_reach(settings)
-    if settings.unix_socket is not None:
-        raise ArgumentError("unix_socket is set; Ray Serve listens at a host and a port")
     if settings.port == 0:
         raise ArgumentError("port is 0; Ray Serve needs one that is named")
     with ExitStack() as ends:

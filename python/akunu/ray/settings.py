@@ -29,7 +29,8 @@ from akunu.server.settings import (
 )
 
 TABLE: Final = "ray"  # in akunu.toml; the environment has AKUNU_RAY_REPLICAS and so on
-_OF_LISTENING: Final = ("host", "port", "unix_socket", "tls_certificate", "tls_key")
+_OF_LISTENING: Final = ("host", "port", "tls_certificate", "tls_key")
+_OF_CONNECTIONS: Final = ("unix_socket", "header_seconds", "read_seconds")
 
 
 @explains_typos_of_init
@@ -95,13 +96,17 @@ class Asked:
 def asked(models: list[str], config: Path | None, given: Mapping[str, Any]) -> Asked:
     """Return settings of a command line, the environment and a file, in this order.
 
-    `given`: by name; None is not given. Raises ArgumentError for what makes no sense.
+    `given`: by name; None is not given. Raises ArgumentError for what makes no sense, and for what
+    has no effect on a cluster.
     """
     from akunu.server.models import named_sources
 
     in_file, models_in_file = from_file(config)
     ray_in_file, _ = from_file(config, TABLE, RaySettings)
     server = {**in_file, **from_environment(), **_those_of(ServerSettings, given)}
+    for name in _OF_CONNECTIONS:
+        if server.get(name) is not None:
+            raise ArgumentError(f"{name} is set; connections are Ray Serve's here: leave it out")
     ray = {
         **ray_in_file,
         **from_environment(None, TABLE, RaySettings),
