@@ -284,3 +284,24 @@ def test_a_thread_is_refused_as_anthropics_client_reads_it(client: httpx.Client)
         "unsupported": ["thread"],
     }
     assert refused(client, compaction={"type": "summarize"})["param"] == "compaction"
+
+
+def test_advice_on_effort_and_budget_has_no_effect_and_is_named(client: httpx.Client) -> None:
+    advice = {"effort": "low", "task_budget": {"type": "tokens", "total": 1024}}
+    body = {"messages": SUM, "max_tokens": 2, "output_config": advice}
+    answer = client.post("/v1/messages", json=body)
+    assert answer.status_code == 200
+    assert answer.headers["x-akunu-ignored"] == "output_config.effort, output_config.task_budget"
+
+
+def test_the_tokens_of_thoughts_are_counted(thinking_client: httpx.Client) -> None:
+    body = {"ignore_eos": True, "max_tokens": 12}
+    thinking = {"type": "enabled", "budget_tokens": 3}
+    usage = ask(thinking_client, thinking=thinking, **body)["usage"]
+    wish = {"messages": SUM, "thinking": True, "thinking_budget": 3, **body}
+    other = thinking_client.post("/v1/chat/completions", json=wish).json()["usage"]
+    counted = other["completion_tokens_details"]["reasoning_tokens"]
+    assert 0 < counted < usage["output_tokens"]
+    assert usage["output_tokens_details"] == {"thinking_tokens": counted}
+    told = events(thinking_client, thinking=thinking, **body)
+    assert told[-2]["usage"]["output_tokens_details"] == {"thinking_tokens": counted}

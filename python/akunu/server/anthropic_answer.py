@@ -48,7 +48,7 @@ class MessageAnswer:
         if str(reply):
             content.append({"type": "text", "text": str(reply)})
         content += [{**_call(each), "input": each.arguments} for each in reply.tool_calls]
-        usage = usage_of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        usage = _usage_of(reply)
         return self._message(content, usage, _ended(reply))
 
     def opened(self) -> bytes:
@@ -56,7 +56,7 @@ class MessageAnswer:
         stream = self.stream
         n_prompt, n_cached = (stream.prompt_tokens, stream.cached_tokens) if stream else (0, 0)
         nothing = {"stop_reason": None, "stop_sequence": None}
-        message = self._message([], usage_of(n_prompt, n_cached, 0), nothing)
+        message = self._message([], usage_of(n_prompt, n_cached), nothing)
         return _event("message_start", message=message) + self.ping
 
     def part(self, index: int, delta: Delta, stream: AsyncTextStream) -> bytes:
@@ -78,7 +78,7 @@ class MessageAnswer:
     def over(self, replies: Sequence[Completion]) -> bytes:
         """Return why it ended and what it cost."""
         (reply,) = replies
-        usage = usage_of(reply.prompt_tokens, reply.cached_tokens, reply.completion_tokens)
+        usage = _usage_of(reply)
         last = _event("message_delta", delta=_ended(reply), usage=usage)
         return last + _event("message_stop")
 
@@ -87,7 +87,7 @@ class MessageAnswer:
         return event(anthropic_error(error, self._request_id), "error")
 
     def _message(
-        self, content: list[Any], usage: Mapping[str, int], ended: Mapping[str, Any]
+        self, content: list[Any], usage: Mapping[str, Any], ended: Mapping[str, Any]
     ) -> dict[str, Any]:
         head = {"id": self._id, "type": "message", "role": "assistant", "model": self.model}
         return {**head, "content": content, **ended, "usage": usage}
@@ -121,14 +121,25 @@ class MessageAnswer:
         return signed + stop
 
 
-def usage_of(n_prompt: int, n_cached: int, n_written: int) -> dict[str, int]:
-    """Return tokens as Anthropic counts them: what the cache had is not among the input."""
+def usage_of(
+    n_prompt: int, n_cached: int, n_written: int = 0, n_thought: int = 0
+) -> dict[str, Any]:
+    """Return tokens as Anthropic counts them: what the cache had is not among the input.
+
+    `n_written`: of the whole reply, of which `n_thought` are thoughts.
+    """
     return {
         "input_tokens": n_prompt - n_cached,
         "cache_creation_input_tokens": 0,
         "cache_read_input_tokens": n_cached,
         "output_tokens": n_written,
+        "output_tokens_details": {"thinking_tokens": n_thought},
     }
+
+
+def _usage_of(reply: Completion) -> dict[str, Any]:
+    tokens = (reply.prompt_tokens, reply.cached_tokens)
+    return usage_of(*tokens, reply.completion_tokens, reply.reasoning_tokens)
 
 
 def _ended(reply: Completion) -> dict[str, Any]:

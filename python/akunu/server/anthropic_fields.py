@@ -92,8 +92,8 @@ def _output_config(name: str, value: Any) -> Mapping[str, Any]:
             continue
         if key == "format":
             found.update(_output_format(name, inner))
-        elif key == "effort":  # a request has it for models that do not think, too
-            found[WITHOUT_EFFECT + name] = ["output_config.effort"]
+        elif key in ("effort", "task_budget"):  # advice to the model, which agents give any
+            found.setdefault(WITHOUT_EFFECT + name, []).append(f"output_config.{key}")
         else:
             raise unsupported(name, f"output_config has {shown(key)}; only format is known")
     return found
