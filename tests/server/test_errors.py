@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from running_server import running
 
+from akunu.server import ServedModels, ServerSettings
 from akunu.server.openai_chat import CHAT_FIELDS
 
 HELLO = [{"role": "user", "content": "Hello"}]
@@ -85,6 +88,8 @@ def test_a_bad_field_is_named(client: httpx.Client, field: str, value: object) -
         ("web_search_options", {}),
         ("tools", [{"type": "custom", "custom": {"name": "x"}}]),
         ("messages", [{"role": "user", "content": [{"type": "image_url"}]}]),
+        ("messages", [{"role": "user", "content": [{"type": "input_audio"}]}]),
+        ("tools", [{"type": "web_search"}]),
         ("mirostat", 2),
         ("best_of", 3),
         ("continue_final_message", True),
@@ -170,6 +175,20 @@ def test_an_unknown_model_is_not_found(client: httpx.Client) -> None:
         assert error["code"] == "model_not_found"
         assert error["param"] == "model"
         assert "ember" in error["message"]
+
+
+def test_a_model_that_cannot_be_loaded_is_not_asked_for_again(tmp_path: Path) -> None:
+    path = tmp_path / "broken.gguf"
+    path.write_bytes(b"GGUF, but for all that follows")
+    with running(ServedModels({"broken": str(path)})) as client:
+        answer = client.post("/v1/chat/completions", json={"messages": HELLO})
+    assert answer.status_code == 500
+    assert error_of(answer)["code"] == "model_not_loaded"
+    assert answer.headers["x-should-retry"] == "false"
+
+
+def test_a_stream_is_never_silent_for_longer_than_clients_wait() -> None:
+    assert 0 < ServerSettings().ping_seconds <= 30
 
 
 def test_a_schema_that_no_grammar_holds_is_refused_with_its_place(client: httpx.Client) -> None:
