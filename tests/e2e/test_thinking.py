@@ -67,6 +67,24 @@ def test_a_stream_has_reasoning_as_deltas_of_its_own(thinker: akunu.Model) -> No
     )
 
 
+def test_logprobs_of_the_answer_are_those_of_its_text(thinker: akunu.Model) -> None:
+    options = {"thinking_budget": 3, "max_tokens": 14, "ignore_eos": True, "logprobs": 0}
+    reply = thinker.chat(QUESTION, **options)
+    assert reply.reasoning
+    assert reply
+    assert reply.logprobs is not None
+    answer = reply.answer_logprobs
+    assert answer is not None
+    assert answer == reply.logprobs[-len(answer) :]
+    assert "".join(each.text for each in answer) == reply
+    with thinker.chat(QUESTION, **options, stream=True) as stream:
+        for delta in stream.deltas():
+            if isinstance(delta, ReasoningDelta):
+                assert stream.answer_logprobs == ()
+    assert stream.answer_logprobs == answer
+    assert thinker.chat(QUESTION, thinking_budget=3, max_tokens=14).answer_logprobs is None
+
+
 def test_coroutines_think_as_threads_do(thinker: akunu.Model) -> None:
     awaited = asyncio.run(thinker.chat_async(QUESTION, thinking=True, max_tokens=12))
     assert awaited.reasoning == thinker.chat(QUESTION, thinking=True, max_tokens=12).reasoning

@@ -143,3 +143,16 @@ def test_a_text_may_begin_with_its_prompt(ember: Any) -> None:
     assert (scored, len(scored.prompt_logprobs)) == (PROMPT, len(ids))
     with pytest.raises(akunu.ArgumentError, match=r"^echo is True; what comes before a reply"):
         ember.chat([{"role": "user", "content": "Hello!"}], echo=True)
+
+
+def test_a_stream_knows_tokens_and_the_prompts_logprobs_before_its_end(model: Any) -> None:
+    whole = model.generate(PROMPT, max_tokens=6, prompt_logprobs=1)
+    with model.generate(PROMPT, max_tokens=6, prompt_logprobs=1, stream=True) as stream:
+        assert stream.token_ids == ()
+        next(stream)
+        assert stream.prompt_logprobs == whole.prompt_logprobs
+        assert 0 < len(stream.token_ids) <= 6
+        assert stream.token_ids == whole.token_ids[: len(stream.token_ids)]
+        for _ in stream:
+            pass
+    assert stream.token_ids == whole.token_ids
