@@ -56,6 +56,7 @@ def _codex(packages: Path, home: Path, address: str) -> list[str]:
         f"""\
 model = "agent"
 model_provider = "akunu"
+model_context_window = {scripted_model.CONTEXT}
 check_for_update_on_startup = false
 
 [analytics]
@@ -81,6 +82,12 @@ def _codex_with_mcp(packages: Path, home: Path, address: str) -> list[str]:
     with (home / ".codex" / "config.toml").open("a", encoding="utf-8") as settings:
         settings.write(f"[mcp_servers.writer]\ncommand = '{sys.executable}'\nargs = {server}\n")
     return command
+
+
+def _codex_oss(packages: Path, home: Path, address: str) -> list[str]:
+    command = _codex(packages, home, address)
+    (home / ".codex" / "config.toml").unlink()
+    return [*command[:-1], "--oss", "--local-provider", "ollama", "--model", "agent", _TASK]
 
 
 def _claude_code(packages: Path, home: Path, address: str) -> list[str]:
@@ -120,6 +127,13 @@ AGENTS = {
         arguments={"text": "akunu"},
         without_effect=_CODEX_WITHOUT_EFFECT,
     ),
+    "codex --oss": Agent(
+        command=_codex_oss,
+        tool="exec_command",
+        arguments={"cmd": _COMMAND},
+        without_effect=_CODEX_WITHOUT_EFFECT,
+        environment=lambda address: {"CODEX_OSS_BASE_URL": f"{address}/v1"},
+    ),
     "claude-code": Agent(
         command=_claude_code,
         tool="Bash",
@@ -130,6 +144,9 @@ AGENTS = {
             "ANTHROPIC_BASE_URL": address,
             "ANTHROPIC_AUTH_TOKEN": "any",
             "ANTHROPIC_MODEL": "agent",
+            "ANTHROPIC_DEFAULT_OPUS_MODEL": "agent",
+            "ANTHROPIC_DEFAULT_SONNET_MODEL": "agent",
+            "ANTHROPIC_DEFAULT_HAIKU_MODEL": "agent",
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
         },

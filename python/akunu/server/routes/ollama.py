@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
@@ -25,6 +27,9 @@ from akunu.server.ollama_models import listed, named, running, shown
 from akunu.server.prompts import ids_of
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
+
+API_VERSION: Final = "0.13.5"
+"""The Ollama whose API this is, with /v1/responses beside it. Codex asks for 0.13.4 or newer."""
 
 router = APIRouter(prefix="/api", tags=["ollama"])
 
@@ -111,7 +116,7 @@ async def show(request: Request) -> Response:
         return JsonResponse(await shown(served, model))
 
 
-@router.get("/version", summary="The version of akunu", response_model=None)
+@router.get("/version", summary="The versions of the API and of akunu", response_model=None)
 async def version() -> Response:
-    """Tell the version."""
-    return JsonResponse({"version": __version__})
+    """Tell which Ollama's API this is, for clients that want one no older, and akunu's version."""
+    return JsonResponse({"version": API_VERSION, "akunu": __version__})
