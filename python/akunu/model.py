@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
@@ -75,6 +76,7 @@ class Model(AsyncCalls):
         self._notes = (*native.notes, *tokenizer.notes, *notes)
         self._path = path
         self._max_waiting = max_waiting
+        self._is_building = threading.Lock()
 
     @property
     def path(self) -> Path:
@@ -534,8 +536,13 @@ class Model(AsyncCalls):
             self._grammar_vocabulary if needs_vocabulary(grammar) else None, grammar
         )
 
-    @cached_property
+    @property
     def _grammar_vocabulary(self) -> _core.GrammarVocabulary:
+        with self._is_building:  # coroutines get here in several threads at once
+            return self._built_vocabulary
+
+    @cached_property
+    def _built_vocabulary(self) -> _core.GrammarVocabulary:
         from akunu.grammar.vocabulary import grammar_vocabulary
 
         return grammar_vocabulary(self._tokenizer, self._config.vocab_size)

@@ -73,6 +73,7 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "prompt_tokens_per_second": 16.0,  # 8 of the 10 in half a second
         "completion_tokens_per_second": 2.0,  # 4 after the first in two seconds
         "logprobs": None,
+        "answer_logprobs": None,
         "prompt_logprobs": None,
     }
     assert set(facts(Completion()).values()) == {"", (), "stop", None, 0}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from running_server import running
 
 import akunu
 from akunu import ArgumentError
-from akunu.server import ServedModels
+from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.errors import ApiError
 from akunu.server.models import named_sources
 
@@ -56,15 +57,18 @@ def test_models_are_loaded_and_unloaded_by_name() -> None:
 
 
 def test_a_model_in_use_is_not_unloaded() -> None:
-    hi = [{"role": "user", "content": "Hi"}]
-    # More than sockets hold: it goes on as long as nobody reads it.
-    body = {"messages": hi, "stream": True, "ignore_eos": True, "n": 64, "temperature": 1}
-    with running(ServedModels({"a": "ember"})) as client:
-        with client.stream("POST", "/v1/chat/completions", json=body) as stream:
-            next(stream.iter_lines())
-            answer = client.post("/v1/models/unload", json={"model": "a"})
-        assert answer.status_code == 409
-        assert "in use" in answer.json()["error"]["message"]
+    async def work() -> None:
+        models = ServedModels({"a": "ember"})
+        app = create_app(ServerSettings(), models)
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            async with models.use("a"):
+                answer = await client.post("/v1/models/unload", json={"model": "a"})
+            assert answer.status_code == 409
+            assert "in use" in answer.json()["error"]["message"]
+        await models.close()
+
+    asyncio.run(work())
 
 
 def test_health_and_ready_answer(client: httpx.Client) -> None:

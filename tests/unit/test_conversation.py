@@ -192,8 +192,14 @@ def test_undo_drop_reset_and_replace() -> None:
     assert [m["content"] for m in talk.messages] == ["a", "b"]
 
 
-def test_a_template_that_refuses_a_system_message_is_named() -> None:
+def test_a_system_message_that_a_template_refuses_begins_the_first_question() -> None:
     refusing = "{% if messages[0].role == 'system' %}{{ raise_exception('none') }}{% endif %}"
+    talk = Conversation(chatml(refusing + CHATML), system="Hello")
+    assert talk.prompt("yes") == Conversation(chatml()).prompt("Hello\n\nyes")
+
+
+def test_a_template_that_refuses_a_system_message_wherever_it_stands_is_named() -> None:
+    refusing = "{% if 'Hello' in messages[0].content %}{{ raise_exception('none') }}{% endif %}"
     with pytest.raises(ArgumentError, match=r"takes no system message: .*none"):
         Conversation(chatml(refusing + CHATML), system="Hello")
     talk = Conversation(chatml(refusing + CHATML))
