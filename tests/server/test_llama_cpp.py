@@ -187,6 +187,11 @@ def test_a_model_with_the_tokens_fills_in(filler: httpx.Client) -> None:
     assert n_prompt() == before + behind + 3
     extra = [{"filename": "x.py", "text": "c = 1"}]
     assert n_prompt(input_extra=extra) > n_prompt(prompt="1") > n_prompt()
+    for wrong in ({}, {"filename": "a"}, {"filename": 1, "text": "a"}, {"text": 1}, "a"):
+        gap = {"input_prefix": "a", "input_suffix": "b", "input_extra": [wrong]}
+        answer = filler.post("/infill", json=gap)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["param"] == "input_extra"
     answer = filler.post("/api/generate", json={"model": "filler", "prompt": "a", "suffix": "b"})
     assert answer.status_code == 200
 

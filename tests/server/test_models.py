@@ -108,3 +108,24 @@ def test_the_document_describes_every_field(client: httpx.Client) -> None:
     assert schema["required"] == ["messages"]
     assert {"temperature", "tools", "audio", "user", "seed"} <= set(schema["properties"])
     assert schema["properties"]["user"]["description"].startswith("Without effect")
+
+
+def test_the_document_describes_streams_and_errors(client: httpx.Client) -> None:
+    document = client.get("/openapi.json").json()
+    assert set(document["components"]["schemas"]) == {"Error", "AnthropicError", "OllamaError"}
+
+    def kinds(path: str) -> set[str]:
+        (operation,) = document["paths"][path].values()
+        assert set(operation["responses"]) == {"200", "default"}
+        return set(operation["responses"]["200"]["content"])
+
+    assert kinds("/v1/chat/completions") == {"application/json", "text/event-stream"}
+    assert kinds("/api/chat") == {"application/json", "application/x-ndjson"}
+    assert kinds("/v1/messages/count_tokens") == {"application/json"}
+    assert kinds("/metrics") == {"text/plain"}
+    assert all(
+        "requestBody" in operation
+        for path in document["paths"].values()
+        for method, operation in path.items()
+        if method == "post"
+    )

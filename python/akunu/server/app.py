@@ -11,6 +11,7 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
@@ -42,10 +43,18 @@ from akunu.server.routes import (
     responses,
     tokens,
 )
+from akunu.server.routes.described import with_answers
 from akunu.server.settings import ServerSettings
 from akunu.server.state import ServerState, entry_of
 
 _LOG = logging.getLogger("akunu.server")
+
+
+class _Application(FastAPI):
+    def openapi(self) -> dict[str, Any]:
+        if not self.openapi_schema:
+            self.openapi_schema = with_answers(super().openapi())
+        return self.openapi_schema
 
 
 def create_app(
@@ -73,7 +82,7 @@ def create_app(
             state.is_ready = False
             await served.close()
 
-    app = FastAPI(
+    app = _Application(
         title="akunu",
         version=__version__,
         lifespan=lifespan,

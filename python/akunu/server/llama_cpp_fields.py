@@ -66,9 +66,11 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
 def _extra(name: str, value: Any) -> Mapping[str, Any]:
     found = []
     for index, each in enumerate(checked(name, value, list)):
-        if not isinstance(each, dict) or not isinstance(each.get("text"), str):
+        given = each if isinstance(each, dict) else {}
+        text, filename = given.get("text"), given.get("filename") or "tmp"
+        if not isinstance(text, str) or not isinstance(filename, str):
             raise invalid(name, f"{name}[{index}] must be an object with a filename and a text")
-        found.append((str(each.get("filename") or "tmp"), each["text"]))
+        found.append((filename, text))
     return {name: found} if found else {}
 
 

@@ -1,12 +1,75 @@
-"""What the OpenAPI document says of routes that read their bodies themselves."""
+"""What the OpenAPI document says of routes that read their bodies and write answers themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
+
+from akunu.server.error_shapes import is_anthropic
+
+_TEXT: Final = {"type": "string"}
+_TEXT_OR_NULL: Final = {"type": ["string", "null"]}
+_ERROR: Final = {
+    "type": "object",
+    "properties": {
+        "message": _TEXT,
+        "type": _TEXT,
+        "param": _TEXT_OR_NULL,
+        "code": _TEXT_OR_NULL,
+    },
+    "required": ["message", "type", "param", "code"],
+}
+_ERRORS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "Error": {"type": "object", "properties": {"error": _ERROR}, "required": ["error"]},
+    "AnthropicError": {
+        "type": "object",
+        "properties": {"type": {"const": "error"}, "error": _ERROR, "request_id": _TEXT_OR_NULL},
+        "required": ["type", "error", "request_id"],
+    },
+    "OllamaError": {"type": "object", "properties": {"error": _TEXT}, "required": ["error"]},
+}
+_LISTS: Final = ("/completion",)  # an answer for each of several prompts
 
 
 def body_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a route adds to the document: a body of JSON."""
     content = {"application/json": {"schema": dict(schema)}}
     return {"requestBody": {"required": True, "content": content}}
+
+
+def with_answers(document: dict[str, Any]) -> dict[str, Any]:
+    """Complete FastAPI's document: streams, errors of each dialect, none of FastAPI's own."""
+    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    for name in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(name, None)
+    schemas.update(_ERRORS)
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            answers = operation["responses"]
+            answers.pop("422", None)
+            whole = answers["200"].setdefault("content", {}).get("application/json")
+            if whole is not None and not whole.get("schema"):
+                kinds = ["object", "array"] if path in _LISTS else "object"
+                whole["schema"] = {"type": kinds}
+            if _may_stream(operation):
+                lines = "application/x-ndjson" if path.startswith("/api/") else "text/event-stream"
+                answers["200"]["content"][lines] = {"schema": {"type": "string"}}
+            answers["default"] = _error_of(path)
+    return document
+
+
+def _may_stream(operation: Mapping[str, Any]) -> bool:
+    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
+    fields = body.get("schema", {}).get("properties", {})
+    is_generation = not operation["operationId"].startswith(("count_", "input_", "apply_"))
+    return "stream" in fields and is_generation
+
+
+def _error_of(path: str) -> dict[str, Any]:
+    name = "Error"
+    if path.startswith("/api/"):
+        name = "OllamaError"
+    elif is_anthropic(path):
+        name = "AnthropicError"
+    content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
+    return {"description": "What went wrong", "content": content}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
-from starlette.responses import Response
+from starlette.responses import PlainTextResponse, Response
 
 from akunu.server.json_body import JsonResponse
 from akunu.server.metrics import CONTENT_TYPE
@@ -12,7 +12,11 @@ from akunu.server.state import state_of
 router = APIRouter(tags=["metrics"])
 
 
-@router.get("/metrics", summary="Counters, as Prometheus reads them", response_model=None)
+@router.get(
+    "/metrics",
+    summary="Counters, as Prometheus reads them",
+    response_class=PlainTextResponse,
+)
 async def metrics(request: Request) -> Response:
     """Return all counters and histograms."""
     return Response(state_of(request).metrics.text(), media_type=CONTENT_TYPE)

@@ -32,6 +32,8 @@ API_VERSION: Final = "0.13.5"
 """The Ollama whose API this is, with /v1/responses beside it. Codex asks for 0.13.4 or newer."""
 
 router = APIRouter(prefix="/api", tags=["ollama"])
+_NAME: Final = {"type": ["string", "null"]}
+_SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}}
 
 
 @router.post(
@@ -104,7 +106,12 @@ async def ps(request: Request) -> Response:
     return JsonResponse({"models": loaded})
 
 
-@router.post("/show", summary="One model; it is loaded", response_model=None)
+@router.post(
+    "/show",
+    summary="One model; it is loaded",
+    response_model=None,
+    openapi_extra=body_of(_SHOWN),
+)
 async def show(request: Request) -> Response:
     """Describe one model."""
     body = await json_object(request)
