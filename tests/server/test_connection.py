@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import resource
 import signal
 import socket
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ from running_server import Serving
 from test_metrics import samples, until
 from test_serve_command import Start, start  # noqa: F401  # a fixture
 
+from akunu.server.run import allow_connections
 from akunu.server.running import running_servers
 
 HEAD = b"POST /v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n"
@@ -116,6 +119,17 @@ def test_many_slow_clients_do_not_keep_another_waiting(serving: Serving) -> None
         for each in slow:
             assert error_in(rest_of(each))[0] == 408
             each.close()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems allow less than they say")
+def test_the_server_may_have_more_connections_than_a_shell_allows() -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (500, hard))
+        allow_connections()
+        assert resource.getrlimit(resource.RLIMIT_NOFILE) == (min(hard, 65536), hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_client_that_was_refused_does_not_hold_its_connection(serving: Serving) -> None:

@@ -41,6 +41,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
         from akunu.server.app import create_app
 
         run.prepare_log()
+        run.allow_connections()
         run.serve(create_app(settings, served), settings, sockets, ready)
     gc.freeze()  # what Python looks for in a process that ends takes longer than all the rest
     return 0

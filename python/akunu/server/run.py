@@ -6,13 +6,15 @@ import asyncio
 import logging
 import math
 import queue
+import resource
 import signal
 import socket
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
+from typing import Final
 
 import uvicorn
 from fastapi import FastAPI
@@ -21,6 +23,8 @@ from akunu.errors import ArgumentError
 from akunu.server.connection import Connection
 from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
+
+_MOST_FILES: Final = 1 << 16
 
 
 def check_reach(settings: ServerSettings) -> None:
@@ -178,6 +182,15 @@ def _bound(settings: ServerSettings) -> socket.socket:
             f"cannot listen at {settings.host}, port {settings.port}: {why}"
         ) from None
     return found
+
+
+def allow_connections() -> None:
+    """Let this process have as many connections as the system allows, rather than 1,024."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):  # macOS allows less than it says
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def prepare_log() -> None:
