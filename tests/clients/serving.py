@@ -17,7 +17,8 @@ def serving(work: Path, *arguments: str, **environment: str) -> Iterator[str]:
     """The address of a server, without /v1, which is ended afterwards.
 
     `arguments`: of `akunu serve`; without a model it is the packaged one. The port is any that is
-    free. `environment`: variables. Raises AssertionError where it does not start, does not end when
+    free. `environment`: variables; AKUNU_PYTHON is the Python that has akunu, where the one that
+    runs this has not. Raises AssertionError where it does not start, does not end when
     it is told to, or failed at anything (a traceback in its log, `work/server.log`).
 
         with serving(work, "gpt-4o=ember", "--context", "4096") as address: ...
@@ -25,7 +26,7 @@ def serving(work: Path, *arguments: str, **environment: str) -> Iterator[str]:
     log = work / "server.log"
     with log.open("w", encoding="utf-8") as sink:
         process = subprocess.Popen(
-            [sys.executable, "-m", "akunu", "serve", *arguments],
+            [os.environ.get("AKUNU_PYTHON", sys.executable), "-m", "akunu", "serve", *arguments],
             stderr=sink,
             cwd=work,
             env={
