@@ -69,7 +69,7 @@ def _error_of(path: str) -> dict[str, Any]:
     name = "Error"
     if path.startswith("/api/"):
         name = "OllamaError"
-    elif is_anthropic(path):
+    elif is_anthropic({"path": path, "headers": ()}):
         name = "AnthropicError"
     content = {"application/json": {"schema": {"$ref": f"#/components/schemas/{name}"}}}
     return {"description": "What went wrong", "content": content}
