@@ -14,6 +14,7 @@ from running_server import running
 
 import akunu
 from akunu.server import ServedModels
+from akunu.server.ollama_fields import chat_request
 
 EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
@@ -132,6 +133,20 @@ def test_results_find_their_calls_without_ids(client: httpx.Client) -> None:
         {"role": "tool", "content": "19", "tool_name": "add"},
     ]
     assert chat(client, messages=turns, options={"num_predict": 1})["eval_count"] == 1
+
+
+@pytest.mark.parametrize("names", [{}, {"tool_name": "nobody"}])
+def test_results_without_a_known_name_belong_to_the_calls_in_their_order(
+    client: httpx.Client, names: dict[str, str]
+) -> None:
+    calls = [
+        {"id": each, "function": {"name": "add", "arguments": {"a": 1, "b": 2}}} for each in "xy"
+    ]
+    results = [{"role": "tool", "content": "3", **names} for _ in calls]
+    turns = [*SUM, {"role": "assistant", "content": "", "tool_calls": calls}, *results]
+    assert chat(client, messages=turns, options={"num_predict": 1})["eval_count"] == 1
+    messages = chat_request({"model": "ember", "messages": turns}).asked.arguments["messages"]
+    assert [message["tool_call_id"] for message in messages[-2:]] == ["x", "y"]
 
 
 def test_thoughts_have_a_field_of_their_own(thinking_client: httpx.Client) -> None:

@@ -215,9 +215,11 @@ def _with_id(call: Any, fresh: str, open_calls: list[tuple[str, Any]]) -> Any:
 def _answer(message: dict[str, Any], open_calls: list[tuple[str, Any]]) -> None:
     """Say which call a result belongs to: the first of its name, or else the first."""
     name = message.pop("tool_name", None) or message.get("name")
-    fitting = [each for each in open_calls if each[1] == name] or open_calls
-    if fitting:
-        open_calls.remove(fitting[0])
-        message["tool_call_id"] = fitting[0][0]
+    call = next((each for each in open_calls if each[1] == name), None) or next(
+        iter(open_calls), None
+    )
+    if call is not None:
+        open_calls.remove(call)
+        message["tool_call_id"] = call[0]
     if name:
         message["name"] = name
