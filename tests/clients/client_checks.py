@@ -1,0 +1,78 @@
+"""Runs our checks of a client that others wrote: in an environment of its own, against servers."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from environment import pytest_outcomes, virtual_environment
+from serving import serving
+
+import akunu
+from akunu.chat import CHATML
+
+sys.path.append(str(Path(__file__).parents[1] / "e2e"))
+
+from edited_model import edited
+
+PYTEST = ("pytest==9.2.0", "pytest-asyncio==1.5.0")
+# The clients keep connections from one test to the next, so all run in one event loop.
+ASYNCIO = [
+    *("-o", "asyncio_mode=auto"),
+    *("-o", "asyncio_default_fixture_loop_scope=session"),
+    *("-o", "asyncio_default_test_loop_scope=session"),
+]
+# Ember's own form of a conversation, with a switch and an opening as models that think have them.
+THINKING = (
+    CHATML
+    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
+    "{% else %}<think>\n{% endif %}"
+)
+
+
+def client_checks(
+    work: Path, checks: Path, *requirements: str, **environment: str
+) -> dict[str, str]:
+    """What was wrong by check, "" for nothing.
+
+    `checks`: a folder with `*_checks.py`, each a file for pytest, and perhaps with fixtures for all
+    of them in `shared_fixtures.py`. `requirements`: packages, with versions. `environment`: further
+    variables of the checks.
+
+    Checks find a server with the models `ember` and `thinker` at AKUNU_URL, and one that asks for
+    the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL.
+    """
+    python = virtual_environment(work / "environment", *requirements, *PYTEST)
+    folder = work / "checks"
+    shutil.copytree(checks, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    files = sorted(each.name for each in folder.glob("*_checks.py"))
+    fixtures = ["-p", "shared_fixtures"] if (folder / "shared_fixtures.py").exists() else []
+    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+    thinker = edited(ember, work / "thinker.gguf", {"tokenizer.chat_template": THINKING})
+    for name in ("open", "guarded"):
+        (work / name).mkdir()
+    guard = {"AKUNU_SERVE_API_KEYS": "right", "AKUNU_SERVE_RATE_LIMIT": "10"}
+    with (
+        serving(work / "open", "ember", f"thinker={thinker}") as address,
+        serving(work / "guarded", "ember", **guard) as guarded,
+    ):
+        return pytest_outcomes(
+            python,
+            folder,
+            *(
+                "-c",
+                "/dev/null",
+                "--rootdir",
+                ".",
+                "-p",
+                "no:warnings",
+                *fixtures,
+                *ASYNCIO,
+                *files,
+            ),
+            AKUNU_URL=address,
+            AKUNU_GUARDED_URL=guarded,
+            PYTHONPATH=str(folder),
+            **environment,
+        )
