@@ -39,7 +39,9 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
 
 
 def _samplers(name: str, value: Any) -> Mapping[str, Any]:
-    if not isinstance(value, list):
+    if not isinstance(value, list) or not all(
+        isinstance(each, (str, type(None))) for each in value
+    ):
         raise invalid(name, f"{name} is {shown(value)}; it must be a list of names")
     return {"samplers": [_SAMPLERS.get(each, each) for each in value if each is not None]}
 
