@@ -105,7 +105,9 @@ void StepPlan::lay_out(std::span<const Pass> passes, bool apart) {
       const bool new_stage = apart || i == 0 || program.commands[i].waits_for >= first_of_stage;
       if (new_stage) first_of_stage = static_cast<int32_t>(i);
       const Call call = make_call(planned);
-      planned.n_slices = call.n_rows == 0 ? 0 : program.commands[i].kernel->slices(call);
+      const Kernel& kernel = *program.commands[i].kernel;
+      planned.n_slices = call.n_rows == 0 ? 0 : kernel.slices(call);
+      planned.at_once = kernel.at_once == nullptr ? 1 : kernel.at_once(call);
       add_to_stage(planned, new_stage);
     }
   }
@@ -124,11 +126,12 @@ void StepPlan::run_stage(uint32_t stage, uint32_t worker, std::byte* scratch) {
   const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
   for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
     PlannedCommand& planned = commands_[i];
-    Portion portion = shares_.take(i, worker, planned.n_slices);
+    const auto take = [&] { return shares_.take(i, worker, planned.n_slices, planned.at_once); };
+    Portion portion = take();
     if (portion.begin == portion.end) continue;
     const Kernel& kernel = *planned.program->commands[planned.index].kernel;
     const Call call = make_call(planned);
-    for (; portion.begin < portion.end; portion = shares_.take(i, worker, planned.n_slices))
+    for (; portion.begin < portion.end; portion = take())
       kernel.run(call, portion.begin, portion.end, scratch);
   }
 }

@@ -46,7 +46,7 @@ CompiledProgram compile_program(DispatchTable table, const StepMemory& memory);
 
 // A command within a submission: what it covers.
 struct PlannedCommand {
-  uint64_t n_slices = 0;
+  uint64_t n_slices = 0, at_once = 1;
   const CompiledProgram* program = nullptr;
   const Pass* pass = nullptr;
   uint32_t index = 0;  // in the program

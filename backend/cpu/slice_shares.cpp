@@ -43,30 +43,38 @@ SliceShares::Units SliceShares::units_in(uint64_t word, uint32_t worker, uint64_
   return {word >> kUnitBits & kMostUnits, word & kMostUnits};
 }
 
-Portion SliceShares::take(size_t command, uint32_t worker, uint64_t n_slices) {
+// Of what is left of a share, what its worker takes next.
+uint64_t SliceShares::first_part(uint64_t n_left, uint64_t at_once) const {
+  if (n_workers_ == 1 || n_left <= at_once) return n_left;
+  const uint64_t part = n_left / kParts;
+  return std::max(at_once, part - part % at_once);
+}
+
+Portion SliceShares::take(size_t command, uint32_t worker, uint64_t n_slices, uint64_t at_once) {
   Share* const shares = &shares_[command * n_workers_];
   const uint64_t n_units = units_of(n_slices);
-  Units units = take_own(shares[worker], worker, n_units);
-  if (units.count() == 0) units = take_over(shares, worker, n_units);
+  Units units = take_own(shares[worker], worker, n_units, at_once);
+  if (units.count() == 0) units = take_over(shares, worker, n_units, at_once);
   if (units.count() == 0) return {0, 0};
   return {units.begin * n_slices / n_units, units.end * n_slices / n_units};
 }
 
 // Relaxed, as all of this: what slices read was published when their stage began.
-SliceShares::Units SliceShares::take_own(Share& own, uint32_t worker, uint64_t n_units) const {
+SliceShares::Units SliceShares::take_own(Share& own, uint32_t worker, uint64_t n_units,
+                                         uint64_t at_once) const {
   uint64_t word = own.word.load(std::memory_order_relaxed);
   while (true) {
     const Units left = units_in(word, worker, n_units);
     if (left.count() == 0) return left;
-    const uint64_t parts = n_workers_ == 1 ? 1 : kParts;
-    const uint64_t end = left.begin + std::max<uint64_t>(1, left.count() / parts);
+    const uint64_t end = left.begin + first_part(left.count(), at_once);
     if (own.word.compare_exchange_weak(word, word_of({end, left.end}), std::memory_order_relaxed))
       return {left.begin, end};
   }
 }
 
 // Called by a worker whose share is empty, which nobody else fills: it may simply be written.
-SliceShares::Units SliceShares::take_over(Share* shares, uint32_t worker, uint64_t n_units) const {
+SliceShares::Units SliceShares::take_over(Share* shares, uint32_t worker, uint64_t n_units,
+                                          uint64_t at_once) const {
   while (true) {
     uint32_t richest = worker;
     uint64_t word = 0;
@@ -80,11 +88,13 @@ SliceShares::Units SliceShares::take_over(Share* shares, uint32_t worker, uint64
       most = left;
     }
     if (most.count() == 0) return most;
-    const uint64_t middle = most.begin + most.count() / 2;
+    uint64_t taken = (most.count() + 1) / 2;
+    if (taken > at_once) taken -= taken % at_once;
+    const uint64_t middle = most.end - taken;
     if (!shares[richest].word.compare_exchange_strong(word, word_of({most.begin, middle}),
                                                       std::memory_order_relaxed))
       continue;
-    const uint64_t end = middle + std::max<uint64_t>(1, (most.end - middle) / kParts);
+    const uint64_t end = middle + first_part(taken, at_once);
     shares[worker].word.store(word_of({end, most.end}), std::memory_order_relaxed);
     return {middle, end};
   }

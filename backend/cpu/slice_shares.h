@@ -22,8 +22,9 @@ class SliceShares {
   void begin_step();
 
   // The next slices of a command for a worker; none where all are taken. Any workers may call it at
-  // once, with the same `n_slices` for a command during a step.
-  Portion take(size_t command, uint32_t worker, uint64_t n_slices);
+  // once, with the same numbers for a command during a step. `at_once`: a portion has a multiple of so many slices,
+  // or is the rest of a share, if that is shorter; smaller shares are not broken up.
+  Portion take(size_t command, uint32_t worker, uint64_t n_slices, uint64_t at_once = 1);
 
  private:
   // A worker's slices of a command, in units (see units_of): its step in the upper 24 bits, then 20
@@ -38,11 +39,12 @@ class SliceShares {
   };
 
   static uint64_t units_of(uint64_t n_slices);
+  uint64_t first_part(uint64_t n_left, uint64_t at_once) const;
   Units first_share(uint32_t worker, uint64_t n_units) const;
   uint64_t word_of(const Units& units) const;
   Units units_in(uint64_t word, uint32_t worker, uint64_t n_units) const;
-  Units take_own(Share& own, uint32_t worker, uint64_t n_units) const;
-  Units take_over(Share* shares, uint32_t worker, uint64_t n_units) const;
+  Units take_own(Share& own, uint32_t worker, uint64_t n_units, uint64_t at_once) const;
+  Units take_over(Share* shares, uint32_t worker, uint64_t n_units, uint64_t at_once) const;
 
   std::vector<Share> shares_;  // [command][worker]
   uint32_t n_workers_ = 1;

@@ -145,7 +145,7 @@ def test_rows_have_the_same_bits_alone_and_together(target, rng, format_name, ro
 
 
 @pytest.mark.parametrize("format_name", FORMATS)
-@pytest.mark.parametrize("threads", [2, 3])
+@pytest.mark.parametrize("threads", [2, 3, 16])
 def test_threads_change_no_bit(target, rng, format_name, threads):
     n, k, rows = 500, 256, 67
     weight = ref.random_weight(format_name, n, k, rng)

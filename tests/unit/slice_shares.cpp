@@ -17,13 +17,14 @@ using cpu::SliceShares;
 
 // How often each slice of a command was taken by `workers` that take turns as they can.
 std::vector<uint32_t> taken(SliceShares& shares, size_t command,
-                            const std::vector<uint32_t>& workers, uint64_t n_slices) {
+                            const std::vector<uint32_t>& workers, uint64_t n_slices,
+                            uint64_t at_once = 1) {
   std::vector<std::atomic<uint32_t>> counts(n_slices);
   std::vector<std::thread> threads;
   for (const uint32_t worker : workers)
     threads.emplace_back([&, worker] {
-      for (Portion portion = shares.take(command, worker, n_slices); portion.begin < portion.end;
-           portion = shares.take(command, worker, n_slices))
+      const auto take = [&] { return shares.take(command, worker, n_slices, at_once); };
+      for (Portion portion = take(); portion.begin < portion.end; portion = take())
         for (uint64_t slice = portion.begin; slice < portion.end; ++slice)
           counts.at(slice).fetch_add(1, std::memory_order_relaxed);
     });
@@ -41,10 +42,13 @@ void test_each_slice_is_taken_once() {
     for (const uint64_t n_slices : {0u, 1u, 3u, 4u, 64u, 1000u, 2'500'000u})
       for (uint32_t step = 0; step < (n_slices > 1000 ? 1u : 20u); ++step) {
         shares.begin_step();
-        for (size_t command = 0; command < kCommands; ++command)
-          check(taken(shares, command, workers, n_slices) == std::vector<uint32_t>(n_slices, 1),
+        for (size_t command = 0; command < kCommands; ++command) {
+          const uint64_t at_once = uint64_t{1} << 2 * command;
+          check(taken(shares, command, workers, n_slices, at_once) ==
+                    std::vector<uint32_t>(n_slices, 1),
                 std::to_string(workers.size()) + " workers take " + std::to_string(n_slices) +
-                    " slices once each");
+                    " slices once each, " + std::to_string(at_once) + " at once");
+        }
       }
 }
 
@@ -66,6 +70,38 @@ void test_a_worker_begins_with_its_own_share_in_order() {
   check(shares.take(0, 0, 64).begin == 0, "which goes on where it was");
 }
 
+uint64_t length(const Portion& portion) { return portion.end - portion.begin; }
+
+void test_slices_that_go_together_are_taken_together() {
+  SliceShares shares;
+  shares.reserve(1, 2);
+  shares.begin_step();
+  std::vector<uint64_t> lengths;
+  for (Portion portion = shares.take(0, 0, 80, 8); portion.begin < 40 && length(portion) > 0;
+       portion = shares.take(0, 0, 80, 8))
+    lengths.push_back(length(portion));
+  check(lengths == std::vector<uint64_t>{16, 8, 8, 8}, "a share of 40 is taken in whole eights");
+}
+
+void test_fewer_slices_than_go_together_are_shared_by_all() {
+  constexpr uint32_t kWorkers = 16;
+  SliceShares shares;
+  shares.reserve(1, kWorkers);
+  shares.begin_step();
+  for (uint32_t worker = 0; worker < kWorkers; ++worker)
+    check(length(shares.take(0, worker, 32, 8)) == 2, "32 slices are two for each of 16 workers");
+  check(length(shares.take(0, 0, 32, 8)) == 0, "and nothing is left");
+}
+
+void test_a_share_that_goes_together_is_halved_for_who_comes_first() {
+  SliceShares shares;
+  shares.reserve(1, 2);
+  shares.begin_step();
+  check(length(shares.take(0, 0, 12, 8)) == 6, "the first worker's share");
+  check(length(shares.take(0, 0, 12, 8)) == 3, "half of that of a worker who has not come");
+  check(length(shares.take(0, 1, 12, 8)) == 3, "which finds the other half");
+}
+
 // Words keep the number of a step in 24 bits.
 void test_steps_are_told_apart_when_their_number_begins_anew() {
   SliceShares shares;
@@ -84,6 +120,9 @@ int main() {
   using namespace akunu::test;
   test_each_slice_is_taken_once();
   test_a_worker_begins_with_its_own_share_in_order();
+  test_slices_that_go_together_are_taken_together();
+  test_fewer_slices_than_go_together_are_shared_by_all();
+  test_a_share_that_goes_together_is_halved_for_who_comes_first();
   test_steps_are_told_apart_when_their_number_begins_anew();
   return summary();
 }

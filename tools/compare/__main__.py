@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.compare import accuracy, report, speed
+from tools.compare import accuracy, report, scaling, speed
 
-COMMANDS = {"speed": speed, "accuracy": accuracy, "report": report}
+COMMANDS = {"speed": speed, "scaling": scaling, "accuracy": accuracy, "report": report}
 
 
 def main() -> int:

@@ -51,7 +51,8 @@ static inline uint32_t heads_of_whole_groups(uint32_t n_kv_heads, uint64_t head,
 }
 
 // Slices: up to `block_rows` rows of a span x one of `units` parts of the kv heads; a unit's blocks
-// follow each other.
+// follow each other, from the span's first and from its last one in turn: later rows see more, and two
+// neighbours together about as much as any other two.
 static inline uint64_t blocks_of(const Span& span, uint32_t block_rows) {
   return (uint64_t{span.n_rows} + block_rows - 1) / block_rows;
 }
@@ -70,7 +71,8 @@ static inline void for_each_slice(const Call& call, uint32_t block_rows, uint32_
     const Span& span = call.spans[call.first_span + s];
     const uint64_t blocks = blocks_of(span, block_rows), n = blocks * units;
     for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
-      const uint32_t offset = static_cast<uint32_t>(i % blocks) * block_rows;
+      const uint64_t turn = i % blocks, block = turn % 2 == 0 ? turn / 2 : blocks - 1 - turn / 2;
+      const uint32_t offset = static_cast<uint32_t>(block) * block_rows;
       const uint32_t left = span.n_rows - offset;
       use(span.first_row + offset, left < block_rows ? left : block_rows,
           static_cast<uint32_t>(i / blocks));

@@ -6,7 +6,8 @@
 // gated_matmul: two of them, and gated_activation of what they make
 //   0 input   1 gate, 2 up: [n, k]   3 out: activation [rows, n]   25 GatedMatmulParams
 //   slices: Way::columns(k, rows) rows of the weight x Way::kRows rows of the input; those of one part of the
-//           weight follow each other, so that a worker finds it in its second cache
+//           weight follow each other, so that a worker finds it in its second cache. Of a way that takes several
+//           at once, those of one part of the input do
 //   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
 //
 // How a weight is multiplied is a way: multiply.h has those of vectors, tiles/multiply.h that of matrix
@@ -16,6 +17,9 @@
 //   kRows                input rows of a slice
 //   columns(k, n_rows)   weight rows of a slice, a multiple of 32 where codes are, for a step of n_rows;
 //                        never fewer for more of them
+//   kAtOnce              slices beside each other that `run` takes as one, which costs less: what it reads of the
+//                        input serves all of them
+//   kRowByRow            `run` completes the input's rows one after the other, and calls the member's `row_done`
 //   scratch_bytes(k)     of a worker
 //   run(member, input, slice, scratch)
 //                        the slice's input rows times its weight rows
@@ -40,6 +44,9 @@ struct MatmulMember {
   uint64_t first_cache_panel = 0;                 // as the kernel has it
   bool adds = false;                              // to what is there
   const std::byte* const* more_planes = nullptr;  // of the weight, behind the first
+  // Of ways that are kRowByRow; null: nobody wants to know. With a stride of 0, the next row takes the place of this one.
+  void (*row_done)(const void* context, uint64_t row) = nullptr;
+  const void* context = nullptr;
 };
 // The planes of weight `i` of a call behind the first.
 static inline const std::byte* const* more_planes_of(const Call& call, uint32_t i) {
@@ -98,15 +105,19 @@ static inline Panel whole_panel(const MatmulMember& member, uint32_t width, std:
   return {room, row_bytes};
 }
 
-// A weight's work, cut into slices: `columns` rows of the weight x `rows` rows of the input.
+// A weight's work, cut into slices: `columns` rows of the weight x `rows` rows of the input. With several at
+// once, slice + 1 has the columns behind those of `slice`, else the rows.
 struct MatmulCut {
-  uint32_t columns, rows;
+  uint32_t columns, rows, at_once;
 };
+static inline uint64_t column_parts(const MatmulCut& cut, uint32_t n) {
+  return (uint64_t{n} + cut.columns - 1) / cut.columns;
+}
 static inline uint64_t row_parts(const MatmulCut& cut, uint32_t n_rows) {
   return (uint64_t{n_rows} + cut.rows - 1) / cut.rows;
 }
 static inline uint64_t count_slices(const MatmulCut& cut, uint32_t n, uint32_t n_rows) {
-  return (uint64_t{n} + cut.columns - 1) / cut.columns * row_parts(cut, n_rows);
+  return column_parts(cut, n) * row_parts(cut, n_rows);
 }
 
 // What a slice computes: columns [begin, end) of input rows from `first_row` on.
@@ -118,18 +129,39 @@ struct MatmulSlice {
 
 static inline MatmulSlice slice_of(const MatmulCut& cut, const Call& call, uint32_t n,
                                    uint64_t slice) {
-  const uint64_t parts = row_parts(cut, call.n_rows);
-  const uint64_t begin = slice / parts * cut.columns, end = begin + cut.columns;
-  const uint32_t part = static_cast<uint32_t>(slice % parts) * cut.rows;
+  const bool along_columns = cut.at_once > 1;
+  const uint64_t parts = along_columns ? column_parts(cut, n) : row_parts(cut, call.n_rows);
+  const uint64_t quotient = slice / parts, rest = slice % parts;
+  const uint64_t begin = (along_columns ? rest : quotient) * cut.columns, end = begin + cut.columns;
+  const uint32_t part = static_cast<uint32_t>(along_columns ? quotient : rest) * cut.rows;
   const uint32_t left = call.n_rows - part;
   return {uint64_t{call.first_row} + part, left < cut.rows ? left : cut.rows, begin,
           end < n ? end : n};
 }
 
+// As many of slices [first, end) as may be taken at once, as one; `first` becomes the next behind them.
+static inline MatmulSlice take_slices(const MatmulCut& cut, const Call& call, uint32_t n,
+                                      uint64_t& first, uint64_t end) {
+  MatmulSlice taken = slice_of(cut, call, n, first++);
+  for (uint32_t i = 1; i < cut.at_once && first < end; ++i, ++first) {
+    const MatmulSlice next = slice_of(cut, call, n, first);
+    if (next.first_row != taken.first_row) break;
+    taken.end = next.end;
+  }
+  return taken;
+}
+
+// What ways on vectors have in common.
+struct OneSliceAtOnce {
+  static constexpr uint32_t kAtOnce = 1;
+  static constexpr bool kRowByRow = false;
+};
+
 // A way, as a Kernel's `members` point to it.
 struct MatmulWay {
   int32_t format, activation;
-  uint32_t rows;
+  uint32_t rows, at_once;
+  bool row_by_row;
   uint32_t (*columns)(uint32_t k, uint32_t n_rows);
   void (*run)(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
               std::byte* scratch);
@@ -138,11 +170,11 @@ struct MatmulWay {
 };
 template <class Way>
 static constexpr MatmulWay matmul_way() {
-  return {Way::kFormat, Way::kKind,   Way::kRows,        Way::columns,
-          Way::run,     Way::ask_for, Way::scratch_bytes};
+  return {Way::kFormat, Way::kKind, Way::kRows,   Way::kAtOnce,      Way::kRowByRow,
+          Way::columns, Way::run,   Way::ask_for, Way::scratch_bytes};
 }
 static inline MatmulCut cut_of(const MatmulWay& way, uint32_t k, uint32_t n_rows) {
-  return {way.columns(k, n_rows), way.rows};
+  return {way.columns(k, n_rows), way.rows, way.at_once};
 }
 
 // The ways that a level has, in lists of a file each.
@@ -178,6 +210,7 @@ struct Matmul {
   static uint64_t scratch_bytes(const Call& call) {
     return way_of(call, 0)->scratch_bytes(static_cast<const MatmulParams*>(call.params)->k);
   }
+  static uint64_t at_once(const Call& call) { return way_of(call, 0)->at_once; }
 
   template <bool kAdds>
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
@@ -194,15 +227,15 @@ struct Matmul {
                               kAdds,
                               more_planes_of(call, 0)};
     way.ask_for(member, slice_of(cut, call, params.n, begin));
-    for (uint64_t slice = begin; slice < end; ++slice)
-      way.run(member, call.operands[0], slice_of(cut, call, params.n, slice), scratch);
+    while (begin < end)
+      way.run(member, call.operands[0], take_slices(cut, call, params.n, begin, end), scratch);
   }
 
   // False where `known` has no way.
   template <uint32_t N>
   static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
     const bool adds = request.operation == Operation::matmul_add;
-    kernel = {slices, adds ? run<true> : run<false>, scratch_bytes};
+    kernel = {slices, adds ? run<true> : run<false>, scratch_bytes, at_once};
     kernel.members[0] = find_way(known, request, 0);
     return kernel.members[0] != nullptr;
   }
@@ -221,7 +254,8 @@ static inline uint64_t count_group_slices(const Call& call, const auto& part_of)
       n += count_slices(part.cut, part.n, call.n_rows);
   return n;
 }
-// Calls run(i, member_of(i), cut, slice) for slices [begin, end), of which each member's first one is asked for.
+// Calls run(i, member_of(i), cut, slice) for slices [begin, end), of which each member's first one is asked for;
+// those that a member takes at once are one.
 static inline void run_group_slices(const Call& call, uint64_t begin, uint64_t end,
                                     const auto& part_of, const auto& member_of, const auto& run) {
   uint64_t first = 0;  // the member's first slice
@@ -230,10 +264,11 @@ static inline void run_group_slices(const Call& call, uint64_t begin, uint64_t e
     if (part.n == 0) continue;
     const uint64_t count = count_slices(part.cut, part.n, call.n_rows);
     const MatmulMember member = member_of(i);
-    if (begin < first + count)
-      way_of(call, i)->ask_for(member, slice_of(part.cut, call, part.n, begin - first));
-    for (; begin < end && begin < first + count; ++begin)
-      run(i, member, part.cut, slice_of(part.cut, call, part.n, begin - first));
+    const uint64_t last = end - first < count ? end - first : count;
+    uint64_t slice = begin - first;
+    if (slice < last) way_of(call, i)->ask_for(member, slice_of(part.cut, call, part.n, slice));
+    while (slice < last) run(i, member, take_slices(part.cut, call, part.n, slice, last));
+    begin = first + slice;
     first += count;
   }
 }
@@ -256,11 +291,19 @@ struct MatmulGroup {
     return most;
   }
 
+  static uint64_t at_once(const Call& call) {
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < kMaxGroup; ++i)
+      if (const MatmulWay* way = way_of(call, i); way != nullptr && way->at_once > most)
+        most = way->at_once;
+    return most;
+  }
+
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     run_group_slices(
         call, begin, end, [&](uint32_t i) { return part_of(call, i); },
         [&](uint32_t i) { return member(call, i); },
-        [&](uint32_t i, const MatmulMember& member, const MatmulCut&, const MatmulSlice& slice) {
+        [&](uint32_t i, const MatmulMember& member, const MatmulSlice& slice) {
           way_of(call, i)->run(member, call.operands[0], slice, scratch);
         });
   }
@@ -268,7 +311,7 @@ struct MatmulGroup {
   // False where `known` has no way for a weight of the request.
   template <uint32_t N>
   static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
-    kernel = {slices, run, scratch_bytes};
+    kernel = {slices, run, scratch_bytes, at_once};
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
       if (request.weights[i] == kAbsent) continue;
       kernel.members[i] = find_way(known, request, i);

@@ -1,6 +1,7 @@
 // matmul_rope_kv_write: matmul_group of query, key and value, then rope_kv_write, or norm_rope_kv_write where norms
 // are bound. The results of a slice are still in the second cache when its heads are normed, rotated and stored:
-// float32 keys and values never go to memory, and queries go there once.
+// float32 keys and values never go to memory, and queries go there once. Where a way completes row by row, a row's
+// results are one place in the first cache.
 //   0 input   1-3 weights of query, key, value   4-6 biases, where bound   7 query: rows [rows, n_heads * head_dim]
 //   8 angles: rows [rows, 2 n_pairs]   9 key_cache   10 value_cache   11 query_norm, 12 key_norm: vectors, or null
 //   25 MatmulRopeKvWriteParams
@@ -26,11 +27,20 @@ struct MatmulHeads {
     return count_group_slices(call, [&](uint32_t i) { return part_of(call, i, call.n_rows); });
   }
 
-  // A head, a slice's results, and behind them what multiplying takes.
+  static uint64_t at_once(const Call& call) {
+    uint64_t most = 1;
+    for (uint32_t i = 0; i < kMaxGroup; ++i) {
+      const uint64_t of_member = part_of(call, i, call.n_rows).cut.at_once;
+      if (of_member > most) most = of_member;
+    }
+    return most;
+  }
+
+  // A head, the results of slices at once, and behind them what multiplying takes.
   static uint64_t scratch_bytes(const Call& call) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
-      const uint64_t bytes = results_bytes(part_of(call, i, UINT32_MAX).cut) +
+      const uint64_t bytes = results_bytes(call, i, part_of(call, i, UINT32_MAX).cut) +
                              way_of(call, i)->scratch_bytes(params_of(call).k);
       if (bytes > most) most = bytes;
     }
@@ -41,14 +51,15 @@ struct MatmulHeads {
     run_group_slices(
         call, begin, end, [&](uint32_t i) { return part_of(call, i, call.n_rows); },
         [&](uint32_t i) { return member(call, i); },
-        [&](uint32_t i, const MatmulMember& member, const MatmulCut& cut,
-            const MatmulSlice& slice) { run_slice(call, i, member, cut, slice, scratch); });
+        [&](uint32_t i, const MatmulMember& member, const MatmulSlice& slice) {
+          run_slice(call, i, member, slice, scratch);
+        });
   }
 
   // False where `known` has no way for a weight of the request.
   template <uint32_t N>
   static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
-    kernel = {slices, run, scratch_bytes};
+    kernel = {slices, run, scratch_bytes, at_once};
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
       kernel.members[i] = find_way(known, request, i);
       if (kernel.members[i] == nullptr) return false;
@@ -67,12 +78,15 @@ struct MatmulHeads {
     const RopeKvWriteParams& heads = params.heads;
     return (i == kQuery ? heads.n_heads : heads.n_kv_heads) * heads.head_dim;
   }
-  // As many heads as a slice of the way has room for, or one.
+  // As many heads as a slice of the way has room for, or one; and as many of those as it takes at once.
   static MatmulPart part_of(const Call& call, uint32_t i, uint32_t n_rows) {
     const Params& params = params_of(call);
     const MatmulCut cut = cut_of(*way_of(call, i), params.k, n_rows);
-    const uint32_t head_dim = params.heads.head_dim, n_heads = cut.columns / head_dim;
-    return {{(n_heads == 0 ? 1 : n_heads) * head_dim, cut.rows}, columns(params, i)};
+    const uint32_t head_dim = params.heads.head_dim;
+    const uint32_t n_columns =
+        head_dim < cut.columns ? cut.columns / head_dim * head_dim : head_dim;
+    const uint32_t at_once = cut.at_once * cut.columns / n_columns;
+    return {{n_columns, cut.rows, at_once == 0 ? 1 : at_once}, columns(params, i)};
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const Params& params = params_of(call);
@@ -88,29 +102,57 @@ struct MatmulHeads {
   }
 
   static uint64_t whole_lines(uint64_t floats) { return (sizeof(float) * floats + 63) / 64 * 64; }
-  static uint64_t results_bytes(const MatmulCut& cut) {
-    return whole_lines(uint64_t{cut.rows} * cut.columns);
+  // Columns that the way of a member multiplies in one go.
+  static uint32_t widest(const MatmulWay& way, uint32_t k, uint32_t n_rows) {
+    return way.columns(k, n_rows) * way.at_once;
+  }
+  static uint64_t results_bytes(const Call& call, uint32_t i, const MatmulCut& cut) {
+    const MatmulWay& way = *way_of(call, i);
+    const uint64_t width = uint64_t{cut.columns} * cut.at_once;
+    const bool one_row = way.row_by_row && width <= widest(way, params_of(call).k, UINT32_MAX);
+    return whole_lines(width * (one_row ? 1 : cut.rows));
   }
   static uint64_t head_bytes(const Params& params) { return whole_lines(params.heads.head_dim); }
 
-  static void run_slice(const Call& call, uint32_t i, MatmulMember to_scratch, const MatmulCut& cut,
+  // What `finish_row` is called with.
+  struct Rows {
+    const Call& call;
+    uint32_t member;
+    const MatmulSlice& slice;
+    const float* results;
+    float* head_room;
+  };
+
+  static void run_slice(const Call& call, uint32_t i, MatmulMember to_scratch,
                         const MatmulSlice& slice, std::byte* scratch) {
     const MatmulWay& way = *way_of(call, i);
     const Params& params = params_of(call);
+    const uint64_t width = slice.end - slice.begin;
+    const uint32_t step = widest(way, params.k, call.n_rows);  // a head may be wider
     auto* const head_room = reinterpret_cast<float*>(scratch);
     auto* const results = reinterpret_cast<float*>(scratch + head_bytes(params));
-    std::byte* const rest = scratch + head_bytes(params) + results_bytes(cut);
+    std::byte* const rest =
+        scratch + head_bytes(params) + results_bytes(call, i, part_of(call, i, call.n_rows).cut);
+    const Rows rows{call, i, slice, results, head_room};
+    if (way.row_by_row && width <= step) {
+      to_scratch.out = results - slice.begin;
+      to_scratch.stride = 0;
+      to_scratch.row_done = [](const void* context, uint64_t r) {
+        const Rows& of = *static_cast<const Rows*>(context);
+        finish_row(of.call, of.member, r, of.slice, of.results, of.head_room);
+      };
+      to_scratch.context = &rows;
+      return way.run(to_scratch, call.operands[0], slice, rest);
+    }
     // So that the slice's first row and column fall on the first number of the results.
-    to_scratch.out = results - (slice.first_row * cut.columns + slice.begin);
-    to_scratch.stride = cut.columns;
-    const uint32_t step = way.columns(params.k, call.n_rows);  // a head may be wider
+    to_scratch.out = results - (slice.first_row * width + slice.begin);
+    to_scratch.stride = width;
     for (uint64_t j = slice.begin; j < slice.end; j += step)
       way.run(to_scratch, call.operands[0],
               {slice.first_row, slice.n_rows, j, slice.end - j < step ? slice.end : j + step},
               rest);
     for (uint32_t r = 0; r < slice.n_rows; ++r)
-      finish_row(call, i, slice.first_row + r, slice, results + uint64_t{r} * cut.columns,
-                 head_room);
+      finish_row(call, i, slice.first_row + r, slice, results + r * width, head_room);
   }
 
   // The heads of one row, which are at `heads`.

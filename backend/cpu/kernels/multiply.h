@@ -23,7 +23,7 @@ static inline uint32_t slice_columns(uint64_t row_bytes, uint32_t step) {
 
 // How a weight of floats is multiplied: tiles of input rows x weight rows, lanes along k.
 template <class Isa, class Format, class Input = typename Format::Input>
-struct Multiply {
+struct Multiply : OneSliceAtOnce {
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
   static constexpr uint32_t kRows = 2 * kSliceRows;
   static constexpr uint32_t kFewRows = 8;  // which take the weights as they are
@@ -64,7 +64,7 @@ struct Multiply {
 
 // How weights that are codes, or become codes, are: panels of columns, see panel.h.
 template <class Isa, class Format, uint32_t kRows_>
-struct MultiplyPanels {
+struct MultiplyPanels : OneSliceAtOnce {
   using Columns = typename Isa::Columns;
   using Input = typename Format::Input;
   using Many = typename WordsFor<Isa, Format>::Many;

@@ -8,7 +8,7 @@ namespace akunu::cpu {
 namespace {
 
 template <class Isa, class Format>
-struct MultiplyMlx {
+struct MultiplyMlx : OneSliceAtOnce {
   using Vector = typename Isa::Vector;
   static constexpr int32_t kFormat = Format::kFormat, kKind = FloatInput<Isa>::kKind;
   static constexpr uint32_t kRows = kSliceRows, kGroup = Format::kGroup;

@@ -15,7 +15,8 @@ struct TileGatedMatmul {
   using Input = typename Slice::Input;
   using Activation = BfloatActivation<Wide, Slice::Weights::kInputs>;
   static constexpr uint32_t kPanel = Slice::kPanel;
-  static constexpr MatmulCut kCut{kTileColumns / 2, kTileSliceRows};
+  // Two pairs of panels: a line of the cache of a row that is written.
+  static constexpr MatmulCut kCut{kPairColumns, kTileSliceRows, kTileColumns / 2 / kPairColumns};
 
   static uint64_t slices(const Call& call) {
     return count_slices(kCut, static_cast<const GatedMatmulParams*>(call.params)->n, call.n_rows);
@@ -23,11 +24,12 @@ struct TileGatedMatmul {
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
-    for (; begin < end; ++begin)
+    while (begin < end)
       with_activation<Wide>(params.activation, [&](const auto& function) {
-        run_slice(call, params, slice_of(kCut, call, params.n, begin), scratch, function);
+        run_slice(call, params, take_slices(kCut, call, params.n, begin, end), scratch, function);
       });
   }
+  static uint64_t at_once(const Call&) { return kCut.at_once; }
 
   // With weights that have fewer rows than a panel.
   static uint64_t scratch_bytes(const Call& call) {
@@ -37,7 +39,7 @@ struct TileGatedMatmul {
 
   static constexpr KernelEntry entry() {
     return {{Operation::gated_matmul, Input::kKind, {Format::kFormat, Format::kFormat, kAbsent}},
-            {slices, run, scratch_bytes}};
+            {slices, run, scratch_bytes, at_once}};
   }
 
  private:

@@ -15,8 +15,10 @@
 
 namespace akunu::cpu {
 
-constexpr uint32_t kTileColumns = 256;    // of a slice
+constexpr uint32_t kTileColumns = 256;    // of slices that are multiplied at once
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
+// Of a slice: a pair of panels. Narrow weights (1,024 rows) have work for 32 workers then.
+constexpr uint32_t kPairColumns = 32;
 // Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in the first cache while the
 // rows go by, and those (512 KiB) in the second, for all pairs of a slice.
 constexpr uint32_t kPartLines = 16;
@@ -143,10 +145,12 @@ struct TileMultiply {
   using Columns = typename Isa::Columns;
   using Input = typename Slice::Input;
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
-  static constexpr uint32_t kRows = kTileSliceRows;
+  static constexpr uint32_t kRows = kTileSliceRows, kAtOnce = kTileColumns / kPairColumns;
+  static constexpr bool kRowByRow = true;
   static constexpr uint32_t kPanel = Slice::kPanel;
+  static_assert(kPairColumns == 2 * kPanel);
 
-  static uint32_t columns(uint32_t, uint32_t) { return kTileColumns; }
+  static uint32_t columns(uint32_t, uint32_t) { return kPairColumns; }
   static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // a slice is long enough
   // With a weight that has fewer rows than a panel.
   static uint64_t scratch_bytes(uint32_t k) {
@@ -167,6 +171,8 @@ struct TileMultiply {
     tiles.multiply(scratch, [&](uint32_t p, uint32_t r, const float* first, const float* second) {
       put_line(member, slice.first_row + r, places[p], first);
       if (second != nullptr) put_line(member, slice.first_row + r, places[p + 1], second);
+      if (p + 2 >= tiles.n_panels && member.row_done != nullptr)
+        member.row_done(member.context, slice.first_row + r);
     });
   }
 
