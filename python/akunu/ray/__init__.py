@@ -1,8 +1,8 @@
 """Many replicas of the server on a Ray cluster, and each conversation where its cache is.
 
-`akunu ray` starts it; `serve run akunu.ray:app models=ember replicas=2`, or a configuration of Ray
-Serve whose `import_path` is `akunu.ray:app`, do so where a cluster has its own ways. Needs the
-extra `ray`. The routes are those of `akunu serve`.
+`akunu ray` starts it; `serve run akunu.ray:app models=ember replicas=2 processors=8`, or a
+configuration of Ray Serve whose `import_path` is `akunu.ray:app`, do so where a cluster has its own
+ways. Needs the extra `ray`. The routes are those of `akunu serve`.
 """
 
 from __future__ import annotations

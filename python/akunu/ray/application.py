@@ -28,9 +28,10 @@ _LONGER: Final = 10  # seconds that a front outlives replicas, whose deaths it h
 
 
 def built(asked: Asked) -> Any:
-    """Return the application, bound for `serve.run`. Ray must have been initialised.
+    """Return the application, bound for `serve.run`.
 
-    Raises ArgumentError where the cluster has no room for a single replica.
+    Raises ArgumentError where the cluster has no room for the replicas, or there is none yet that
+    could say how many there should be.
     """
     settings = asked.server
     processors, n_replicas = room(asked.ray)
@@ -77,8 +78,12 @@ def built(asked: Asked) -> Any:
 def room(settings: RaySettings) -> tuple[int, int]:
     """Return the processors of each replica, and how many replicas the cluster has room for.
 
-    Raises ArgumentError where there is room for none.
+    Raises ArgumentError where there is room for less than was asked for.
     """
+    if not ray.is_initialized():  # `serve run` asks what to run before it looks for a cluster
+        if settings.replicas is None or settings.processors is None:
+            raise ArgumentError("there is no Ray cluster yet: say replicas and processors")
+        return settings.processors, settings.replicas
     machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     machines = [each for each in machines if each.get("CPU", 0) >= 1]
     if not machines:
