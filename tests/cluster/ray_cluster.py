@@ -11,7 +11,10 @@ from pathlib import Path
 
 from test_metrics import until
 
-OPTIONS = ("--replicas", "2", "--processors", "1", "--drain-seconds", "60")
+OPTIONS = (
+    *("--replicas", "2", "--processors", "1", "--drain-seconds", "60"),
+    *("--max-waiting", "40"),
+)
 
 
 class Cluster:
@@ -43,13 +46,17 @@ class Cluster:
         return self.process.poll() is None
 
     def replica_pids(self) -> list[int]:
-        """The processes of the replicas, which are descendants of this one."""
-        found = []
+        """The processes of the replicas."""
+        return list(self._descendants("ServeReplica:akunu:replicas"))
+
+    def _descendants(self, title: str) -> dict[int, str]:
+        """The arguments of those processes that began with this one and have a text in them."""
+        found = {}
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                title = (folder / "cmdline").read_bytes()
-                if b"ServeReplica:akunu:replicas" in title and self._is_ancestor(int(folder.name)):
-                    found.append(int(folder.name))
+                arguments = (folder / "cmdline").read_bytes().decode(errors="replace")
+                if title in arguments and self._is_ancestor(int(folder.name)):
+                    found[int(folder.name)] = arguments
             except OSError:  # it has ended meanwhile
                 continue
         return found

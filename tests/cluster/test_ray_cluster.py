@@ -96,6 +96,24 @@ def n_cancelled(client: httpx.Client) -> float:
     )
 
 
+def test_more_than_may_wait_is_told_by_name(client: httpx.Client) -> None:
+    def ask(number: int) -> tuple[int, str]:
+        body = {"messages": [asking(f"Hello {number}")], "ignore_eos": True, "max_tokens": 100}
+        answer = client.post("/v1/chat/completions", json=body)
+        if answer.status_code == 200:
+            return 200, ""
+        assert int(answer.headers["retry-after"]) > 0
+        return answer.status_code, answer.json()["error"]["code"]
+
+    client_limits = httpx.Limits(max_connections=200)
+    with (
+        httpx.Client(base_url=client.base_url, timeout=120, limits=client_limits) as client,
+        ThreadPoolExecutor(200) as threads,
+    ):
+        results = Counter(threads.map(ask, range(200)))
+    assert set(results) == {(200, ""), (503, "queue_full")}, results
+
+
 def test_when_a_replica_is_killed_each_request_is_answered_or_fails_by_name(
     cluster: Cluster, client: httpx.Client
 ) -> None:
@@ -142,7 +160,8 @@ from ray import serve
 from akunu.ray.application import built
 from akunu.ray.settings import asked
 ray.init(address="auto", log_to_driver=False)
-wanted = asked([], None, {"replicas": 1, "processors": 1, "port": PORT, "drain_seconds": 60})
+wanted = asked([], None, {"replicas": 1, "processors": 1, "port": PORT, "drain_seconds": 60,
+                          "max_waiting": 40})
 serve.run(built(wanted), name="akunu", route_prefix="/")
 """
 
@@ -152,6 +171,7 @@ def test_a_replica_that_leaves_finishes_its_streams(
 ) -> None:
     assert len(replicas(client)) == 2
     port = cluster.address.rpartition(":")[2]
+    scale = SCALE.replace("PORT", port)
 
     def read(word: str) -> list[str]:
         body = {"messages": [asking(word)], "ignore_eos": True, "stream": True, "n": 4}
@@ -159,11 +179,16 @@ def test_a_replica_that_leaves_finishes_its_streams(
         with client.stream("POST", "/v1/chat/completions", json=body) as answer:
             return [line for line in answer.iter_lines() if line]
 
+    def both_write() -> bool:
+        texts = running(client)
+        return len(texts) == 2 and 0 not in texts.values()
+
     with ThreadPoolExecutor(len(WORDS)) as threads:
         streams = [threads.submit(read, word) for word in WORDS]
-        until(lambda: len(running(client)) == 2 and 0 not in running(client).values())
+        until(lambda: both_write() or any(each.done() for each in streams))
+        assert not any(each.done() for each in streams), [each.result()[-3:] for each in streams]
         scaled = subprocess.run(
-            [sys.executable, "-c", SCALE.replace("PORT", port)],
+            [sys.executable, "-c", scale],
             cwd=tmp_path,
             capture_output=True,
             text=True,

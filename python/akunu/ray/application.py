@@ -20,6 +20,7 @@ from akunu.ray.forwarded import Forwarded
 from akunu.ray.front import ReplicaDiedError, Replicas, front
 from akunu.ray.replica import Replica
 from akunu.ray.settings import Asked, RaySettings
+from akunu.request import SIDE_BY_SIDE
 from akunu.server.errors import RETRY_AFTER_SECONDS, ApiError
 from akunu.server.keys import Keys
 from akunu.server.settings import ServerSettings
@@ -47,7 +48,7 @@ def built(asked: Asked) -> Any:
         Replica,
         name="replicas",
         ray_actor_options={"num_cpus": processors, "num_gpus": asked.ray.gpus},
-        max_ongoing_requests=settings.max_waiting,
+        max_ongoing_requests=SIDE_BY_SIDE + settings.max_waiting,
         max_queued_requests=settings.max_waiting,
         graceful_shutdown_timeout_s=settings.drain_seconds,
         graceful_shutdown_wait_loop_s=0.5,
@@ -164,14 +165,16 @@ class ByHandle(Replicas):
         """Have one answer; closing the generator cancels its texts."""
         response = self._answers.remote(request)
         name: str | None = None
-        is_over = False
         try:
             name = str(await asyncio.wait_for(anext(response), self._wait_seconds))
             yield name
             async for part in response:
                 yield part
-            is_over = True
+        except (asyncio.CancelledError, GeneratorExit):  # the client went away
+            response.cancel()
+            raise
         except asyncio.TimeoutError:
+            response.cancel()
             message = f"no replica took the request within {self._wait_seconds:g} s"
             raise _no_replica(message) from None
         except BackPressureError:
@@ -182,9 +185,6 @@ class ByHandle(Replicas):
             raise _no_replica("there is no replica") from None
         except (RayActorError, TaskCancelledError) as error:
             raise ReplicaDiedError(name) from error
-        finally:
-            if not is_over:
-                response.cancel()
 
     async def ask_all(self, request: Forwarded) -> list[tuple[str, int, bytes]]:
         """Return the names, statuses and bodies of all; one that dies meanwhile has none."""
