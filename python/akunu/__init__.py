@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from akunu.loading import load
     from akunu.logprobs import TokenLogprob
     from akunu.model import Model
-    from akunu.model_facts import MemoryReport, ModelConfig
+    from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
@@ -46,6 +46,7 @@ __all__ = [
     "AkunuError",
     "ArgumentError",
     "AsyncTextStream",
+    "CachePages",
     "Completion",
     "ContextOverflowError",
     "DeadEndError",
@@ -58,6 +59,7 @@ __all__ = [
     "Model",
     "ModelConfig",
     "ModelFormatError",
+    "Occupancy",
     "OutOfMemoryError",
     "QueueFullError",
     "SamplingOptions",
@@ -73,11 +75,13 @@ __all__ = [
 
 _HOMES = {
     "AsyncTextStream": "akunu.async_text_stream",
+    "CachePages": "akunu.model_facts",
     "Completion": "akunu.completion",
     "LoadOptions": "akunu.options",
     "MemoryReport": "akunu.model_facts",
     "Model": "akunu.model",
     "ModelConfig": "akunu.model_facts",
+    "Occupancy": "akunu.model_facts",
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
     "TokenLogprob": "akunu.logprobs",

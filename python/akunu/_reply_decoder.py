@@ -177,12 +177,17 @@ class ReplyDecoder:
                     deltas += self._splitter.finish()
                 if self.reason is not None:
                     break
-        deltas = joined(deltas)
-        texts = [delta.text for delta in deltas if isinstance(delta, TextDelta)]
-        self._texts += texts
-        self._reasoning += [d.text for d in deltas if isinstance(d, ReasoningDelta)]
+        if len(deltas) > 1:
+            deltas = joined(deltas)
+        texts = []
         for delta in deltas:
-            self._calls.add(delta)
+            if isinstance(delta, TextDelta):
+                texts.append(delta.text)
+            elif isinstance(delta, ReasoningDelta):
+                self._reasoning.append(delta.text)
+            else:
+                self._calls.add(delta)
+        self._texts += texts
         if self.reason == "stop" and self._calls.calls and self._stops.found is None:
             self.reason = "tool_calls"
         self.pending += deltas

@@ -46,6 +46,7 @@ class Place:
         self._task = task
         self._id = next(waker.ids)
         self._news: asyncio.Future[None] | None = None
+        self._has_heard = False
         waker.places[self._id] = self
         task.wake(waker.native, self._id)
 
@@ -53,6 +54,11 @@ class Place:
     def loop(self) -> asyncio.AbstractEventLoop:
         """The event loop in which one may wait here."""
         return self._waker.loop
+
+    def heard(self) -> bool:
+        """Return whether there may be news since this was called last."""
+        heard, self._has_heard = self._has_heard, False
+        return heard or self._waker.is_forked  # there, taking them raises an error
 
     async def news(self) -> None:
         """Wait until the task may have news, or somebody interrupts."""
@@ -64,6 +70,7 @@ class Place:
 
     def wake(self) -> None:
         """Let the one go on who waits here; in the loop's own thread."""
+        self._has_heard = True
         if self._news is not None and not self._news.done():
             self._news.set_result(None)
 

@@ -6,7 +6,7 @@ import asyncio
 import weakref
 from collections.abc import AsyncIterator, Awaitable, Callable
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from akunu.completion import Completion
 from akunu.deltas import Delta, TextDelta
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
     from akunu import _core
     from akunu._reply_decoder import ReplyDecoder
     from akunu._wakers import Place, Wakers
+
+
+_MOST_TOKENS: Final = 64  # that `next` returns at a time
 
 
 class AsyncTextStream(StreamFacts, AsyncIterator[str]):
@@ -53,6 +56,7 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
         self._is_asked = False
         self._is_closed = False
         self._has_waited = False  # so that others on the loop had their turn
+        self._has_more = False  # which nobody will tell: the next call gets it without waiting
 
     def __aiter__(self) -> AsyncTextStream:
         """Return the stream itself."""
@@ -81,12 +85,18 @@ class AsyncTextStream(StreamFacts, AsyncIterator[str]):
             if not self._has_waited:  # where pieces come faster than they are taken
                 await asyncio.sleep(0)
             self._has_waited = False
+            generation = decoder.generation
             while not decoder.pending and decoder.reason is None:
-                tokens = decoder.generation.next(timeout_ms=0)
-                if tokens == []:
-                    await self._placed(decoder.generation).news()
+                if not self._has_more and not (place := self._placed(generation)).heard():
+                    await place.news()
                     self._has_waited = True
-                else:
+                    continue
+                tokens = generation.next(timeout_ms=0)
+                self._has_more = False
+                if tokens:  # when it is over, nobody wakes any more
+                    is_full = len(tokens) >= _MOST_TOKENS
+                    self._has_more = is_full or generation.finish_reason != ""
+                if tokens != []:
                     decoder.take(tokens)
         except BaseException:  # CancelledError above all
             self._end()

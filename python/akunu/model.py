@@ -24,7 +24,12 @@ from akunu._checks import flag, integer, priority_of
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
-from akunu.model_facts import MemoryReport, ModelConfig
+from akunu.model_facts import (
+    CachePages,
+    MemoryReport,
+    ModelConfig,
+    Occupancy,
+)
 from akunu.options import (
     ChatArguments,
     SamplingOptions,
@@ -123,6 +128,19 @@ class Model(AsyncCalls):
         total = counted.pop("total")
         tokenizer = self._tokenizer.memory_bytes
         return MemoryReport({**counted, "tokenizer": tokenizer, "total": total + tokenizer})
+
+    @property
+    def occupancy(self) -> Occupancy:
+        """What waits, what runs, and who has which part of the cache; never waits for the engine.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     print(*model.occupancy.cache)
+        CachePages(kind='full', in_use=0, cached=0, free=2)
+        """
+        found = self._open().occupancy
+        pages = tuple(CachePages(**each) for each in found["cache"])
+        return Occupancy(waiting=found["waiting"], running=found["running"], cache=pages)
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts

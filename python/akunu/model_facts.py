@@ -1,4 +1,4 @@
-"""What a loaded model tells of itself: its shape, and the memory that it takes."""
+"""What a loaded model tells of itself: its shape, its memory, and what it is busy with."""
 
 from __future__ import annotations
 
@@ -38,6 +38,32 @@ class ModelConfig:
     """How many of the `head_dim` numbers are rotated."""
     norm_epsilon: float
     """What the norms add to the mean square."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachePages:
+    """Pages of 256 positions in layers that keep the same ones of a text."""
+
+    kind: str
+    """What these layers keep: "full", or "window 512" where a token sees so many positions."""
+    in_use: int
+    """Pages that texts under way need."""
+    cached: int
+    """Pages kept for later prompts that begin alike; they make room for any text."""
+    free: int
+    """Pages with nothing in them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Occupancy:
+    """What a model's engine is busy with, as of its last step."""
+
+    waiting: int
+    """Requests that wait for a place."""
+    running: int
+    """Requests that are being computed: prompts, texts and logits."""
+    cache: tuple[CachePages, ...]
+    """The pages of the key/value cache, of each kind of layer."""
 
 
 class MemoryReport(Mapping[str, int]):

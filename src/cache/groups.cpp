@@ -27,7 +27,18 @@ void check_source(const ArchDescriptor& arch, uint32_t index) {
                            " positions of them");
 }
 
+struct NameOf {
+  std::string operator()(const FullCache&) const { return "full"; }
+  std::string operator()(const WindowCache& kind) const {
+    return "window " + std::to_string(kind.window);
+  }
+  std::string operator()(const StateCache&) const { return "states"; }
+  std::string operator()(const CrossCache&) const { return "encoder"; }
+};
+
 }  // namespace
+
+std::string name_of(const CacheKind& kind) { return std::visit(NameOf{}, kind); }
 
 Entries FullCache::needed(uint32_t, uint32_t n_positions) const {
   return {0, pages_for(n_positions)};

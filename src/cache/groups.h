@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -119,6 +120,9 @@ struct CrossCache {
 };
 
 using CacheKind = std::variant<FullCache, WindowCache, StateCache, CrossCache>;
+
+// For people: "full", "window 512", "states", "encoder". Of a model's groups each has another one.
+std::string name_of(const CacheKind& kind);
 
 // One layer's part of a page: [n_heads][n_positions] rows of `position_bytes`, of keys and as much of
 // values.

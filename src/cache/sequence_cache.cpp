@@ -375,6 +375,24 @@ void SequenceCache::survey(uint32_t group) {
     if (store_.is_used(slot)) look_at(store_[slot], false);
 }
 
+PageCounts SequenceCache::count_pages(uint32_t group) {
+  const uint64_t count = ++n_counts_;
+  PageCounts counts;
+  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot) {
+    if (!store_.is_used(slot)) continue;
+    const std::vector<uint32_t>& pages = store_[slot].pages[group];
+    for (uint32_t entry = 0; entry < pages.size(); ++entry) {
+      if (pages[entry] == kNoPage || worth_of(store_[slot], false, group, entry) != Worth::needed)
+        continue;
+      PageState& page = groups_[group].pages[pages[entry]];
+      if (std::exchange(page.last_count, count) != count) ++counts.needed;
+    }
+  }
+  const PagePool& pool = groups_[group].of.pages;
+  counts.spare = pool.n_pages() - pool.n_free() - counts.needed;
+  return counts;
+}
+
 // Frees the page that is worth least; false where somebody under way needs each of them.
 bool SequenceCache::evict_page(uint32_t group) {
   survey(group);

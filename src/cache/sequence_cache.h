@@ -38,6 +38,12 @@ struct Unread {
   std::vector<uint32_t> tokens;  // from its first one on
 };
 
+// Pages of a group that are not free.
+struct PageCounts {
+  uint32_t needed = 0;  // by sequences under way
+  uint32_t spare = 0;   // kept for later requests, until somebody needs a page
+};
+
 // For one thread, and only while no submission is in flight.
 class SequenceCache {
  public:
@@ -82,6 +88,8 @@ class SequenceCache {
   std::optional<Unread> take_unread();
 
   size_t n_kept() const { return kept_.size(); }
+  // May be asked while a submission is in flight.
+  PageCounts count_pages(uint32_t group);
 
  private:
   struct Source {
@@ -101,6 +109,7 @@ class SequenceCache {
     Worth worth = Worth::none;
     uint32_t entry = 0;
     uint64_t last_use = 0;
+    uint64_t last_count = 0;  // the last one in which it was needed
   };
   struct Group {
     CacheGroup& of;
@@ -133,6 +142,7 @@ class SequenceCache {
   const uint32_t n_rows_;
   const size_t most_kept_;
   uint64_t n_uses_ = 0;
+  uint64_t n_counts_ = 0;
   std::vector<Group> groups_;
   std::vector<Sequence> kept_;   // least recently used first
   std::vector<Update> updates_;  // what take_unsent returned last

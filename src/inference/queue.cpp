@@ -18,6 +18,7 @@ void Queue::add(const std::shared_ptr<Task>& task) {
                            "of them are done");
     task->arrival = ++n_tasks_;
     added_.push_back(task);
+    n_waiting_.store(added_.size() + n_in_line_, std::memory_order_relaxed);
     news_.store(true, std::memory_order_release);
   }
   wake_.notify_one();
@@ -83,10 +84,14 @@ std::vector<Cut> Queue::collect() {
   }
   for (std::shared_ptr<Task>& task : added) insert(std::move(task));
   for (const Cut& cut : cuts) std::erase(line_, cut.task);
+  if (!cuts.empty()) set_n_in_line();
   return cuts;
 }
 
-void Queue::put_back(std::shared_ptr<Task> task) { insert(std::move(task)); }
+void Queue::put_back(std::shared_ptr<Task> task) {
+  insert(std::move(task));
+  set_n_in_line();
+}
 
 void Queue::insert(std::shared_ptr<Task> task) {
   const auto place = std::ranges::find_if(
@@ -95,22 +100,25 @@ void Queue::insert(std::shared_ptr<Task> task) {
 }
 
 void Queue::drop_cancelled() {
-  std::erase_if(line_, [](const std::shared_ptr<Task>& task) {
+  const size_t n_gone = std::erase_if(line_, [](const std::shared_ptr<Task>& task) {
     if (!task->is_cancelled()) return false;
     task->finish(FinishReason::cancelled);
     return true;
   });
+  if (n_gone > 0) set_n_in_line();
 }
 
 void Queue::fail(const std::exception_ptr& error) {
   static_cast<void>(collect());
   for (const std::shared_ptr<Task>& task : line_) task->fail(error);
   line_.clear();
+  set_n_in_line();
 }
 
 void Queue::set_n_in_line() {
   const std::lock_guard lock(mutex_);
   n_in_line_ = line_.size();
+  n_waiting_.store(added_.size() + n_in_line_, std::memory_order_relaxed);
 }
 
 }  // namespace akunu

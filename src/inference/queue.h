@@ -32,6 +32,8 @@ class Queue {
   void cut(Cut cut);
   // Wakes the scheduler's thread for the last time.
   void close();
+  // Tasks that wait, as far as the scheduler's thread has told.
+  size_t n_waiting() const { return n_waiting_.load(std::memory_order_relaxed); }
   // Until the scheduler's thread waits for somebody to come, however long; false when the time is up.
   bool wait_until_idle(std::chrono::milliseconds timeout);
 
@@ -71,6 +73,7 @@ class Queue {
   std::vector<std::shared_ptr<Task>> added_;
   std::vector<Cut> cuts_;
   size_t n_in_line_ = 0;
+  std::atomic<size_t> n_waiting_{0};  // added_ and n_in_line_, for whoever watches
   uint64_t n_tasks_ = 0;
   bool closed_ = false;
   bool is_idle_ = false;  // the scheduler's thread waits, without limit

@@ -42,6 +42,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
+      occupancy_(model.cache().groups().size()),
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), options.prefix_cache),
       composer_(model, cache_),
       results_(model, cache_, chain_steps_),
@@ -194,6 +195,7 @@ void Scheduler::run() {
     } catch (...) {
       fail_everything(std::current_exception());
     }
+    if (active_.empty()) publish();
   }
   const std::exception_ptr closed = std::make_exception_ptr(Error("the model was closed"));
   fail_everything(closed);
@@ -207,6 +209,14 @@ std::chrono::milliseconds Scheduler::patience() const {
 
 bool Scheduler::is_reading() const {
   return !active_.empty() && !active_.front().task->rows().has_output();
+}
+
+void Scheduler::publish() {
+  const auto n_reading = std::ranges::count_if(
+      active_, [](const Active& active) { return !active.task->rows().has_output(); });
+  occupancy_.set_running(static_cast<uint32_t>(active_.size()) - static_cast<uint32_t>(n_reading));
+  for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
+    occupancy_.set_pages(group, cache_.count_pages(group));
 }
 
 void Scheduler::begin_reading() {
@@ -385,6 +395,7 @@ void Scheduler::run_step() {
     grow();
     if (active_.empty()) return;
     if (recompose_) {
+      publish();  // who is under way, or what they have, has changed
       wait_before_step();
       composer_.compose(active_, step_);
     }

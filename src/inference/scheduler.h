@@ -29,6 +29,7 @@
 #include "inference/logits_task.h"
 #include "inference/masks.h"
 #include "inference/model.h"
+#include "inference/occupancy.h"
 #include "inference/queue.h"
 #include "inference/results.h"
 #include "inference/step.h"
@@ -72,6 +73,10 @@ class Scheduler {
   // Until nothing is under way, and everything that was generated is read; false when the time is up.
   bool wait_until_idle(std::chrono::milliseconds timeout);
 
+  // What waits, and what is under way. Takes no lock; as of a moment ago.
+  size_t n_waiting() const { return queue_.n_waiting(); }
+  const Occupancy& occupancy() const { return occupancy_; }
+
   // Throws DeviceError in a process that was forked after the scheduler was made.
   void check_process() const;
 
@@ -92,7 +97,8 @@ class Scheduler {
   std::chrono::milliseconds patience() const;  // how long to wait for somebody
   bool is_reading() const;
   void begin_reading();
-  void let_in();  // and out: who was cut or cancelled
+  void publish();  // what the engine is busy with
+  void let_in();   // and out: who was cut or cancelled
   void apply(const std::vector<Cut>& cuts);
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);
@@ -124,6 +130,7 @@ class Scheduler {
   const uint32_t chain_steps_;
   Queue queue_;
   Masks masks_;
+  Occupancy occupancy_;
   std::once_flag stopped_;
 
   // Everything below belongs to the scheduler's thread.

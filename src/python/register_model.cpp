@@ -338,6 +338,27 @@ class NativeModel {
     return result;
   }
 
+  // What waits and runs, and the pages of each group of the cache. Waits for nobody.
+  py::dict occupancy() const {
+    const std::shared_ptr<Engine> engine = this->engine();
+    const std::vector<CacheGroup>& groups = engine->model->cache().groups();
+    py::list cache;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      const PageCounts counts = engine->scheduler->occupancy().pages(i);
+      py::dict of_group;
+      of_group["kind"] = akunu::name_of(groups[i].shape.kind);
+      of_group["in_use"] = counts.needed;
+      of_group["cached"] = counts.spare;
+      of_group["free"] = groups[i].pages.n_pages() - counts.needed - counts.spare;
+      cache.append(of_group);
+    }
+    py::dict result;
+    result["waiting"] = engine->scheduler->n_waiting();
+    result["running"] = engine->scheduler->occupancy().n_running();
+    result["cache"] = cache;
+    return result;
+  }
+
   std::shared_ptr<Engine> engine() const {
     if (!engine_) throw Error("the model is closed");
     engine_->process.check(
@@ -520,6 +541,7 @@ void register_model(py::module_& m) {
           py::arg("row_class") = "single")
       .def_property_readonly("config", &NativeModel::config)
       .def_property_readonly("memory", &NativeModel::memory)
+      .def_property_readonly("occupancy", &NativeModel::occupancy)
       .def_property_readonly(
           "context", [](const NativeModel& model) { return model.engine()->model->context(); })
       .def_property_readonly(

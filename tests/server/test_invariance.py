@@ -124,7 +124,7 @@ async def go_away(client: httpx.AsyncClient, n: int) -> None:
 
 async def answers(address: str, asked: list[Request]) -> list[dict[int, Any]]:
     """What requests are answered in two random orders and companies, and some of them alone."""
-    limits = httpx.Limits(max_connections=None)
+    limits = httpx.Limits(max_connections=None, max_keepalive_connections=0)
     async with httpx.AsyncClient(base_url=address, timeout=60, limits=limits) as client:
 
         async def answer(index: int) -> Any:

@@ -40,6 +40,32 @@ void test_sharing_with_what_is_under_way() {
   check(harness.holds_its_own(one) && harness.holds_its_own(two), "neither writes to the other");
 }
 
+void test_pages_are_counted_by_who_has_them() {
+  Harness harness;
+  const auto has = [&](uint32_t needed, uint32_t spare) {
+    const PageCounts counts = harness.cache().count_pages(0);
+    return counts.needed == needed && counts.spare == spare;
+  };
+  check(has(0, 0), "of an empty cache all pages are free");
+  const uint32_t one = run_text(harness, 1, tokens_of(600, 600, 0));
+  check(has(3, 0), "600 positions are three pages");
+  const uint32_t two = run_text(harness, 2, tokens_of(600, 700, 1));
+  check(has(4, 0), "two whole pages are shared, and count once");
+  harness.cache().end(one, kNone);
+  check(has(3, 1), "the page that only the text that ended had is spare");
+  harness.cache().end(two, kNone);
+  check(has(0, 3), "of a text and its beginning the longer one is kept, and nobody needs it");
+}
+
+void test_pages_behind_a_window_are_spare() {
+  Harness harness({256}, {6}, 6);
+  const uint32_t slot = run_text(harness, 1, tokens_of(0, 1024, 1));
+  const PageCounts counts = harness.cache().count_pages(0);
+  check(counts.needed <= 2 && counts.needed + counts.spare == 4,
+        "of four pages a row sees the last 256 positions");
+  harness.cache().end(slot, kNone);
+}
+
 void test_a_text_that_goes_on_copies_nothing() {
   Harness harness(true, 3);
   harness.cache().end(run_text(harness, 1, tokens_of(700, 700, 0)), kNone);
@@ -514,6 +540,8 @@ int main() {
   using namespace akunu::test;
   test_lengths_of_prefixes();
   test_sharing_with_what_is_under_way();
+  test_pages_are_counted_by_who_has_them();
+  test_pages_behind_a_window_are_spare();
   test_a_text_that_goes_on_copies_nothing();
   test_least_recently_used_goes_first();
   test_a_refusal_changes_nothing();

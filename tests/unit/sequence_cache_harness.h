@@ -133,6 +133,8 @@ class Harness {
       for (uint32_t page = 0; page < pool(group).n_pages(); ++page)
         n_used += pool(group).references(page) > 0;
       if (n_used + pool(group).n_free() != pool(group).n_pages()) return false;
+      const PageCounts counts = cache_.count_pages(group);
+      if (counts.needed != n_needed(group) || counts.needed + counts.spare != n_used) return false;
     }
     return true;
   }

@@ -5,9 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.compare import accuracy, report, scaling, speed
+from tools.compare import accuracy, report, scaling, servers, speed
 
-COMMANDS = {"speed": speed, "scaling": scaling, "accuracy": accuracy, "report": report}
+COMMANDS = {
+    "speed": speed,
+    "scaling": scaling,
+    "servers": servers,
+    "accuracy": accuracy,
+    "report": report,
+}
 
 
 def main() -> int:

@@ -28,6 +28,7 @@ from akunu.server.error_shapes import shaped
 from akunu.server.errors import ApiError, api_error, invalid
 from akunu.server.json_body import JsonResponse
 from akunu.server.keys import Keys
+from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.origins import cors_options
 from akunu.server.routes import (
@@ -71,7 +72,7 @@ def create_app(
     """
     settings = settings or ServerSettings()
     served = models_served or ServedModels.of(settings)
-    state = ServerState(settings, served)
+    state = ServerState(settings, served, Metrics(served))
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -10,6 +10,8 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 
 from akunu.completion import Completion
 from akunu.server.access_log import Entry
+from akunu.server.engine_gauges import EngineGauges
+from akunu.server.models import ServedModels
 from akunu.server.observer import Observer
 
 if TYPE_CHECKING:
@@ -25,9 +27,11 @@ _WHOLE: Final = (0.01, 0.05, 0.1, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 class Metrics:
     """The counters of one application; nothing of them is global."""
 
-    def __init__(self) -> None:
-        """Begin at zero."""
+    def __init__(self, models: ServedModels | None = None) -> None:
+        """Begin at zero; what the engines of `models` are busy with, they say themselves."""
         self.registry = CollectorRegistry()
+        self._engines = EngineGauges(models.all if models else [])
+        self.registry.register(self._engines)
         self._began = time.monotonic()
         model = ["model"]
         self.requests = self._counter(
@@ -89,6 +93,8 @@ class Metrics:
                 elif sample.name in names:
                     of_model = models.setdefault(sample.labels["model"], {})
                     of_model[names[sample.name]] = int(sample.value)
+        for name, now in self._engines.summary().items():
+            models.setdefault(name, {})["engine"] = now
         totals = {
             f"total_{name}": sum(each.get(name, 0) for each in models.values())
             for name in ("prompt_tokens", "completion_tokens")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, cast
 
 from starlette.requests import Request
@@ -19,7 +19,7 @@ class ServerState:
 
     settings: ServerSettings
     models: ServedModels
-    metrics: Metrics = field(default_factory=Metrics)
+    metrics: Metrics
     is_ready: bool = False
     """Whether it has begun, and is not being stopped."""
 
