@@ -49,6 +49,8 @@ def refused(client: httpx.Client, **body: Any) -> dict[str, Any]:
         ("stop", 5),
         ("stop", [""]),
         ("seed", "x"),
+        ("samplers", [[]]),
+        ("samplers", [{}, "top_k"]),
         ("stream", "yes"),
         ("logit_bias", {"x": 1}),
         ("logit_bias", 3),
@@ -252,3 +254,16 @@ def test_a_lone_surrogate_is_refused_and_the_server_goes_on(client: httpx.Client
     assert answer.status_code == 400
     body = b'{"messages": [{"role": "user", "content": ""}], "max_tokens": 1, "\\ud800": 1}'
     assert client.post("/v1/chat/completions", content=body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "names", [["", "a"], ["a", ""], [""], ["x" * 30 + str(i) for i in range(99)]]
+)
+def test_names_of_unknown_fields_never_break_the_answer(
+    client: httpx.Client, names: list[str]
+) -> None:
+    for shift in range(3):  # where the list is cut, it must not end with a space
+        body = {"x" * shift + name: 1 for name in names} | {"tokens": [100]}
+        answer = client.post("/v1/detokenize", json=body)
+        assert answer.status_code == 200
+        assert answer.headers["x-akunu-ignored"].startswith(("x", "a", '""'))

@@ -84,8 +84,9 @@ def read(table: Mapping[str, Field], body: Mapping[str, Any]) -> Read:
 
 def ignored_header(names: Iterable[str]) -> dict[str, str]:
     """Return the header that names them; a name from outside cannot write another header."""
-    listed = ", ".join(quote(shorten(name)[1:-1], safe="") for name in names)
-    return {IGNORED_HEADER: listed[:1000]} if listed else {}
+    listed = ", ".join(quote(shorten(name)[1:-1], safe="") or '""' for name in names)
+    # A header must not end with a space: such an answer could not be sent.
+    return {IGNORED_HEADER: listed[:1000].rstrip(", ")} if listed else {}
 
 
 def honoured(name: str, schema: str | Mapping[str, Any], read: Reader, note: str = "") -> Field:

@@ -53,7 +53,7 @@ def with_answers(document: dict[str, Any]) -> dict[str, Any]:
                 whole["schema"] = {"type": kinds}
             if _may_stream(operation):
                 lines = "application/x-ndjson" if path.startswith("/api/") else "text/event-stream"
-                answers["200"]["content"][lines] = {"schema": {"type": "string"}}
+                answers["200"]["content"][lines] = {}
             answers["default"] = _error_of(path)
     return document
 
