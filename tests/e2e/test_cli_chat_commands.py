@@ -20,8 +20,10 @@ CHATML = (
     "{% for m in messages %}{{ '<|im_start|>' + m.role + '\n' + m.content + '<|im_end|>\n' }}"
     "{% endfor %}{{ '<|im_start|>assistant\n' }}"
 )
+# It refuses a system message also where that is the beginning of what the user says.
 NO_SYSTEM = (
-    "{% if messages[0].role == 'system' %}{{ raise_exception('only users speak') }}{% endif %}"
+    "{% if 'Be brief.' in messages[0].content %}"
+    "{{ raise_exception('only users speak') }}{% endif %}"
 )
 
 

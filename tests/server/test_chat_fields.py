@@ -93,7 +93,6 @@ def test_each_chunk_has_its_times_where_that_is_asked_for(client: httpx.Client) 
     streamed = chunks(client, timings_per_token=True, stream_options={"include_usage": True})
     told = [chunk["timings"]["predicted_n"] for chunk in streamed]
     assert told == sorted(told)
-    assert told[0] <= 2
     assert told[-1] == streamed[-1]["usage"]["completion_tokens"]
     assert not any("timings" in chunk for chunk in chunks(client))
 
