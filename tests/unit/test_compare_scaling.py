@@ -22,6 +22,7 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 
 def test_an_engine_is_timed_with_each_count_of_threads() -> None:
+    saved = []
     result = scaling.scale(
         PACKAGED_MODELS["ember"],
         [parse_test("pp8")],
@@ -29,8 +30,9 @@ def test_an_engine_is_timed_with_each_count_of_threads() -> None:
         threads=[1, 2],
         alternations=1,
         commands=[0],
-        progress=lambda _: None,
+        save=lambda result: saved.append(len(result["points"])),
     )
+    assert saved == [1, 2]  # an interrupted run keeps what it has
     assert [(p["test"], p["threads"], len(p["seconds"])) for p in result["points"]] == [
         ("pp8", 1, 1),
         ("pp8", 2, 1),

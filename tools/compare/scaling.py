@@ -64,13 +64,22 @@ def scale(
     threads: list[int],
     alternations: int,
     commands: list[int],
-    progress: Callable[[str], None],
+    save: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
-    """Run it; the result is what the JSON file holds."""
+    """Run it; the result is what the JSON file holds, and is saved after each number of threads."""
     context = max(test.positions for test in tests)
     points: list[dict[str, Any]] = []
     kinds: list[dict[str, Any]] = []
-    hellos: dict[str, dict[str, Any]] = {}
+    systems: dict[str, dict[str, str]] = {}
+    result = {
+        "model": model.name,
+        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
+        "processor": processor(),
+        "processors": os.cpu_count(),
+        "engines": systems,
+        "points": points,
+        "commands": kinds,
+    }
     for count in threads:
         with ExitStack() as open_engines:
             running = {
@@ -79,7 +88,8 @@ def scale(
                 )
                 for name, (python, worker) in engines.items()
             }
-            hellos |= {name: engine.hello for name, engine in running.items()}
+            for name, engine in running.items():
+                systems[name] = {key: engine.hello[key] for key in ("engine", "version", "system")}
             for test in tests:
                 seconds: dict[str, list[float]] = {name: [] for name in running}
                 for repetition in range(alternations + 1):  # the first one is for warming up
@@ -98,19 +108,8 @@ def scale(
                 if worker == "akunu_worker":
                     alone = command_seconds(python, model, count, n_prompt)
                     kinds.append({"engine": name, "threads": count, "rows": n_prompt or 1} | alone)
-        progress(f"{count} threads")
-    return {
-        "model": model.name,
-        "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-        "processor": processor(),
-        "processors": os.cpu_count(),
-        "engines": {
-            name: {key: hello[key] for key in ("engine", "version", "system")}
-            for name, hello in hellos.items()
-        },
-        "points": points,
-        "commands": kinds,
-    }
+        save(result)
+    return result
 
 
 def curves(result: dict[str, Any]) -> list[Curve]:
@@ -122,8 +121,8 @@ def curves(result: dict[str, Any]) -> list[Curve]:
     return [Curve(engine, test, rates) for (engine, test), rates in found.items()]
 
 
-def markdown(result: dict[str, Any]) -> str:
-    """Tables of all tests, and of commands, with the facts about the machine below them."""
+def markdown(result: dict[str, Any], *, commands: bool = True) -> str:
+    """Tables of all tests, and of single commands, with the facts about the machine below them."""
     drawn = curves(result)
     threads = list(dict.fromkeys(point["threads"] for point in result["points"]))
     first = threads[0]
@@ -138,7 +137,7 @@ def markdown(result: dict[str, Any]) -> str:
         ]
         lines.append(f"| {curve.test} | {curve.engine} | " + " | ".join(cells) + " |")
     lines += ["", f"Tokens a second (in times of {first} threads). {_facts(result)}"]
-    if result["commands"]:
+    if commands and result["commands"]:
         lines += ["", *_commands(result["commands"], threads)]
     return "\n".join(lines)
 
@@ -194,6 +193,13 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         if arguments.alternations < 1:
             raise ValueError(f"alternations must be 1 or more, got {arguments.alternations}")
+        output = arguments.output or Path(f"scaling-{arguments.model.stem}.json")
+
+        def save(result: dict[str, Any]) -> None:
+            output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+            count = result["points"][-1]["threads"]
+            print(f"{count} threads", file=sys.stderr, flush=True)
+
         result = scale(
             arguments.model,
             [parse_test(text) for text in arguments.tests.split(",")],
@@ -201,17 +207,16 @@ def run(arguments: argparse.Namespace) -> int:
             threads=parse_threads(arguments.threads),
             alternations=arguments.alternations,
             commands=[512, 0] if arguments.commands else [],
-            progress=lambda line: print(line, file=sys.stderr, flush=True),
+            save=save,
         )
-        output = arguments.output or Path(f"scaling-{arguments.model.stem}.json")
-        output.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     if arguments.plot:
         arguments.plot.write_text(plot(curves(result)), encoding="utf-8")
     if arguments.write is None:
-        print(markdown(result))
+        print(markdown(result, commands=arguments.commands))
         return 0
     begin, end = (f"<!-- {arguments.table}: {word} -->" for word in ("begin", "end"))
     page = arguments.write.read_text(encoding="utf-8")
-    text = replace_between(page, markdown(result), begin=begin, end=end)
+    table = markdown(result, commands=arguments.commands)
+    text = replace_between(page, table, begin=begin, end=end)
     arguments.write.write_text(text, encoding="utf-8")
     return 0
