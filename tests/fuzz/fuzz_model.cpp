@@ -73,7 +73,7 @@ void load_and_run(const std::string& path, bool choose_context) {
     const auto generation =
         scheduler.generate({.prompt = {0, last}, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
     std::array<uint32_t, 4> tokens{};
-    while (const size_t n = generation->next(tokens, kWait))
+    while (const size_t n = generation->next(tokens, kWait).value_or(0))
       for (size_t i = 0; i < n; ++i) require(tokens[i] <= last, "tokens are of the vocabulary");
     require(generation->reason() != FinishReason::none, "a text ends");
   });
