@@ -229,3 +229,21 @@ def test_props_describe_the_model(client: httpx.Client) -> None:
     assert "<|im_start|>" in props["chat_template"]
     assert props["eos_token"] == "<|im_end|>"
     assert client.get("/props", params={"model": "nothing"}).status_code == 404
+
+
+def test_what_others_would_have_to_wait_for_is_refused(client: httpx.Client) -> None:
+    many = [str(n) for n in range(1001)]
+    for body, message in (
+        ({"stop": many}, "stop has 1001 entries; it may have 1000"),
+        (
+            {"dry_sequence_breakers": many[:101]},
+            "dry_sequence_breakers has 101 entries; it may have 100",
+        ),
+        (
+            {"logit_bias": [["a" * 10_001, 1]]},
+            "logit_bias has texts of 10001 characters; they may have 10000",
+        ),
+    ):
+        answer = client.post("/completion", json={"prompt": "a", "n_predict": 1, **body})
+        assert answer.status_code == 400
+        assert answer.json()["error"]["message"] == message

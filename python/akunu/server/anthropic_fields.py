@@ -20,7 +20,7 @@ from akunu.server.fields import (
     without_effect,
 )
 from akunu.server.json_words import kind_of, shown
-from akunu.server.sampling_fields import SAMPLING_FIELDS
+from akunu.server.sampling_fields import SAMPLING_FIELDS, stop_strings
 
 _TOOL_KEYS: Final = ("type", "name", "description", "input_schema")
 
@@ -129,7 +129,7 @@ MESSAGES_FIELDS: Final[Mapping[str, Field]] = table_of(
         ),
         honoured("system", _BLOCKS, to("system")),
         honoured("max_tokens", "integer", max_tokens),
-        honoured("stop_sequences", "array", lambda name, value: {"stop": value} if value else {}),
+        honoured("stop_sequences", "array", stop_strings),
         honoured("stream", "boolean", flag("stream")),
         honoured("tools", "array", _tools),
         honoured("tool_choice", "object", _tool_choice),

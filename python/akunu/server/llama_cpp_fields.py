@@ -27,6 +27,8 @@ from akunu.server.prompts import ids_of
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import STRUCTURE_FIELDS
 
+_MOST_BIASED: Final = 10_000  # characters that are split into tokens while others wait
+
 
 def _n_probs(name: str, value: Any) -> Mapping[str, Any]:
     n = integer_in(name, value, 0, MOST_LOGPROBS)
@@ -60,6 +62,8 @@ def _biases(name: str, value: Any) -> Mapping[str, Any]:
             tokens[int(of)] = bias
         else:
             raise invalid(name, f"{name} has {shown(of)}; it must be a token id or a text")
+    if (n := sum(map(len, texts))) > _MOST_BIASED:
+        raise invalid(name, f"{name} has texts of {n} characters; they may have {_MOST_BIASED}")
     return {"logit_bias": tokens, "text_bias": texts}
 
 
