@@ -204,3 +204,13 @@ def foreign(value: Callable[[], int]) -> None: ...
 def test_what_is_no_tool_is_refused_by_its_place(tools: Any, message: str) -> None:
     with pytest.raises(ArgumentError, match=message):
         checked_tools(tools)
+
+
+@pytest.mark.parametrize("kind", ["string", "array", ["array", "null"]])
+def test_arguments_of_a_call_are_an_object(kind: Any) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"tools\[0\]: 'parameters' of 'f' has type .*an object"
+    ):
+        checked_tools([{"name": "f", "parameters": {"type": kind}}])
+    for fine in ("object", ["object", "null"]):
+        assert checked_tools([{"name": "f", "parameters": {"type": fine}}])

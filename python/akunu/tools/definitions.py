@@ -115,6 +115,14 @@ def _checked(tool: Mapping[str, Any], where: str) -> dict[str, Any]:
         )
     if not parameters:
         parameters = {"type": "object", "properties": {}}
+    kind = parameters.get("type", "object")
+    if isinstance(kind, (str, list, tuple)) and "object" not in (
+        [kind] if isinstance(kind, str) else kind
+    ):
+        raise ArgumentError(
+            f"{where}: {given[0]!r} of {name!r} has type {kind!r}; "
+            "the arguments of a call are an object"
+        )
     left_out = (*_SCHEMA_KEYS, "type", "cache_control")  # the last one says nothing of a tool
     found = {key: value for key, value in function.items() if key not in left_out}
     found = {**found, "parameters": dict(parameters)}
