@@ -21,9 +21,9 @@ class SliceShares {
   // Before each step: all slices of all commands are there to be taken.
   void begin_step();
 
-  // The next slices of a command for a worker; none where all are taken. Any workers may call it at
-  // once, with the same numbers for a command during a step. `at_once`: a portion has a multiple of so many slices,
-  // or is the rest of a share, if that is shorter; smaller shares are not broken up.
+  // The next slices of a command for a worker; none where all are taken. Workers may call it
+  // concurrently, during a step with the same `n_slices` and `at_once` for a command. `at_once`: how many
+  // neighbouring slices the kernel runs as one; a portion is a multiple of it, or what is left of a share.
   Portion take(size_t command, uint32_t worker, uint64_t n_slices, uint64_t at_once = 1);
 
  private:

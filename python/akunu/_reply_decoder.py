@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from akunu._stop_strings import StopFinder
-from akunu.completion import Completion, FinishReason
+from akunu.completion import Completion, FinishReason, answered
 from akunu.deltas import Delta, ReasoningDelta, TextDelta, joined
 from akunu.errors import AkunuError
 from akunu.tools.calls import CallCollector
@@ -100,8 +100,7 @@ class ReplyDecoder:
         if known is None or self._splitter is None:
             return known
         n_decided = len(self._tokens) - (self._n_undecided if self.reason is None else 0)
-        left_out = set(self._unanswered)
-        return tuple(each for i, each in enumerate(known[:n_decided]) if i not in left_out)
+        return answered(known[:n_decided], self._unanswered)
 
     @property
     def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:

@@ -240,10 +240,7 @@ class Completion(str):
 
         The markers around the reasoning, and whitespace behind it, are left out with it.
         """
-        if self._logprobs is None or not self._unanswered:
-            return self._logprobs
-        left_out = set(self._unanswered)
-        return tuple(each for i, each in enumerate(self._logprobs) if i not in left_out)
+        return None if self._logprobs is None else answered(self._logprobs, self._unanswered)
 
     @property
     def prompt_logprobs(self) -> tuple[TokenLogprob | None, ...] | None:
@@ -294,3 +291,13 @@ class Completion(str):
         """Copy and pickle all of it."""
         facts = {name.removeprefix("_"): getattr(self, name) for name in Completion.__slots__}
         return partial(type(self), **facts), (str(self),)
+
+
+def answered(
+    logprobs: tuple[TokenLogprob, ...], unanswered: Sequence[int]
+) -> tuple[TokenLogprob, ...]:
+    """Return those of an answer: without the tokens at these places."""
+    if not unanswered:
+        return logprobs
+    left_out = set(unanswered)
+    return tuple(each for place, each in enumerate(logprobs) if place not in left_out)

@@ -80,7 +80,7 @@ class TemplateHabits:
                 self._fit_reasoning(message)
         return fitted
 
-    # --- what is found out -----------------------------------------------------------------------
+    # --- what trial renderings show --------------------------------------------------------------
 
     @property
     def takes_objects(self) -> bool:

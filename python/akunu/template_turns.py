@@ -63,7 +63,7 @@ class TemplateTurns:
             fitted = _joined(fitted, ("tool",))
         return fitted
 
-    # --- what is found out -----------------------------------------------------------------------
+    # --- what trial renderings show --------------------------------------------------------------
 
     @cached_property
     def takes_instructions(self) -> bool:

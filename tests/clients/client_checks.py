@@ -17,7 +17,7 @@ sys.path.append(str(Path(__file__).parents[1] / "e2e"))
 from edited_model import edited
 
 PYTEST = ("pytest==9.2.0", "pytest-asyncio==1.5.0")
-# The clients keep connections from one test to the next, so all run in one event loop.
+# Async clients are shared by all tests, and their open connections belong to one event loop.
 ASYNCIO = [
     *("-o", "asyncio_mode=auto"),
     *("-o", "asyncio_default_fixture_loop_scope=session"),

@@ -9,11 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from running_server import Serving, running
-
-import akunu
-from akunu.chat import CHATML
-from akunu.server import ServedModels
+from running_server import THINKING, Serving, running, running_with_template
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))  # edited_model
 
@@ -36,21 +32,9 @@ def serving() -> Serving:
     return running
 
 
-# Ember's own form of a conversation, with a switch and an opening as newer templates have them.
-THINKING = (
-    CHATML
-    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
-    "{% else %}<think>\n{% endif %}"
-)
-
-
 @pytest.fixture(scope="session")
 def thinking_client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server whose model's template lets it think."""
-    from edited_model import edited
-
     path = tmp_path_factory.mktemp("thinker") / "thinker.gguf"
-    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
-    edited(ember, path, {"tokenizer.chat_template": THINKING})
-    with running(ServedModels([str(path)])) as client:
+    with running_with_template(path, THINKING) as client:
         yield client

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from running_server import running
+from running_server import running_with_template
 
-import akunu
 from akunu.chat import CHATML
-from akunu.server import ServedModels
 
 # As Qwen3.5's and Mistral's: one system message, at the beginning, and turns that alternate.
 STRICT = (
@@ -28,12 +25,8 @@ STRICT = (
 @pytest.fixture(scope="module")
 def strict(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server with such a model."""
-    from edited_model import edited
-
     path = tmp_path_factory.mktemp("strict") / "strict.gguf"
-    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
-    edited(ember, path, {"tokenizer.chat_template": STRICT})
-    with running(ServedModels([str(path)])) as client:
+    with running_with_template(path, STRICT) as client:
         yield client
 
 

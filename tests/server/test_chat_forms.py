@@ -10,10 +10,9 @@ from typing import Any
 import httpx
 import pytest
 from edited_model import edited
+from running_server import EMBER, THINKING, running
 from test_chat import ask, chunks
 
-import akunu
-from akunu.chat import CHATML
 from akunu.server import ServedModels
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
@@ -213,24 +212,14 @@ def test_a_conversation_goes_on_behind_a_call(client: httpx.Client) -> None:
     assert reply["usage"]["completion_tokens"] > 0
 
 
-# Ember's own form of a conversation, with a switch and an opening as newer templates have them.
-THINKING = (
-    CHATML
-    + "{% if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n"
-    "{% else %}<think>\n{% endif %}"
-)
-
-
 @pytest.fixture(scope="module")
 def thinker(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("thinker") / "m.gguf"
-    ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
-    return edited(ember, path, {"tokenizer.chat_template": THINKING})
+    return edited(EMBER, path, {"tokenizer.chat_template": THINKING})
 
 
 @pytest.fixture(scope="module")
 def thinking(thinker: Path) -> Iterator[httpx.Client]:
-    from running_server import running
 
     with running(ServedModels({"thinker": str(thinker)})) as client:
         yield client
@@ -285,7 +274,6 @@ def test_thinking_is_switched_off_by_many_names(
     [("reasoning", ["reasoning"]), ("both", ["reasoning", "reasoning_content"])],
 )
 def test_the_field_of_thoughts_is_a_setting(thinker: Path, name: str, fields: list[str]) -> None:
-    from running_server import running
 
     with running(ServedModels([str(thinker)]), reasoning_field=name) as client:
         message = ask(client, thinking_budget=2, max_tokens=10)["choices"][0]["message"]

@@ -10,13 +10,12 @@ import gguf
 import httpx
 import pytest
 from edited_model import edited
-from running_server import running
+from running_server import EMBER, running
 
 import akunu
 from akunu.fill_in import FillIn, fill_in_of
 from akunu.server import ServedModels
 
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 PROMPT = "user\nWhat is 12 + 7?\nassistant\n"
 
 

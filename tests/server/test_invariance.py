@@ -15,7 +15,7 @@ VOLATILE = {"id", "item_id", "call_id", "created", "created_at", "completed_at",
 VOLATILE |= {"cached_tokens", "tokens_cached", "sequence_number"}
 VOLATILE |= {"input_tokens", "cache_read_input_tokens"}  # of messages, which tell them apart
 VOLATILE |= {f"{name}_duration" for name in ("total", "load", "prompt_eval", "eval")}
-# Clients of a stream join these fields of its events.
+# A stream sends these fields in parts; a client concatenates them.
 PIECES = {"content", "text", "delta", "response", "thinking", "arguments", "partial_json"}
 
 Request = tuple[str, dict[str, Any]]

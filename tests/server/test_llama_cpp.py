@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import gguf
 import httpx
 import pytest
 from edited_model import edited
-from running_server import running
+from running_server import EMBER, running
 
 import akunu
 from akunu.server import ServedModels
 
 PROMPT = "<|im_start|>user\nWhat is 12 + 7?<|im_end|>\n<|im_start|>assistant\n"
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
 
 def ask(client: httpx.Client, path: str = "/completion", **body: Any) -> Any:

@@ -108,7 +108,7 @@ async def load(address: str, n_requests: int, seed: int) -> dict[str, list[float
     return took
 
 
-# Room for all of them side by side; and for a few, so that most of them wait for pages.
+# A cache with pages for all 64 requests at once, and one where most of them wait for pages.
 @pytest.mark.parametrize("kv_memory", [400_000_000, 16_000_000], ids=["roomy", "tight"])
 def test_64_clients_are_served_fairly_and_leave_nothing(tmp_path: Path, kv_memory: int) -> None:
     arguments = ["ember", "--kv-memory", str(kv_memory)]

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import math
-from pathlib import Path
 
 import gguf
 import httpx
 import pytest
-from running_server import running
+from running_server import EMBER, running
 
-import akunu
 from akunu import ArgumentError
 from akunu.server import ServedModels, ServerSettings, create_app
 from akunu.server.errors import ApiError
 from akunu.server.models import named_sources
-
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
 
 def test_models_are_listed_with_what_clients_look_for(client: httpx.Client) -> None:

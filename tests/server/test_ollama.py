@@ -10,13 +10,12 @@ from typing import Any
 
 import httpx
 import pytest
-from running_server import running
+from running_server import EMBER, running
 
 import akunu
 from akunu.server import ServedModels
 from akunu.server.ollama_fields import chat_request
 
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
 ADD = {
     "type": "function",

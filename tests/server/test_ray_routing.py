@@ -79,7 +79,7 @@ def test_conversations_are_spread_and_stay_where_they_are_when_a_replica_leaves(
 
 def test_a_home_with_more_than_its_share_is_passed_over() -> None:
     home, second, third = by_preference("x", IDLE)
-    # Of 3 requests on 3 replicas and a new one, a replica may have up to 1.5 * 4 / 3 = 2.
+    # 3 requests run on 3 replicas and a fourth comes: a replica may have 1.5 * 4 / 3 = 2 of them.
     assert by_preference("x", {home: 1, second: 1, third: 1})[0] == home
     assert by_preference("x", {home: 2, second: 1, third: 0})[0] == second
     assert by_preference("x", {home: 2, second: 0, third: 1})[0] == second

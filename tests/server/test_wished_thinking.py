@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from edited_model import edited
-from running_server import running
+from running_server import running_with_template
 
-import akunu
 from akunu.chat import CHATML
-from akunu.server import ServedModels
 
 HELLO = [{"role": "user", "content": "Hello"}]
-EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
 
 
 def responses(client: httpx.Client, effort: str) -> httpx.Response:
@@ -113,8 +108,7 @@ LEVELS = (
 def levelled(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A client of a server whose model thinks much or little."""
     path = tmp_path_factory.mktemp("levels") / "levels.gguf"
-    edited(EMBER, path, {"tokenizer.chat_template": LEVELS})
-    with running(ServedModels([str(path)])) as client:
+    with running_with_template(path, LEVELS) as client:
         yield client
 
 

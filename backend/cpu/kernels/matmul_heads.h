@@ -102,7 +102,7 @@ struct MatmulHeads {
   }
 
   static uint64_t whole_lines(uint64_t floats) { return (sizeof(float) * floats + 63) / 64 * 64; }
-  // Columns that the way of a member multiplies in one go.
+  // The most columns that a matmul of the group multiplies in one call.
   static uint32_t widest(const MatmulWay& way, uint32_t k, uint32_t n_rows) {
     return way.columns(k, n_rows) * way.at_once;
   }

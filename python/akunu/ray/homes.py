@@ -20,8 +20,8 @@ import math
 from collections.abc import Mapping
 from typing import Final
 
-# How much more than its share a home may have to do. Reading a prompt again costs more than some
-# company in a batch does; the load of others must not grow by chance alone.
+# A replica gets no more than this many times the average number of requests. Above 1, since
+# computing a prompt again on another replica costs more than a slightly larger batch on this one.
 _SHARE: Final = 1.5
 
 

@@ -28,7 +28,8 @@ from akunu.server.json_words import in_json_words, shown
 RETRY_AFTER_SECONDS: Final = 1  # a place in the queue is free again soon
 _NEVER_AGAIN: Final = {"x-should-retry": "false"}
 
-# How messages of ours begin that are about tools, or about the prompt, whatever its field is.
+# An engine error whose message begins so is about the tools, or about the prompt. An API may have
+# another name for that field.
 _OF_TOOLS: Final = ("parameters of the tool", "the parameters of")
 _OF_PROMPTS: Final = ("messages", "prompt", "the prompt", "a token id", "token id", "text has")
 _KINDS: Final = {

@@ -200,7 +200,7 @@ def _outcomes(agent: Agent, folder: Path, packages: Path) -> dict[str, str]:
     home, project = folder / "home", folder / _PROJECT
     home.mkdir()
     project.mkdir()
-    # What an agent that goes astray may cost: a reply of the script is much shorter.
+    # A limit for an agent that leaves the script; scripted replies are much shorter.
     options = ["--access-log", "json", "--log-prompts", "--most-tokens", "100000"]
     with serving(folder, f"agent={model}", *options) as address:
         ended = subprocess.run(

@@ -40,7 +40,7 @@ def model(request: pytest.FixtureRequest) -> Model:
         return AnthropicModel(
             "ember",
             provider=AnthropicProvider(base_url=ADDRESS, api_key="any"),
-            # It knows by the names of Claudes which of them keep a schema.
+            # It infers from the names of Claude models whether they take schemas.
             profile=ModelProfile(supports_json_schema_output=True),
         )
     return OpenAIChatModel("ember", provider=OpenAIProvider(base_url=address, api_key="any"))
