@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -21,15 +21,11 @@ from akunu import _core
 from akunu._async_calls import AsyncCalls
 from akunu._batches import Prepared, generate_all, is_batch, prepared_all, refuse_for_several
 from akunu._checks import flag, integer, priority_of
+from akunu._driving import driven
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
 from akunu.errors import AkunuError, ArgumentError, MisuseError
-from akunu.model_facts import (
-    CachePages,
-    MemoryReport,
-    ModelConfig,
-    Occupancy,
-)
+from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
 from akunu.options import (
     ChatArguments,
     SamplingOptions,
@@ -39,7 +35,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import answers, begin_text, checked_n, prepared_answers
+from akunu.request import begin_text, checked_n
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
@@ -261,7 +257,7 @@ class Model(AsyncCalls):
                 "prompt", self._prepare_all("prompt", prompt), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
-        return _answered(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
+        return driven(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
 
     @overload
     def chat(
@@ -404,7 +400,7 @@ class Model(AsyncCalls):
                 "messages", self._prepare_all("messages", requests), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
-        return _answered(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
+        return driven(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
 
     def logits(
         self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
@@ -596,36 +592,3 @@ class Model(AsyncCalls):
         """Return what rules one text. It may take long, and any thread may do it."""
         structure = options.structure if isinstance(options, TextOptions) else None
         return self._constraint(ruled(structure, prepared))
-
-
-def _answered(
-    native: _core.NativeModel,
-    begin: Callable[[SamplingOptions, Prepared, _core.Generation | None], ReplyDecoder],
-    prepare: Callable[[], Prepared],
-    options: SamplingOptions,
-    n: int | None,
-    stream: bool,
-) -> Completion | TextStream | list[Completion] | list[TextStream]:
-    if n is None:
-        return _driven(native, begin(options, prepare(), None), stream)
-    begun = answers(begin, options, prepared_answers(prepare, n))
-    streams = [TextStream(native, decoder) for decoder in begun]
-    if stream:
-        return streams
-    try:
-        return generate_all("answer", begun, lambda decoder: decoder)
-    finally:
-        for each in streams:
-            each.close()
-
-
-def _driven(
-    native: _core.NativeModel, decoder: ReplyDecoder, stream: bool
-) -> Completion | TextStream:
-    pieces = TextStream(native, decoder)
-    if stream:
-        return pieces
-    with pieces:
-        for _ in pieces:
-            pass
-    return pieces.completion
