@@ -279,13 +279,12 @@ class Completion(str):
     def prompt_tokens_per_second(self) -> float:
         """Tokens of the prompt that were computed, per second; 0 where nothing was measured."""
         computed = self._prompt_tokens - self._cached_tokens
-        return computed / self._prompt_seconds if self._prompt_seconds > 0 else 0.0
+        return per_second(computed, self._prompt_seconds)
 
     @property
     def completion_tokens_per_second(self) -> float:
         """Tokens generated per second, after the first; 0 where there are fewer than two."""
-        more = self._completion_tokens - 1
-        return more / self._completion_seconds if self._completion_seconds > 0 else 0.0
+        return per_second(self._completion_tokens - 1, self._completion_seconds)
 
     def __reduce__(self) -> tuple[partial[Completion], tuple[str]]:
         """Copy and pickle all of it."""
@@ -301,3 +300,8 @@ def answered(
         return logprobs
     left_out = set(unanswered)
     return tuple(each for place, each in enumerate(logprobs) if place not in left_out)
+
+
+def per_second(n: int, seconds: float) -> float:
+    """Return a rate; 0 where no time was measured."""
+    return n / seconds if seconds > 0 else 0.0

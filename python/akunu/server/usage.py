@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from akunu.completion import Completion
+from akunu.completion import Completion, per_second
 
 
 def usage_of(replies: Sequence[Completion], n: int | None = None) -> dict[str, Any]:
@@ -64,15 +64,11 @@ def timings_of(reply: _Timed) -> dict[str, Any]:
         "prompt_n": computed,
         "prompt_ms": reply.prompt_seconds * 1000,
         "prompt_per_token_ms": reply.prompt_seconds * 1000 / computed if computed else 0.0,
-        "prompt_per_second": _rate(computed, reply.prompt_seconds),
+        "prompt_per_second": per_second(computed, reply.prompt_seconds),
         "predicted_n": reply.completion_tokens,
         "predicted_ms": reply.completion_seconds * 1000,
         "predicted_per_token_ms": (
             reply.completion_seconds * 1000 / after_first if after_first else 0.0
         ),
-        "predicted_per_second": _rate(after_first, reply.completion_seconds),
+        "predicted_per_second": per_second(after_first, reply.completion_seconds),
     }
-
-
-def _rate(n: int, seconds: float) -> float:
-    return n / seconds if seconds > 0 else 0.0
