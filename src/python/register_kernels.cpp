@@ -1,4 +1,4 @@
-// _core.run_operation, _core.operations, _core.devices: one command on one device, for tests of the
+// _core.run_operation, _core.operations, _core.step_dtypes, _core.devices: one command on one device, for tests of the
 // kernel contract (docs/kernels.md). Everything goes through the Device interface, so a new backend
 // is tested by its name.
 #include <pybind11/numpy.h>
@@ -13,6 +13,7 @@
 
 #include "core/device.h"
 #include "core/error.h"
+#include "kernel_structs.h"
 #include "register.h"
 #include "registry.h"
 #include "without_gil.h"
@@ -396,7 +397,8 @@ py::dict run_operation(const std::string& operation, const py::dict& operands,
 py::list operations() {
   py::list list;
   for (uint32_t i = 0; i < kOperationCount; ++i) {
-    const OperationInfo& info = operation_info(static_cast<Operation>(i));
+    const auto operation = static_cast<Operation>(i);
+    const OperationInfo& info = operation_info(operation);
     py::list operands;
     for (const OperandInfo& operand : info.operands)
       operands.append(py::dict(py::arg("name") = operand.name,
@@ -404,7 +406,7 @@ py::list operations() {
                                py::arg("access") = name_of_access(operand.access),
                                py::arg("optional") = operand.optional));
     list.append(py::dict(py::arg("name") = info.name, py::arg("operands") = operands,
-                         py::arg("params_size") = info.params_size,
+                         py::arg("params") = params_dtype(operation),
                          py::arg("writes_rows") = info.writes_rows));
   }
   return list;
@@ -464,7 +466,9 @@ void register_kernels(py::module_& m) {
       "not well), \"steps_done\" and \"seconds\".\n"
       "Raises UnsupportedModelError where the device lacks the kernel, DeviceError where it\n"
       "wrote next to an operand.");
-  m.def("operations", &operations, "Every operation: name, operands, bytes of parameters.");
+  m.def("operations", &operations, "Every operation: name, operands, parameters as a NumPy dtype.");
+  m.def("step_dtypes", &step_dtypes,
+        "The structs of a step as NumPy dtypes: row, span, sequence, logprobs.");
   m.def("backends", &backend_names, "Every backend of this build, whether or not it works here.");
   m.def("activation_kind", &activation_kind, py::arg("device"), py::arg("format"),
         py::arg("row_class") = "single", py::arg("isa") = "",

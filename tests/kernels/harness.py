@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -17,95 +16,58 @@ SCORED = 32
 PAGE = 256  # positions per page
 MAX_FEW_ROWS = 16
 ROW_CLASSES = ("single", "few", "many")
-
-ROW = np.dtype(
-    [
-        ("sequence", "u4"),
-        ("position", "u4"),
-        ("kv_length", "u4"),
-        ("draw", "u4"),
-        ("flags", "u4"),
-        ("head_row", "u4"),
-        ("span", "u4"),
-        ("adapter", "u4"),
-        ("last_position", "u4"),
-        ("reserved", "u4", 7),
-    ]
-)
-SPAN = np.dtype([("sequence", "u4"), ("first_row", "u4"), ("n_rows", "u4"), ("reserved", "u4")])
-SEQUENCE = np.dtype(
-    [
-        ("version", "u4"),
-        ("choice", "u4"),
-        ("temperature", "f4"),
-        ("top_k", "u4"),
-        ("top_p", "f4"),
-        ("min_p", "f4"),
-        ("typical_p", "f4"),
-        ("top_n_sigma", "f4"),
-        ("xtc_probability", "f4"),
-        ("xtc_threshold", "f4"),
-        ("repetition_penalty", "f4"),
-        ("frequency_penalty", "f4"),
-        ("presence_penalty", "f4"),
-        ("penalty_window", "u4"),
-        ("penalize_prompt", "u4"),
-        ("dry_multiplier", "f4"),
-        ("dry_base", "f4"),
-        ("dry_allowed_length", "u4"),
-        ("dry_penalty_last_n", "u4"),
-        ("samplers_low", "u4"),
-        ("samplers_high", "u4"),
-        ("min_tokens", "u4"),
-        ("seed_low", "u4"),
-        ("seed_high", "u4"),
-        ("n_stop_ids", "u4"),
-        ("first_bias", "u4"),
-        ("n_biases", "u4"),
-        ("first_breaker", "u4"),
-        ("n_breakers", "u4"),
-        ("n_prompt", "u4"),
-        ("n_logprobs", "u4"),
-        ("reserved", "u4", 9),
-        ("stop_ids", "u4", 24),
-    ]
-)
 OPTION_WORDS = 4096  # of each sequence
 
-# Fields of core/kernel_params.h, in order: I for uint32, f for float; padded to a multiple of 16.
-PARAMS = {
-    "embed": "IIIf",
-    "rope_angles": "I",
-    "rms_norm": "If",
-    "matmul": "II",
-    "matmul_add": "II",
-    "matmul_group": "IIII",
-    "add_bias": "I",
-    "head_norm": "IIf",
-    "rope": "IIII",
-    "kv_write": "IIII",
-    "attention": "IIIIffII",
-    "add": "I",
-    "gated_activation": "II",
-    "gather_head": "I",
-    "soft_cap": "If",
-    "sample": "II",
-    "logprobs": "II",
-    "advance": "I",
-    "rope_kv_write": "IIIIIIIf",
-    "norm_rope_kv_write": "IIIIIIIf",
-    "norm_matmul_group": "IIIIf",
-    "norm_gated_matmul": "IIIf",
-    "rope_attention": "IIIIIIffIIf",
-    "gated_matmul": "III",
-    "norm_add": "If",
-    "matmul_rope_kv_write": "IIIIIIIIf",
-}
+
+def fields_of(layout: np.dtype, start: int = 0) -> list[tuple[str, np.dtype, int]]:
+    """(path, type, offset) of every field, structs inside of it opened: `heads.style`."""
+    found = []
+    for name in layout.names or ():
+        kind, offset = layout.fields[name][:2]
+        inside = fields_of(kind, start + offset)
+        found += [(f"{name}.{path}", *rest) for path, *rest in inside]
+        found += [] if inside else [(name, kind, start + offset)]
+    return found
+
+
+def flat(layout: np.dtype) -> np.dtype:
+    """The layout with structs inside of it opened. A field has its own name; where two structs have
+    one of that name, the struct's before it: `biases_first`."""
+    fields = fields_of(layout)
+    own = [path.rpartition(".")[2] for path, _, _ in fields]
+    names = [
+        name if own.count(name) == 1 else path.replace(".", "_")
+        for name, (path, _, _) in zip(own, fields, strict=True)
+    ]
+    return np.dtype(
+        {
+            "names": names,
+            "formats": [kind for _, kind, _ in fields],
+            "offsets": [offset for _, _, offset in fields],
+            "itemsize": layout.itemsize,
+        }
+    )
+
+
+ROW, SPAN, SEQUENCE = (flat(_core.step_dtypes()[name]) for name in ("row", "span", "sequence"))
+PARAMS = {operation["name"]: operation["params"] for operation in _core.operations()}
+
+
+def n_params(operation: str) -> int:
+    """How many values `pack_params` takes for it."""
+    return sum(kind.itemsize // kind.base.itemsize for _, kind, _ in fields_of(PARAMS[operation]))
 
 
 def pack_params(operation: str, *values: float) -> bytes:
-    packed = struct.pack("<" + PARAMS[operation], *values)
-    return packed + bytes(-len(packed) % 16)
+    """The operation's parameters, its values in the order of core/kernel_params.h."""
+    assert len(values) == n_params(operation), f"{operation} has {n_params(operation)} parameters"
+    packed = np.zeros(1, flat(PARAMS[operation]))
+    rest = list(values)
+    for name in packed.dtype.names:
+        count = packed[name].size
+        packed[name] = rest[0] if count == 1 else rest[:count]
+        del rest[:count]
+    return packed.tobytes()
 
 
 @dataclass
@@ -191,7 +153,7 @@ def make_step(runs: Sequence[Run], *, max_positions: int = 1024, seed: int = 0) 
     rows = np.zeros(sum(run.n_rows for run in runs), ROW)
     first = 0
     for index, run in enumerate(runs):
-        spans[index] = (run.sequence, first, run.n_rows, 0)
+        spans[index] = (run.sequence, first, run.n_rows)
         part = rows[first : first + run.n_rows]
         part["sequence"] = run.sequence
         part["position"] = run.position + np.arange(run.n_rows)

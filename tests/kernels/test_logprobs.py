@@ -7,10 +7,10 @@ import pytest
 from harness import ACTIVE, CHAINED, PROMPT, SCORED, On, Run, make_step, pack_params, poisoned, run
 from reference import UNIT
 
+from akunu import _core
+
 PLACES = 64  # of a sequence's ring
-SCORES = np.dtype(
-    [("chosen", "f4"), ("reserved", "u4", 3), ("tokens", "u4", 20), ("logprobs", "f4", 20)]
-)
+SCORES = _core.step_dtypes()["logprobs"]
 
 
 def logprobs(target, logits, step, log, threads=1, picked=None, **part):

@@ -56,7 +56,7 @@ def options_of(step, biases, first=3):
     words = options[:, first : first + 2 * len(biases)].reshape(len(options), -1, 2)
     words[:, :, 0] = list(biases)
     words[:, :, 1] = np.array(list(biases.values()), np.float32).view(np.uint32)
-    step.sequences["first_bias"], step.sequences["n_biases"] = first, len(biases)
+    step.sequences["biases_first"], step.sequences["biases_n"] = first, len(biases)
     return options
 
 
@@ -261,7 +261,7 @@ def test_each_sequence_has_biases_of_its_own(target):
     step.rows["head_row"] = [2, 0, 1]
     options = options_of(step, {5: 9.0})
     options[1, 3] = 6
-    step.sequences["n_biases"][2] = 0
+    step.sequences["biases_n"][2] = 0
     picked, _ = sample(target, np.tile(row(*[0.0] * 8, 1.0), (3, 1)), step, options=options)
     assert picked.tolist() == [5, 6, 8]
 
@@ -341,7 +341,7 @@ def breakers_of(step, options, breakers, first=100):
     for tail in sorted(by_tail, key=len, reverse=True):
         words += [len(tail), len(by_tail[tail]), *tail, *sorted(by_tail[tail])]
     options[:, first : first + len(words)] = words
-    step.sequences["first_breaker"], step.sequences["n_breakers"] = first, len(by_tail)
+    step.sequences["dry_breakers_first"], step.sequences["dry_breakers_n"] = first, len(by_tail)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,132 @@
+#include "kernel_structs.h"
+
+#include <pybind11/gil_safe_call_once.h>
+#include <pybind11/numpy.h>
+
+#include "core/kernel_params.h"
+#include "core/rows.h"
+
+namespace py = pybind11;
+
+namespace akunu::python {
+namespace {
+
+// pybind11 takes size, offset and type of each field from the struct, and leaves gaps where none is named.
+bool describe_structs() {
+  PYBIND11_NUMPY_DTYPE(Row, sequence, position, kv_length, draw, flags, head_row, span, adapter,
+                       last_position);
+  PYBIND11_NUMPY_DTYPE(Span, sequence, first_row, n_rows);
+  PYBIND11_NUMPY_DTYPE(Sampling, temperature, top_k, top_p, min_p, typical_p, top_n_sigma,
+                       xtc_probability, xtc_threshold, repetition_penalty, frequency_penalty,
+                       presence_penalty, penalty_window, penalize_prompt, dry_multiplier, dry_base,
+                       dry_allowed_length, dry_penalty_last_n, samplers_low, samplers_high,
+                       min_tokens, seed_low, seed_high);
+  PYBIND11_NUMPY_DTYPE(OptionList, first, n);
+  PYBIND11_NUMPY_DTYPE(SequenceRecord, version, choice, sampling, n_stop_ids, biases, dry_breakers,
+                       n_prompt, n_logprobs, stop_ids);
+  PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
+  PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale);
+  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs);
+  PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
+  PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
+  PYBIND11_NUMPY_DTYPE(BiasParams, n);
+  PYBIND11_NUMPY_DTYPE(HeadNormParams, n_heads, head_dim, epsilon);
+  PYBIND11_NUMPY_DTYPE(RopeParams, n_heads, head_dim, n_pairs, style);
+  PYBIND11_NUMPY_DTYPE(KvWriteParams, n_kv_heads, head_dim, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
+                       page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(AddParams, n);
+  PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation);
+  PYBIND11_NUMPY_DTYPE(GatherParams, dim);
+  PYBIND11_NUMPY_DTYPE(SoftCapParams, n, cap);
+  PYBIND11_NUMPY_DTYPE(SampleParams, vocab_size, log_stride);
+  PYBIND11_NUMPY_DTYPE(LogprobsParams, vocab_size, log_stride);
+  PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
+  PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
+  PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
+                       page_table_stride, page_table_base, epsilon);
+  PYBIND11_NUMPY_DTYPE(NormMatmulGroupParams, k, n, epsilon);
+  PYBIND11_NUMPY_DTYPE(NormGatedMatmulParams, k, n, activation, epsilon);
+  PYBIND11_NUMPY_DTYPE(RopeAttentionParams, n_heads, n_kv_heads, head_dim, n_pairs, style, window,
+                       scale, soft_cap, page_table_stride, page_table_base, epsilon);
+  PYBIND11_NUMPY_DTYPE(GatedMatmulParams, k, n, activation);
+  PYBIND11_NUMPY_DTYPE(MatmulRopeKvWriteParams, k, heads);
+  return true;
+}
+
+// At the first use and not when the module is imported, which would import NumPy.
+void describe_structs_once() {
+  PYBIND11_CONSTINIT static py::gil_safe_call_once_and_store<bool> described;
+  described.call_once_and_store_result(describe_structs);
+}
+
+template <class Struct>
+py::object dtype_of() {
+  describe_structs_once();
+  return py::dtype::of<Struct>();
+}
+
+}  // namespace
+
+py::object params_dtype(Operation operation) {
+  switch (operation) {
+    case Operation::embed:
+      return dtype_of<EmbedParams>();
+    case Operation::rope_angles:
+      return dtype_of<RopeAnglesParams>();
+    case Operation::rms_norm:
+    case Operation::norm_add:
+      return dtype_of<NormParams>();
+    case Operation::matmul:
+    case Operation::matmul_add:
+      return dtype_of<MatmulParams>();
+    case Operation::add_bias:
+      return dtype_of<BiasParams>();
+    case Operation::head_norm:
+      return dtype_of<HeadNormParams>();
+    case Operation::rope:
+      return dtype_of<RopeParams>();
+    case Operation::kv_write:
+      return dtype_of<KvWriteParams>();
+    case Operation::attention:
+      return dtype_of<AttentionParams>();
+    case Operation::add:
+      return dtype_of<AddParams>();
+    case Operation::gated_activation:
+      return dtype_of<GatedActivationParams>();
+    case Operation::gather_head:
+      return dtype_of<GatherParams>();
+    case Operation::soft_cap:
+      return dtype_of<SoftCapParams>();
+    case Operation::sample:
+      return dtype_of<SampleParams>();
+    case Operation::logprobs:
+      return dtype_of<LogprobsParams>();
+    case Operation::advance:
+      return dtype_of<AdvanceParams>();
+    case Operation::matmul_group:
+      return dtype_of<MatmulGroupParams>();
+    case Operation::rope_kv_write:
+    case Operation::norm_rope_kv_write:
+      return dtype_of<RopeKvWriteParams>();
+    case Operation::norm_matmul_group:
+      return dtype_of<NormMatmulGroupParams>();
+    case Operation::norm_gated_matmul:
+      return dtype_of<NormGatedMatmulParams>();
+    case Operation::rope_attention:
+      return dtype_of<RopeAttentionParams>();
+    case Operation::gated_matmul:
+      return dtype_of<GatedMatmulParams>();
+    case Operation::matmul_rope_kv_write:
+      return dtype_of<MatmulRopeKvWriteParams>();
+  }
+  return py::none();
+}
+
+py::dict step_dtypes() {
+  return py::dict(py::arg("row") = dtype_of<Row>(), py::arg("span") = dtype_of<Span>(),
+                  py::arg("sequence") = dtype_of<SequenceRecord>(),
+                  py::arg("logprobs") = dtype_of<TokenLogprobs>());
+}
+
+}  // namespace akunu::python
