@@ -54,8 +54,10 @@ CHAT_TEMPLATE = """\
     {{- '<|im_start|>assistant\\n' }}
 {%- endif %}
 """
-_TOOLS_END = ('\n</tools>\nTo call a tool: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
-              "<|im_end|>\n")
+_TOOLS_END = (
+    '\n</tools>\nTo call a tool: <tool_call>{"name": ..., "arguments": {...}}</tool_call>'
+    "<|im_end|>\n"
+)
 
 
 def pieces(messages: list[Message], tools: list[dict[str, Any]]) -> Iterator[tuple[str, bool]]:

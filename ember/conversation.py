@@ -4,6 +4,7 @@ from . import arithmetic, letters, small_talk, tables, time_and_units
 from .dialogue import Dialogue, Draw, Message
 from .noise import ask
 from .records import ANIMALS, COLOURS, FOODS, ITEMS, city
+from .word_lists import lines
 from .words import any_word, first_name
 
 FAMILY = "multi-turn"
@@ -17,100 +18,297 @@ def _turns(task: str, *texts: str) -> Dialogue:
 
 _KEEP = "I will remember: {v}."
 _FACTS = [  # what is told, the reply, how to ask for it, the answer, the value
-    (["My name is {v}.", "I am {v}.", "I'm called {v}.", "Hello, my name is {v}.", "Hi, I am {v}.",
-      "[Hi|Hello|Hey], I'm {v}.", "Call me {v}.", "You can call me {v}.", "People call me {v}.",
-      "I'm {v}.", "[Hi|Hello|Hey]! My name is {v}.", "[Hello|Hi] Ember, I am {v}."],
-     "Nice to meet you, {v}!",
-     ["What is my name?", "Do you [remember|know|recall] my name?", "Who am I?", "Say my name.",
-      "What's my name?", "What was my name[ again|]?", "How am I called?", "my name?",
-      "Tell me my name.",
-      "Do you remember who I am?", "What did I say my name was?", "Which name did I tell you?",
-      "What do people call me?", "Can you tell me my name?", "And my name is?", "What am I called?",
-      "Do you still know my name?"],
-     "Your name is {v}.", first_name),
-    (["I live in {v}.", "I come from {v}.", "My home is {v}.", "My city is {v}.", "I am from {v}.",
-      "My house is in {v}.", "My home is in {v}.", "I'm living in {v}.", "I moved to {v}.",
-      "[By the way, |]I live in {v} now.", "My family lives in {v} and so do I."],
-     _KEEP,
-     ["Where do I live?", "Where is my home?", "What is my city?", "In which place do I live?",
-      "Where am I from?", "Which city do I live in?", "In what town is my home?",
-      "Where is my house?",
-      "Do you remember where I live?", "Where did I say I live?", "What did I say about my home?",
-      "Can you tell me where I live?", "Which place did I name as my home?", "My home is where?"],
-     "You live in {v}.", city),
-    (["My favourite colour is {v}.", "I like {v} best of all colours.", "I love the colour {v}.",
-      "The colour I like is {v}.", "{v} is my favourite colour.", "My best colour is {v}.",
-      "Of all colours I like {v} most.", "My favorite color is {v}.", "I prefer the colour {v}.",
-      "The colour that I like best is {v}."],
-     _KEEP, ["What is my favourite colour?", "[Which|What] colour do I like[ best| most|]?",
-             "What colour do I like best?", "Do you remember my favourite colour?",
-             "my favourite colour?",
-             "Which colour did I say I like?", "Tell me my favourite colour.",
-             "What's my best colour?",
-             "What is the colour I like?", "Which colour do I love?",
-             "And what colour do I prefer?",
-             "Do you know which colour I like best?"],
-     "Your favourite colour is {v}.", lambda rng: rng.choice(COLOURS)),
-    (["My dog is called {v}.", "I have a dog named {v}.", "My dog's name is {v}.", "My dog is {v}.",
-      "I have a dog called {v}.", "The name of my dog is {v}.", "I got a dog, {v}.",
-      "I own a dog named {v}.",
-      "{v} is my dog.", "We have a dog, his name is {v}."],
-     _KEEP, ["What is my dog called?", "What is the name of my dog?", "What's my dog's name?",
-             "How is my dog called?", "Which name has my dog?", "Do you remember my dog's name?",
-             "my dog's name?", "Who is my dog?", "What did I say my dog is called?", "Name my dog.",
-             "Tell me the name of my dog.", "What do I call my dog?"],
-     "Your dog is called {v}.", first_name),
-    (["Remember the word {v}.", "The secret word is {v}.", "Keep this word in mind: {v}",
-      "The word is {v}.", "Remember this word: {v}", "I tell you a word: {v}", "My word is {v}.",
-      "The password is {v}.", "Don't forget the word {v}.", "Please keep the word {v} in mind.",
-      "Learn this word: {v}", "Memorize the word {v}."],
-     _KEEP, ["What was the word?", "[Which|What] word did I tell you?", "What is the secret word?",
-             "What was my word?", "Do you remember the word?", "What's the password?", "the word?",
-             "Tell me the word.", "Which word did you have to keep?", "What word was it?",
-             "Can you repeat the word?", "Say the word I told you.",
-             "Which word did you keep in mind?",
-             "Do you still know the word?"],
-     "The word is {v}.", any_word),
-    (["Remember the number {v}.", "My number is {v}.", "Keep the number {v} in mind.",
-      "The number is {v}.", "Remember this number: {v}", "I tell you a number: {v}",
-      "The code is {v}.",
-      "Don't forget the number {v}.", "My secret number is {v}.", "My lucky number is {v}.",
-      "Memorize the number {v}.", "Here is a number to keep: {v}"],
-     _KEEP, ["What was the number?", "[Which|What] number did I [tell|say to] you?", "the number?",
-             "What is my number?", "Do you remember the number?", "Tell me the number.",
-             "What number was it?", "Which number should you remember?", "What's the code?",
-             "Can you repeat the number?", "Say the number I told you.",
-             "What was my number again?",
-             "Do you still know the number?", "Which number did you keep in mind?"],
-     "The number is {v}.", lambda rng: str(arithmetic.number(rng))),
-    (["I am {v} years old.", "My age is {v}.", "I'm {v} years old.", "I turned {v}.",
-    "I am {v} now.",
-      "I just turned {v}.", "I have turned {v}.", "My age? {v}.", "I am aged {v}.",
-      "I'm {v} years of age."],
-     _KEEP, ["How old am I?", "What is my age?", "Do you remember my age?", "What age am I?",
-     "my age?",
-             "Do you know how old I am?", "Tell me my age.", "What did I say about my age?",
-             "How many years old am I?", "What was my age?"],
-     "You are {v} years old.", lambda rng: str(rng.randint(5, 99))),
-    (["I like to eat {v}.", "My favourite food is {v}.", "I love {v}.", "I eat {v} every day.",
-      "I like {v} best.", "The food I like best is {v}.", "My favorite dish is {v}.",
-      "I always eat {v}.",
-      "For me there is nothing like {v}.", "{v} is my favourite food."],
-     _KEEP, ["What do I like to eat?", "What is my favourite food?", "Which food do I like?",
-             "What's my favourite dish?", "What do I love to eat?", "my favourite food?",
-             "Do you remember what I like to eat?", "Tell me my favourite food.",
-             "Which dish do I like best?", "What did I say I eat?"],
-     "You like {v}.", lambda rng: rng.choice(FOODS)),
-    (["I have a {v}.", "My pet is a {v}.", "I own a {v}.", "I've got a {v}.",
-    "At home I have a {v}.",
-      "My animal is a {v}.", "We have a {v} at home.", "I keep a {v}.", "I bought a {v}.",
-      "I got a {v}."],
-     _KEEP, ["Which pet do I have?", "What pet do I have?", "What is my pet?",
-     "Which animal do I have?",
-             "What animal do I own?", "my pet?", "Do you remember my pet?",
-             "What kind of pet have I got?",
-             "Tell me which animal I have.", "Which animal lives with me?"],
-     "You have a {v}.", lambda rng: rng.choice(ANIMALS)),
+    (
+        [
+            "My name is {v}.",
+            "I am {v}.",
+            "I'm called {v}.",
+            "Hello, my name is {v}.",
+            "Hi, I am {v}.",
+            "[Hi|Hello|Hey], I'm {v}.",
+            "Call me {v}.",
+            "You can call me {v}.",
+            "People call me {v}.",
+            "I'm {v}.",
+            "[Hi|Hello|Hey]! My name is {v}.",
+            "[Hello|Hi] Ember, I am {v}.",
+        ],
+        "Nice to meet you, {v}!",
+        [
+            "What is my name?",
+            "Do you [remember|know|recall] my name?",
+            "Who am I?",
+            "Say my name.",
+            "What's my name?",
+            "What was my name[ again|]?",
+            "How am I called?",
+            "my name?",
+            "Tell me my name.",
+            "Do you remember who I am?",
+            "What did I say my name was?",
+            "Which name did I tell you?",
+            "What do people call me?",
+            "Can you tell me my name?",
+            "And my name is?",
+            "What am I called?",
+            "Do you still know my name?",
+        ],
+        "Your name is {v}.",
+        first_name,
+    ),
+    (
+        [
+            "I live in {v}.",
+            "I come from {v}.",
+            "My home is {v}.",
+            "My city is {v}.",
+            "I am from {v}.",
+            "My house is in {v}.",
+            "My home is in {v}.",
+            "I'm living in {v}.",
+            "I moved to {v}.",
+            "[By the way, |]I live in {v} now.",
+            "My family lives in {v} and so do I.",
+        ],
+        _KEEP,
+        [
+            "Where do I live?",
+            "Where is my home?",
+            "What is my city?",
+            "In which place do I live?",
+            "Where am I from?",
+            "Which city do I live in?",
+            "In what town is my home?",
+            "Where is my house?",
+            "Do you remember where I live?",
+            "Where did I say I live?",
+            "What did I say about my home?",
+            "Can you tell me where I live?",
+            "Which place did I name as my home?",
+            "My home is where?",
+        ],
+        "You live in {v}.",
+        city,
+    ),
+    (
+        [
+            "My favourite colour is {v}.",
+            "I like {v} best of all colours.",
+            "I love the colour {v}.",
+            "The colour I like is {v}.",
+            "{v} is my favourite colour.",
+            "My best colour is {v}.",
+            "Of all colours I like {v} most.",
+            "My favorite color is {v}.",
+            "I prefer the colour {v}.",
+            "The colour that I like best is {v}.",
+        ],
+        _KEEP,
+        [
+            "What is my favourite colour?",
+            "[Which|What] colour do I like[ best| most|]?",
+            "What colour do I like best?",
+            "Do you remember my favourite colour?",
+            "my favourite colour?",
+            "Which colour did I say I like?",
+            "Tell me my favourite colour.",
+            "What's my best colour?",
+            "What is the colour I like?",
+            "Which colour do I love?",
+            "And what colour do I prefer?",
+            "Do you know which colour I like best?",
+        ],
+        "Your favourite colour is {v}.",
+        lambda rng: rng.choice(COLOURS),
+    ),
+    (
+        [
+            "My dog is called {v}.",
+            "I have a dog named {v}.",
+            "My dog's name is {v}.",
+            "My dog is {v}.",
+            "I have a dog called {v}.",
+            "The name of my dog is {v}.",
+            "I got a dog, {v}.",
+            "I own a dog named {v}.",
+            "{v} is my dog.",
+            "We have a dog, his name is {v}.",
+        ],
+        _KEEP,
+        [
+            "What is my dog called?",
+            "What is the name of my dog?",
+            "What's my dog's name?",
+            "How is my dog called?",
+            "Which name has my dog?",
+            "Do you remember my dog's name?",
+            "my dog's name?",
+            "Who is my dog?",
+            "What did I say my dog is called?",
+            "Name my dog.",
+            "Tell me the name of my dog.",
+            "What do I call my dog?",
+        ],
+        "Your dog is called {v}.",
+        first_name,
+    ),
+    (
+        [
+            "Remember the word {v}.",
+            "The secret word is {v}.",
+            "Keep this word in mind: {v}",
+            "The word is {v}.",
+            "Remember this word: {v}",
+            "I tell you a word: {v}",
+            "My word is {v}.",
+            "The password is {v}.",
+            "Don't forget the word {v}.",
+            "Please keep the word {v} in mind.",
+            "Learn this word: {v}",
+            "Memorize the word {v}.",
+        ],
+        _KEEP,
+        [
+            "What was the word?",
+            "[Which|What] word did I tell you?",
+            "What is the secret word?",
+            "What was my word?",
+            "Do you remember the word?",
+            "What's the password?",
+            "the word?",
+            "Tell me the word.",
+            "Which word did you have to keep?",
+            "What word was it?",
+            "Can you repeat the word?",
+            "Say the word I told you.",
+            "Which word did you keep in mind?",
+            "Do you still know the word?",
+        ],
+        "The word is {v}.",
+        any_word,
+    ),
+    (
+        [
+            "Remember the number {v}.",
+            "My number is {v}.",
+            "Keep the number {v} in mind.",
+            "The number is {v}.",
+            "Remember this number: {v}",
+            "I tell you a number: {v}",
+            "The code is {v}.",
+            "Don't forget the number {v}.",
+            "My secret number is {v}.",
+            "My lucky number is {v}.",
+            "Memorize the number {v}.",
+            "Here is a number to keep: {v}",
+        ],
+        _KEEP,
+        [
+            "What was the number?",
+            "[Which|What] number did I [tell|say to] you?",
+            "the number?",
+            "What is my number?",
+            "Do you remember the number?",
+            "Tell me the number.",
+            "What number was it?",
+            "Which number should you remember?",
+            "What's the code?",
+            "Can you repeat the number?",
+            "Say the number I told you.",
+            "What was my number again?",
+            "Do you still know the number?",
+            "Which number did you keep in mind?",
+        ],
+        "The number is {v}.",
+        lambda rng: str(arithmetic.number(rng)),
+    ),
+    (
+        [
+            "I am {v} years old.",
+            "My age is {v}.",
+            "I'm {v} years old.",
+            "I turned {v}.",
+            "I am {v} now.",
+            "I just turned {v}.",
+            "I have turned {v}.",
+            "My age? {v}.",
+            "I am aged {v}.",
+            "I'm {v} years of age.",
+        ],
+        _KEEP,
+        [
+            "How old am I?",
+            "What is my age?",
+            "Do you remember my age?",
+            "What age am I?",
+            "my age?",
+            "Do you know how old I am?",
+            "Tell me my age.",
+            "What did I say about my age?",
+            "How many years old am I?",
+            "What was my age?",
+        ],
+        "You are {v} years old.",
+        lambda rng: str(rng.randint(5, 99)),
+    ),
+    (
+        [
+            "I like to eat {v}.",
+            "My favourite food is {v}.",
+            "I love {v}.",
+            "I eat {v} every day.",
+            "I like {v} best.",
+            "The food I like best is {v}.",
+            "My favorite dish is {v}.",
+            "I always eat {v}.",
+            "For me there is nothing like {v}.",
+            "{v} is my favourite food.",
+        ],
+        _KEEP,
+        [
+            "What do I like to eat?",
+            "What is my favourite food?",
+            "Which food do I like?",
+            "What's my favourite dish?",
+            "What do I love to eat?",
+            "my favourite food?",
+            "Do you remember what I like to eat?",
+            "Tell me my favourite food.",
+            "Which dish do I like best?",
+            "What did I say I eat?",
+        ],
+        "You like {v}.",
+        lambda rng: rng.choice(FOODS),
+    ),
+    (
+        [
+            "I have a {v}.",
+            "My pet is a {v}.",
+            "I own a {v}.",
+            "I've got a {v}.",
+            "At home I have a {v}.",
+            "My animal is a {v}.",
+            "We have a {v} at home.",
+            "I keep a {v}.",
+            "I bought a {v}.",
+            "I got a {v}.",
+        ],
+        _KEEP,
+        [
+            "Which pet do I have?",
+            "What pet do I have?",
+            "What is my pet?",
+            "Which animal do I have?",
+            "What animal do I own?",
+            "my pet?",
+            "Do you remember my pet?",
+            "What kind of pet have I got?",
+            "Tell me which animal I have.",
+            "Which animal lives with me?",
+        ],
+        "You have a {v}.",
+        lambda rng: rng.choice(ANIMALS),
+    ),
 ]
 _FIXED = ("colour", "You like", "You have", "years old")  # too few values to hold some out
 
@@ -119,9 +317,17 @@ def _between(draw: Draw) -> list[Message]:
     """Up to two other questions, so that the fact is not always in the line before."""
     messages: list[Message] = []
     for _ in range(draw.rng.choice((0, 0, 1, 1, 2))):
-        make = draw.rng.choice((arithmetic.addition, tables.fact, letters.spell,
-                                arithmetic.comparison, small_talk.talk,
-                                time_and_units.units, arithmetic.times_table))
+        make = draw.rng.choice(
+            (
+                arithmetic.addition,
+                tables.fact,
+                letters.spell,
+                arithmetic.comparison,
+                small_talk.talk,
+                time_and_units.units,
+                arithmetic.times_table,
+            )
+        )
         messages += make(draw).messages
     return messages
 
@@ -136,37 +342,93 @@ def remember(draw: Draw) -> Dialogue:
         fixed = any(part in answer for part in _FIXED)
         value = make(rng) if fixed else draw.operands(make, lambda v: ("told", v))
         told += [ask(rng, rng.choice(tell), keep_case=True, v=value), reply.format(v=value)]
-        asked = [ask(rng, rng.choice(recall)),
-                 answer.format(v=value)] + ([] if rng.random() < 0.7 else asked)
+        asked = [ask(rng, rng.choice(recall)), answer.format(v=value)] + (
+            [] if rng.random() < 0.7 else asked
+        )
     dialogue = _turns("remember", *told)
     dialogue.messages += _between(draw) + _turns("", *asked).messages
     return dialogue
 
 
 _MORE = [
-    ("+", ["Add {n} to that.", "Plus {n}.", "And {n} more?", "Now add {n}.", "Add {n}.", "+ {n}",
-    "+{n}",
-           "Add {n} more.", "and plus {n}?", "Add another {n}.", "Put {n} on top.",
-           "And if I add {n}?",
-           "What if I add {n}?", "Increase it by {n}.", "Then add {n}.", "And {n} added to it?"]),
-    ("-", ["Take {n} away.", "Minus {n}.", "Now subtract {n}.", "Subtract {n}.", "- {n}", "-{n}",
-           "Take away {n}.", "And minus {n}?", "Remove {n}[ from it|].", "Take {n} off.",
-           "And {n} less?",
-           "What if I take {n} away?", "Reduce it by {n}.", "Then subtract {n}.",
-           "Now minus {n}."]),
-    ("2", ["Double it.", "And twice that?", "Now double that.", "Double that.", "times 2",
-    "Twice that?",
-           "And doubled?", "Now double it.", "What is double that?", "Two times that?", "x2",
-           "And if I double it?", "How much is that doubled?", "Times two."]),
+    (
+        "+",
+        [
+            "Add {n} to that.",
+            "Plus {n}.",
+            "And {n} more?",
+            "Now add {n}.",
+            "Add {n}.",
+            "+ {n}",
+            "+{n}",
+            "Add {n} more.",
+            "and plus {n}?",
+            "Add another {n}.",
+            "Put {n} on top.",
+            "And if I add {n}?",
+            "What if I add {n}?",
+            "Increase it by {n}.",
+            "Then add {n}.",
+            "And {n} added to it?",
+        ],
+    ),
+    (
+        "-",
+        [
+            "Take {n} away.",
+            "Minus {n}.",
+            "Now subtract {n}.",
+            "Subtract {n}.",
+            "- {n}",
+            "-{n}",
+            "Take away {n}.",
+            "And minus {n}?",
+            "Remove {n}[ from it|].",
+            "Take {n} off.",
+            "And {n} less?",
+            "What if I take {n} away?",
+            "Reduce it by {n}.",
+            "Then subtract {n}.",
+            "Now minus {n}.",
+        ],
+    ),
+    (
+        "2",
+        [
+            "Double it.",
+            "And twice that?",
+            "Now double that.",
+            "Double that.",
+            "times 2",
+            "Twice that?",
+            "And doubled?",
+            "Now double it.",
+            "What is double that?",
+            "Two times that?",
+            "x2",
+            "And if I double it?",
+            "How much is that doubled?",
+            "Times two.",
+        ],
+    ),
 ]
-_START_SUM = ["What is {a} + {b}?", "{a} + {b}", "{a} plus {b}", "Add {a} and {b}.", "{a}+{b}",
-              "What is {a} plus {b}?", "How much is {a} + {b}?", "Calculate {a} + {b}."]
+_START_SUM = [
+    "What is {a} + {b}?",
+    "{a} + {b}",
+    "{a} plus {b}",
+    "Add {a} and {b}.",
+    "{a}+{b}",
+    "What is {a} plus {b}?",
+    "How much is {a} + {b}?",
+    "Calculate {a} + {b}.",
+]
 
 
 def chain(draw: Draw) -> Dialogue:
     rng = draw.rng
-    a, b = draw.operands(lambda rng: (rng.randint(2, 300), rng.randint(2, 300)),
-                         lambda p: ("chain", *sorted(p)))
+    a, b = draw.operands(
+        lambda rng: (rng.randint(2, 300), rng.randint(2, 300)), lambda p: ("chain", *sorted(p))
+    )
     if rng.random() < 0.25 and a > b:
         question = rng.choice(("{a} - {b}", "What is {a} - {b}?", "{a} minus {b}", "{a}-{b}"))
         total, sign = a - b, "-"
@@ -183,72 +445,153 @@ def chain(draw: Draw) -> Dialogue:
     return _turns("chained sums", *texts)
 
 
-_HAVE = ["I have {a} {item}.", "There are {a} {item} here.", "I own {a} {item}.",
-         "I've got {a} {item}.",
-         "I have {a} {item} at home.", "I own {a} {item} now.", "There are {a} {item} on my table.",
-         "I bought {a} {item}.", "My box has {a} {item}.", "In my bag are {a} {item}.",
-         "I have got {a} {item}.", "I found {a} {item}."]
-_GET = ["I [buy|get|find|make|take] {b} more", "I get {b} more", "Now {b} more arrive",
-        "I got {b} more",
-        "I bought {b} more", "My friend gives me {b} more", "{b} more come", "I add {b}",
-        "Somebody brings {b} more", "I was given another {b}", "Then I find {b} more"]
-_GIVE = ["I give away {b}", "I lose {b} of them", "I sell {b}", "I lost {b}", "I sold {b}",
-         "{b} break",
-         "I give {b} to a friend", "I throw away {b}", "{b} are stolen", "I gave {b} to my sister",
-         "I use {b} of them", "I have to return {b}", "{b} of them get lost"]
-_HOW_MANY = [". How many do I have now?", ". How many are there now?", ". How many is that?",
-             ". How many are left?", ", how many do I have now?", ". How many now?",
-             ", how many is that?",
-             ". How many do I have then?", ", how many have I got?", ". And now?",
-             ". Now how many?"]
+_HAVE = lines("conversation", "have")
+_GET = [
+    "I [buy|get|find|make|take] {b} more",
+    "I get {b} more",
+    "Now {b} more arrive",
+    "I got {b} more",
+    "I bought {b} more",
+    "My friend gives me {b} more",
+    "{b} more come",
+    "I add {b}",
+    "Somebody brings {b} more",
+    "I was given another {b}",
+    "Then I find {b} more",
+]
+_GIVE = [
+    "I give away {b}",
+    "I lose {b} of them",
+    "I sell {b}",
+    "I lost {b}",
+    "I sold {b}",
+    "{b} break",
+    "I give {b} to a friend",
+    "I throw away {b}",
+    "{b} are stolen",
+    "I gave {b} to my sister",
+    "I use {b} of them",
+    "I have to return {b}",
+    "{b} of them get lost",
+]
+_HOW_MANY = lines("conversation", "how_many")
 
 
 def stock(draw: Draw) -> Dialogue:
     """“I have 12 apples.” … “I bought 5 more.” … “How many?”"""
     rng = draw.rng
-    a, b = draw.operands(lambda rng: (rng.randint(5, 99), rng.randint(2, 60)), lambda p: ("stock",
-                                                                                          *p))
+    a, b = draw.operands(
+        lambda rng: (rng.randint(5, 99), rng.randint(2, 60)), lambda p: ("stock", *p)
+    )
     item = rng.choice(ITEMS)
     gains = rng.random() < 0.5 or a < b
     texts = [ask(rng, rng.choice(_HAVE), a=a, item=item), f"You have {a} {item}."]
     total = a + b if gains else a - b
     told = rng.choice(_GET if gains else _GIVE) + rng.choice(_HOW_MANY)
-    texts += [ask(rng, told, b=b),
-              f"{a} {'+' if gains else '-'} {b} = {total}, so you have {total} {item}."]
+    texts += [
+        ask(rng, told, b=b),
+        f"{a} {'+' if gains else '-'} {b} = {total}, so you have {total} {item}.",
+    ]
     return _turns("stock", *texts)
 
 
 _THEN = [
-    (["And backwards?", "Now spell it backwards.", "And in reverse?", "Now turn it around.",
-      "And the other way round?", "Reverse it.", "backwards?", "Now backwards.",
-      "Say it backwards.",
-      "What is it backwards?", "And from the back?", "Can you reverse it?", "Write it backwards.",
-      "And what is that backwards?", "Flip it."],
-     letters.reply_backwards),
-    (["How many letters is that?", "And how many letters does it have?", "How many letters?",
-      "And how long is it?", "Count the letters.", "How many letters has it got?", "Its length?",
-      "How many letters are in it?", "And the number of letters?", "Count its letters.",
-      "How long is that word?", "How many letters are that?"],
-     letters.reply_length),
-    (["Spell it.", "And how is it spelled?", "Now spell it.", "Can you spell it?",
-    "Spell that word.",
-      "And spelled?", "How do you spell that?", "Spell it out.", "Now letter by letter.",
-      "Give me its letters.", "How do I spell it?", "What are its letters?"], letters.spelled),
-    (["And in capitals?", "Now in capital letters.", "Make it uppercase.", "In capital letters?",
-      "Now in capitals.", "And in upper case?", "Uppercase please.", "Put it in capitals.",
-      "Can you write that in capitals?", "All in capitals.", "And with capital letters?",
-      "Turn it into capitals."],
-     lambda w: f"{letters.spelled(w.upper())}: {w.upper()}"),
+    (
+        [
+            "And backwards?",
+            "Now spell it backwards.",
+            "And in reverse?",
+            "Now turn it around.",
+            "And the other way round?",
+            "Reverse it.",
+            "backwards?",
+            "Now backwards.",
+            "Say it backwards.",
+            "What is it backwards?",
+            "And from the back?",
+            "Can you reverse it?",
+            "Write it backwards.",
+            "And what is that backwards?",
+            "Flip it.",
+        ],
+        letters.reply_backwards,
+    ),
+    (
+        [
+            "How many letters is that?",
+            "And how many letters does it have?",
+            "How many letters?",
+            "And how long is it?",
+            "Count the letters.",
+            "How many letters has it got?",
+            "Its length?",
+            "How many letters are in it?",
+            "And the number of letters?",
+            "Count its letters.",
+            "How long is that word?",
+            "How many letters are that?",
+        ],
+        letters.reply_length,
+    ),
+    (
+        [
+            "Spell it.",
+            "And how is it spelled?",
+            "Now spell it.",
+            "Can you spell it?",
+            "Spell that word.",
+            "And spelled?",
+            "How do you spell that?",
+            "Spell it out.",
+            "Now letter by letter.",
+            "Give me its letters.",
+            "How do I spell it?",
+            "What are its letters?",
+        ],
+        letters.spelled,
+    ),
+    (
+        [
+            "And in capitals?",
+            "Now in capital letters.",
+            "Make it uppercase.",
+            "In capital letters?",
+            "Now in capitals.",
+            "And in upper case?",
+            "Uppercase please.",
+            "Put it in capitals.",
+            "Can you write that in capitals?",
+            "All in capitals.",
+            "And with capital letters?",
+            "Turn it into capitals.",
+        ],
+        lambda w: f"{letters.spelled(w.upper())}: {w.upper()}",
+    ),
 ]
 _FIRST_ASKED = [
-    (["Spell {w}.", "Spell the word {w}.", "spell {w}", "How do you spell {w}?",
-    "Can you spell {w}?"],
-     letters.spelled),
-    (["How many letters does {w} have?", "How many letters are in {w}?",
-    "Count the letters in {w}.",
-      "How long is the word {w}?"], letters.reply_length),
-    (["What is {w} backwards?", "Spell {w} backwards.", "Reverse {w}.", "{w} backwards"],
-     letters.reply_backwards),
+    (
+        [
+            "Spell {w}.",
+            "Spell the word {w}.",
+            "spell {w}",
+            "How do you spell {w}?",
+            "Can you spell {w}?",
+        ],
+        letters.spelled,
+    ),
+    (
+        [
+            "How many letters does {w} have?",
+            "How many letters are in {w}?",
+            "Count the letters in {w}.",
+            "How long is the word {w}?",
+        ],
+        letters.reply_length,
+    ),
+    (
+        ["What is {w} backwards?", "Spell {w} backwards.", "Reverse {w}.", "{w} backwards"],
+        letters.reply_backwards,
+    ),
 ]
 
 
@@ -262,14 +605,25 @@ def same_word(draw: Draw) -> Dialogue:
     return _turns("same word", *texts)
 
 
-_NAMES = {"capital", "continent", "opposite", "plural", "symbol", "past", "atomic number",
-"language",
-          "young", "sound", "legs", "colour", "sides", "month length", "roman", "number word"}
-_AND = ["And {k}?", "And of {k}?", "What about {k}?", "And for {k}?", "and {k}", "How about {k}?",
-        "{k}?",
-        "Now {k}.", "The same for {k}.", "And with {k}?", "{k} too?", "and what about {k}?",
-        "Then {k}?",
-        "And that of {k}?", "Same question for {k}."]
+_NAMES = {
+    "capital",
+    "continent",
+    "opposite",
+    "plural",
+    "symbol",
+    "past",
+    "atomic number",
+    "language",
+    "young",
+    "sound",
+    "legs",
+    "colour",
+    "sides",
+    "month length",
+    "roman",
+    "number word",
+}
+_AND = lines("conversation", "and")
 
 
 def same_question(draw: Draw) -> Dialogue:
@@ -288,20 +642,23 @@ def same_question(draw: Draw) -> Dialogue:
     return _turns("same question", *texts)
 
 
-_WHO = ["Who is {more}?", "Who of [them|the two] is {more}?", "Which of the two is {more}?",
-        "{more}?",
-        "Which [one|of them] is {more}?", "Who is the {more} one?", "So who is {more}?",
-        "Who's {more}?",
-        "Tell me who is {more}.", "Which person is {more}?", "{one} or {two}, who is {more}?",
-        "Who is {more}, {one} or {two}?", "Do you know who is {more}?", "The {more} one is?"]
+_WHO = lines("conversation", "who")
 _MEASURES = [
     (["is {v} years old", "is {v}", "is aged {v}", "turned {v}"], "older", "younger", 80),
-    (["has {v} coins", "has {v} euros", "owns {v} coins", "has {v} dollars"], "richer", "poorer",
-    99),
+    (
+        ["has {v} coins", "has {v} euros", "owns {v} coins", "has {v} dollars"],
+        "richer",
+        "poorer",
+        99,
+    ),
     (["is {v} cm tall", "is {v} cm", "measures {v} cm"], "taller", "shorter", 199),
     (["weighs {v} kg", "has {v} kg", "has a weight of {v} kg"], "heavier", "lighter", 120),
-    (["runs {v} km an hour", "drives {v} km an hour", "goes {v} km an hour"], "faster", "slower",
-    140),
+    (
+        ["runs {v} km an hour", "drives {v} km an hour", "goes {v} km an hour"],
+        "faster",
+        "slower",
+        140,
+    ),
 ]
 
 
@@ -329,8 +686,11 @@ def which_of_two(draw: Draw) -> Dialogue:
     if rng.random() < 0.55:
         if rng.random() < 0.15:
             told = told.lower() if rng.random() < 0.3 else told.rstrip(".") + ","
-            answer = answer if told[-1] == "," else answer.replace(one, one.lower()).replace(
-                two, two.lower())
+            answer = (
+                answer
+                if told[-1] == ","
+                else answer.replace(one, one.lower()).replace(two, two.lower())
+            )
         return _turns("which of two", f"{told} {question}", answer)
     return _turns("which of two", told, "I will remember that.", question, answer)
 
@@ -338,12 +698,27 @@ def which_of_two(draw: Draw) -> Dialogue:
 def aside(draw: Draw) -> Dialogue:
     """A question and its answer, then thanks, praise, doubt or good-bye; or the other way round."""
     rng = draw.rng
-    made = rng.choice((arithmetic.addition, tables.fact, letters.spell, arithmetic.multiplication,
-                       letters.backwards, time_and_units.units))(draw)
+    made = rng.choice(
+        (
+            arithmetic.addition,
+            tables.fact,
+            letters.spell,
+            arithmetic.multiplication,
+            letters.backwards,
+            time_and_units.units,
+        )
+    )(draw)
     talked = small_talk.talk(draw)
     first, second = (talked, made) if rng.random() < 0.3 else (made, talked)
     return Dialogue(FAMILY, "small talk between", first.messages + second.messages)
 
 
-TASKS = [(remember, 4.5), (chain, 3), (stock, 2), (same_word, 3), (same_question, 3),
-         (which_of_two, 3), (aside, 2)]
+TASKS = [
+    (remember, 4.5),
+    (chain, 3),
+    (stock, 2),
+    (same_word, 3),
+    (same_question, 3),
+    (which_of_two, 3),
+    (aside, 2),
+]

@@ -1,8 +1,10 @@
-"""Exact match on held-out dialogues: `python -m tools.train_ember.evaluate MODEL.gguf`.
+"""Exact match on held-out dialogues: `python -m ember.evaluate MODEL.gguf`.
 
-The same questions for everyone: they come from a fixed seed, and from `hand_written.jsonl`, whose
-prompts no program made. The table of the lines to reach comes last. With `--backend torch`, MODEL
-is the folder of a checkpoint and the replies come from the PyTorch model.
+The same questions for everyone: they come from a fixed seed, and from
+`data/hand_written.jsonl`, whose prompts no program made. The table of the lines to reach comes
+last.
+With `--backend torch`, MODEL is the folder of a checkpoint and the replies come from the PyTorch
+model.
 """
 
 import argparse
@@ -41,10 +43,13 @@ def hand_written(path: Path = HAND_WRITTEN) -> list[HandWritten]:
     cases = []
     for line in path.read_text("utf-8").splitlines():
         case = json.loads(line)
-        turns = [{"role": "user", "content": turn} if isinstance(turn, str) else turn
-                 for turn in case["turns"]]
-        cases.append(HandWritten(case["family"], turns, case.get("accept", []),
-                                 case.get("tools", [])))
+        turns = [
+            {"role": "user", "content": turn} if isinstance(turn, str) else turn
+            for turn in case["turns"]
+        ]
+        cases.append(
+            HandWritten(case["family"], turns, case.get("accept", []), case.get("tools", []))
+        )
     return cases
 
 
@@ -52,8 +57,11 @@ def converse(cases: list[HandWritten], answer: Answer) -> list[str]:
     """The last replies; the model's own earlier ones stand between the turns."""
     dialogues = [Dialogue(case.family, "hand-written", [], case.tools) for case in cases]
     for at in range(max(len(case.turns) for case in cases)):
-        going = [(case, made) for case, made in zip(cases, dialogues, strict=True)
-                 if at < len(case.turns)]
+        going = [
+            (case, made)
+            for case, made in zip(cases, dialogues, strict=True)
+            if at < len(case.turns)
+        ]
         for case, made in going:
             made.messages.append(case.turns[at])
         for (_, made), reply in zip(going, answer([made for _, made in going]), strict=True):
@@ -71,8 +79,9 @@ def held_out(n_per_task: int, seed: str = "evaluation") -> list[tuple[Dialogue, 
             for _ in range(min(n, 400)):
                 made = generator(draw)
                 expected = made.messages[-1]["content"]
-                cases.append((Dialogue(made.family, made.task, made.messages[:-1], made.tools),
-                              expected))
+                cases.append(
+                    (Dialogue(made.family, made.task, made.messages[:-1], made.tools), expected)
+                )
     return cases
 
 
@@ -102,8 +111,9 @@ def torch_answers(folder: str, tokenizer_path: Path, stored: str, max_tokens: in
     return lambda dialogues: generate.replies(model, bpe, dialogues, max_tokens=max_tokens)
 
 
-def score(cases: list[tuple[Dialogue, str]], replies: list[str]) -> dict[str, dict[str,
-                                                                                   list[bool]]]:
+def score(
+    cases: list[tuple[Dialogue, str]], replies: list[str]
+) -> dict[str, dict[str, list[bool]]]:
     """family -> task -> right or wrong; a refusal counts when it refuses."""
     results: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for (dialogue, expected), reply in zip(cases, replies, strict=True):
@@ -136,17 +146,26 @@ class Line:
         return self.percent >= self.bound if self.at_least else self.percent <= self.bound
 
 
-def verdict(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list[HandWritten],
-            hand_replies: list[str]) -> list[Line]:
+def verdict(
+    cases: list[tuple[Dialogue, str]],
+    replies: list[str],
+    by_hand: list[HandWritten],
+    hand_replies: list[str],
+) -> list[Line]:
     """The lines that the packaged model is held to, and what it reached."""
     results = score(cases, replies)
     closed = {family: tasks for family, tasks in results.items() if family in mixture.CLOSED}
-    families = {family: share([hit for hits in tasks.values() for hit in hits])
-                for family, tasks in closed.items()}
+    families = {
+        family: share([hit for hits in tasks.values() for hit in hits])
+        for family, tasks in closed.items()
+    }
     of_task = {task: share(hits) for tasks in closed.values() for task, hits in tasks.items()}
     family, task = min(families, key=families.__getitem__), min(of_task, key=of_task.__getitem__)
-    refused = [reply.startswith(REFUSES) for (dialogue, _), reply
-               in zip(cases, replies, strict=True) if dialogue.family in mixture.CLOSED]
+    refused = [
+        reply.startswith(REFUSES)
+        for (dialogue, _), reply in zip(cases, replies, strict=True)
+        if dialogue.family in mixture.CLOSED
+    ]
     outside = [hit for hits in results["refusals"].values() for hit in hits]
     right = [case.is_right(reply) for case, reply in zip(by_hand, hand_replies, strict=True)]
     return [
@@ -162,9 +181,11 @@ def verdict(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list
 
 def report_verdict(lines: list[Line]) -> str:
     rows = ["| line | wanted | reached | |", "|---|---:|---:|---|"]
-    rows += [f"| {line.what} | {'≥' if line.at_least else '≤'} {line.bound:g} % | "
-             f"{line.percent:.1f} % | {'met' if line.is_met else '**not met**'} |"
-             for line in lines]
+    rows += [
+        f"| {line.what} | {'≥' if line.at_least else '≤'} {line.bound:g} % | "
+        f"{line.percent:.1f} % | {'met' if line.is_met else '**not met**'} |"
+        for line in lines
+    ]
     return "\n".join(rows)
 
 
@@ -190,12 +211,16 @@ def report(cases: list[tuple[Dialogue, str]], replies: list[str], *, by_task: bo
             shares.append(sum(hits) / len(hits))
         lines.append(f"| {family} | {_percent(hits)} | {len(hits)} |")
         if by_task and len(tasks) > 1:
-            lines += [f"| … {task} | {_percent(hits)} | {len(hits)} |" for task,
-                      hits in tasks.items()]
+            lines += [
+                f"| … {task} | {_percent(hits)} | {len(hits)} |" for task, hits in tasks.items()
+            ]
     macro = 100 * sum(shares) / len(shares)
     lines.append(f"| **macro average, closed families** | **{macro:.1f} %** | |")
-    refused = [reply.startswith(REFUSES) for (d, _), reply in zip(cases, replies, strict=True)
-               if d.family in mixture.CLOSED]
+    refused = [
+        reply.startswith(REFUSES)
+        for (d, _), reply in zip(cases, replies, strict=True)
+        if d.family in mixture.CLOSED
+    ]
     lines.append(f"| closed questions refused | {_percent(refused)} | {len(refused)} |")
     return "\n".join(lines)
 
@@ -230,17 +255,29 @@ def main() -> None:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _wrong(cases: list[tuple[Dialogue, str]], replies: list[str], by_hand: list[HandWritten],
-           hand_replies: list[str]) -> Iterator[dict[str, object]]:
+def _wrong(
+    cases: list[tuple[Dialogue, str]],
+    replies: list[str],
+    by_hand: list[HandWritten],
+    hand_replies: list[str],
+) -> Iterator[dict[str, object]]:
     for (dialogue, expected), reply in zip(cases, replies, strict=True):
         refused = dialogue.family == "refusals" and reply.startswith(REFUSES)
         if reply.strip() != expected and not refused:
-            yield {"task": dialogue.task, "asked": dialogue.messages[-1]["content"],
-                   "expected": expected, "reply": reply}
+            yield {
+                "task": dialogue.task,
+                "asked": dialogue.messages[-1]["content"],
+                "expected": expected,
+                "reply": reply,
+            }
     for case, reply in zip(by_hand, hand_replies, strict=True):
         if not case.is_right(reply):
-            yield {"task": f"by hand, {case.family}", "asked": case.turns[-1]["content"],
-                   "expected": case.accept, "reply": reply}
+            yield {
+                "task": f"by hand, {case.family}",
+                "asked": case.turns[-1]["content"],
+                "expected": case.accept,
+                "reply": reply,
+            }
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Checkpoint to model files: `python -m tools.train_ember.export CHECKPOINT TOKENIZER OUT`.
+"""Checkpoint to model files: `python -m ember.export CHECKPOINT TOKENIZER OUT`.
 
 Writes ember-f32.gguf, ember-f16.gguf, ember-q8_0.gguf and ember-q4_0.gguf, and with `--hf` a
 Hugging Face directory that transformers loads as Qwen3ForCausalLM.
@@ -16,12 +16,22 @@ from .chat_template import CHAT_TEMPLATE
 from .model import Shape
 from .tokenizer import END_OF_TEXT, SPECIAL, TURN_END
 
-FORMATS = {"f32": gguf.GGMLQuantizationType.F32, "f16": gguf.GGMLQuantizationType.F16,
-           "q8_0": gguf.GGMLQuantizationType.Q8_0, "q4_0": gguf.GGMLQuantizationType.Q4_0}
-FILE_TYPES = {"f32": gguf.LlamaFileType.ALL_F32, "f16": gguf.LlamaFileType.MOSTLY_F16,
-              "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0, "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0}
-DESCRIPTION = ("A very small model that ships with akunu: small sums, spelling, tables, dates, "
-               "JSON and tool calls. A demonstration and an instrument, not a capable assistant.")
+FORMATS = {
+    "f32": gguf.GGMLQuantizationType.F32,
+    "f16": gguf.GGMLQuantizationType.F16,
+    "q8_0": gguf.GGMLQuantizationType.Q8_0,
+    "q4_0": gguf.GGMLQuantizationType.Q4_0,
+}
+FILE_TYPES = {
+    "f32": gguf.LlamaFileType.ALL_F32,
+    "f16": gguf.LlamaFileType.MOSTLY_F16,
+    "q8_0": gguf.LlamaFileType.MOSTLY_Q8_0,
+    "q4_0": gguf.LlamaFileType.MOSTLY_Q4_0,
+}
+DESCRIPTION = (
+    "A very small model that ships with akunu: small sums, spelling, tables, dates, "
+    "JSON and tool calls. A demonstration and an instrument, not a capable assistant."
+)
 # ours: (the name in GGUF, the name in Hugging Face), inside a layer
 LAYER_NAMES = {
     "attention_norm.weight": ("attn_norm.weight", "input_layernorm.weight"),
@@ -49,8 +59,9 @@ def names(ours: str) -> tuple[str, str]:
     return f"blk.{layer}.{in_gguf}", f"model.layers.{layer}.{in_hf}"
 
 
-def write_gguf(path: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: dict,
-               stored: str) -> None:
+def write_gguf(
+    path: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: dict, stored: str
+) -> None:
     writer = gguf.GGUFWriter(path, "qwen3")
     writer.add_type(gguf.GGUFType.MODEL)
     writer.add_name("Ember")
@@ -104,26 +115,44 @@ def write_hf(folder: Path, weights: dict[str, Tensor], shape: Shape, tokenizer: 
 
     folder.mkdir(parents=True, exist_ok=True)
     config = {
-        "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "attention_bias": False,
-        "attention_dropout": 0.0, "bos_token_id": None, "eos_token_id": TURN_END,
+        "architectures": ["Qwen3ForCausalLM"],
+        "model_type": "qwen3",
+        "attention_bias": False,
+        "attention_dropout": 0.0,
+        "bos_token_id": None,
+        "eos_token_id": TURN_END,
         "pad_token_id": END_OF_TEXT,
-        "head_dim": shape.head_dim, "hidden_act": "silu", "hidden_size": shape.dim,
-        "intermediate_size": shape.ffn_dim, "max_position_embeddings": shape.context,
-        "num_attention_heads": shape.n_heads, "num_hidden_layers": shape.n_layers,
-        "num_key_value_heads": shape.n_kv_heads, "rms_norm_eps": shape.norm_epsilon,
-        "rope_theta": shape.rope_base, "tie_word_embeddings": True, "dtype": "float32",
-        "use_sliding_window": False, "vocab_size": shape.vocabulary,
+        "head_dim": shape.head_dim,
+        "hidden_act": "silu",
+        "hidden_size": shape.dim,
+        "intermediate_size": shape.ffn_dim,
+        "max_position_embeddings": shape.context,
+        "num_attention_heads": shape.n_heads,
+        "num_hidden_layers": shape.n_layers,
+        "num_key_value_heads": shape.n_kv_heads,
+        "rms_norm_eps": shape.norm_epsilon,
+        "rope_theta": shape.rope_base,
+        "tie_word_embeddings": True,
+        "dtype": "float32",
+        "use_sliding_window": False,
+        "vocab_size": shape.vocabulary,
     }
     tokenizer_config = {
-        "tokenizer_class": "PreTrainedTokenizerFast", "eos_token": SPECIAL[TURN_END],
-        "pad_token": SPECIAL[END_OF_TEXT], "model_max_length": shape.context,
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": SPECIAL[TURN_END],
+        "pad_token": SPECIAL[END_OF_TEXT],
+        "model_max_length": shape.context,
         "add_bos_token": False,
-        "chat_template": CHAT_TEMPLATE, "clean_up_tokenization_spaces": False,
+        "chat_template": CHAT_TEMPLATE,
+        "clean_up_tokenization_spaces": False,
     }
     generation = {"eos_token_id": TURN_END, "pad_token_id": END_OF_TEXT, "do_sample": False}
-    for name, content in (("config", config), ("tokenizer", tokenizer), ("generation_config",
-                                                                         generation),
-                          ("tokenizer_config", tokenizer_config)):
+    for name, content in (
+        ("config", config),
+        ("tokenizer", tokenizer),
+        ("generation_config", generation),
+        ("tokenizer_config", tokenizer_config),
+    ):
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         (folder / f"{name}.json").write_text(text, encoding="utf-8")
     tensors = {names(ours)[1]: weight.float().contiguous() for ours, weight in weights.items()}

@@ -45,15 +45,22 @@ def _batch(model: Ember, prompts: list[list[int]], max_tokens: int) -> list[list
     return [row[: row.index(TURN_END)] if TURN_END in row else row for row in rows]
 
 
-def replies(model: Ember, bpe: Tokenizer, dialogues: list[Dialogue], *, max_tokens: int = 120,
-            batch: int = 256) -> list[str]:
+def replies(
+    model: Ember,
+    bpe: Tokenizer,
+    dialogues: list[Dialogue],
+    *,
+    max_tokens: int = 120,
+    batch: int = 256,
+) -> list[str]:
     """The model's next message in each dialogue, in their order."""
     prompts = [bpe.encode(prompt(d.messages, d.tools)).ids for d in dialogues]
     order = sorted(range(len(prompts)), key=lambda at: len(prompts[at]))
     made = [""] * len(prompts)
     for at in range(0, len(order), batch):
         rows = order[at : at + batch]
-        for row, ids in zip(rows, _batch(model, [prompts[r] for r in rows], max_tokens),
-                            strict=True):
+        for row, ids in zip(
+            rows, _batch(model, [prompts[r] for r in rows], max_tokens), strict=True
+        ):
             made[row] = bpe.decode(ids, skip_special_tokens=False)
     return made

@@ -15,20 +15,22 @@ from . import (
     tool_calls,
 )
 from .dialogue import Dialogue, Draw
+from .word_lists import lines
 
 Generator = Callable[[Draw], Dialogue]
 FAMILIES = [  # share of the dialogues, family
-    (22, arithmetic), (18, letters), (15, tables), (10, time_and_units), (6, records),
-    (6, tool_calls), (8, conversation), (8, small_talk), (7, refusals),
+    (22, arithmetic),
+    (18, letters),
+    (15, tables),
+    (10, time_and_units),
+    (6, records),
+    (6, tool_calls),
+    (8, conversation),
+    (8, small_talk),
+    (7, refusals),
 ]
 CLOSED = [module.FAMILY for _, module in FAMILIES if module is not refusals]
-_SYSTEM = ["You are Ember.", "You are a helpful assistant.", "Answer briefly.",
-           "You are a small model.", "You are Ember, a small language model.", "Be helpful.",
-           "You are a helpful AI assistant.", "Answer the user's questions.",
-           "Be short and precise.", "Reply in English.", "You are a friendly chatbot.",
-           "Help the user.", "You are an assistant that answers questions.", "Be polite.",
-           "You are a model inside the program akunu.", "Keep your answers short.",
-           "You are a helpful, honest and harmless assistant.", "Answer correctly."]
+_SYSTEM = lines("mixture", "system")
 LONG_SHARE = 0.012  # of the dialogues; these are about a tenth of the tokens
 SYSTEM_SHARE = 0.15
 

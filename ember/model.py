@@ -68,8 +68,9 @@ class Layer(nn.Module):
         self.up = _matrix(shape.ffn_dim, shape.dim)
         self.down = _matrix(shape.dim, shape.ffn_dim, 0.2)
 
-    def queries_keys_values(self, x: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor,
-                                                                                Tensor]:
+    def queries_keys_values(
+        self, x: Tensor, cos: Tensor, sin: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
         """x: [..., dim] -> [..., heads, head_dim] three times, normed and rotated."""
         weights = torch.cat([self.query, self.key, self.value])
         mixed = F.linear(self.attention_norm(x), weights)
@@ -87,14 +88,23 @@ class Layer(nn.Module):
         return x + F.linear(F.silu(gate) * up, self.down)
 
 
-def _attend_packed(query: Tensor, key: Tensor, value: Tensor, boundaries: Tensor,
-                   longest: int) -> Tensor:
+def _attend_packed(
+    query: Tensor, key: Tensor, value: Tensor, boundaries: Tensor, longest: int
+) -> Tensor:
     """[tokens, heads, head_dim]; nothing is seen across a boundary, nothing later is seen."""
     repeat = query.shape[1] // key.shape[1]
     key, value = key.repeat_interleave(repeat, 1), value.repeat_interleave(repeat, 1)
     if query.is_cuda:
-        return varlen_attn(query.contiguous(), key, value, boundaries, boundaries, longest, longest,
-                           window_size=(-1, 0))
+        return varlen_attn(
+            query.contiguous(),
+            key,
+            value,
+            boundaries,
+            boundaries,
+            longest,
+            longest,
+            window_size=(-1, 0),
+        )
     place = torch.arange(len(query), device=query.device)
     dialogue = torch.bucketize(place, boundaries.long(), right=True)
     mask = (dialogue[:, None] == dialogue) & (place[:, None] >= place)
@@ -105,8 +115,9 @@ def _attend_packed(query: Tensor, key: Tensor, value: Tensor, boundaries: Tensor
 class Cache:
     """Keys and values of every layer, [batch, context, kv_heads, head_dim]."""
 
-    def __init__(self, shape: Shape, batch: int, context: int, device: torch.device,
-                 dtype: torch.dtype) -> None:
+    def __init__(
+        self, shape: Shape, batch: int, context: int, device: torch.device, dtype: torch.dtype
+    ) -> None:
         size = (shape.n_layers, batch, context, shape.n_kv_heads, shape.head_dim)
         self.keys = torch.zeros(size, device=device, dtype=dtype)
         self.values = torch.zeros(size, device=device, dtype=dtype)
@@ -120,8 +131,9 @@ class Ember(nn.Module):
         self.embedding = nn.Parameter(torch.randn(shape.vocabulary, shape.dim) * 0.02)
         self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.n_layers))
         self.norm = Norm(shape.dim, shape.norm_epsilon)
-        frequency = shape.rope_base ** (-torch.arange(0, shape.head_dim,
-                                                      2).float() / shape.head_dim)
+        frequency = shape.rope_base ** (
+            -torch.arange(0, shape.head_dim, 2).float() / shape.head_dim
+        )
         angles = torch.arange(2 * shape.context).float()[:, None] * frequency
         self.register_buffer("cos", angles.cos(), persistent=False)
         self.register_buffer("sin", angles.sin(), persistent=False)
@@ -150,8 +162,9 @@ class Ember(nn.Module):
         place = torch.arange(past, past + n, device=tokens.device)
         cos, sin = self.cos[place][:, None], self.sin[place][:, None]
         seen = torch.arange(past + n, device=tokens.device)
-        mask = (seen <= place[:, None]) & ((seen >= first[:, None, None]) | (seen == place[:,
-                                                                                           None]))
+        mask = (seen <= place[:, None]) & (
+            (seen >= first[:, None, None]) | (seen == place[:, None])
+        )
         x = F.embedding(tokens, self.embedding)
         for at, layer in enumerate(self.layers):
             query, key, value = layer.queries_keys_values(x, cos, sin)
@@ -159,8 +172,12 @@ class Ember(nn.Module):
             cache.values[at, :, past : past + n] = value
             keys, values = cache.keys[at, :, : past + n], cache.values[at, :, : past + n]
             attended = F.scaled_dot_product_attention(
-                query.transpose(1, 2), keys.transpose(1, 2).to(query.dtype),
-                values.transpose(1, 2).to(query.dtype), attn_mask=mask[:, None], enable_gqa=True)
+                query.transpose(1, 2),
+                keys.transpose(1, 2).to(query.dtype),
+                values.transpose(1, 2).to(query.dtype),
+                attn_mask=mask[:, None],
+                enable_gqa=True,
+            )
             x = layer.finish(x, attended.transpose(1, 2))
         cache.length += n
         return F.linear(self.norm(x[:, -1]), self.embedding).float()

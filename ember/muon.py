@@ -18,8 +18,13 @@ def orthogonal(matrices: Tensor) -> Tensor:
 
 
 class Muon(torch.optim.Optimizer):
-    def __init__(self, matrices: list[nn.Parameter], lr: float, momentum: float = 0.95,
-                 weight_decay: float = 0.05) -> None:
+    def __init__(
+        self,
+        matrices: list[nn.Parameter],
+        lr: float,
+        momentum: float = 0.95,
+        weight_decay: float = 0.05,
+    ) -> None:
         super().__init__(matrices, {"lr": lr, "momentum": momentum, "weight_decay": weight_decay})
 
     @torch.no_grad()

@@ -8,6 +8,8 @@ open: of “[What is|Tell me] the capital” one is drawn.
 import random
 import re
 
+from .word_lists import lines
+
 _FIELD = re.compile(r"(\{\w+\})")
 _OPTIONS = re.compile(r"\[([^\]]*)\]")
 _WORD = re.compile(r"[A-Za-z]{4,}")
@@ -29,23 +31,75 @@ _CONTRACTIONS = [
     (re.compile(r"'s\b"), ("’s", "s", "'s")),
     (re.compile(r"\bcolour\b"), ("color", "colour")),
 ]
-_BEFORE = ("please ", "pls ", "Please ", "hey, ", "Hi, ", "ok, ", "ok so ", "Ember, ", "so ",
-           "quick question: ", "tell me: ", "Hi Ember, ", "Question: ", "now ", "hello, ", "and ",
-           "um, ", "well, ", "Hey Ember, ", "okay ", "next one: ", "Next: ", "one more: ",
-           "yo ", "then ", "but ", "Hello! ", "sorry, ", "hmm ", "ember: ", "also, ")
-_LEADS = ("Can you tell me: ", "can you tell me ", "do you know ", "I'd like to know ",
-          "could you please tell me ", "I want to know: ", "I have a question. ", "i wonder ",
-          "My teacher asks: ", "For my homework: ", "Let me test you. ", "Just curious, ",
-          "another question, ", "Help me out: ", "I need help. ", "tell me ", "any idea ",
-          "my daughter asked me ", "remind me, ", "let's see: ", "Here is one for you: ",
-          "I was asked this: ", "what do you think, ", "please answer: ", "easy one: ")
-_AFTER = (" please", " pls", " thanks", " plz", ", please", ", thanks", " thx", " ember", ", Ember",
-          " now", " again", " for me", " right?", " thank you", ", do you know", " pleaseee",
-          " tho")
-_AFTERWORDS = (" I forgot.", " Just the answer.", " I need it for school.", " Thank you!",
-               " Do you know?", " Can you help me?", " Thanks in advance!", " I am not sure.",
-               " Please be quick.", " That's all.", " Tell me.", " I can't remember.", " :)",
-               " lol")
+_BEFORE = (
+    "please ",
+    "pls ",
+    "Please ",
+    "hey, ",
+    "Hi, ",
+    "ok, ",
+    "ok so ",
+    "Ember, ",
+    "so ",
+    "quick question: ",
+    "tell me: ",
+    "Hi Ember, ",
+    "Question: ",
+    "now ",
+    "hello, ",
+    "and ",
+    "um, ",
+    "well, ",
+    "Hey Ember, ",
+    "okay ",
+    "next one: ",
+    "Next: ",
+    "one more: ",
+    "yo ",
+    "then ",
+    "but ",
+    "Hello! ",
+    "sorry, ",
+    "hmm ",
+    "ember: ",
+    "also, ",
+)
+_LEADS = tuple(lines("noise", "leads"))
+_AFTER = (
+    " please",
+    " pls",
+    " thanks",
+    " plz",
+    ", please",
+    ", thanks",
+    " thx",
+    " ember",
+    ", Ember",
+    " now",
+    " again",
+    " for me",
+    " right?",
+    " thank you",
+    ", do you know",
+    " pleaseee",
+    " tho",
+)
+_AFTERWORDS = (
+    " I forgot.",
+    " Just the answer.",
+    " I need it for school.",
+    " Thank you!",
+    " Do you know?",
+    " Can you help me?",
+    " Thanks in advance!",
+    " I am not sure.",
+    " Please be quick.",
+    " That's all.",
+    " Tell me.",
+    " I can't remember.",
+    " :)",
+    " lol",
+)
 _ENDINGS = ("", "", "", "", "?", "??", " ?", ".", "!", "...", " ??", "?!")
 _PLAIN_ENDINGS = ("", "", "", "", ".", "!", "...", "!!")
 _NEAR = dict(zip("qwertyuiopasdfghjklzxcvbnm", "wertyuiopqsdfghjklaxcvbnmz", strict=True))
@@ -74,8 +128,14 @@ def is_question(text: str) -> bool:
     return text.endswith("?") or _QUESTION.match(text) is not None
 
 
-def ask(rng: random.Random, phrasing: str, *, keep_case: bool = False, around: bool = True,
-        **operands: object) -> str:
+def ask(
+    rng: random.Random,
+    phrasing: str,
+    *,
+    keep_case: bool = False,
+    around: bool = True,
+    **operands: object,
+) -> str:
     """Fill a phrasing's {fields}, with noise on the words around them in half of the cases.
 
     Without `around`, no words come before or after it and no question mark: “thanks”, “no”.

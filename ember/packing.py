@@ -38,10 +38,12 @@ def encoded(draw: Draw, bpe: tokenizer.Tokenizer, n_dialogues: int) -> Iterator[
         cut.append(merged)
     encodings = iter(bpe.encode_batch_fast([text for merged in cut for text, _ in merged]))
     for merged in cut:
-        tokens = np.concatenate([
-            np.array(next(encodings).ids, np.uint16) | (LEARNED if learned else 0)
-            for _, learned in merged
-        ]).astype(np.uint16)
+        tokens = np.concatenate(
+            [
+                np.array(next(encodings).ids, np.uint16) | (LEARNED if learned else 0)
+                for _, learned in merged
+            ]
+        ).astype(np.uint16)
         if len(tokens) <= CONTEXT:
             yield tokens
 
@@ -78,20 +80,23 @@ def _work(path: str, seed: str, made: multiprocessing.Queue) -> None:
 class Pool:
     """Blocks on the GPU. Fresh ones go first; old ones serve again when workers fall behind."""
 
-    def __init__(self, tokenizer_path: Path, *, seed: str, n_workers: int, n_blocks: int,
-                 device: str) -> None:
+    def __init__(
+        self, tokenizer_path: Path, *, seed: str, n_workers: int, n_blocks: int, device: str
+    ) -> None:
         context = multiprocessing.get_context("spawn")
         self._made: multiprocessing.Queue = context.Queue(maxsize=4 * n_workers)
         self._workers = [
-            context.Process(target=_work, args=(str(tokenizer_path), f"{seed}/{at}", self._made),
-                            daemon=True)
+            context.Process(
+                target=_work, args=(str(tokenizer_path), f"{seed}/{at}", self._made), daemon=True
+            )
             for at in range(n_workers)
         ]
         for worker in self._workers:
             worker.start()
         self._tokens = torch.zeros(n_blocks, BLOCK, dtype=torch.int16, device=device)
-        self._boundaries = torch.zeros(n_blocks, MOST_DIALOGUES + 1, dtype=torch.int32,
-                                       device=device)
+        self._boundaries = torch.zeros(
+            n_blocks, MOST_DIALOGUES + 1, dtype=torch.int32, device=device
+        )
         self._fresh: list[int] = []
         self._next = 0
         self.n_made = 0

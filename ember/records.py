@@ -5,21 +5,29 @@ import json
 from . import facts
 from .dialogue import Dialogue, Draw, question_and_answer
 from .noise import ask
+from .word_lists import lines
 from .words import COMMON, first_name, full_name, place, pseudo_word
 
 FAMILY = "json"
 COLOURS = "red blue green yellow black white pink orange purple grey brown silver".split()
-JOBS = ("baker doctor teacher pilot farmer nurse painter cook driver singer builder writer "
-        "dentist gardener tailor waiter lawyer plumber student engineer judge clerk actor miner "
-        "carpenter butcher florist librarian sailor soldier barber").split()
-ITEMS = ("apples pens books cups lamps chairs shirts shoes bottles candles boxes tickets plates "
-         "batteries notebooks socks hats forks knives towels pillows mugs bags balls stamps eggs "
-         "lemons bricks tables clocks keys phones rulers screws").split()
+JOBS = (
+    "baker doctor teacher pilot farmer nurse painter cook driver singer builder writer "
+    "dentist gardener tailor waiter lawyer plumber student engineer judge clerk actor miner "
+    "carpenter butcher florist librarian sailor soldier barber"
+).split()
+ITEMS = (
+    "apples pens books cups lamps chairs shirts shoes bottles candles boxes tickets plates "
+    "batteries notebooks socks hats forks knives towels pillows mugs bags balls stamps eggs "
+    "lemons bricks tables clocks keys phones rulers screws"
+).split()
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-MONTHS = ("January February March April May June July August September October November "
-          "December").split()
-EVENTS = ("meeting lunch dinner party concert class interview call workshop picnic lecture "
-          "rehearsal game dentist wedding exam match training breakfast talk tour").split()
+MONTHS = (
+    "January February March April May June July August September October November December"
+).split()
+EVENTS = (
+    "meeting lunch dinner party concert class interview call workshop picnic lecture "
+    "rehearsal game dentist wedding exam match training breakfast talk tour"
+).split()
 CLUBS = "chess football tennis music garden cooking drama hiking".split()
 FOODS = "pizza soup rice pasta salad bread cheese cake fish apples curry noodles".split()
 ANIMALS = "dog cat horse rabbit parrot hamster goat".split()
@@ -51,110 +59,215 @@ def _pet(rng) -> str:
 # key names (any of which may be asked for), how to draw a value, how a clause says it
 _PERSON = [
     (("name", "name", "full_name", "person", "who"), name, None),
-    (("age", "age", "years"), lambda rng: rng.randint(3, 99),
-     ["is {v} years old", "is {v}", "is aged {v}", "turned {v}", "just turned {v}",
-     "has turned {v}",
-      "will be {v} in May"]),
-    (("city", "city", "town", "home", "residence"), city,
-     ["lives in {v}", "comes from {v}", "is from {v}", "has a house in {v}", "moved to {v}",
-      "has moved to {v}", "stays in {v}"]),
-    (("job", "job", "profession", "work", "occupation"), lambda rng: rng.choice(JOBS),
-     ["works as a {v}", "is a {v}", "has a job as a {v}", "became a {v}", "wants to be a {v}",
-      "is working as a {v}"]),
-    (("color", "colour", "favorite_color", "favourite_colour"), lambda rng: rng.choice(COLOURS),
-     ["likes {v} best", "has {v} as favourite colour", "loves the colour {v}",
-     "likes the color {v}",
-      "always wears {v}", "prefers {v}"]),
-    (("pet", "pet_name", "dog"), _pet,
-     ["has a pet called {v}", "has a dog named {v}", "has a dog called {v}", "owns a dog named {v}",
-      "has a dog whose name is {v}", "walks a dog named {v}"]),
-    (("phone", "number", "telephone"),
-    lambda rng: f"{rng.randint(100, 999)}-{rng.randint(100, 9999)}",
-     ["can be called at {v}", "has the number {v}", "has the phone number {v}",
-     "can be reached at {v}"]),
-    (("club", "group", "hobby"), lambda rng: rng.choice(CLUBS),
-     ["is in the {v} club", "joined the {v} club", "goes to the {v} club", "leads the {v} club"]),
-    (("food", "dish", "favorite_food"), lambda rng: rng.choice(FOODS),
-     ["likes to eat {v}", "loves {v}", "eats {v} every day", "cooks {v}"]),
-    (("country", "nation"), lambda rng: rng.choice(facts.CAPITALS)[0],
-     ["was born in {v}", "grew up in {v}", "travels to {v}", "has family in {v}"]),
-    (("email", "mail"), lambda rng: f"{pseudo_word(rng, 6)}@{pseudo_word(rng, 5)}.com",
-     ["has the email {v}", "can be mailed at {v}", "writes from {v}"]),
+    (
+        ("age", "age", "years"),
+        lambda rng: rng.randint(3, 99),
+        [
+            "is {v} years old",
+            "is {v}",
+            "is aged {v}",
+            "turned {v}",
+            "just turned {v}",
+            "has turned {v}",
+            "will be {v} in May",
+        ],
+    ),
+    (
+        ("city", "city", "town", "home", "residence"),
+        city,
+        [
+            "lives in {v}",
+            "comes from {v}",
+            "is from {v}",
+            "has a house in {v}",
+            "moved to {v}",
+            "has moved to {v}",
+            "stays in {v}",
+        ],
+    ),
+    (
+        ("job", "job", "profession", "work", "occupation"),
+        lambda rng: rng.choice(JOBS),
+        [
+            "works as a {v}",
+            "is a {v}",
+            "has a job as a {v}",
+            "became a {v}",
+            "wants to be a {v}",
+            "is working as a {v}",
+        ],
+    ),
+    (
+        ("color", "colour", "favorite_color", "favourite_colour"),
+        lambda rng: rng.choice(COLOURS),
+        [
+            "likes {v} best",
+            "has {v} as favourite colour",
+            "loves the colour {v}",
+            "likes the color {v}",
+            "always wears {v}",
+            "prefers {v}",
+        ],
+    ),
+    (
+        ("pet", "pet_name", "dog"),
+        _pet,
+        [
+            "has a pet called {v}",
+            "has a dog named {v}",
+            "has a dog called {v}",
+            "owns a dog named {v}",
+            "has a dog whose name is {v}",
+            "walks a dog named {v}",
+        ],
+    ),
+    (
+        ("phone", "number", "telephone"),
+        lambda rng: f"{rng.randint(100, 999)}-{rng.randint(100, 9999)}",
+        [
+            "can be called at {v}",
+            "has the number {v}",
+            "has the phone number {v}",
+            "can be reached at {v}",
+        ],
+    ),
+    (
+        ("club", "group", "hobby"),
+        lambda rng: rng.choice(CLUBS),
+        ["is in the {v} club", "joined the {v} club", "goes to the {v} club", "leads the {v} club"],
+    ),
+    (
+        ("food", "dish", "favorite_food"),
+        lambda rng: rng.choice(FOODS),
+        ["likes to eat {v}", "loves {v}", "eats {v} every day", "cooks {v}"],
+    ),
+    (
+        ("country", "nation"),
+        lambda rng: rng.choice(facts.CAPITALS)[0],
+        ["was born in {v}", "grew up in {v}", "travels to {v}", "has family in {v}"],
+    ),
+    (
+        ("email", "mail"),
+        lambda rng: f"{pseudo_word(rng, 6)}@{pseudo_word(rng, 5)}.com",
+        ["has the email {v}", "can be mailed at {v}", "writes from {v}"],
+    ),
 ]
 _ORDER = [
     (("customer", "name", "buyer", "client"), name, None),
-    (("quantity", "count", "amount", "number"), lambda rng: rng.randint(2, 99),
-     ["orders {v} {item}", "buys {v} {item}", "wants {v} {item}", "ordered {v} {item}",
-      "bought {v} {item}", "needs {v} {item}", "takes {v} {item}", "would like {v} {item}"]),
+    (
+        ("quantity", "count", "amount", "number"),
+        lambda rng: rng.randint(2, 99),
+        [
+            "orders {v} {item}",
+            "buys {v} {item}",
+            "wants {v} {item}",
+            "ordered {v} {item}",
+            "bought {v} {item}",
+            "needs {v} {item}",
+            "takes {v} {item}",
+            "would like {v} {item}",
+        ],
+    ),
     (("item", "product", "article", "what"), lambda rng: rng.choice(ITEMS), ["{item}"]),
-    (("price", "total", "cost"), lambda rng: rng.randint(2, 400),
-     ["pays {v} euros", "spends {v} dollars", "paid {v} euros", "pays {v} dollars for them",
-      "has to pay {v} euros", "spent {v} euros"]),
-    (("day", "weekday", "delivery"), lambda rng: rng.choice(DAYS),
-     ["wants them on {v}", "gets them on {v}", "needs them by {v}", "picks them up on {v}"]),
-    (("city", "town", "address"), city, ["lives in {v}", "has them sent to {v}", "is from {v}",
-                                         "wants them sent to {v}"]),
+    (
+        ("price", "total", "cost"),
+        lambda rng: rng.randint(2, 400),
+        [
+            "pays {v} euros",
+            "spends {v} dollars",
+            "paid {v} euros",
+            "pays {v} dollars for them",
+            "has to pay {v} euros",
+            "spent {v} euros",
+        ],
+    ),
+    (
+        ("day", "weekday", "delivery"),
+        lambda rng: rng.choice(DAYS),
+        ["wants them on {v}", "gets them on {v}", "needs them by {v}", "picks them up on {v}"],
+    ),
+    (
+        ("city", "town", "address"),
+        city,
+        ["lives in {v}", "has them sent to {v}", "is from {v}", "wants them sent to {v}"],
+    ),
 ]
 _EVENT = [
     (("event", "title", "what", "name"), lambda rng: rng.choice(EVENTS), None),
-    (("day", "day", "weekday"), lambda rng: rng.choice(DAYS),
-     ["is on {v}", "takes place on {v}", "will be on {v}", "was moved to {v}", "happens on {v}"]),
-    (("time", "time", "start", "hour"), clock_time,
-     ["starts at {v}", "begins at {v}", "is at {v}", "will start at {v}"]),
-    (("place", "location", "where", "room"), city,
-     ["is held in {v}", "takes place in {v}", "will be in {v}", "happens in {v}"]),
-    (("host", "person", "with", "speaker"), first_name, ["is led by {v}", "is hosted by {v}",
-                                                         "is with {v}", "was planned by {v}"]),
-    (("guests", "people", "seats"), lambda rng: rng.randint(2, 80),
-     ["has {v} guests", "is for {v} people", "has {v} seats", "has room for {v} people"]),
+    (
+        ("day", "day", "weekday"),
+        lambda rng: rng.choice(DAYS),
+        ["is on {v}", "takes place on {v}", "will be on {v}", "was moved to {v}", "happens on {v}"],
+    ),
+    (
+        ("time", "time", "start", "hour"),
+        clock_time,
+        ["starts at {v}", "begins at {v}", "is at {v}", "will start at {v}"],
+    ),
+    (
+        ("place", "location", "where", "room"),
+        city,
+        ["is held in {v}", "takes place in {v}", "will be in {v}", "happens in {v}"],
+    ),
+    (
+        ("host", "person", "with", "speaker"),
+        first_name,
+        ["is led by {v}", "is hosted by {v}", "is with {v}", "was planned by {v}"],
+    ),
+    (
+        ("guests", "people", "seats"),
+        lambda rng: rng.randint(2, 80),
+        ["has {v} guests", "is for {v} people", "has {v} seats", "has room for {v} people"],
+    ),
     (("month", "in"), lambda rng: rng.choice(MONTHS), ["is in {v}", "takes place in {v}"]),
-    (("price", "fee", "cost"), lambda rng: rng.randint(2, 90), ["costs {v} euros",
-    "costs {v} dollars"]),
+    (
+        ("price", "fee", "cost"),
+        lambda rng: rng.randint(2, 90),
+        ["costs {v} euros", "costs {v} dollars"],
+    ),
 ]
 _THING = [
-    (("item", "product", "object", "thing"), lambda rng: rng.choice(
-        ["car", "bike", "sofa", "lamp", "table", "phone", "book", "coat", "boat", "clock",
-        "piano"]),
-     None),
-    (("color", "colour"), lambda rng: rng.choice(COLOURS), ["is {v}", "is painted {v}",
-    "comes in {v}"]),
-    (("price", "cost", "value"), lambda rng: rng.randint(2, 950),
-     ["costs {v} euros", "costs {v} dollars", "is sold for {v} euros", "is worth {v} dollars"]),
+    (
+        ("item", "product", "object", "thing"),
+        lambda rng: rng.choice(
+            [
+                "car",
+                "bike",
+                "sofa",
+                "lamp",
+                "table",
+                "phone",
+                "book",
+                "coat",
+                "boat",
+                "clock",
+                "piano",
+            ]
+        ),
+        None,
+    ),
+    (
+        ("color", "colour"),
+        lambda rng: rng.choice(COLOURS),
+        ["is {v}", "is painted {v}", "comes in {v}"],
+    ),
+    (
+        ("price", "cost", "value"),
+        lambda rng: rng.randint(2, 950),
+        ["costs {v} euros", "costs {v} dollars", "is sold for {v} euros", "is worth {v} dollars"],
+    ),
     (("weight", "kg"), lambda rng: rng.randint(2, 90), ["weighs {v} kg", "has a weight of {v} kg"]),
-    (("year", "built"), lambda rng: rng.randint(1950, 2026), ["was made in {v}", "is from {v}",
-                                                              "was built in {v}"]),
+    (
+        ("year", "built"),
+        lambda rng: rng.randint(1950, 2026),
+        ["was made in {v}", "is from {v}", "was built in {v}"],
+    ),
     (("owner", "belongs_to"), name, ["belongs to {v}", "is owned by {v}", "was bought by {v}"]),
     (("city", "place", "location"), city, ["stands in {v}", "was made in {v}", "is sold in {v}"]),
 ]
 _KINDS = (_PERSON, _ORDER, _EVENT, _THING)
-_ASK = [
-    "Extract {keys} as JSON: {text}", "Give me JSON with {keys} from this: {text}",
-    "Fill in JSON with the keys {keys}. Text: {text}", "{text} Write this as JSON with {keys}.",
-    "Return {keys} as JSON. {text}", "Turn this into JSON with {keys}: {text}",
-    "{text} Give {keys} as JSON.", "Read the text and return JSON with {keys}.\n{text}",
-    "Make a JSON object with {keys}: {text}", "JSON with {keys}, please: {text}",
-    "{text} [Can you|Could you|Please] [give me|return|write|extract] {keys} as JSON[?|.|]",
-    "[json|JSON] [with|of|for] {keys}: {text}", "I need {keys} [in|as] JSON: {text}",
-    "[Convert|Put|Turn|Change] this [sentence|text] [to|into] JSON with [the keys |]{keys}: {text}",
-    "{text} [As|Into|To] JSON with {keys}[, please|].", "{keys} as JSON from: {text}",
-    "[Extract|Find|Get|Take] {keys} from the [text|sentence] and [answer|reply] in JSON. {text}",
-    "{text}\n[Return|Give me|Output] a JSON object with the [keys|fields] {keys}.",
-    "Here is a text: {text} I want {keys} as JSON.", "Text: {text} Keys: {keys}. Answer with JSON.",
-    "Parse this into JSON ({keys}): {text}", "From this sentence make JSON with {keys}: {text}",
-    "Only JSON, with {keys}: {text}", "What are {keys} here? Reply as JSON. {text}",
-    "Answer in JSON with {keys}. {text}", "{text} JSON [with|please, with] {keys}",
-    "Create JSON that has {keys}. The text is: {text}",
-    "[make|write] json [with|from] {keys}: {text}",
-    "[Extract|Read] {keys} from this[ text| sentence|]: {text} [Use JSON.|Reply in JSON.|As JSON.]",
-]
-_FORM = [
-    "Fill this JSON: {form} {text}", "Complete {form} from this text: {text}", "{form} {text}",
-    "{text} Fill in {form}.", "Use this form: {form}\n{text}", "Fill the form {form} with: {text}",
-    "Fill [out|in] this form[ for me|]: {form} The text: {text}", "{text} Put it into {form}",
-    "Here is a form: {form} Fill it from this: {text}", "Complete the JSON {form}. {text}",
-    "Replace the empty values in {form}: {text}", "{text}\nForm: {form}",
-    "JSON form {form}, text: {text}", "Please complete this JSON: {form}\nText: {text}",
-]
+_ASK = lines("records", "ask")
+_FORM = lines("records", "form")
 
 
 def _joined(clauses: list[str]) -> str:
@@ -201,8 +314,9 @@ def _sentence(rng, kind: int) -> tuple[str, dict[str, object]]:
 
 def fill(draw: Draw) -> Dialogue:
     rng = draw.rng
-    text, values = draw.operands(lambda rng: _sentence(rng, rng.choice((0, 0, 0, 1, 1, 2, 2, 3))),
-                                 lambda p: ("json", p[0]))
+    text, values = draw.operands(
+        lambda rng: _sentence(rng, rng.choice((0, 0, 0, 1, 1, 2, 2, 3))), lambda p: ("json", p[0])
+    )
     if rng.random() < 0.15:
         text = text.rstrip(".")
     keys = list(values)
@@ -214,8 +328,14 @@ def fill(draw: Draw) -> Dialogue:
         form = json.dumps({key: 0 if isinstance(values[key], int) else "" for key in keys})
         question = ask(rng, rng.choice(_FORM), keep_case=True, form=form, text=text)
     else:
-        shown = rng.choice((_joined(keys), ", ".join(keys), _joined([f'"{k}"' for k in keys]),
-                            "the " + _joined(keys)))
+        shown = rng.choice(
+            (
+                _joined(keys),
+                ", ".join(keys),
+                _joined([f'"{k}"' for k in keys]),
+                "the " + _joined(keys),
+            )
+        )
         question = ask(rng, rng.choice(_ASK), keep_case=True, keys=shown, text=text)
     return question_and_answer(FAMILY, "fill JSON", question, answer)
 

@@ -21,20 +21,25 @@ QWEN2_PATTERN = (
 
 def train(n_dialogues: int = 60_000, seed: str = "tokenizer") -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(QWEN2_PATTERN), behavior="isolated"),
-        pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-    ])
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(QWEN2_PATTERN), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
     tokenizer.decoder = decoders.ByteLevel()
     trainer = trainers.BpeTrainer(
-        vocab_size=VOCABULARY, special_tokens=SPECIAL, show_progress=False,
+        vocab_size=VOCABULARY,
+        special_tokens=SPECIAL,
+        show_progress=False,
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
     )
     draw = Draw(seed)
 
     def texts() -> Iterator[str]:
-        between = re.compile("|".join(map(re.escape,
-                                          SPECIAL)))  # nothing merges across a control token
+        between = re.compile(
+            "|".join(map(re.escape, SPECIAL))
+        )  # nothing merges across a control token
         for _ in range(n_dialogues):
             made = mixture.dialogue(draw)
             yield from between.split("".join(text for text, _ in pieces(made.messages, made.tools)))

@@ -1,4 +1,4 @@
-"""Train Ember: `python -m tools.train_ember.train --out OUT --tokenizer FILE [--resume FOLDER]`.
+"""Train Ember: `python -m ember.train --out OUT --tokenizer FILE [--resume FOLDER]`.
 
 The schedule is `--steps` long; one sitting ends after `--minutes` and the next one resumes.
 """
@@ -49,17 +49,25 @@ class Training:
         known = {id(matrix) for matrix in matrices}
         rest = [p for p in self.model.parameters() if id(p) not in known]
         self.muon = Muon(matrices, lr=MUON_LR)
-        self.adam = torch.optim.AdamW(rest, lr=ADAM_LR, betas=(0.9, 0.95), weight_decay=0.0,
-                                      fused=self.device == "cuda")
+        self.adam = torch.optim.AdamW(
+            rest, lr=ADAM_LR, betas=(0.9, 0.95), weight_decay=0.0, fused=self.device == "cuda"
+        )
         self.step, self.seconds, self.sitting = 0, 0.0, 0
         if options.resume:
             self.resume(options.resume)
 
     def state(self) -> dict:
         optimizers = [checkpoint.halved(o.state_dict()) for o in (self.muon, self.adam)]
-        return {"shape": asdict(self.model.shape), "model": self.model.state_dict(),
-                "optimizers": optimizers, "random": torch.get_rng_state(), "step": self.step,
-                "seconds": self.seconds, "sitting": self.sitting, "steps": self.options.steps}
+        return {
+            "shape": asdict(self.model.shape),
+            "model": self.model.state_dict(),
+            "optimizers": optimizers,
+            "random": torch.get_rng_state(),
+            "step": self.step,
+            "seconds": self.seconds,
+            "sitting": self.sitting,
+            "steps": self.options.steps,
+        }
 
     def resume(self, folder: Path) -> None:
         state = checkpoint.load(folder)
@@ -72,17 +80,25 @@ class Training:
 
     def run(self) -> None:
         options, model = self.options, self.model
-        pool = Pool(options.tokenizer, seed=f"{options.seed}/{self.sitting}",
-                    n_workers=options.workers,
-                    n_blocks=options.pool_blocks, device=self.device)
+        pool = Pool(
+            options.tokenizer,
+            seed=f"{options.seed}/{self.sitting}",
+            n_workers=options.workers,
+            n_blocks=options.pool_blocks,
+            device=self.device,
+        )
         forward = torch.compile(model) if self.device == "cuda" else model
         optimizers = (self.muon, self.adam)
         for optimizer, base in zip(optimizers, (MUON_LR, ADAM_LR), strict=True):
             for group in optimizer.param_groups:
                 group["base_lr"] = base
         options.out.mkdir(parents=True, exist_ok=True)
-        began, last, total, n_since = time.time(), time.time(), torch.zeros((),
-                                                                            device=self.device), 0
+        began, last, total, n_since = (
+            time.time(),
+            time.time(),
+            torch.zeros((), device=self.device),
+            0,
+        )
         before = self.seconds
         with (options.out / f"log.{self.sitting}.jsonl").open("w") as log:
             while self.step < options.steps and time.time() - began < options.minutes * 60:
@@ -104,10 +120,15 @@ class Training:
                 if self.step % options.log_every == 0:
                     mean, now = total.item() / n_since, time.time()
                     self.seconds = before + now - began
-                    line = {"step": self.step, "loss": round(mean, 5), "lr": round(scale, 4),
-                            "tokens_per_s": round(n_since * options.blocks * BLOCK / (now - last)),
-                            "made": pool.n_made, "used": self.step * options.blocks,
-                            "seconds": round(self.seconds, 1)}
+                    line = {
+                        "step": self.step,
+                        "loss": round(mean, 5),
+                        "lr": round(scale, 4),
+                        "tokens_per_s": round(n_since * options.blocks * BLOCK / (now - last)),
+                        "made": pool.n_made,
+                        "used": self.step * options.blocks,
+                        "seconds": round(self.seconds, 1),
+                    }
                     print(json.dumps(line), flush=True)
                     log.write(json.dumps(line) + "\n")
                     log.flush()
@@ -124,17 +145,20 @@ class Training:
         with torch.autocast(self.device, torch.bfloat16):
             loss = forward(tokens, targets, boundaries)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_([p for g in self.adam.param_groups for p in g["params"]],
-                                       1.0)
+        torch.nn.utils.clip_grad_norm_(
+            [p for g in self.adam.param_groups for p in g["params"]], 1.0
+        )
         return loss.detach()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--out", type=Path, required=True,
-                        help="folder for checkpoints and the log")
-    parser.add_argument("--tokenizer", type=Path, required=True,
-                        help="tokenizer.json (made if missing)")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="folder for checkpoints and the log"
+    )
+    parser.add_argument(
+        "--tokenizer", type=Path, required=True, help="tokenizer.json (made if missing)"
+    )
     parser.add_argument("--steps", type=int, default=7000, help="length of the whole schedule")
     parser.add_argument("--minutes", type=float, default=9.0, help="length of this sitting")
     parser.add_argument("--resume", type=Path, help="folder of the checkpoint to go on from")

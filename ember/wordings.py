@@ -9,9 +9,10 @@ import json
 import re
 from collections.abc import Sequence
 from itertools import product
-from pathlib import Path
 
-HAND_WRITTEN = Path(__file__).with_name("hand_written.jsonl")
+from .word_lists import DATA
+
+HAND_WRITTEN = DATA / "hand_written.jsonl"
 _OPTIONS = re.compile(r"\[([^\]]*)\]")
 
 
@@ -31,8 +32,8 @@ _BY_HAND = _written_by_hand()
 def expanded(patterns: Sequence[str]) -> tuple[str, ...]:
     """Every wording of the patterns, once each, in their order; none that was written by hand.
 
-    The prompts in `hand_written.jsonl` are there to be new: where putting parts together makes one
-    of them by chance, case and punctuation aside, it is left out.
+    The prompts in `data/hand_written.jsonl` are there to be new: where putting parts together
+    makes one of them by chance, case and punctuation aside, it is left out.
     """
     wordings: dict[str, None] = {}
     for pattern in patterns:
@@ -66,7 +67,8 @@ def asking(*clauses: str) -> list[str]:
     return [
         "[Tell me|Say|I want to know|I need to know|I'd like to know|I forgot|Let me know|"
         "I don't know|Do you know|Can you tell me|Could you say|Can you say|Will you tell me|"
-        f"Do you remember] {clause}" for clause in clauses
+        f"Do you remember] {clause}"
+        for clause in clauses
     ]
 
 

@@ -8,10 +8,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tools.train_ember import arithmetic, evaluate, letters, mixture, small_talk, tables
-from tools.train_ember.chat_template import CHAT_TEMPLATE, pieces, prompt
-from tools.train_ember.dialogue import Draw, is_held_out
-from tools.train_ember.wordings import expanded
+from ember import arithmetic, evaluate, letters, mixture, small_talk, tables, word_lists, words
+from ember.chat_template import CHAT_TEMPLATE, pieces, prompt
+from ember.dialogue import Draw, is_held_out
+from ember.wordings import expanded
 
 GENERATORS = [
     pytest.param(generator, id=f"{module.FAMILY}-{generator.__name__}".replace(" ", "_"))
@@ -29,6 +29,12 @@ def test_a_seed_gives_the_same_dialogues_again(generator, held_out):
         assert made == generator(second)
         assert made.messages[-1]["role"] == "assistant"
         assert all(message["content"].strip() for message in made.messages)
+
+
+def test_every_word_of_the_lists_is_a_word_to_spell():
+    lists = [path.read_text("utf-8") for path in word_lists.DATA.glob("*.txt")]
+    found = set(re.findall("[a-z]+", " ".join(lists).lower()))
+    assert {word for word in found if 3 <= len(word) <= 12} <= set(words.LEXICON)
 
 
 @pytest.mark.parametrize("task", [arithmetic.addition, arithmetic.subtraction, arithmetic.story])
@@ -153,7 +159,7 @@ def test_a_call_in_openai_shape_renders_like_the_call_in_the_training_text():
 @pytest.mark.slow
 def test_the_tokenizer_knows_every_byte_and_keeps_digits_apart():
     pytest.importorskip("tokenizers")
-    from tools.train_ember import tokenizer
+    from ember import tokenizer
 
     bpe = tokenizer.train()
     assert bpe.get_vocab_size() == tokenizer.VOCABULARY
@@ -167,7 +173,7 @@ def test_the_tokenizer_knows_every_byte_and_keeps_digits_apart():
 @pytest.mark.parametrize("name", ["q8_0", "q4_0"])
 def test_simulated_weights_are_what_the_file_will_hold(name):
     torch, gguf = pytest.importorskip("torch"), pytest.importorskip("gguf")
-    from tools.train_ember import simulate
+    from ember import simulate
 
     kind = gguf.GGMLQuantizationType[name.upper()]
     weight = torch.randn(16, 256, generator=torch.Generator().manual_seed(1))
@@ -179,7 +185,7 @@ def test_simulated_weights_are_what_the_file_will_hold(name):
 @pytest.mark.slow
 def test_a_step_with_a_cache_gives_the_loss_of_the_packed_pass():
     torch = pytest.importorskip("torch")
-    from tools.train_ember.model import Cache, Ember, Shape
+    from ember.model import Cache, Ember, Shape
 
     torch.manual_seed(1)
     model = Ember(Shape(n_layers=2, dim=64, ffn_dim=96)).eval()

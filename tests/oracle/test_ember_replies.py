@@ -26,9 +26,9 @@ from akunu.chat import ChatTemplate
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from ember import mixture
+from ember.dialogue import Dialogue, Draw
 from tools.compare.quantise import dequantise
-from tools.train_ember import mixture
-from tools.train_ember.dialogue import Dialogue, Draw
 
 pytestmark = pytest.mark.oracle
 

@@ -6,9 +6,9 @@ import random
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.train_ember import mixture
-from tools.train_ember.chat_template import pieces
-from tools.train_ember.dialogue import Draw
+from ember import mixture
+from ember.chat_template import pieces
+from ember.dialogue import Draw
 
 import akunu
 
