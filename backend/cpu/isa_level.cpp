@@ -184,11 +184,11 @@ std::string names(bool only_available) {
   return text;
 }
 
-// Panels of weights up to this many bytes are asked for into the first cache: the second one answers late while
+// Panels of weights up to this many bytes are prefetched into L1: the second one answers late while
 // memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up) and for the input,
 // and loses up to half where they don't fit; a Zen 5 gains by larger ones too, a Zen 3 not by small ones. Others were
-// measured with the second cache only (docs/decisions/0011).
-uint64_t first_cache_panel() {
+// measured with L2 only (docs/decisions/0011).
+uint64_t l1_panel_bytes() {
 #if defined(__x86_64__)
   const CpuidLeaf vendor = cpuid(0);
   const uint32_t version = cpuid(1).a;
@@ -255,8 +255,8 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
     return std::nullopt;
   Kernel kernel = {};
   if (!level.find(key, kernel)) return std::nullopt;
-  static const uint64_t largest = first_cache_panel();
-  kernel.first_cache_panel = largest;
+  static const uint64_t largest = l1_panel_bytes();
+  kernel.l1_panel_bytes = largest;
   return kernel;
 }
 

@@ -44,10 +44,10 @@ struct Kernel {
   // Slices that follow each other and cost less together than one by one, and how many: a worker is given as many at
   // a time where it has them, fewer where the call has too few for all workers. Null: none do.
   uint64_t (*at_once)(const Call& call) = nullptr;
-  // Of a matmul: how each weight is multiplied (a MatmulWay), null where there is none.
+  // Of a matmul: how each weight is multiplied (a MatmulKernel), null where there is none.
   const void* members[kMaxGroup] = {};
-  // The largest panel of weights, in bytes, that it asks for into the first cache; larger ones into the second.
-  uint64_t first_cache_panel = 0;
+  // Panels of weights up to this many bytes are prefetched into L1, larger ones into L2.
+  uint64_t l1_panel_bytes = 0;
 
   bool operator==(const Kernel&) const = default;
 };

@@ -12,7 +12,7 @@ struct FusedColumns : GenericColumns {
     return c;
   }
 
-  static constexpr uint32_t kRowsOfPairs = 4;
+  static constexpr uint32_t kInt16Rows = 4;
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
     const auto low = [](Ints v) { return shift_left<16>(v) >> 16; };
     return sum + low(a) * low(b) + (a >> 16) * (b >> 16);

@@ -82,8 +82,8 @@ struct Case {
   KernelKey key;
   std::vector<std::byte> params;
   std::map<uint32_t, Bytes> operands;  // by slot
-  // Of Kernel::first_cache_panel: what is asked for, and in which halves, says nothing about results.
-  std::vector<uint64_t> first_cache_panels = {0};
+  // Of Kernel::l1_panel_bytes: what is asked for, and in which halves, says nothing about results.
+  std::vector<uint64_t> l1_panel_sizes = {0};
   uint32_t n_rows = kStepRows;
   uint32_t n_spans = 0;
   std::optional<Sampling> sampling = std::nullopt;  // of the first conversation
@@ -96,14 +96,14 @@ struct Case {
 };
 
 // All operands after the run, then the rows. Slices are run in two parts, the later ones first.
-std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t first_cache_panel) {
+std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t l1_panel_bytes) {
   Kernel kernel{};
   std::vector<Bytes> memory;
   if (!level.find(the_case.key, kernel)) {
     check(false, the_case.name + ": no kernel at level " + std::string(level.name));
     return memory;
   }
-  kernel.first_cache_panel = first_cache_panel;
+  kernel.l1_panel_bytes = l1_panel_bytes;
   Step step;
   if (the_case.sampling) step.sequences[0].sampling = *the_case.sampling;
   while (step.rows.size() < the_case.n_rows) step.rows.push_back(step.rows.back());
@@ -138,7 +138,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t fir
 }
 
 // A matmul or an attention of floats in whole numbers, which not every level has.
-bool is_coded(const KernelKey& key) {
+bool is_int16(const KernelKey& key) {
   return key.query == number(ActivationKind::q16_32) ||
          (key.activation == number(ActivationKind::q16_32) &&
           key.weights[0] != KernelKey{}.weights[0]);
@@ -160,8 +160,8 @@ void compare(const Case& the_case) {
         (the_case.key.activation == number(ActivationKind::bf16) ||
          the_case.key.activation == number(ActivationKind::bf16_pair)))
       continue;
-    if (is_coded(the_case.key) && level.prompts_with_halves != ActivationKind::q16_32) continue;
-    for (const uint64_t panel : the_case.first_cache_panels) {
+    if (is_int16(the_case.key) && level.prompts_with_halves != ActivationKind::q16_32) continue;
+    for (const uint64_t panel : the_case.l1_panel_sizes) {
       const std::vector<Bytes> found = run(level, the_case, panel);
       for (size_t i = 0; i < expected.size() && i < found.size(); ++i) {
         const bool equal =
@@ -229,7 +229,7 @@ void matmuls() {
                  {}};
           c.key.weights[0] = number(format);
           c.set_params(MatmulParams{n, k, {}});
-          c.first_cache_panels = {0, 8 * row_bytes(format, k), UINT64_MAX};  // 8: half of avx512's
+          c.l1_panel_sizes = {0, 8 * row_bytes(format, k), UINT64_MAX};  // 8: half of avx512's
           c.operands.emplace(0, activation(kind, rows, k));
           c.operands.emplace(1, weights(format, n, k));
           c.operands.emplace(2, floats(uint64_t{rows} * n));
@@ -239,7 +239,7 @@ void matmuls() {
 }
 
 // Halves of every size, subnormal ones and zeros among them.
-void coded_matmuls() {
+void int16_matmuls() {
   for (const Format format : {Format::f16, Format::bf16})
     for (const uint32_t rows : {1u, 4u, 5u, 18u, 259u})
       for (const uint32_t n : {1u, 53u})
@@ -312,7 +312,7 @@ void gated_matmuls() {
       c.operands.emplace(0, activation(kind, rows, k));
       c.operands.emplace(3, Bytes(rows * activation_bytes(kind, n)));
       c.set_params(GatedMatmulParams{k, n, kActivationSilu, 0});
-      c.first_cache_panels = {0, 8 * row_bytes(format, k), UINT64_MAX};
+      c.l1_panel_sizes = {0, 8 * row_bytes(format, k), UINT64_MAX};
       c.n_rows = rows;
       compare(c);
     }
@@ -534,7 +534,7 @@ int main(int n_arguments, char**) {
   if (n_arguments > 1) return 0;
   embeddings();
   matmuls();
-  coded_matmuls();
+  int16_matmuls();
   matmul_groups();
   gated_matmuls();
   norms();

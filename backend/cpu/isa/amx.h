@@ -30,7 +30,7 @@ struct AmxTiles : TileShape<AmxTiles> {
   static void load(const std::byte* p, uint64_t stride) {
     asm volatile("tileloadd (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
   }
-  // The same, of what will not be wanted again soon: what else is in the first cache stays there.
+  // The same, of what will not be wanted again soon: what else is in L1 stays there.
   template <uint32_t kTile>
   static void load_once(const std::byte* p, uint64_t stride) {
     asm volatile("tileloaddt1 (%0,%1,1), %%tmm%c2" : : "r"(p), "r"(stride), "i"(kTile) : "memory");
@@ -56,7 +56,7 @@ struct AmxTiles : TileShape<AmxTiles> {
   static_assert(sizeof(Config) == 64);
 };
 
-struct Amx : Bf16Words<Amx> {
+struct Amx : Bf16Primitives<Amx> {
   using Tiles = AmxTiles;
 };
 

@@ -6,7 +6,7 @@
 
 namespace akunu::cpu {
 
-// The words of AmxTiles. A tile that no configuration gave lines to does nothing.
+// The same members as AmxTiles. A tile that no configuration gave lines to does nothing.
 template <class Level>
 struct EmulatedTiles : TileShape<EmulatedTiles<Level>> {
   using Shape = TileShape<EmulatedTiles>;
@@ -88,7 +88,7 @@ struct EmulatedTiles : TileShape<EmulatedTiles<Level>> {
   }
 };
 
-struct AmxEmulated : Bf16Words<AmxEmulated> {
+struct AmxEmulated : Bf16Primitives<AmxEmulated> {
   using Tiles = EmulatedTiles<AmxEmulated>;
 };
 

@@ -1,5 +1,5 @@
 // The primitives of the level `avx2` (AVX2, FMA, F16C): eight float lanes in one register. The same
-// words as isa/generic.h; kernels are written against either. Everything is a member of the level's
+// primitives as isa/generic.h; kernels are written against either. Everything is a member of the level's
 // type or of a template over it, so that no symbol goes without the level's name.
 #pragma once
 
@@ -8,14 +8,14 @@
 
 #include <cstddef>
 
-#include "cpu/isa/dot_in_turn.h"
+#include "cpu/isa/dot_interleaved.h"
 #include "cpu/isa/prefetch.h"
 
 namespace akunu::cpu {
 
-// The words for floats, which the levels above avx2 use as well.
+// The primitives for floats, which the levels above avx2 use as well.
 template <class Level>
-struct Avx2Words {
+struct Avx2Primitives {
   using Vector = __m256;  // 8 floats
 
   static constexpr uint32_t kLanes = 8;
@@ -249,8 +249,8 @@ struct RowAddresses {
   }
 };
 
-// The words of the quantised matmuls but for products of codes, which the levels above avx2 have
-// instructions of their own for: a lane is a column of the result, see kernels/panel.h.
+// The primitives of the quantised matmuls, without products of codes: the levels above avx2 have
+// instructions of their own for those. A lane is a column of the result, see kernels/panel.h.
 template <class Level>
 struct EightColumns {
   static constexpr uint32_t kCount = 8;
@@ -382,44 +382,46 @@ struct EightColumns {
   }
 
   static constexpr bool kLoadsFour = true;  // codes of a row at a time
-  static constexpr bool kAsksEitherCache = true;
-  // Has a line on its way to the first or the second cache, no sooner in the program than `read` is there: many
-  // such requests at once would fill the queue that other loads need too.
+  static constexpr bool kPrefetchesIntoL1 = true;
+  // Prefetches a line into L1 or L2, in the program not before `read` has been computed: many prefetches in a
+  // burst would fill the line fill buffers, which other loads need too.
   template <int kInto>
-  static void ask(const std::byte* line, auto read) {
-    if constexpr (kInto == kIntoFirstCache)
+  static void prefetch(const std::byte* line, auto read) {
+    if constexpr (kInto == kIntoL1)
       asm volatile("prefetcht0 %0" : : "m"(*line), "v"(read));
     else
       asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read));
   }
-  // The same, and loads stay on their side of it in the program.
+  // The same, and the compiler moves no load past it.
   template <int kInto>
-  static void ask_in_order(const std::byte* line, auto read) {
-    if constexpr (kInto == kIntoFirstCache)
+  static void prefetch_in_order(const std::byte* line, auto read) {
+    if constexpr (kInto == kIntoL1)
       asm volatile("prefetcht0 %0" : : "m"(*line), "v"(read) : "memory");
     else
       asm volatile("prefetcht1 %0" : : "m"(*line), "v"(read) : "memory");
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(i, what has been read) after each 64 bytes.
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+  // prefetch(i, what has been read) after each 64 bytes.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4],
+                        const auto& prefetch) {
     RowAddresses<Level> row(first, stride);
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
     };
     for (uint32_t i = 0; i < 4; ++i) {
       out[i] = _mm256_set_m128i(load(row(i + 4)), load(row(i)));
-      if (i % 2 == 1) ask(i / 2, out[i]);
+      if (i % 2 == 1) prefetch(i / 2, out[i]);
     }
     transpose_lanes(out);
   }
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8],
+                        const auto& prefetch) {
     RowAddresses<Level> row(first, stride);
     Ints low[4], high[4];  // of the first four columns, and of the others
     for (uint32_t i = 0; i < 4; ++i) {
       low[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row(i)));
       high[i] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(row(i + 4)));
-      ask(i, high[i]);
+      prefetch(i, high[i]);
     }
     transpose_lanes(low);
     transpose_lanes(high);
@@ -452,15 +454,15 @@ struct Avx2Columns : EightColumns<Level> {
   // Input rows that share the codes in registers; the codes themselves fill half of the 16.
   static constexpr uint32_t kTileRows = 4;
   static constexpr uint32_t kInterleaved = 4;
-  static constexpr uint32_t kRowsSideBySide = 4;  // of a tile that meets two panels at once
-  static constexpr uint32_t kRowsOfPairs = 4;     // likewise, of int16
+  static constexpr uint32_t kMultiPanelRows = 4;  // of a tile that meets two panels at once
+  static constexpr uint32_t kInt16Rows = 4;       // likewise, of int16
   static constexpr uint32_t kSignedOffset = 0;    // see signed_codes
-  static constexpr bool kSignedPairs = true;      // of many rows: dot_pairs
+  static constexpr bool kSignedPairs = true;      // of many rows: dot_int16
   static constexpr bool kSumsInPairs = true;      // of many rows: dot_scaled
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
-  // Registers: Ints, or several of them side by side (kernels/words.h).
+  // Registers: Ints, or several of them side by side (kernels/row_tile.h).
   template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
     Registers ones;
@@ -469,9 +471,9 @@ struct Avx2Columns : EightColumns<Level> {
       at(ones, p) = _mm256_set1_epi16(1);
     dot_times<kLargest, kRegisters>(sums, codes, x, ones);
   }
-  // sums[i] += those products, times a scale, twice an int16. Those of codes with an offset begin with
-  // starts[i], two int16, what it makes of the products: less that they fit, though on the way to it
-  // additions may wrap around.
+  // sums[i] += those products * scale, where a lane of `scale` holds the scale twice, as int16. Accumulation begins with
+  // starts[i] (two int16 a lane), which removes the offset of the codes. The final sums fit an int16; on the way
+  // there additions may wrap around.
   template <uint32_t kLargest, uint32_t kOffset, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot_scaled(Registers (&sums)[N], Registers (&starts)[N], const Registers* codes,
                          const int8_t* const (&x)[N], const Registers& scale) {
@@ -479,22 +481,22 @@ struct Avx2Columns : EightColumns<Level> {
     constexpr uint32_t kMost = kOffset > kLargest - kOffset ? kOffset : kLargest - kOffset;
     static_assert(kOffset == 0 || 2 * 127 * kRegisters * kMost <= 32767);
     constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
-    dot_in_turn<Avx2Columns, kRegisters>(starts, codes, x, [](Ints sum, Ints some, Ints four) {
-      return in_turn<N>(_mm256_add_epi16(sum, _mm256_maddubs_epi16(some, four)));
+    dot_interleaved<Avx2Columns, kRegisters>(starts, codes, x, [](Ints sum, Ints some, Ints four) {
+      return keep_order<N>(_mm256_add_epi16(sum, _mm256_maddubs_epi16(some, four)));
     });
 #pragma GCC unroll 8
     for (uint32_t i = 0; i < N; ++i)
 #pragma GCC unroll 8
       for (uint32_t p = 0; p < P; ++p)
-        at(sums[i], p) = in_turn<N>(
+        at(sums[i], p) = keep_order<N>(
             _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(at(starts[i], p), at(scale, p))));
   }
   static Ints pairs_of(Floats whole) {
     const Ints low = _mm256_and_si256(Base::to_integer(whole), _mm256_set1_epi32(0xffff));
     return _mm256_or_si256(low, _mm256_slli_epi32(low, 16));
   }
-  // Of 32 codes of a row, for both halves: what those sums begin with, -kOffset times the codes that come
-  // to them.
+  // What those sums begin with, for each half of a row's 32 codes: -kOffset times the sum of the codes that are added
+  // to each int16.
   template <uint32_t kOffset>
   static void pair_starts(const int8_t* codes, int32_t (&halves)[2]) {
     const __m256i pairs = _mm256_maddubs_epi16(
@@ -518,8 +520,8 @@ struct Avx2Columns : EightColumns<Level> {
       for (uint32_t i = 0; i < N; ++i) {
         const Ints four = _mm256_sign_epi8(broadcast_four(x[i] + 4 * j), codes[j]);
         const Ints pairs = _mm256_maddubs_epi16(magnitudes, four);
-        sums[i] =
-            in_turn<N>(_mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+        sums[i] = keep_order<N>(
+            _mm256_add_epi32(sums[i], _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
       }
     }
   }
@@ -538,7 +540,7 @@ struct Avx2Columns : EightColumns<Level> {
   }
   // sum + the products of pairs of int16, among those of several rows.
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    return in_turn<2>(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
+    return keep_order<2>(_mm256_add_epi32(sum, _mm256_madd_epi16(a, b)));
   }
 
  private:
@@ -564,26 +566,27 @@ struct Avx2Columns : EightColumns<Level> {
 #pragma GCC unroll 8
           for (uint32_t p = 0; p < P; ++p) {
             const Ints products = _mm256_maddubs_epi16(at(codes[l], p), four);
-            pairs[i][p] = l == j ? products : in_turn<N>(_mm256_add_epi16(pairs[i][p], products));
+            pairs[i][p] =
+                l == j ? products : keep_order<N>(_mm256_add_epi16(pairs[i][p], products));
           }
         }
 #pragma GCC unroll 8
       for (uint32_t i = 0; i < N; ++i)
 #pragma GCC unroll 8
         for (uint32_t p = 0; p < P; ++p)
-          at(sums[i], p) = in_turn<N>(
+          at(sums[i], p) = keep_order<N>(
               _mm256_add_epi32(at(sums[i], p), _mm256_madd_epi16(pairs[i][p], at(factors, p))));
     }
   }
-  // Among several rows: see dot_in_turn.
+  // An empty statement: see dot_interleaved.
   template <uint32_t N>
-  static Ints in_turn(Ints sum) {
+  static Ints keep_order(Ints sum) {
     if constexpr (N > 1) asm("" : "+x"(sum));
     return sum;
   }
 };
 
-struct Avx2 : Avx2Words<Avx2> {
+struct Avx2 : Avx2Primitives<Avx2> {
   using Columns = Avx2Columns<Avx2>;
   using Wide = Avx2;
 };

@@ -1,5 +1,5 @@
 // The primitives of the level `avx512` (AVX-512 F, BW, DQ, VL and VNNI): the quantised matmuls have 16
-// columns in a register and multiply four codes at once; floats use the words of avx2.h.
+// columns in a register and multiply four codes at once; floats use the primitives of avx2.h.
 #pragma once
 
 #include "cpu/isa/avxvnni.h"
@@ -12,13 +12,13 @@ struct Avx512Columns {
   using Floats = __m512;
   using Ints = __m512i;
 
-  // 32 registers: 16 sums, 8 codes, the products on their way.
+  // 32 registers: 16 accumulators, 8 codes, the products being computed.
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
-  // Of a tile that meets two panels at once: 12 sums, as many dot products, two codes, four bytes of a row. With 8
-  // rows sums go through memory, which int16 have time for.
-  static constexpr uint32_t kRowsSideBySide = 6;
-  static constexpr uint32_t kRowsOfPairs = 8;
+  // Rows of a tile over two panels: 12 accumulators, 12 dot products, two registers of codes, four bytes of a row. With
+  // 8 rows accumulators spill; the int16 path has time for that.
+  static constexpr uint32_t kMultiPanelRows = 6;
+  static constexpr uint32_t kInt16Rows = 8;
   static constexpr uint32_t kSignedOffset = 128;
   static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
@@ -39,7 +39,7 @@ struct Avx512Columns {
   static Floats as_floats(Ints v) { return _mm512_castsi512_ps(v); }
   static Ints as_integers(Floats v) { return _mm512_castps_si512(v); }
   static Floats low_halves(Ints v) { return _mm512_cvtph_ps(_mm512_cvtepi32_epi16(v)); }
-  static Floats of_halves(__m256 first, __m256 second) {
+  static Floats join_halves(__m256 first, __m256 second) {
     return _mm512_insertf32x8(_mm512_castps256_ps512(first), second, 1);
   }
   static void both_halves(Ints v, Floats (&out)[2]) {
@@ -105,19 +105,20 @@ struct Avx512Columns {
   }
 
   static Ints add_pairs(Ints sum, Ints a, Ints b) {
-    return in_turn(_mm512_dpwssd_epi32(sum, a, b));
+    return keep_order(_mm512_dpwssd_epi32(sum, a, b));
   }
 
-  static constexpr bool kAsksEitherCache = true;
+  static constexpr bool kPrefetchesIntoL1 = true;
   template <int kInto>
-  static void ask(const std::byte* line, auto read) {
-    EightColumns<Level>::template ask<kInto>(line, read);
+  static void prefetch(const std::byte* line, auto read) {
+    EightColumns<Level>::template prefetch<kInto>(line, read);
   }
   template <int kInto>
-  static void ask_in_order(const std::byte* line, auto read) {
-    EightColumns<Level>::template ask_in_order<kInto>(line, read);
+  static void prefetch_in_order(const std::byte* line, auto read) {
+    EightColumns<Level>::template prefetch_in_order<kInto>(line, read);
   }
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4],
+                        const auto& prefetch) {
     RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
     const auto load = [](const std::byte* p) {
       return _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
@@ -127,11 +128,12 @@ struct Avx512Columns {
       out[i] = _mm512_inserti32x4(out[i], load(row(i + 4)), 1);
       out[i] = _mm512_inserti32x4(out[i], load(later(i)), 2);
       out[i] = _mm512_inserti32x4(out[i], load(later(i + 4)), 3);
-      ask(i, out[i]);
+      prefetch(i, out[i]);
     }
     transpose_lanes(out);
   }
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8], const auto& ask) {
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[8],
+                        const auto& prefetch) {
     RowAddresses<Level> row(first, stride), later(first + 8 * stride, stride);
     const auto load = [](const std::byte* p) {
       return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -139,9 +141,9 @@ struct Avx512Columns {
     Ints low[4], high[4];  // of the first eight columns, and of the others
     for (uint32_t i = 0; i < 4; ++i) {
       low[i] = _mm512_inserti64x4(_mm512_castsi256_si512(load(row(i))), load(row(i + 4)), 1);
-      ask(2 * i, low[i]);
+      prefetch(2 * i, low[i]);
       high[i] = _mm512_inserti64x4(_mm512_castsi256_si512(load(later(i))), load(later(i + 4)), 1);
-      ask(2 * i + 1, high[i]);
+      prefetch(2 * i + 1, high[i]);
     }
     transpose_lanes(low);
     transpose_lanes(high);
@@ -155,14 +157,14 @@ struct Avx512Columns {
   static void dot(Ints (&sums)[1], const Ints* codes, const auto (&x)[1]) {
     dot_in_chains<Avx512Columns, kRegisters>(sums[0], codes, x[0], add_products);
   }
-  template <uint32_t kTimes, uint32_t kRegisters>
-  static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
-    dot_in_chains<Avx512Columns, kRegisters, kTimes>(sum, codes, x, add_products);
+  template <uint32_t kUpperFactor, uint32_t kRegisters>
+  static void dot_upper_scaled(Ints& sum, const Ints* codes, const auto& x) {
+    dot_in_chains<Avx512Columns, kRegisters, kUpperFactor>(sum, codes, x, add_products);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
-    dot_in_turn<Avx512Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints four) {
-      return in_turn(add_products(sum, some, four));
+    dot_interleaved<Avx512Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints four) {
+      return keep_order(add_products(sum, some, four));
     });
   }
   // The instruction wants the codes unsigned: 128 more than they are.
@@ -178,8 +180,8 @@ struct Avx512Columns {
   static Ints add_products(Ints sum, Ints some, Ints four) {
     return _mm512_dpbusd_epi32(sum, some, four);
   }
-  // Among several rows: see dot_in_turn.
-  static Ints in_turn(Ints sum) {
+  // Among several rows: see dot_interleaved.
+  static Ints keep_order(Ints sum) {
     asm("" : "+v"(sum));
     return sum;
   }
@@ -202,8 +204,8 @@ struct Avx512Products {
     return _mm256_dpbusd_epi32(sum, codes, four);
   }
 };
-// Half as many columns, with this level's instructions: what a single row takes of a panel that the first cache has no
-// room for (kernels/panel.h).
+// Half as many columns, with this level's instructions: a single row takes half a panel at a time where a whole one does
+// not fit L1 (kernels/panel.h).
 template <class Level>
 struct Avx512HalfColumns : VnniColumns<Level, Avx512Products<Level>> {
   using typename EightColumns<Level>::Floats;
@@ -216,11 +218,11 @@ struct Avx512HalfColumns : VnniColumns<Level, Avx512Products<Level>> {
   }
 };
 template <class Level>
-struct Avx512Halves : Avx2Words<Level> {
+struct Avx512HalfWidth : Avx2Primitives<Level> {
   using Columns = Avx512HalfColumns<Level>;
 };
 
-// Words for sixteen floats, under the names of those for eight: for math.h, and what goes with it.
+// Primitives for sixteen floats, under the names of those for eight: for math.h and its callers.
 template <class Level>
 struct Avx512Floats {
   using Vector = __m512;
@@ -311,15 +313,15 @@ struct Avx512Floats {
   }
 };
 
-// The words of the level, which the ones above it use as well.
+// The primitives of the level, which the levels above it use as well.
 template <class Level>
-struct Avx512Words : Avx2Words<Level> {
+struct Avx512Primitives : Avx2Primitives<Level> {
   using Columns = Avx512Columns<Level>;
   using Wide = Avx512Floats<Level>;
-  using Halves = Avx512Halves<Level>;
+  using HalfWidth = Avx512HalfWidth<Level>;
   static constexpr uint32_t kFloatTileColumns = 4;  // 32 registers: 16 sums, 4 weights, 1 input
 };
 
-struct Avx512 : Avx512Words<Avx512> {};
+struct Avx512 : Avx512Primitives<Avx512> {};
 
 }  // namespace akunu::cpu

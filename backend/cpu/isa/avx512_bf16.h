@@ -1,4 +1,4 @@
-// What levels with a matrix unit for bf16 add to the words of avx512: conversions (AVX512_BF16).
+// What levels with a matrix unit for bf16 add to the primitives of avx512: conversions (AVX512_BF16).
 #pragma once
 
 #include "cpu/isa/avx512.h"
@@ -24,9 +24,9 @@ struct TileShape {
 };
 
 template <class Level>
-struct Bf16Words : Avx512Words<Level> {
-  using typename Avx512Words<Level>::Columns;
-  using typename Avx512Words<Level>::Wide;
+struct Bf16Primitives : Avx512Primitives<Level> {
+  using typename Avx512Primitives<Level>::Columns;
+  using typename Avx512Primitives<Level>::Wide;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
 

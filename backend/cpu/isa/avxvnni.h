@@ -14,8 +14,8 @@ struct VnniColumns : EightColumns<Level> {
 
   static constexpr uint32_t kTileRows = 4;
   static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kRowsSideBySide = 4;
-  static constexpr uint32_t kRowsOfPairs = 4;
+  static constexpr uint32_t kMultiPanelRows = 4;
+  static constexpr uint32_t kInt16Rows = 4;
   static constexpr uint32_t kProbeRows = 6;  // beside two panels: two sums a cycle take five cycles
   static constexpr uint32_t kSignedOffset = 128;
   static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
@@ -24,13 +24,13 @@ struct VnniColumns : EightColumns<Level> {
   static void dot(Ints (&sums)[1], const Ints* codes, const auto (&x)[1]) {
     dot_in_chains<VnniColumns, kRegisters>(sums[0], codes, x[0], Products::add_bytes);
   }
-  template <uint32_t kTimes, uint32_t kRegisters>
-  static void dot_upper_times(Ints& sum, const Ints* codes, const auto& x) {
-    dot_in_chains<VnniColumns, kRegisters, kTimes>(sum, codes, x, Products::add_bytes);
+  template <uint32_t kUpperFactor, uint32_t kRegisters>
+  static void dot_upper_scaled(Ints& sum, const Ints* codes, const auto& x) {
+    dot_in_chains<VnniColumns, kRegisters, kUpperFactor>(sum, codes, x, Products::add_bytes);
   }
   template <uint32_t, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
-    dot_in_turn<VnniColumns, kRegisters>(sums, codes, x, Products::add_bytes);
+    dot_interleaved<VnniColumns, kRegisters>(sums, codes, x, Products::add_bytes);
   }
   // The instruction wants the codes unsigned: 128 more than they are.
   static Ints signed_codes(Ints codes) {
@@ -45,14 +45,14 @@ struct VnniColumns : EightColumns<Level> {
 };
 
 template <class Level, class Products>
-struct VnniWords : Avx2Words<Level> {
+struct VnniPrimitives : Avx2Primitives<Level> {
   using Columns = VnniColumns<Level, Products>;
   using Wide = Level;
 };
 
 // sum + the products of four bytes, those of `codes` unsigned, or of two int16, in every lane. In assembly: AVX-512
 // has both instructions too, in another encoding, which assemblers take unasked. It also keeps sums in the order of
-// dot_in_turn.
+// dot_interleaved.
 template <class Level>
 struct VexProducts {
   static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {
@@ -65,6 +65,6 @@ struct VexProducts {
   }
 };
 
-struct AvxVnni : VnniWords<AvxVnni, VexProducts<AvxVnni>> {};
+struct AvxVnni : VnniPrimitives<AvxVnni, VexProducts<AvxVnni>> {};
 
 }  // namespace akunu::cpu

@@ -18,6 +18,6 @@ struct EvexProducts {
   }
 };
 
-struct AvxVnniEmulated : VnniWords<AvxVnniEmulated, EvexProducts<AvxVnniEmulated>> {};
+struct AvxVnniEmulated : VnniPrimitives<AvxVnniEmulated, EvexProducts<AvxVnniEmulated>> {};
 
 }  // namespace akunu::cpu

@@ -1,6 +1,6 @@
 // The primitives of the level `generic`: no instruction set assumed. Eight lanes as two vectors of
 // four in the vector types of GCC and Clang, which become SSE2 on x86-64, NEON on ARM and plain
-// registers elsewhere. The same words as isa/avx2.h. A multiply_add rounds twice here.
+// registers elsewhere. The same primitives as isa/avx2.h. A multiply_add rounds twice here.
 #pragma once
 
 #include <stdint.h>
@@ -239,7 +239,7 @@ struct Generic : PlainBits<Generic> {
   }
 };
 
-// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+// The primitives of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
 struct GenericColumns {
   static constexpr uint32_t kCount = 4;
   using Floats = Generic::Floats4;
@@ -333,22 +333,23 @@ struct GenericColumns {
     return most;
   }
 
-  // Has a line on its way to the second cache, after `read`.
+  // Prefetches a line into L2.
   template <int>
-  static void ask(const std::byte* line, const auto&) {
+  static void prefetch(const std::byte* line, const auto&) {
     __builtin_prefetch(line, 0, 2);
   }
   template <int kInto>
-  static void ask_in_order(const std::byte* line, const auto& read) {
-    ask<kInto>(line, read);
+  static void prefetch_in_order(const std::byte* line, const auto& read) {
+    prefetch<kInto>(line, read);
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(i, what has been read) after each 64 bytes.
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+  // prefetch(i, what has been read) after each 64 bytes.
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4],
+                        const auto& prefetch) {
     int32_t rows[4][4];
     for (uint32_t c = 0; c < 4; ++c) __builtin_memcpy(rows[c], first + c * stride, 16);
     for (uint32_t j = 0; j < 4; ++j) out[j] = Ints{rows[0][j], rows[1][j], rows[2][j], rows[3][j]};
-    ask(0, out[3]);
+    prefetch(0, out[3]);
   }
 
   // sums += the products of each column's codes (0 .. 255) with x, in order. One product fits an

@@ -4,15 +4,15 @@
 #pragma once
 
 #include "cpu/isa/neon.h"
-#include "cpu/kernels/words.h"
+#include "cpu/kernels/row_tile.h"
 
 namespace akunu::cpu {
 
-// The words for two rows at once; kernels/words.h says what they mean.
+// The row tile for two rows at once; kernels/row_tile.h says what its members mean.
 template <class Level>
-struct RowPairs {
+struct RowPairTile {
   using Columns = NeonColumns<Level>;
-  using One = OneRow<Columns>;
+  using Direct = DirectRowTile<Columns>;
   // As the instruction leaves its sums: row 0 with columns 0 and 1, row 1 with columns 0 and 1; the same
   // with columns 2 and 3.
   struct Floats {
@@ -23,17 +23,17 @@ struct RowPairs {
     int32x4_t low, high;
   };
 
-  using Registers = RowPairs;
+  using Registers = RowPairTile;
   static constexpr uint32_t kRows = 2, kPanels = 1;
   // 32 registers: 12 sums, 8 codes, 2 or 4 scales, two rows and what comes of them. With 16 rows some
   // go through memory, for 1 % fewer instructions.
   static constexpr uint32_t kTileRows = 12;
-  static constexpr uint32_t in_turn(uint32_t) { return 1; }
+  static constexpr uint32_t interleaved_rows(uint32_t) { return 1; }
   template <class>
   static constexpr uint32_t kCodes = 4;
   template <class>
-  static constexpr Scales kScalesAre = Scales::floats;
-  // `arrange` subtracts the offset of codes: the instruction takes them with a sign.
+  static constexpr ScaleForm kScaleForm = ScaleForm::floats;
+  // `pack_group` subtracts the offset of codes: the instruction takes signed codes.
   template <class Format, uint32_t, uint32_t>
   static Ints start(const auto&) {
     return integers(0);
@@ -65,7 +65,7 @@ struct RowPairs {
   }
 
   template <class Format>
-  static void arrange(const auto& group, uint32_t, auto& out) {
+  static void pack_group(const auto& group, uint32_t, auto& out) {
     const int32x4_t offset = Columns::integers(Format::kOffset * 0x01010101u);
     const auto code = [&](uint32_t i) {
       if constexpr (Format::kOffset == 0) return group.codes[i];
@@ -80,18 +80,18 @@ struct RowPairs {
     if constexpr (requires { group.minimum; }) out.minimum = for_both_rows(group.minimum);
   }
   template <class Format>
-  static void arrange_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
+  static void pack_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
     for (uint32_t i = 0; i < Format::kDots; ++i)
       out.minima[Format::kDots * index + i] = for_both_rows(of_group.minima[i]);
   }
-  static void arrange_factor(const auto& of_group, uint32_t, auto& out) {
+  static void pack_factor(const auto& of_group, uint32_t, auto& out) {
     out.factor = for_both_rows(of_group.factor);
   }
 
-  // A group of two rows: 64 codes, eight of each row in turn; the scales, the first row's twice and then
-  // the second one's; the sums that minima meet, likewise.
+  // A packed group of two rows: 64 codes, alternately eight of each row; the scale of the first row twice, of the second
+  // row twice; the sums that are multiplied with minima, likewise.
   template <class Format>
-  static constexpr uint64_t kGroupBytes = 80 + 16 * One::template kSums<Format>;
+  static constexpr uint64_t kGroupBytes = 80 + 16 * Direct::template kSums<Format>;
   template <class Format>
   static auto group(const auto& rows, uint32_t, uint32_t g) {
     const std::byte* const p = rows.codes + g * kGroupBytes<Format>;
@@ -99,7 +99,7 @@ struct RowPairs {
                  reinterpret_cast<const float*>(p + 80)};
   }
   template <class Format>
-  static void arrange_rows(const auto (&groups)[kRows], std::byte* out) {
+  static void pack_rows(const auto (&groups)[kRows], std::byte* out) {
     const auto& [first, second] = groups;
     for (uint32_t i = 0; i < 2; ++i) {
       const int8x16_t a = vld1q_s8(first.codes + 16 * i), b = vld1q_s8(second.codes + 16 * i);
@@ -108,9 +108,10 @@ struct RowPairs {
       vst1q_s8(codes + 16, vcombine_s8(vget_high_s8(a), vget_high_s8(b)));
     }
     store_twice(out + 64, *first.scale, *second.scale);
-    for (uint32_t i = 0; i < One::template kSums<Format>; ++i)
-      store_twice(out + 80 + 16 * i, One::template sum_of<Format>(first.scale, first.half_sums, i),
-                  One::template sum_of<Format>(second.scale, second.half_sums, i));
+    for (uint32_t i = 0; i < Direct::template kSums<Format>; ++i)
+      store_twice(out + 80 + 16 * i,
+                  Direct::template sum_of<Format>(first.scale, first.half_sums, i),
+                  Direct::template sum_of<Format>(second.scale, second.half_sums, i));
   }
 
   static Floats row_scales(const float* scales) {
@@ -161,8 +162,8 @@ struct RowPairs {
   }
 };
 
-struct I8mm : NeonWords<I8mm> {
-  using Together = RowPairs<I8mm>;
+struct I8mm : NeonPrimitives<I8mm> {
+  using ManyRowTile = RowPairTile<I8mm>;
 };
 
 }  // namespace akunu::cpu

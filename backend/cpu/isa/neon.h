@@ -1,5 +1,5 @@
 // The primitives of the level `neon` (ARMv8.2 with the dot products of int8): eight float lanes in two
-// registers. The same words as isa/avx2.h, and the same order of every sum, so that results are those
+// registers. The same primitives as isa/avx2.h, and the same order of every sum, so that results are those
 // of `generic` with one rounding where multiply_add has one (tests/unit/isa_levels.cpp). Templates over
 // the level, so that no symbol goes without its name.
 #pragma once
@@ -13,14 +13,14 @@
 
 namespace akunu::cpu {
 
-// The words of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
+// The primitives of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
 template <class Level>
 struct NeonColumns {
   static constexpr uint32_t kCount = 4;
   using Floats = float32x4_t;
   using Ints = int32x4_t;  // an int32 per column, or four codes, or two int16
 
-  // 32 registers: 16 sums, 8 codes, the input and the products on their way.
+  // 32 registers: 16 accumulators, 8 codes, the input and the products being computed.
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kInterleaved = 1;
   static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
@@ -76,23 +76,24 @@ struct NeonColumns {
     return v >> kBits;
   }
 
-  // As in avx2.h, always to the second cache.
+  // As in avx2.h, always to L2.
   template <int>
-  static void ask(const std::byte* line, auto read) {
+  static void prefetch(const std::byte* line, auto read) {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read));
   }
   template <int>
-  static void ask_in_order(const std::byte* line, auto read) {
+  static void prefetch_in_order(const std::byte* line, auto read) {
     asm volatile("prfm pldl2keep, %0" : : "Q"(*line), "w"(read) : "memory");
   }
   // out[j], lane c: bytes 4 j to 4 j + 3 of the 16 that begin at `first + c * stride`. Calls
-  // ask(0, what has been read).
-  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4], const auto& ask) {
+  // prefetch(0, what has been read).
+  static void transpose(const std::byte* first, uint64_t stride, Ints (&out)[4],
+                        const auto& prefetch) {
     const auto load = [&](uint64_t c) {
       return vreinterpretq_s32_u8(vld1q_u8(reinterpret_cast<const uint8_t*>(first + c * stride)));
     };
     const Ints a = load(0), b = load(1), c = load(2), d = load(3);
-    ask(0, d);
+    prefetch(0, d);
     out[0] = join(vtrn1q_s32(a, b), vtrn1q_s32(c, d));
     out[1] = join(vtrn2q_s32(a, b), vtrn2q_s32(c, d));
     out[2] = join_upper(vtrn1q_s32(a, b), vtrn1q_s32(c, d));
@@ -131,9 +132,9 @@ struct NeonColumns {
   }
 };
 
-// The words of the level, which the one above it uses as well.
+// The primitives of the level, which the level above it uses as well.
 template <class Level>
-struct NeonWords : PlainBits<Level> {
+struct NeonPrimitives : PlainBits<Level> {
   using Columns = NeonColumns<Level>;
   using Wide = Level;
 
@@ -338,6 +339,6 @@ struct NeonWords : PlainBits<Level> {
   }
 };
 
-struct Neon : NeonWords<Neon> {};
+struct Neon : NeonPrimitives<Neon> {};
 
 }  // namespace akunu::cpu

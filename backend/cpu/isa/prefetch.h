@@ -1,4 +1,4 @@
-// Lines of memory that are wanted soon: docs/decisions/0011 says which, and how far ahead.
+// Software prefetches. What is prefetched, and how far ahead: docs/decisions/0011.
 #pragma once
 
 #include <stdint.h>
@@ -8,12 +8,12 @@
 namespace akunu::cpu {
 
 constexpr uint64_t kCacheLine = 64;
-// Of __builtin_prefetch. For what is asked for long before, the first cache is too small.
-constexpr int kIntoFirstCache = 3, kIntoSecondCache = 2;
+// Localities of __builtin_prefetch. L1 is too small for what is prefetched long before its use.
+constexpr int kIntoL1 = 3, kIntoL2 = 2;
 
-// Has the lines of [p, p + bytes) on their way.
+// Prefetches the cache lines of [p, p + bytes).
 template <int kInto>
-static inline void ask_for_lines(const void* p, uint64_t bytes) {
+static inline void prefetch_lines(const void* p, uint64_t bytes) {
   for (uint64_t byte = 0; byte < bytes; byte += kCacheLine)
     __builtin_prefetch(static_cast<const std::byte*>(p) + byte, 0, kInto);
 }

@@ -88,7 +88,7 @@ struct State {
   }
 };
 
-// What is asked for while the rows of a page are read: the row of the same number from `rows` on.
+// What is prefetched while the rows of a page are read: the row of the same number from `rows` on.
 struct Next {
   const std::byte* rows;
   uint32_t end;  // number of the last one + 1
@@ -107,7 +107,7 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
       sums[r][c] = Isa::load(values + r * value_stride + first + Isa::kLanes * c);
   for (uint32_t i = range.begin; i < range.end; ++i) {
     const std::byte* row = cache + i * row_bytes;
-    const std::byte* asked =
+    const std::byte* prefetched =
         (i < next.end ? next.rows + i * row_bytes : row) + Cache::row_bytes(first);
     typename Isa::Vector loaded[C];
 #pragma GCC unroll 8
@@ -115,7 +115,7 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
       // One line at a time, between the loads: a burst fills the queue that they need too.
       if (const uint64_t byte = Cache::row_bytes(Isa::kLanes * c); byte % kCacheLine == 0)
-        __builtin_prefetch(asked + byte, 0, kIntoSecondCache);
+        __builtin_prefetch(prefetched + byte, 0, kIntoL2);
     }
 #pragma GCC unroll 8
     for (uint32_t r = 0; r < R; ++r) {
@@ -229,34 +229,34 @@ static float exponentiate(float* scores, Range range, float largest) {
 template <class Isa, template <class> class Cache>
 struct Attend {
   using Keys = Cache<Isa>;
-  using Cut = Layout<Isa>;
+  using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
 
   // Leaves values and sums of every query head of the rows that belongs to kv head `head`.
-  static void run(const Call& call, const AttentionParams& params, const Cut& cut, Slice& state,
-                  uint64_t first_row, uint32_t n_rows, uint32_t head) {
-    const uint32_t n_queries = n_rows * cut.group;
+  static void run(const Call& call, const AttentionParams& params, const Tiling& tiling,
+                  Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t head) {
+    const uint32_t n_queries = n_rows * tiling.group;
     const Row* rows = call.rows + first_row;
     const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
     const Range all = visible(rows, n_rows, params.window);
     for (uint32_t r = 0; r < n_rows; ++r) {
       const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                            (first_row + r) * query_stride +
-                           uint64_t{head} * cut.group * params.head_dim;
-      for (uint32_t g = 0; g < cut.group; ++g) {
-        const uint32_t q = r * cut.group + g;
+                           uint64_t{head} * tiling.group * params.head_dim;
+      for (uint32_t g = 0; g < tiling.group; ++g) {
+        const uint32_t q = r * tiling.group + g;
         state.inputs[q] = {query + uint64_t{g} * params.head_dim};
         state.largest[q] = -__builtin_inff();
         state.sums[q] = 0;
       }
     }
-    __builtin_memset(state.values, 0, n_queries * cut.value_stride * sizeof(float));
+    __builtin_memset(state.values, 0, n_queries * tiling.value_stride * sizeof(float));
     for (uint32_t page_begin = all.begin / kPagePositions * kPagePositions; page_begin < all.end;
          page_begin += kPagePositions) {
       const Range page = {page_begin, page_begin + kPagePositions};
       for (uint32_t r = 0; r < n_rows; ++r) {
         const Range range = seen_of_page(rows[r], params.window, page_begin);
-        for (uint32_t g = 0; g < cut.group; ++g) state.ranges[r * cut.group + g] = range;
+        for (uint32_t g = 0; g < tiling.group; ++g) state.ranges[r * tiling.group + g] = range;
       }
       const Range needed = intersect(all, page);
       const uint64_t offset = cache_page<Keys>(call, params, rows[0].sequence, head, page_begin);
@@ -270,16 +270,16 @@ struct Attend {
                     cache_page<Keys>(call, params, rows[0].sequence, head + 1, all.begin),
                 kPagePositions};
       }
-      attend_page(params, cut, state, n_queries, call.operands[1] + offset,
+      attend_page(params, tiling, state, n_queries, call.operands[1] + offset,
                   call.operands[2] + offset, {needed.begin - page_begin, needed.end - page_begin},
                   next);
     }
   }
 
  private:
-  // Memory works while this computes: the page's values are asked for as its keys are multiplied,
+  // Memory works while this computes: the page's values are prefetched as its keys are multiplied,
   // the next page's keys as the values are weighed.
-  static void attend_page(const AttentionParams& params, const Cut& cut, Slice& state,
+  static void attend_page(const AttentionParams& params, const Tiling& tiling, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
                           Range needed, Next next) {
     multiply_panel<Isa, Keys>(state.inputs, n_queries, keys, Keys::row_bytes(params.head_dim),
@@ -288,7 +288,7 @@ struct Attend {
                                 __builtin_memcpy(state.scores + q * kPagePositions + position,
                                                  scores, n * sizeof(float));
                               });
-    __builtin_memset(state.page_values, 0, n_queries * cut.value_stride * sizeof(float));
+    __builtin_memset(state.page_values, 0, n_queries * tiling.value_stride * sizeof(float));
     for (uint32_t q = 0; q < n_queries; ++q) {
       const Range range = state.ranges[q];
       if (range.begin >= range.end) continue;
@@ -298,32 +298,32 @@ struct Attend {
     }
     uint32_t q = 0;
     for (; q + Isa::kTileRows <= n_queries; q += Isa::kTileRows)
-      weigh_from<Isa::kTileRows>(params, cut, state, values, q, next);
+      weigh_from<Isa::kTileRows>(params, tiling, state, values, q, next);
     if constexpr (Isa::kTileRows > 2)
-      for (; q + 2 <= n_queries; q += 2) weigh_from<2>(params, cut, state, values, q, next);
-    for (; q < n_queries; ++q) weigh_from<1>(params, cut, state, values, q, next);
+      for (; q + 2 <= n_queries; q += 2) weigh_from<2>(params, tiling, state, values, q, next);
+    for (; q < n_queries; ++q) weigh_from<1>(params, tiling, state, values, q, next);
     for (q = 0; q < n_queries; ++q)
-      if (state.ranges[q].begin < state.ranges[q].end) merge(cut, state, q);
+      if (state.ranges[q].begin < state.ranges[q].end) merge(tiling, state, q);
   }
 
   template <uint32_t R>
-  static void weigh_from(const AttentionParams& params, const Cut& cut, Slice& state,
+  static void weigh_from(const AttentionParams& params, const Tiling& tiling, Slice& state,
                          const std::byte* values, uint32_t q, Next next) {
     weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
-                                state.page_values + q * cut.value_stride, cut.value_stride, values,
-                                params.head_dim, state.ranges + q, q == 0 ? next : Next{});
+                                state.page_values + q * tiling.value_stride, tiling.value_stride,
+                                values, params.head_dim, state.ranges + q, q == 0 ? next : Next{});
   }
 
   // Takes the page's sums into those of the pages before.
-  static void merge(const Cut& cut, Slice& state, uint32_t q) {
+  static void merge(const Tiling& tiling, Slice& state, uint32_t q) {
     const float before = state.largest[q], here = state.page_largest[q];
     const float largest = here > before ? here : before;
     float factors[Isa::kLanes] = {before - largest, here - largest};
     Isa::store(factors, exp<Isa>(Isa::load(factors)));
     const auto keep = Isa::broadcast(factors[0]), take = Isa::broadcast(factors[1]);
-    float* values = state.values + q * cut.value_stride;
-    const float* page_values = state.page_values + q * cut.value_stride;
-    for (uint64_t i = 0; i < cut.value_stride; i += Isa::kLanes)
+    float* values = state.values + q * tiling.value_stride;
+    const float* page_values = state.page_values + q * tiling.value_stride;
+    for (uint64_t i = 0; i < tiling.value_stride; i += Isa::kLanes)
       Isa::store(values + i, Isa::multiply_add(Isa::load(page_values + i), take,
                                                Isa::multiply(Isa::load(values + i), keep)));
     state.sums[q] = state.sums[q] * factors[0] + state.page_sums[q] * factors[1];
@@ -333,53 +333,53 @@ struct Attend {
 
 template <class Isa, template <class> class Cache, class Activation>
 struct Attention {
-  using Cut = Layout<Isa>;
+  using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
 
   static uint64_t slices(const Call& call) {
-    const Cut cut = cut_of(call);
-    return attention_slices(call, cut.block_rows, cut.units);
+    const Tiling tiling = tiling_of(call);
+    return attention_slices(call, tiling.block_rows, tiling.units);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
-    const Cut cut = cut_of(call);
-    Slice state(cut, scratch);
-    for_each_slice<Isa>(call, cut.block_rows, cut.units, begin, end,
+    const Tiling tiling = tiling_of(call);
+    Slice state(tiling, scratch);
+    for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
                         [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
-                          run_slice(call, params, cut, state, first_row, n_rows, unit);
+                          run_slice(call, params, tiling, state, first_row, n_rows, unit);
                         });
   }
 
-  static uint64_t scratch_bytes(const Call& call) { return cut_of(call).bytes(); }
+  static uint64_t scratch_bytes(const Call& call) { return tiling_of(call).bytes(); }
 
  private:
-  static Cut cut_of(const Call& call) {
+  static Tiling tiling_of(const Call& call) {
     return {*static_cast<const AttentionParams*>(call.params), Activation::kGroup};
   }
 
-  static void run_slice(const Call& call, const AttentionParams& params, const Cut& cut,
+  static void run_slice(const Call& call, const AttentionParams& params, const Tiling& tiling,
                         Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
     const uint32_t head_dim = params.head_dim;
-    const uint32_t first_head = unit * cut.unit;
+    const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
-        first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
+        first_head + tiling.unit < params.n_kv_heads ? first_head + tiling.unit : params.n_kv_heads;
     for (uint32_t head = first_head; head < last_head; ++head) {
-      Attend<Isa, Cache>::run(call, params, cut, state, first_row, n_rows, head);
-      const uint64_t column = uint64_t{head - first_head} * cut.group * head_dim;
-      for (uint32_t q = 0; q < n_rows * cut.group; ++q) {
-        const float* values = state.values + q * cut.value_stride;
+      Attend<Isa, Cache>::run(call, params, tiling, state, first_row, n_rows, head);
+      const uint64_t column = uint64_t{head - first_head} * tiling.group * head_dim;
+      for (uint32_t q = 0; q < n_rows * tiling.group; ++q) {
+        const float* values = state.values + q * tiling.value_stride;
         const float factor = 1.0f / state.sums[q];
-        float* out = state.out + q / cut.group * cut.out_stride + column +
-                     uint64_t{q % cut.group} * head_dim;
+        float* out = state.out + q / tiling.group * tiling.out_stride + column +
+                     uint64_t{q % tiling.group} * head_dim;
         for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
       }
     }
     const uint32_t k = params.n_heads * head_dim;
-    const uint32_t begin = first_head * cut.group * head_dim;
-    const uint32_t end = last_head * cut.group * head_dim;
+    const uint32_t begin = first_head * tiling.group * head_dim;
+    const uint32_t end = last_head * tiling.group * head_dim;
     for (uint32_t r = 0; r < n_rows; ++r) {
-      const float* out = state.out + r * cut.out_stride;
+      const float* out = state.out + r * tiling.out_stride;
       Activation::write(call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin,
                         end,
                         [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });

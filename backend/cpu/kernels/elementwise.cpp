@@ -5,7 +5,7 @@
 // soft_cap: data = cap * tanh(data / cap)
 //                                      0 data: rows [rows, n]                   25 SoftCapParams
 //   slices: one row; of soft_cap, whose rows are a vocabulary, kCapped numbers of one
-//   limit: latency; the row is in the second cache
+//   limit: latency; the row is in L2
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/rows_kernel.h"

@@ -1,4 +1,4 @@
-// The matmuls whose code depends on nothing but the ways to multiply a weight.
+// Finds the matmuls that work with any matmul kernel.
 #pragma once
 
 #include "cpu/kernels/matmul.h"
@@ -6,9 +6,9 @@
 
 namespace akunu::cpu {
 
-// False for other operations, and where `known` has no way.
+// False for other operations, and where `known` has no kernel for a weight.
 template <class Isa, uint32_t N>
-static inline bool find_matmul_in(const MatmulWays (&known)[N], const KernelKey& request,
+static inline bool find_matmul_in(const MatmulKernels (&known)[N], const KernelKey& request,
                                   Kernel& kernel) {
   switch (request.operation) {
     case Operation::matmul:

@@ -2,7 +2,7 @@
 // lanes along k for every (input row, weight row), in order of k.
 //
 // A panel of kPanelColumns weight rows becomes floats once for all rows of a slice, kPanelDepth of k
-// at a time: that stays in the first cache (24 KiB), and the input rows stream past it. The sums wait
+// at a time: that stays in L1 (24 KiB), and the input rows stream past it. The sums wait
 // in scratch from one part of k to the next. Where a register has sixteen lanes, two weight rows lie
 // side by side in it, eight lanes each: so one such multiplication makes the bits of two.
 #pragma once
@@ -16,7 +16,7 @@ constexpr uint32_t kPanelDepth = 512;   // 256 and 1024 are slower by 2 and 6 %
 
 // A register of a tile: eight lanes along k of kTogether weight rows.
 template <class Isa>
-struct TileWords : Isa {
+struct FloatTile : Isa {
   static constexpr uint32_t kTogether = 1;
   static constexpr uint32_t kTileRegisters = Isa::kFloatTileColumns;
   // Eight numbers of an input row, for each weight row.
@@ -24,7 +24,7 @@ struct TileWords : Isa {
 };
 template <class Isa>
   requires(Isa::Wide::kLanes == 2 * Isa::kLanes)
-struct TileWords<Isa> : Isa::Wide {
+struct FloatTile<Isa> : Isa::Wide {
   static constexpr uint32_t kTogether = 2;
   static typename Isa::Wide::Vector spread(typename Isa::Vector input) {
     return Isa::Wide::twice(input);
@@ -33,11 +33,11 @@ struct TileWords<Isa> : Isa::Wide {
 
 template <class Isa, class Format>
 struct FloatPanel {
-  using Words = TileWords<Isa>;
+  using Tile = FloatTile<Isa>;
   using Row = typename Format::Input::Row;
   static constexpr uint32_t kLanes = Isa::kLanes;
-  static constexpr uint32_t kRegisters = Words::kTileRegisters;
-  static constexpr uint32_t kTileColumns = kRegisters * Words::kTogether;
+  static constexpr uint32_t kRegisters = Tile::kTileRegisters;
+  static constexpr uint32_t kTileColumns = kRegisters * Tile::kTogether;
   static_assert(kPanelColumns % kTileColumns == 0);
 
   static constexpr uint64_t scratch_bytes(uint32_t n_rows) {
@@ -57,8 +57,8 @@ struct FloatPanel {
       const Part part{from, k - from < kPanelDepth ? k - from : kPanelDepth};
       unpack(rows, part, panel);
       uint32_t r = 0;
-      for (; r + Words::kTileRows <= n_inputs; r += Words::kTileRows)
-        multiply_rows<Words::kTileRows>(inputs + r, part, panel, sums_of(sums, r));
+      for (; r + Tile::kTileRows <= n_inputs; r += Tile::kTileRows)
+        multiply_rows<Tile::kTileRows>(inputs + r, part, panel, sums_of(sums, r));
       for (; r < n_inputs; ++r) multiply_rows<1>(inputs + r, part, panel, sums_of(sums, r));
     }
     for (uint32_t r = 0; r < n_inputs; ++r) {
@@ -117,19 +117,19 @@ struct FloatPanel {
   template <uint32_t R>
   static inline void multiply_tile(const Row* inputs, const Part& part, const float* panel,
                                    float* sums) {
-    constexpr uint32_t kStep = Words::kTogether * kLanes;
-    typename Words::Vector tile[R][kRegisters];
+    constexpr uint32_t kStep = Tile::kTogether * kLanes;
+    typename Tile::Vector tile[R][kRegisters];
     for (uint32_t r = 0; r < R; ++r)
       for (uint32_t c = 0; c < kRegisters; ++c)
-        tile[r][c] = part.from == 0 ? Words::zero()
-                                    : Words::load(sums + r * kPanelColumns * kLanes + c * kStep);
+        tile[r][c] = part.from == 0 ? Tile::zero()
+                                    : Tile::load(sums + r * kPanelColumns * kLanes + c * kStep);
     const auto add = [&](const auto& input) {
-      typename Words::Vector weights[kRegisters];
-      for (uint32_t c = 0; c < kRegisters; ++c) weights[c] = Words::load(panel + c * kStep);
+      typename Tile::Vector weights[kRegisters];
+      for (uint32_t c = 0; c < kRegisters; ++c) weights[c] = Tile::load(panel + c * kStep);
       for (uint32_t r = 0; r < R; ++r) {
-        const typename Words::Vector numbers = Words::spread(input(r));
+        const typename Tile::Vector numbers = Tile::spread(input(r));
         for (uint32_t c = 0; c < kRegisters; ++c)
-          tile[r][c] = Words::multiply_add(weights[c], numbers, tile[r][c]);
+          tile[r][c] = Tile::multiply_add(weights[c], numbers, tile[r][c]);
       }
       panel += kRegisters * kStep;
     };
@@ -140,7 +140,7 @@ struct FloatPanel {
     if (rest != 0) add([&](uint32_t r) { return Isa::load(inputs[r].values + i, rest); });
     for (uint32_t r = 0; r < R; ++r)
       for (uint32_t c = 0; c < kRegisters; ++c)
-        Words::store(sums + r * kPanelColumns * kLanes + c * kStep, tile[r][c]);
+        Tile::store(sums + r * kPanelColumns * kLanes + c * kStep, tile[r][c]);
   }
 };
 

@@ -45,9 +45,9 @@ struct Q4_0 : PairsOfBlocks<Isa, Q4_0<Isa>, BlockQ4_0> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = number_of(Format::q4_0);
   static constexpr uint32_t kLargestCode = 15, kOffset = 8;
-  static constexpr uint32_t kTurned = Base::template turned_by<16>();
+  static constexpr uint32_t kRotation = Base::template rotation<16>();
   template <uint32_t kRows>
-  static constexpr uint32_t kUpperTimes = Base::template kUpperNibblesTimes<kRows>;
+  static constexpr uint32_t kUpperFactor = Base::template kUpperNibbleFactor<kRows>;
 
   static float weight(const BlockQ4_0& block, uint32_t i) {
     const int32_t code = static_cast<int32_t>(code4(block.nibbles, i)) - 8;
@@ -65,7 +65,7 @@ struct Q4_1 : BlocksWithMinimum<Isa, Q4_1<Isa>, BlockQ4_1> {
   static constexpr int32_t kFormat = number_of(Format::q4_1);
   static constexpr uint32_t kLargestCode = 15;
   template <uint32_t kRows>
-  static constexpr uint32_t kUpperTimes = Base::template kUpperNibblesTimes<kRows>;
+  static constexpr uint32_t kUpperFactor = Base::template kUpperNibbleFactor<kRows>;
 
   static float weight(const BlockQ4_1& block, uint32_t i) {
     const float code = static_cast<float>(code4(block.nibbles, i));
@@ -134,7 +134,7 @@ struct Q8_0 : PairsOfBlocks<Isa, Q8_0<Isa>, BlockQ8_0> {
   using Ints = typename Base::Ints;
   static constexpr int32_t kFormat = number_of(Format::q8_0);
   static constexpr bool kSigned = true;
-  static constexpr uint32_t kTurned = Base::template turned_by<32>();
+  static constexpr uint32_t kRotation = Base::template rotation<32>();
 
   static float weight(const BlockQ8_0& block, uint32_t i) {
     return Isa::half_to_float(block.d) * static_cast<float>(block.codes[i]);

@@ -23,20 +23,20 @@ struct Blocks {
   static constexpr bool kSuperBlock = false;
   static constexpr uint32_t kGroups = kWeights / 32, kSpan = kGroups;
   static constexpr bool kWholeBytes = requires { Columns::kWholeBytes; };
-  // kTurned of a format, where a level loads four codes of a row at a time.
+  // kRotation of a format, where a level loads four codes of a row at a time.
   template <uint32_t kCodes>
-  static constexpr uint32_t turned_by() {
+  static constexpr uint32_t rotation() {
     return requires { Columns::kLoadsFour; } ? kCodes : 0;
   }
   template <uint32_t>
-  static constexpr uint32_t kTimes = 1;
+  static constexpr uint32_t kCodeFactor = 1;
   template <uint32_t>
-  static constexpr uint32_t kScaleTimes = 1;
+  static constexpr uint32_t kScaleFactor = 1;
   template <uint32_t>
-  static constexpr uint32_t kUpperTimes = 1;
-  static constexpr uint32_t kTurned = 0;
+  static constexpr uint32_t kUpperFactor = 1;
+  static constexpr uint32_t kRotation = 0;
   template <uint32_t, uint32_t, class>
-  static constexpr bool is_turned = false;
+  static constexpr bool is_rotated = false;
 
   static constexpr uint64_t row_bytes(uint32_t k) {
     return uint64_t{k / kWeights} * sizeof(Layout);
@@ -46,11 +46,11 @@ struct Blocks {
     return reinterpret_cast<const Layout*>(row)[b];
   }
   template <uint32_t kIndex, uint32_t>
-  static void few_codes(const auto& block, const auto& raw, auto& out) {
+  static void direct_codes(const auto& block, const auto& raw, auto& out) {
     Trait::template codes<kIndex>(block, raw, out);
   }
   template <uint32_t kIndex>
-  static void few_scale(const auto& block, auto& group) {
+  static void direct_scale(const auto& block, auto& group) {
     Trait::template scale<kIndex>(block, group);
   }
   // Of formats that read all of a block when they open it.
@@ -86,7 +86,7 @@ struct Blocks {
     Ints words[kCount];
     Columns::transpose(first, panel.stride, words, [&](uint32_t line, const auto& read) {
       constexpr uint32_t kBytes = Columns::kCount * 4 * (kCount - kKnown);
-      if (line * kCacheLine < kBytes) ask(panel, first + 4 * kKnown, line * kCacheLine, read);
+      if (line * kCacheLine < kBytes) prefetch(panel, first + 4 * kKnown, line * kCacheLine, read);
     });
     for (uint32_t j = kKnown; j < kCount; ++j) out[j - kKnown] = words[j];
   }
@@ -94,20 +94,20 @@ struct Blocks {
   static Floats load_halves(const auto& panel, uint32_t group, uint64_t offset) {
     const std::byte* const first = at(panel, group) + offset;
     const Floats halves = Columns::gather_halves(first, panel.stride);
-    ask(panel, first, 0, halves);
+    prefetch(panel, first, 0, halves);
     return halves;
   }
-  // Of what an AskingPanel asks for, the line that lies there as the bytes at `first` lie in the panel.
-  static void ask(const Panel&, const std::byte*, uint64_t, const auto&) {}
+  // Of what a PrefetchingPanel prefetches, the line that lies there as the bytes at `first` lie in the panel.
+  static void prefetch(const Panel&, const std::byte*, uint64_t, const auto&) {}
   template <int kInto, bool kInOrder>
-  static void ask(const AskingPanel<kInto, kInOrder>& panel, const std::byte* first,
-                  uint64_t offset, const auto& read) {
+  static void prefetch(const PrefetchingPanel<kInto, kInOrder>& panel, const std::byte* first,
+                       uint64_t offset, const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
-    const std::byte* const line = asked_at<Columns, kInto>(panel, byte) + offset;
+    const std::byte* const line = prefetch_address<Columns, kInto>(panel, byte) + offset;
     if constexpr (kInOrder)
-      Columns::template ask_in_order<kInto>(line, read);
+      Columns::template prefetch_in_order<kInto>(line, read);
     else
-      Columns::template ask<kInto>(line, read);
+      Columns::template prefetch<kInto>(line, read);
   }
   // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
   template <int kFrom, int kTo>
@@ -141,7 +141,7 @@ struct Blocks {
   // The same, the high ones where they lie, 16 times as large: for a row, which then has one sum to divide and not
   // four registers to shift.
   template <uint32_t kRows>
-  static constexpr uint32_t kUpperNibblesTimes = kWholeBytes && kRows == 1 ? 16 : 1;
+  static constexpr uint32_t kUpperNibbleFactor = kWholeBytes && kRows == 1 ? 16 : 1;
   static void nibbles_in_place(const Ints* bytes, Ints (&out)[8]) {
     for (uint32_t j = 0; j < 4; ++j) {
       out[j] = Columns::bit_and(bytes[j], every_byte(0x0f));
@@ -149,8 +149,8 @@ struct Blocks {
     }
   }
   template <uint32_t kRows>
-  static void to_few_codes(const Ints* words, Ints (&out)[8]) {
-    if constexpr (Trait::template kUpperTimes<kRows> > 1)
+  static void to_direct_codes(const Ints* words, Ints (&out)[8]) {
+    if constexpr (Trait::template kUpperFactor<kRows> > 1)
       nibbles_in_place(words, out);
     else
       Trait::to_codes(words, out);
@@ -199,8 +199,8 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
     Trait::to_codes(block.words, out);
   }
   template <uint32_t, uint32_t kRows>
-  static void few_codes(const Block& block, const auto&, Ints (&out)[8]) {
-    Base::template to_few_codes<kRows>(block.words, out);
+  static void direct_codes(const Block& block, const auto&, Ints (&out)[8]) {
+    Base::template to_direct_codes<kRows>(block.words, out);
   }
   template <uint32_t>
   static void scale(const Block& block, auto& group) {
@@ -258,13 +258,13 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
     Trait::to_codes(words, out);
   }
   template <uint32_t kIndex, uint32_t kRows, class From>
-  static constexpr bool is_turned =
-      Trait::kTurned > 0 && kRows == 1 && kIndex == 0 && std::is_same_v<From, Block>;
+  static constexpr bool is_rotated =
+      Trait::kRotation > 0 && kRows == 1 && kIndex == 0 && std::is_same_v<From, Block>;
   template <uint32_t kIndex, uint32_t kRows, class From>
-  static void few_codes(const From& block, const Raw& raw, Ints (&out)[8]) {
+  static void direct_codes(const From& block, const Raw& raw, Ints (&out)[8]) {
     Ints words[kWords];
-    words_of<kIndex, is_turned<kIndex, kRows, From>>(block, raw, words);
-    Base::template to_few_codes<kRows>(words, out);
+    words_of<kIndex, is_rotated<kIndex, kRows, From>>(block, raw, words);
+    Base::template to_direct_codes<kRows>(words, out);
   }
   template <uint32_t kIndex>
   static void scale(const auto& block, auto& group) {
@@ -273,14 +273,14 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
 
  private:
   // The first block's last two bytes come before its others, or each of its words is put right.
-  template <uint32_t kIndex, bool kTurned>
+  template <uint32_t kIndex, bool kRotated>
   static void words_of(const Block& block, const Raw& raw, Ints (&words)[kWords]) {
     for (uint32_t i = 0; i < kWords; ++i)
       if constexpr (kIndex >= kOpened)
         words[i] = raw.words[i];
       else if constexpr (kIndex == 1)
         words[i] = block.read[kWords + 1 + i];
-      else if constexpr (kTurned)
+      else if constexpr (kRotated)
         words[i] = i > 0 ? block.read[i] : Columns::low_and_high(block.read[kWords], block.read[0]);
       else
         words[i] = Columns::halves_swapped(Columns::low_and_high(block.read[i + 1], block.read[i]));

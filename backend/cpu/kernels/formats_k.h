@@ -156,7 +156,7 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
   // Two groups share a register more by it; and where codes are no multiples, scales would meet a product more.
   static constexpr bool kInPlace = requires { Columns::kManyRegisters; };
   template <uint32_t kIndex>
-  static constexpr float kMinimumTimes = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
+  static constexpr float kMinimumFactor = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
 
   struct Block {
     Ints scales[4];
@@ -169,8 +169,8 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template load_words<4>(panel, group, sizeof(BlockQ2_K) - 16, end);
     block.d = Columns::low_halves(end[3]);
     const auto dmin = Columns::low_halves(Columns::template shift_right<16>(end[3]));
-    block.minus_dmin[0] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumTimes<0>));
-    block.minus_dmin[1] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumTimes<1>));
+    block.minus_dmin[0] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumFactor<0>));
+    block.minus_dmin[1] = Columns::multiply(dmin, Columns::broadcast(-1.0f / kMinimumFactor<1>));
     return block;
   }
   template <uint32_t kIndex>
@@ -178,9 +178,9 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     Base::template both_numbers<kIndex, 0, 4>(block.scales, group.scale);
   }
   template <uint32_t kIndex>
-  static constexpr uint32_t kScaleTimes = kInPlace ? 1u << Base::template place_of<kIndex, 0> : 1;
+  static constexpr uint32_t kScaleFactor = kInPlace ? 1u << Base::template place_of<kIndex, 0> : 1;
   template <uint32_t kIndex>
-  static void few_scale(const Block& block, auto& group) {
+  static void direct_scale(const Block& block, auto& group) {
     if constexpr (kInPlace)
       Base::template both_in_place<kIndex, 0, 4>(block.scales, group.scale);
     else
@@ -209,12 +209,12 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<2 * kIndex, 2>(raw.low[j]);
   }
   template <uint32_t kIndex>
-  static constexpr uint32_t kTimes = Base::kWholeBytes ? 1u << 2 * kIndex : 1;
+  static constexpr uint32_t kCodeFactor = Base::kWholeBytes ? 1u << 2 * kIndex : 1;
   template <uint32_t kIndex, uint32_t>
-  static void few_codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
-    if constexpr (kTimes<kIndex> == 1) return codes<kIndex>(block, raw, out);
+  static void direct_codes(const Block& block, const Raw& raw, Ints (&out)[8]) {
+    if constexpr (kCodeFactor<kIndex> == 1) return codes<kIndex>(block, raw, out);
     for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Columns::bit_and(raw.low[j], Base::every_byte(3 * kTimes<kIndex>));
+      out[j] = Columns::bit_and(raw.low[j], Base::every_byte(3 * kCodeFactor<kIndex>));
   }
 };
 
@@ -323,10 +323,11 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   }
   // Not where codes are no multiples: those meet a product more by it.
   template <uint32_t kIndex>
-  static constexpr uint32_t kScaleTimes = Trait::template kTimes<kIndex> > 1 ? 1u << 8 * kIndex : 1;
+  static constexpr uint32_t kScaleFactor =
+      Trait::template kCodeFactor<kIndex> > 1 ? 1u << 8 * kIndex : 1;
   template <uint32_t kIndex>
-  static void few_scale(const Block& block, auto& group) {
-    if constexpr (kScaleTimes<kIndex> > 1)
+  static void direct_scale(const Block& block, auto& group) {
+    if constexpr (kScaleFactor<kIndex> > 1)
       group.scale[0] = in_place<kIndex>(block.scales[block.span]);
     else
       scale<kIndex>(block, group);
@@ -378,12 +379,12 @@ struct Q4_K : SixBitScales<Isa, Q4_K<Isa>, BlockQ4_K> {
     for (uint32_t j = 0; j < 8; ++j) out[j] = Base::template fields<4 * kIndex, 4>(raw.nibbles[j]);
   }
   template <uint32_t kIndex>
-  static constexpr uint32_t kTimes = Base::kWholeBytes ? 1u << 4 * kIndex : 1;
+  static constexpr uint32_t kCodeFactor = Base::kWholeBytes ? 1u << 4 * kIndex : 1;
   template <uint32_t kIndex, uint32_t>
-  static void few_codes(const auto& block, const Raw& raw, Ints (&out)[8]) {
-    if constexpr (kTimes<kIndex> == 1) return codes<kIndex>(block, raw, out);
+  static void direct_codes(const auto& block, const Raw& raw, Ints (&out)[8]) {
+    if constexpr (kCodeFactor<kIndex> == 1) return codes<kIndex>(block, raw, out);
     for (uint32_t j = 0; j < 8; ++j)
-      out[j] = Base::Columns::bit_and(raw.nibbles[j], Base::every_byte(15 * kTimes<kIndex>));
+      out[j] = Base::Columns::bit_and(raw.nibbles[j], Base::every_byte(15 * kCodeFactor<kIndex>));
   }
 };
 

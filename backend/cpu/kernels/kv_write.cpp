@@ -46,23 +46,24 @@ struct RopeKvWrite {
     const float* key = operand<const float>(call, 1, r, stride);
     const float* value = operand<const float>(call, 2, r, stride);
     float* const rotated = reinterpret_cast<float*>(scratch);
-    const Angles<1> angles = apart(operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs),
-                                   params.n_pairs, rotated + head_dim);
+    const Angles<1> angles =
+        deinterleave(operand<const float>(call, 3, r, uint64_t{2} * params.n_pairs), params.n_pairs,
+                     rotated + head_dim);
     const float* query_norm = kNorm ? operand<const float>(call, 6, 0, 0) : nullptr;
     const float* key_norm = kNorm ? operand<const float>(call, 7, 0, 0) : nullptr;
 
     for (uint32_t h = 0; h < params.n_heads; ++h) {
       float* head = query + uint64_t{h} * head_dim;
       // Of the next row: other workers have just written it.
-      ask_for_lines<kIntoFirstCache>(head + uint64_t{params.n_heads} * head_dim, head_bytes);
+      prefetch_lines<kIntoL1>(head + uint64_t{params.n_heads} * head_dim, head_bytes);
       norm_and_rotate<Isa>(head, query_norm, params, angles, head);
     }
     if (!(row.flags & kRowActive)) return;
     for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
       const uint64_t offset = cache_element(call, params, row.sequence, h, row.position);
       const float* head = key + uint64_t{h} * head_dim;
-      ask_for_lines<kIntoFirstCache>(head + stride, head_bytes);
-      ask_for_lines<kIntoFirstCache>(value + uint64_t{h} * head_dim + stride, head_bytes);
+      prefetch_lines<kIntoL1>(head + stride, head_bytes);
+      prefetch_lines<kIntoL1>(value + uint64_t{h} * head_dim + stride, head_bytes);
       norm_and_rotate<Isa>(head, key_norm, params, angles, rotated);
       store_head<Isa, Format>(rotated, head_dim, call.operands[4], offset);
       store_head<Isa, Format>(value + uint64_t{h} * head_dim, head_dim, call.operands[5], offset);

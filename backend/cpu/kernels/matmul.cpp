@@ -2,14 +2,15 @@
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/find_matmul.h"
 #include "cpu/kernels/gated_matmul.h"
-#include "cpu/kernels/ways.h"
+#include "cpu/kernels/matmul_kernels.h"
 
 namespace akunu::cpu {
 
 template <>
 bool Families<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
-  const MatmulWays known[] = {VectorWays<ThisIsa>::of_floats_and_32(), VectorWays<ThisIsa>::of_k(),
-                              VectorWays<ThisIsa>::of_mlx(), VectorWays<ThisIsa>::of_coded()};
+  const MatmulKernels known[] = {VectorMatmuls<ThisIsa>::of_floats_and_32(),
+                                 VectorMatmuls<ThisIsa>::of_k(), VectorMatmuls<ThisIsa>::of_mlx(),
+                                 VectorMatmuls<ThisIsa>::of_int16()};
   if (request.operation != Operation::gated_matmul)
     return find_matmul_in<ThisIsa>(known, request, kernel);
   if (request.activation == F32Activation<ThisIsa>::kKind)

@@ -1,7 +1,7 @@
 // matmul_rope_kv_write: matmul_group of query, key and value, then rope_kv_write, or norm_rope_kv_write where norms
-// are bound. The results of a slice are still in the second cache when its heads are normed, rotated and stored:
-// float32 keys and values never go to memory, and queries go there once. Where a way completes row by row, a row's
-// results are one place in the first cache.
+// are bound. The results of a slice are still in L2 when its heads are normed, rotated and stored:
+// float32 keys and values never go to memory, and queries go there once. Where a matmul kernel completes row by row, the results of one
+// row are reused memory in L1.
 //   0 input   1-3 weights of query, key, value   4-6 biases, where bound   7 query: rows [rows, n_heads * head_dim]
 //   8 angles: rows [rows, 2 n_pairs]   9 key_cache   10 value_cache   11 query_norm, 12 key_norm: vectors, or null
 //   25 MatmulRopeKvWriteParams
@@ -30,7 +30,7 @@ struct MatmulHeads {
   static uint64_t at_once(const Call& call) {
     uint64_t most = 1;
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
-      const uint64_t of_member = part_of(call, i, call.n_rows).cut.at_once;
+      const uint64_t of_member = part_of(call, i, call.n_rows).tiling.at_once;
       if (of_member > most) most = of_member;
     }
     return most;
@@ -40,8 +40,8 @@ struct MatmulHeads {
   static uint64_t scratch_bytes(const Call& call) {
     uint64_t most = 0;
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
-      const uint64_t bytes = results_bytes(call, i, part_of(call, i, UINT32_MAX).cut) +
-                             way_of(call, i)->scratch_bytes(params_of(call).k);
+      const uint64_t bytes = results_bytes(call, i, part_of(call, i, UINT32_MAX).tiling) +
+                             kernel_of(call, i)->scratch_bytes(params_of(call).k);
       if (bytes > most) most = bytes;
     }
     return most + head_bytes(params_of(call));
@@ -56,12 +56,12 @@ struct MatmulHeads {
         });
   }
 
-  // False where `known` has no way for a weight of the request.
+  // False where `known` has no kernel for a weight of the request.
   template <uint32_t N>
-  static bool find(const MatmulWays (&known)[N], const KernelKey& request, Kernel& kernel) {
+  static bool find(const MatmulKernels (&known)[N], const KernelKey& request, Kernel& kernel) {
     kernel = {slices, run, scratch_bytes, at_once};
     for (uint32_t i = 0; i < kMaxGroup; ++i) {
-      kernel.members[i] = find_way(known, request, i);
+      kernel.members[i] = find_matmul_kernel(known, request, i);
       if (kernel.members[i] == nullptr) return false;
     }
     return true;
@@ -78,15 +78,15 @@ struct MatmulHeads {
     const RopeKvWriteParams& heads = params.heads;
     return (i == kQuery ? heads.n_heads : heads.n_kv_heads) * heads.head_dim;
   }
-  // As many heads as a slice of the way has room for, or one; and as many of those as it takes at once.
+  // Whole heads: as many as fit the columns of a slice, but one at least. And as many slices at once as fit the kernel's.
   static MatmulPart part_of(const Call& call, uint32_t i, uint32_t n_rows) {
     const Params& params = params_of(call);
-    const MatmulCut cut = cut_of(*way_of(call, i), params.k, n_rows);
+    const MatmulTiling tiling = tiling_of(*kernel_of(call, i), params.k, n_rows);
     const uint32_t head_dim = params.heads.head_dim;
     const uint32_t n_columns =
-        head_dim < cut.columns ? cut.columns / head_dim * head_dim : head_dim;
-    const uint32_t at_once = cut.at_once * cut.columns / n_columns;
-    return {{n_columns, cut.rows, at_once == 0 ? 1 : at_once}, columns(params, i)};
+        head_dim < tiling.columns ? tiling.columns / head_dim * head_dim : head_dim;
+    const uint32_t at_once = tiling.at_once * tiling.columns / n_columns;
+    return {{n_columns, tiling.rows, at_once == 0 ? 1 : at_once}, columns(params, i)};
   }
   static MatmulMember member(const Call& call, uint32_t i) {
     const Params& params = params_of(call);
@@ -96,21 +96,22 @@ struct MatmulHeads {
             columns(params, i),
             params.k,
             0,
-            call.kernel->first_cache_panel,
+            call.kernel->l1_panel_bytes,
             false,
             more_planes_of(call, i)};
   }
 
   static uint64_t whole_lines(uint64_t floats) { return (sizeof(float) * floats + 63) / 64 * 64; }
   // The most columns that a matmul of the group multiplies in one call.
-  static uint32_t widest(const MatmulWay& way, uint32_t k, uint32_t n_rows) {
-    return way.columns(k, n_rows) * way.at_once;
+  static uint32_t widest(const MatmulKernel& kernel, uint32_t k, uint32_t n_rows) {
+    return kernel.columns(k, n_rows) * kernel.at_once;
   }
-  static uint64_t results_bytes(const Call& call, uint32_t i, const MatmulCut& cut) {
-    const MatmulWay& way = *way_of(call, i);
-    const uint64_t width = uint64_t{cut.columns} * cut.at_once;
-    const bool one_row = way.row_by_row && width <= widest(way, params_of(call).k, UINT32_MAX);
-    return whole_lines(width * (one_row ? 1 : cut.rows));
+  static uint64_t results_bytes(const Call& call, uint32_t i, const MatmulTiling& tiling) {
+    const MatmulKernel& kernel = *kernel_of(call, i);
+    const uint64_t width = uint64_t{tiling.columns} * tiling.at_once;
+    const bool one_row =
+        kernel.row_by_row && width <= widest(kernel, params_of(call).k, UINT32_MAX);
+    return whole_lines(width * (one_row ? 1 : tiling.rows));
   }
   static uint64_t head_bytes(const Params& params) { return whole_lines(params.heads.head_dim); }
 
@@ -125,16 +126,16 @@ struct MatmulHeads {
 
   static void run_slice(const Call& call, uint32_t i, MatmulMember to_scratch,
                         const MatmulSlice& slice, std::byte* scratch) {
-    const MatmulWay& way = *way_of(call, i);
+    const MatmulKernel& kernel = *kernel_of(call, i);
     const Params& params = params_of(call);
     const uint64_t width = slice.end - slice.begin;
-    const uint32_t step = widest(way, params.k, call.n_rows);  // a head may be wider
+    const uint32_t step = widest(kernel, params.k, call.n_rows);  // a head may be wider
     auto* const head_room = reinterpret_cast<float*>(scratch);
     auto* const results = reinterpret_cast<float*>(scratch + head_bytes(params));
     std::byte* const rest =
-        scratch + head_bytes(params) + results_bytes(call, i, part_of(call, i, call.n_rows).cut);
+        scratch + head_bytes(params) + results_bytes(call, i, part_of(call, i, call.n_rows).tiling);
     const Rows rows{call, i, slice, results, head_room};
-    if (way.row_by_row && width <= step) {
+    if (kernel.row_by_row && width <= step) {
       to_scratch.out = results - slice.begin;
       to_scratch.stride = 0;
       to_scratch.row_done = [](const void* context, uint64_t r) {
@@ -142,15 +143,15 @@ struct MatmulHeads {
         finish_row(of.call, of.member, r, of.slice, of.results, of.head_room);
       };
       to_scratch.context = &rows;
-      return way.run(to_scratch, call.operands[0], slice, rest);
+      return kernel.run(to_scratch, call.operands[0], slice, rest);
     }
-    // So that the slice's first row and column fall on the first number of the results.
+    // The address that output [0, 0] would have, so that the slice's first row and column are results[0].
     to_scratch.out = results - (slice.first_row * width + slice.begin);
     to_scratch.stride = width;
     for (uint64_t j = slice.begin; j < slice.end; j += step)
-      way.run(to_scratch, call.operands[0],
-              {slice.first_row, slice.n_rows, j, slice.end - j < step ? slice.end : j + step},
-              rest);
+      kernel.run(to_scratch, call.operands[0],
+                 {slice.first_row, slice.n_rows, j, slice.end - j < step ? slice.end : j + step},
+                 rest);
     for (uint32_t r = 0; r < slice.n_rows; ++r)
       finish_row(call, i, slice.first_row + r, slice, results + r * width, head_room);
   }
@@ -162,7 +163,7 @@ struct MatmulHeads {
     const uint32_t head_dim = params.head_dim;
     const auto first = static_cast<uint32_t>(slice.begin / head_dim);
     const auto end = static_cast<uint32_t>(slice.end / head_dim);
-    const Angles<2> angles = in_turn(vector(call, kAngles) + r * 2 * params.n_pairs);
+    const Angles<2> angles = interleaved(vector(call, kAngles) + r * 2 * params.n_pairs);
     if (i == kQuery) {
       float* query = reinterpret_cast<float*>(call.operands[kQueryOut]) +
                      (r * params.n_heads + first) * uint64_t{head_dim};

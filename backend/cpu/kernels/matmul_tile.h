@@ -10,14 +10,14 @@
 
 namespace akunu::cpu {
 
-// R input rows times C weight rows; out(r, sums) receives the C results of a row. From `next` on, unless
-// it is null, as many bytes as are read are asked for meanwhile.
+// R input rows times C weight rows; out(r, sums) receives the C results of a row. Unless `next` is null, as many bytes
+// from it on are prefetched as are read.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
 static inline void multiply_tile(const typename Format::Input::Row* inputs,
                                  const std::byte* const (&weights)[C], uint32_t k,
                                  const std::byte* next, const Out& out) {
   using Input = typename Format::Input;
-  typename Isa::Vector sums[R][C];  // unrolled early, or they are stored before and after the loop
+  typename Isa::Vector sums[R][C];  // the pragma keeps them in registers
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
 #pragma GCC unroll 8
@@ -28,7 +28,7 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
   for (uint32_t b = 0; b < n_blocks; ++b) {
     if (next != nullptr)
       for (uint64_t byte = 0; byte < block_bytes; byte += kCacheLine)
-        __builtin_prefetch(next + b * block_bytes + byte, 0, kIntoSecondCache);
+        __builtin_prefetch(next + b * block_bytes + byte, 0, kIntoL2);
     typename Format::Block blocks[C];
 #pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) blocks[c] = Format::unpack(weights[c], b);
@@ -64,8 +64,8 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
 }
 
 // `n_inputs` rows times weight rows [begin, end) of a weight whose rows lie `row_bytes` apart.
-// Column tiles outside, input rows inside: a tile's weights stay in the first cache for every row.
-// While a row is multiplied, what lies as far from `next` as it from `weights` is asked for.
+// Column tiles in the outer loop, input rows in the inner one: a tile's weights stay in L1 for every row. For weight row j,
+// the row at next + j * row_bytes is prefetched.
 // out(r, j, sums, n) receives results of input row r, n of weight rows from j on.
 template <class Isa, class Format, uint32_t C, class Out>
 static inline uint32_t multiply_columns(const typename Format::Input::Row* inputs,
@@ -77,17 +77,17 @@ static inline uint32_t multiply_columns(const typename Format::Input::Row* input
     const std::byte* rows[C];
     for (uint32_t c = 0; c < C; ++c) rows[c] = weights + row_bytes * (j + c);
     uint32_t first = 0;
-    const auto asked = [&] {
+    const auto prefetched = [&] {
       return first == 0 && next != nullptr ? next + row_bytes * j : nullptr;
     };
     const auto shifted = [&](uint32_t r, const float* sums) { out(first + r, j, sums, C); };
     for (; first + Isa::kTileRows <= n_inputs; first += Isa::kTileRows)
-      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, asked(), shifted);
+      multiply_tile<Isa, Format, Isa::kTileRows>(inputs + first, rows, k, prefetched(), shifted);
     if constexpr (Isa::kTileRows > 2)
       for (; first + 2 <= n_inputs; first += 2)
-        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, asked(), shifted);
+        multiply_tile<Isa, Format, 2>(inputs + first, rows, k, prefetched(), shifted);
     for (; first < n_inputs; ++first)
-      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, asked(), shifted);
+      multiply_tile<Isa, Format, 1>(inputs + first, rows, k, prefetched(), shifted);
   }
   return j;
 }

@@ -1,5 +1,5 @@
-// The ways in which vectors multiply a weight (matmul.h says what a way is). The tile and the order of
-// a sum are in matmul_tile.h and panel.h; formats.h has what a format adds.
+// The matmul kernels of vector levels (matmul.h says what a matmul kernel is). Tiles and the order of a sum are in
+// matmul_tile.h and panel.h; formats.h has what a format adds.
 #pragma once
 
 #include "cpu/kernels/float_panel.h"
@@ -9,10 +9,11 @@
 
 namespace akunu::cpu {
 
-constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and well inside L2
+constexpr uint64_t kSliceBytes = 96 * 1024;  // a few microseconds of reading, and much less than L2
 constexpr uint32_t kMaxSliceColumns = 192;
 constexpr uint32_t kSliceRows = 64;
-constexpr uint32_t kCodedRows = 256;     // of weights that are rounded as they are unpacked
+constexpr uint32_t kInt16SliceRows =
+    256;  // of weights that are rounded to int16 when they are packed
 constexpr uint32_t kPromptColumns = 48;  // of floats: 12 made the matmul of k = 3072 a third slower
 
 // What a slice takes of a weight, in whole tiles of `step` rows.
@@ -21,20 +22,22 @@ static inline uint32_t slice_columns(uint64_t row_bytes, uint32_t step) {
   return static_cast<uint32_t>(fit < step ? step : fit > kMaxSliceColumns ? kMaxSliceColumns : fit);
 }
 
-// How a weight of floats is multiplied: tiles of input rows x weight rows, lanes along k.
+// Weights of floats: register tiles of input rows x weight rows, lanes along k.
 template <class Isa, class Format, class Input = typename Format::Input>
 struct Multiply : OneSliceAtOnce {
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
   static constexpr uint32_t kRows = 2 * kSliceRows;
-  static constexpr uint32_t kFewRows = 8;  // which take the weights as they are
+  static constexpr uint32_t kFewRows =
+      8;  // up to so many rows read the weights directly, without packing
   using Panel = FloatPanel<Isa, Format>;
-  // A prompt's slice uses what it reads of the input, which comes from far away, for many columns.
+  // A prompt's slice reads its input from L3 or memory: more columns reuse it.
   static uint32_t columns(uint32_t k, uint32_t n_rows) {
     const uint32_t fit = slice_columns(Format::row_bytes(k), kPanelColumns);
     return n_rows < kSliceRows || fit > kPromptColumns ? fit : kPromptColumns;
   }
   static constexpr uint64_t scratch_bytes(uint32_t) { return Panel::scratch_bytes(kRows); }
-  static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // processors foresee whole rows
+  static void prefetch(const MatmulMember&, const MatmulSlice&) {
+  }  // hardware prefetches whole rows
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
@@ -51,46 +54,47 @@ struct Multiply : OneSliceAtOnce {
       return multiply_panel<Isa, Format>(
           inputs, n_inputs, member.weight, row_bytes, j, last, member.k, rows_behind,
           [&](uint32_t r, uint32_t c, const float* sums, uint32_t n) {
-            put(member, slice.first_row + r, c, sums, n);
+            store_results(member, slice.first_row + r, c, sums, n);
           });
     for (; j < last; j += kPanelColumns)
       Panel::multiply(inputs, n_inputs, member.weight, row_bytes, j,
                       last - j < kPanelColumns ? last : j + kPanelColumns, member.k, scratch,
                       [&](uint32_t r, const float* sums, uint32_t n) {
-                        put(member, slice.first_row + r, j, sums, n);
+                        store_results(member, slice.first_row + r, j, sums, n);
                       });
   }
 };
 
-// How weights that are codes, or become codes, are: panels of columns, see panel.h.
+// Weights that are codes, or are rounded to codes: panels of columns, see panel.h.
 template <class Isa, class Format, uint32_t kRows_>
 struct MultiplyPanels : OneSliceAtOnce {
   using Columns = typename Isa::Columns;
   using Input = typename Format::Input;
-  using Many = typename WordsFor<Isa, Format>::Many;
+  using Packed = typename RowTilesFor<Isa, Format>::Packed;
   static constexpr int32_t kFormat = Format::kFormat, kKind = Input::kKind;
   static constexpr uint32_t kRows = kRows_;
-  static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = Many::kPanels;
+  static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = Packed::kPanels;
   // Whole groups of 32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
-  // What the first panel does not ask for.
-  static void ask_for(const MatmulMember& member, const MatmulSlice& slice) {
+  // The first panel of a slice, and the lead of its prefetches: later panels are prefetched by the panel before.
+  static void prefetch(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
-    ask_for_lines<kIntoSecondCache>(member.weight + slice.begin * row_bytes,
-                                    asked_ahead<kIntoSecondCache>(kColumnStep, row_bytes));
+    prefetch_lines<kIntoL2>(member.weight + slice.begin * row_bytes,
+                            prefetch_distance<kIntoL2>(kColumnStep, row_bytes));
   }
-  // Arranged rows, unpacked panels, and a weight with fewer rows than a panel.
+  // Packed input rows, packed panels, and a padded copy of a weight that has fewer rows than a panel.
   static constexpr uint64_t scratch_bytes(uint32_t k) {
-    return rows_room(k) + panels_room(k) + kColumnStep * Format::row_bytes(k);
+    return packed_rows_bytes(k) + packed_panels_bytes(k) + kColumnStep * Format::row_bytes(k);
   }
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const uint64_t stride = Input::row_bytes(member.k);
-    const InputRows inputs = arrange_rows<Isa, Format>(
+    const InputRows inputs = pack_rows<Isa, Format>(
         {input + slice.first_row * stride, stride, Input::whole(member.k), slice.n_rows}, scratch);
-    scratch += rows_room(member.k);
-    const Panel weight = whole_panel<Format>(member, kColumnStep, scratch + panels_room(member.k));
+    scratch += packed_rows_bytes(member.k);
+    const Panel weight =
+        padded_panel<Format>(member, kColumnStep, scratch + packed_panels_bytes(member.k));
     for (uint64_t j = slice.begin; j < slice.end;) {
       PanelPlace places[kPanels];
       Panel panels[kPanels];
@@ -100,38 +104,38 @@ struct MultiplyPanels : OneSliceAtOnce {
         places[n_panels] = place;
         panels[n_panels] = {weight.first + place.from * weight.stride, weight.stride};
       }
-      multiply_panels<Isa, Format>(inputs, panels, n_panels, member.first_cache_panel, scratch,
-                                   [&](uint32_t p, uint32_t r, typename Columns::Floats sums) {
-                                     const PanelPlace& place = places[p];
-                                     const uint64_t row = slice.first_row + r,
-                                                    column = place.from + place.skipped;
-                                     if (place.n == kColumnStep)
-                                       return put_panel<Columns>(member, row, column, sums);
-                                     float lanes[kColumnStep];
-                                     Columns::store(lanes, sums);
-                                     put(member, row, column, lanes + place.skipped, place.n);
-                                   });
+      multiply_panels<Isa, Format>(
+          inputs, panels, n_panels, member.l1_panel_bytes, scratch,
+          [&](uint32_t p, uint32_t r, typename Columns::Floats sums) {
+            const PanelPlace& place = places[p];
+            const uint64_t row = slice.first_row + r, column = place.from + place.skipped;
+            if (place.n == kColumnStep) return store_panel<Columns>(member, row, column, sums);
+            float lanes[kColumnStep];
+            Columns::store(lanes, sums);
+            store_results(member, row, column, lanes + place.skipped, place.n);
+          });
     }
   }
 
  private:
-  // Of many; less is prepared of a few, or of one.
-  static constexpr uint64_t rows_room(uint32_t k) {
-    using Words = WordsFor<Isa, Format>;
-    using One = typename Words::One;
-    constexpr uint64_t kMany = arranged_bytes<Many, Format>(kRows, 256);
-    static_assert(arranged_bytes<One, Format>(few_rows<Words, Format>(), 256) <= kMany);
-    static_assert(arranged_bytes<One, Format>(1, 256) + One::template turns_bytes<Format>(8) <=
+  // For many rows; few rows, or one, need less.
+  static constexpr uint64_t packed_rows_bytes(uint32_t k) {
+    using RowTile = RowTilesFor<Isa, Format>;
+    using Direct = typename RowTile::Direct;
+    constexpr uint64_t kMany = packed_row_bytes<Packed, Format>(kRows, 256);
+    static_assert(packed_row_bytes<Direct, Format>(few_rows<RowTile, Format>(), 256) <= kMany);
+    static_assert(packed_row_bytes<Direct, Format>(1, 256) +
+                      Direct::template rotated_bytes<Format>(8) <=
                   kMany);
-    return arranged_bytes<Many, Format>(kRows, Input::whole(k));
+    return packed_row_bytes<Packed, Format>(kRows, Input::whole(k));
   }
-  static constexpr uint64_t panels_room(uint32_t k) {
-    return panel_room<Isa, Format>(Input::whole(k));
+  static constexpr uint64_t packed_panels_bytes(uint32_t k) {
+    return packed_panel_bytes<Isa, Format>(Input::whole(k));
   }
 };
 template <class Isa, class Format>
 struct Multiply<Isa, Format, QuantInput<Isa>> : MultiplyPanels<Isa, Format, kSliceRows> {};
 template <class Isa, class Format>
-struct Multiply<Isa, Format, Quant16Input<Isa>> : MultiplyPanels<Isa, Format, kCodedRows> {};
+struct Multiply<Isa, Format, Quant16Input<Isa>> : MultiplyPanels<Isa, Format, kInt16SliceRows> {};
 
 }  // namespace akunu::cpu

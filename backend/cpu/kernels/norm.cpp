@@ -5,7 +5,7 @@
 //   0 input: rows [rows, dim]   1 weight: vector [dim]   2 data: rows [rows, dim]   25 NormParams
 // head_norm: the same over each head's slice, in place
 //   0 data: rows [rows, n_heads * head_dim]   1 weight: vector [head_dim]   25 HeadNormParams
-//   slices: one row   limit: latency; the row is in the second cache
+//   slices: one row   limit: latency; the row is in L2
 #include "cpu/kernels/norm.h"
 
 #include "cpu/isa/isa.h"

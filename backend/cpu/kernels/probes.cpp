@@ -3,13 +3,13 @@
 
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/float_panel.h"
-#include "cpu/kernels/words.h"
+#include "cpu/kernels/row_tile.h"
 
 namespace akunu::cpu {
 namespace {
 
-// How far ahead the next line is asked for: without that, this loop reads less than matmuls do, which ask.
-constexpr uint64_t kAhead = 4096 / sizeof(float);
+// The prefetch distance: without prefetches this loop reads less than matmuls do, which have them.
+constexpr uint64_t kPrefetchFloats = 4096 / sizeof(float);
 
 template <class Isa>
 float read(const float* values, uint64_t n) {
@@ -21,7 +21,7 @@ float read(const float* values, uint64_t n) {
   for (uint64_t done = 0; done < n; done += kChains * Isa::kLanes)
     for (uint32_t i = 0; i < kChains; ++i) {
       const float* const from = values + done + i * Isa::kLanes;
-      if (i * Isa::kLanes % kLine == 0) __builtin_prefetch(from + kAhead, 0, kIntoSecondCache);
+      if (i * Isa::kLanes % kLine == 0) __builtin_prefetch(from + kPrefetchFloats, 0, kIntoL2);
       sums[i] = Isa::add(sums[i], Isa::load(from));
     }
   float sum = 0;
@@ -67,41 +67,41 @@ uint64_t multiply_floats(uint64_t repeats, float* result) {
 }
 
 // Of int8 or, with kNumberBytes = 2, of int16.
-template <class Isa, class Words, uint32_t kNumberBytes = 1>
+template <class Isa, class RowTile, uint32_t kNumberBytes = 1>
 uint64_t multiply_codes_in(uint64_t repeats, float* result) {
   using Columns = typename Isa::Columns;
-  constexpr uint32_t kRegisters = 8 / Words::kRows, kSums = Words::kTileRows / Words::kRows;
-  constexpr uint32_t kDepth = kProbeDepth * Words::kRows, N = Words::in_turn(kSums);
+  constexpr uint32_t kRegisters = 8 / RowTile::kRows, kSums = RowTile::kTileRows / RowTile::kRows;
+  constexpr uint32_t kDepth = kProbeDepth * RowTile::kRows, N = RowTile::interleaved_rows(kSums);
   const Operands<int8_t, kSums, kDepth> inputs;
-  typename Words::Ints codes[kRegisters], sums[kSums];
-  for (uint32_t j = 0; j < kRegisters; ++j) codes[j] = Words::integers(0x01020304u + j);
-  for (uint32_t r = 0; r < kSums; ++r) sums[r] = Words::integers(0);
+  typename RowTile::Ints codes[kRegisters], sums[kSums];
+  for (uint32_t j = 0; j < kRegisters; ++j) codes[j] = RowTile::integers(0x01020304u + j);
+  for (uint32_t r = 0; r < kSums; ++r) sums[r] = RowTile::integers(0);
   for (uint64_t i = 0; i < repeats; ++i)
-    for (uint32_t k = 0; k < kDepth; k += 32 * Words::kRows)
+    for (uint32_t k = 0; k < kDepth; k += 32 * RowTile::kRows)
       for (uint32_t r = 0; r < kSums; r += N) {
-        typename Words::Ints some[N];
+        typename RowTile::Ints some[N];
         const int8_t* x[N];
 #pragma GCC unroll 16
         for (uint32_t j = 0; j < N; ++j) {
           some[j] = sums[r + j];
           x[j] = inputs.rows[r + j] + k;
         }
-        Words::template dot<15, kRegisters>(some, codes, x);
+        RowTile::template dot<15, kRegisters>(some, codes, x);
 #pragma GCC unroll 16
         for (uint32_t j = 0; j < N; ++j) sums[r + j] = some[j];
       }
   *result = 0;
   for (uint32_t r = 0; r < kSums; ++r) {
-    const typename Words::Floats floats[1] = {Words::to_float(sums[r])};
-    const auto& rows = Words::rows(floats);
-    for (uint32_t i = 0; i < Words::kRows; ++i)
-      for (uint32_t p = 0; p < Words::kPanels; ++p) {
+    const typename RowTile::Floats floats[1] = {RowTile::to_float(sums[r])};
+    const auto& rows = RowTile::rows(floats);
+    for (uint32_t i = 0; i < RowTile::kRows; ++i)
+      for (uint32_t p = 0; p < RowTile::kPanels; ++p) {
         float lanes[Columns::kCount];
-        Columns::store(lanes, Words::of_panel(rows[i], p));
+        Columns::store(lanes, RowTile::of_panel(rows[i], p));
         for (const float lane : lanes) *result += lane;
       }
   }
-  return repeats * 2 * Words::kTileRows * Words::kPanels * Columns::kCount * kProbeDepth /
+  return repeats * 2 * RowTile::kTileRows * RowTile::kPanels * Columns::kCount * kProbeDepth /
          kNumberBytes;
 }
 
@@ -111,24 +111,24 @@ template <class Row>
 constexpr auto in_probe() {
   using Columns = typename Row::Registers;
   if constexpr (requires { Columns::kProbeRows; })
-    return SideBySide<Row, 2, Columns::kProbeRows>{};
+    return MultiPanelRowTile<Row, 2, Columns::kProbeRows>{};
   else
     return Row{};
 }
 
 template <class Isa>
 uint64_t multiply_bytes(uint64_t repeats, float* result) {
-  if constexpr (ManyRows<Isa>::kPanels > 1)
-    return multiply_codes_in<Isa, decltype(in_probe<RowOfMany<typename Isa::Columns>>())>(repeats,
-                                                                                          result);
+  if constexpr (ManyRowTileOf<Isa>::kPanels > 1)
+    return multiply_codes_in<Isa, decltype(in_probe<PackedRowTile<typename Isa::Columns>>())>(
+        repeats, result);
   else
-    return multiply_codes_in<Isa, ManyRows<Isa>>(repeats, result);
+    return multiply_codes_in<Isa, ManyRowTileOf<Isa>>(repeats, result);
 }
 
 template <class Isa>
 constexpr auto multiply_pairs() {
-  if constexpr (requires { Isa::Columns::kRowsOfPairs; })
-    return multiply_codes_in<Isa, decltype(in_probe<PairsRow<typename Isa::Columns>>()), 2>;
+  if constexpr (requires { Isa::Columns::kInt16Rows; })
+    return multiply_codes_in<Isa, decltype(in_probe<Int16RowTile<typename Isa::Columns>>()), 2>;
   else
     return nullptr;
 }
@@ -137,7 +137,7 @@ constexpr auto multiply_pairs() {
 
 template <>
 Probes probes<ThisIsa>() {
-  return {read<ThisIsa>, multiply_floats<TileWords<ThisIsa>>, multiply_bytes<ThisIsa>,
+  return {read<ThisIsa>, multiply_floats<FloatTile<ThisIsa>>, multiply_bytes<ThisIsa>,
           multiply_pairs<ThisIsa>(), nullptr};
 }
 

@@ -36,7 +36,7 @@ struct Rope {
     float* data = operand<float>(call, 0, r, uint64_t{params.n_heads} * params.head_dim);
     const float* angles = operand<const float>(call, 1, r, uint64_t{2} * params.n_pairs);
     for (uint32_t h = 0; h < params.n_heads; ++h)
-      rotate_head<Isa>(data + uint64_t{h} * params.head_dim, in_turn(angles), params.n_pairs,
+      rotate_head<Isa>(data + uint64_t{h} * params.head_dim, interleaved(angles), params.n_pairs,
                        params.style);
   }
 };

@@ -10,12 +10,12 @@ template <uint32_t kStep>
 struct Angles {
   const float *cosines, *sines;
 };
-static inline Angles<2> in_turn(const float* angles) { return {angles, angles + 1}; }
+static inline Angles<2> interleaved(const float* angles) { return {angles, angles + 1}; }
 
 // As they are best for many heads: each of them would have to take them apart. `room` is none of `angles`, so
 // that the compiler may take vectors.
-static inline Angles<1> apart(const float* __restrict angles, uint32_t n_pairs,
-                              float* __restrict room) {
+static inline Angles<1> deinterleave(const float* __restrict angles, uint32_t n_pairs,
+                                     float* __restrict room) {
   for (uint64_t i = 0; i < n_pairs; ++i) {  // of 32 bits, 2 i may wrap, and is no vector
     room[i] = angles[2 * i];
     room[n_pairs + i] = angles[2 * i + 1];

@@ -14,7 +14,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::rope(),
       F::kv_write(),
       F::attention(),
-      F::coded_attention(),
+      F::int16_attention(),
       F::gated_activation(),
       F::elementwise(),
       F::sample(),

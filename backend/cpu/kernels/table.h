@@ -9,7 +9,7 @@ namespace akunu::cpu {
 constexpr int32_t kAny = -1;     // the kernel doesn't depend on it
 constexpr int32_t kAbsent = -1;  // there is no such operand
 
-// What a kernel is for, and what a request asks for. Formats are the values of core/format.h.
+// What a kernel is for, and what a request prefetches. Formats are the values of core/format.h.
 struct KernelKey {
   Operation operation;
   int32_t activation = kAny;                                 // an ActivationKind
@@ -35,7 +35,7 @@ static constexpr KernelList list_of(const KernelEntry (&entries)[N]) {
   return {entries, N};
 }
 
-// Whether a kernel does what a request asks for.
+// Whether a kernel does what a request prefetches.
 static inline bool serves(const KernelKey& kernel, const KernelKey& request) {
   if (kernel.operation != request.operation || kernel.query != request.query) return false;
   for (uint32_t i = 0; i < kMaxGroup; ++i)
@@ -64,13 +64,13 @@ struct Families {
   static KernelList rope();
   static KernelList kv_write();
   static KernelList attention();
-  static KernelList coded_attention();  // empty at levels without words for pairs of int16
+  static KernelList int16_attention();  // empty at levels that do not multiply int16
   static KernelList gated_activation();
   static KernelList elementwise();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();
-  // Not a list: matmuls of all kinds share the ways to multiply a weight. False where one is missing.
+  // Not a list: the matmul operations share the kernels for a weight. False where one is missing.
   static bool find_matmul(const KernelKey& request, Kernel& kernel);
 };
 

@@ -18,8 +18,8 @@
 namespace akunu::cpu {
 namespace {
 
-constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values are used for
-constexpr uint32_t kAhead = 4;      // rows
+constexpr uint32_t kQueries = 256;     // of a slice: what unpacked keys and values are used for
+constexpr uint32_t kPrefetchRows = 4;  // rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
 // How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head, the
@@ -77,7 +77,7 @@ struct TileState {
     page_sums = take(kBlockRows * layout.value_stride());
     sums = take(layout.n_queries * layout.value_stride());
     largest = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
-    masses = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
+    denominators = reinterpret_cast<float*>(take(layout.n_queries * sizeof(float)));
   }
 
   std::byte* queries;     // bf16 [n_queries][query_stride]
@@ -88,7 +88,7 @@ struct TileState {
   std::byte* page_sums;   // float [32][value_stride]: weights . values of the page
   std::byte* sums;        // float [n_queries][value_stride]: of the pages before
   float* largest;         // score, times log2 e
-  float* masses;          // sums of powers of 2 relative to it
+  float* denominators;    // sums of powers of 2 relative to it
 };
 
 template <class Isa, uint32_t kNumbers>
@@ -98,36 +98,36 @@ struct TileAttention {
   using Vector = typename Wide::Vector;
   using Activation = BfloatActivation<Wide, kNumbers>;
   using Cache = F16<Isa>;
-  using Cut = TileLayout<Isa, kNumbers>;
+  using Tiling = TileLayout<Isa, kNumbers>;
   using State = TileState<Isa, kNumbers>;
   using Keys = TileHalves<Isa, kNumbers>;
 
   static uint64_t slices(const Call& call) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
-    return attention_slices(call, Cut(params).block_rows, params.n_kv_heads);
+    return attention_slices(call, Tiling(params).block_rows, params.n_kv_heads);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
-    const Cut cut(params);
-    const State state(cut, scratch);
+    const Tiling tiling(params);
+    const State state(tiling, scratch);
     Tiles::configure(Tiles::kLines, Tiles::kLines);
-    for_each_slice<Isa>(call, cut.block_rows, params.n_kv_heads, begin, end,
+    for_each_slice<Isa>(call, tiling.block_rows, params.n_kv_heads, begin, end,
                         [&](uint32_t first_row, uint32_t n_rows, uint32_t head) {
-                          run_slice({call, params, cut, state, first_row, n_rows, head});
+                          run_slice({call, params, tiling, state, first_row, n_rows, head});
                         });
     Tiles::release();
   }
 
   static uint64_t scratch_bytes(const Call& call) {
-    return Cut(*static_cast<const AttentionParams*>(call.params)).bytes();
+    return Tiling(*static_cast<const AttentionParams*>(call.params)).bytes();
   }
 
  private:
   struct Slice {
     const Call& call;
     const AttentionParams& params;
-    const Cut& cut;
+    const Tiling& tiling;
     const State& state;
     uint32_t first_row, n_rows;
     uint32_t head;  // of keys and values
@@ -141,9 +141,9 @@ struct TileAttention {
   static uint32_t left(uint32_t n) { return n < Wide::kLanes ? n : Wide::kLanes; }
 
   static void run_slice(const Slice& slice) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     take_queries(slice);
-    for (uint32_t q = 0; q < cut.n_queries; ++q) state.largest[q] = -__builtin_inff();
+    for (uint32_t q = 0; q < tiling.n_queries; ++q) state.largest[q] = -__builtin_inff();
     const Range all = visible(&slice.row(0), n_rows, params.window);
     for (uint32_t page = all.begin / kPagePositions * kPagePositions; page < all.end;
          page += kPagePositions) {
@@ -156,18 +156,18 @@ struct TileAttention {
 
   // Rows of a head that are not there stay zero.
   static void take_queries(const Slice& slice) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint32_t dim = params.head_dim;
     const uint64_t stride = uint64_t{params.n_heads} * dim;
-    __builtin_memset(state.queries, 0, cut.n_queries * cut.query_stride());
-    for (uint32_t g = 0; g < cut.group; ++g)
+    __builtin_memset(state.queries, 0, tiling.n_queries * tiling.query_stride());
+    for (uint32_t g = 0; g < tiling.group; ++g)
       for (uint32_t r = 0; r < n_rows; ++r) {
         const float* query = reinterpret_cast<const float*>(call.operands[0]) +
-                             (first_row + r) * stride + (uint64_t{head} * cut.group + g) * dim;
+                             (first_row + r) * stride + (uint64_t{head} * tiling.group + g) * dim;
         // Rows lie too far apart for a processor to see where the next one begins.
-        ask_for_lines<kIntoFirstCache>(query + kAhead * stride, dim * sizeof(float));
-        auto* out = reinterpret_cast<uint16_t*>(state.queries +
-                                                (g * cut.block_rows + r) * cut.query_stride());
+        prefetch_lines<kIntoL1>(query + kPrefetchRows * stride, dim * sizeof(float));
+        auto* out = reinterpret_cast<uint16_t*>(state.queries + (g * tiling.block_rows + r) *
+                                                                    tiling.query_stride());
         for (uint32_t i = 0; i < dim; i += Wide::kLanes)
           store_numbers(out, i, Wide::load(query + i, left(dim - i)));
       }
@@ -188,11 +188,11 @@ struct TileAttention {
   // Positions [needed) of a page, in whole steps; what is beside them counts as zero. False where a value
   // is infinite or NaN: a zero is in its place, since a row that doesn't see it has the weight 0.
   static bool unpack_page(const Slice& slice, uint32_t page, Range needed) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint64_t offset = page_offset(slice, page), stride = Cache::row_bytes(params.head_dim);
     for (uint32_t i = needed.begin / kStep * kStep; i < needed.end; i += Tiles::kLines)
       Keys::unpack({call.operands[1] + offset + i * stride, stride}, params.head_dim,
-                   state.keys + i / Tiles::kLines * cut.key_panel());
+                   state.keys + i / Tiles::kLines * tiling.key_panel());
     const std::byte* const values = call.operands[2] + offset;
     const bool all_finite =
         Wide::all_finite(reinterpret_cast<const uint16_t*>(values + needed.begin * stride),
@@ -217,8 +217,9 @@ struct TileAttention {
   static void unpack_values(const Slice& slice, uint32_t first, const Load& load) {
     for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
       std::byte* line =
-          slice.state.values + first / kStep * Cut::kStepBytes + pair * Tiles::kLineBytes;
-      for (uint32_t d = 0; d < slice.params.head_dim; d += Wide::kLanes, line += Cut::kValuePanel)
+          slice.state.values + first / kStep * Tiling::kStepBytes + pair * Tiles::kLineBytes;
+      for (uint32_t d = 0; d < slice.params.head_dim;
+           d += Wide::kLanes, line += Tiling::kValuePanel)
         store_pairs<Isa, kNumbers>(line, load(first + 2 * pair, d), load(first + 2 * pair + 1, d));
     }
   }
@@ -228,10 +229,10 @@ struct TileAttention {
     uint32_t g, r, n;
     Range steps;  // of 32 positions that any of them sees
     std::byte *scores, *weights;
-    float largest[kBlockRows], masses[kBlockRows];
+    float largest[kBlockRows], denominators[kBlockRows];
 
     bool two_tiles() const { return n > Tiles::kLines; }
-    uint32_t first_query(const Slice& slice) const { return g * slice.cut.block_rows + r; }
+    uint32_t first_query(const Slice& slice) const { return g * slice.tiling.block_rows + r; }
   };
 
   // The block with that number; false where it sees nothing of the page.
@@ -249,7 +250,7 @@ struct TileAttention {
   // All queries of a slice, one page. While exponentials of a block are computed, the matrix unit
   // multiplies the weights of the one before with the values, and the queries of the next with the keys.
   static void attend_page(const Slice& slice, uint32_t page, bool all_finite) {
-    const uint32_t n_blocks = slice.cut.group * ((slice.n_rows + kBlockRows - 1) / kBlockRows);
+    const uint32_t n_blocks = slice.tiling.group * ((slice.n_rows + kBlockRows - 1) / kBlockRows);
     Block blocks[3];
     Block *before = nullptr, *here = nullptr, *next = nullptr;
     uint32_t n_found = 0;
@@ -274,8 +275,8 @@ struct TileAttention {
   // Weights . values of `before`, the weights of `here`, query . keys of `next`; each may be null.
   static void overlap(const Slice& slice, uint32_t page, const Block* before, Block* here,
                       const Block* next) {
-    const auto& cut = slice.cut;
-    const uint32_t n_values = before == nullptr ? 0 : (cut.value_panels + 1) / 2;
+    const auto& tiling = slice.tiling;
+    const uint32_t n_values = before == nullptr ? 0 : (tiling.value_panels + 1) / 2;
     const uint32_t n_keys = next == nullptr ? 0 : next->steps.end - next->steps.begin;
     BlockSequence<Tiles, kNumbers, kNumbers> sequence;
     uint32_t n_begun = 0, n_done = 0;
@@ -291,7 +292,7 @@ struct TileAttention {
     };
     const uint32_t n_rows = here == nullptr ? 0 : here->n;
     const uint32_t n_steps =
-        n_keys * cut.k_steps +
+        n_keys * tiling.k_steps +
         (before == nullptr ? 0 : n_values * (before->steps.end - before->steps.begin));
     // A row ahead: its maximum, one chain of instructions, is there when its weights want it.
     if (n_rows > 0) find_largest(slice, page, *here, 0);
@@ -307,29 +308,30 @@ struct TileAttention {
 
   // The product with the keys of the block's step `i`, and that with the values of panels 2 i, 2 i + 1.
   static BlockProduct key_product(const Slice& slice, const Block& block, uint32_t i) {
-    const auto& cut = slice.cut;
+    const auto& tiling = slice.tiling;
     const uint32_t step = block.steps.begin + i;
     return {block.two_tiles(),
             true,
-            slice.state.queries + block.first_query(slice) * cut.query_stride(),
-            cut.query_stride(),
-            slice.state.keys + 2 * step * cut.key_panel(),
-            cut.key_panel(),
-            cut.k_steps,
-            {block.scores + step * kStep * sizeof(float), Tiles::kLines * Cut::kScoreStride,
-             Tiles::kLineBytes, Cut::kScoreStride}};
+            slice.state.queries + block.first_query(slice) * tiling.query_stride(),
+            tiling.query_stride(),
+            slice.state.keys + 2 * step * tiling.key_panel(),
+            tiling.key_panel(),
+            tiling.k_steps,
+            {block.scores + step * kStep * sizeof(float), Tiles::kLines * Tiling::kScoreStride,
+             Tiles::kLineBytes, Tiling::kScoreStride}};
   }
   static BlockProduct value_product(const Slice& slice, const Block& block, uint32_t i) {
-    const auto& cut = slice.cut;
-    return {block.two_tiles(),
-            cut.value_panels - 2 * i > 1,
-            block.weights + block.steps.begin * kNumbers * kCacheLine,
-            Cut::kWeightStride,
-            slice.state.values + 2 * i * Cut::kValuePanel + block.steps.begin * Cut::kStepBytes,
-            Cut::kValuePanel,
-            block.steps.end - block.steps.begin,
-            {slice.state.page_sums + 2 * i * Tiles::kLineBytes, Tiles::kLines * cut.value_stride(),
-             Tiles::kLineBytes, cut.value_stride()}};
+    const auto& tiling = slice.tiling;
+    return {
+        block.two_tiles(),
+        tiling.value_panels - 2 * i > 1,
+        block.weights + block.steps.begin * kNumbers * kCacheLine,
+        Tiling::kWeightStride,
+        slice.state.values + 2 * i * Tiling::kValuePanel + block.steps.begin * Tiling::kStepBytes,
+        Tiling::kValuePanel,
+        block.steps.end - block.steps.begin,
+        {slice.state.page_sums + 2 * i * Tiles::kLineBytes, Tiles::kLines * tiling.value_stride(),
+         Tiles::kLineBytes, tiling.value_stride()}};
   }
 
   static float score_factor(const AttentionParams& params) {
@@ -337,18 +339,19 @@ struct TileAttention {
   }
   static void find_largest(const Slice& slice, uint32_t page, Block& block, uint32_t i) {
     const Range range = slice.seen(block.r + i, page);
-    auto* scores = reinterpret_cast<float*>(block.scores + i * Cut::kScoreStride);
+    auto* scores = reinterpret_cast<float*>(block.scores + i * Tiling::kScoreStride);
     if (slice.params.soft_cap > 0) cap_scores(scores, range, slice.params);
     block.largest[i] = largest_of(scores, range) * score_factor(slice.params);
   }
   static void weigh_row(const Slice& slice, uint32_t page, Block& block, uint32_t i) {
-    const auto* scores = reinterpret_cast<const float*>(block.scores + i * Cut::kScoreStride);
-    block.masses[i] = weigh(scores, slice.seen(block.r + i, page), score_factor(slice.params),
-                            block.largest[i], block.steps, block.weights + i * Cut::kWeightStride);
+    const auto* scores = reinterpret_cast<const float*>(block.scores + i * Tiling::kScoreStride);
+    block.denominators[i] =
+        weigh(scores, slice.seen(block.r + i, page), score_factor(slice.params), block.largest[i],
+              block.steps, block.weights + i * Tiling::kWeightStride);
   }
 
   static void merge_block(const Slice& slice, uint32_t page, Block& block, bool all_finite) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint32_t first_query = block.first_query(slice);
     float keep[kBlockRows], take[kBlockRows];
     for (uint32_t i = block.n; i < round_up(block.n, Wide::kLanes); ++i) block.largest[i] = 0;
@@ -362,8 +365,8 @@ struct TileAttention {
       const Range range = slice.seen(block.r + i, page);
       if (!all_finite) add_not_finite(slice, page, block, range, i);
       if (range.begin < range.end)
-        merge(slice, first_query + i, state.page_sums + i * cut.value_stride(), keep[i], take[i],
-              block.largest[i], block.masses[i]);
+        merge(slice, first_query + i, state.page_sums + i * tiling.value_stride(), keep[i], take[i],
+              block.largest[i], block.denominators[i]);
     }
   }
 
@@ -372,8 +375,9 @@ struct TileAttention {
                              uint32_t i) {
     const uint32_t dim = slice.params.head_dim;
     const std::byte* cache = slice.call.operands[2] + page_offset(slice, page);
-    const auto* weights = reinterpret_cast<const uint16_t*>(block.weights + i * Cut::kWeightStride);
-    auto* sums = reinterpret_cast<float*>(slice.state.page_sums + i * slice.cut.value_stride());
+    const auto* weights =
+        reinterpret_cast<const uint16_t*>(block.weights + i * Tiling::kWeightStride);
+    auto* sums = reinterpret_cast<float*>(slice.state.page_sums + i * slice.tiling.value_stride());
     for (uint32_t position = range.begin; position < range.end; ++position)
       for (uint32_t d = 0; d < dim; ++d) {
         const float value = Cache::element(cache, uint64_t{position} * dim + d);
@@ -438,35 +442,36 @@ struct TileAttention {
   // Takes the page's sums into those of the pages before: both times what makes them relative to the
   // larger one of their largest scores.
   static void merge(const Slice& slice, uint32_t query, const std::byte* page_sums, float keep,
-                    float take, float here, float mass) {
+                    float take, float here, float denominator) {
     const State& state = slice.state;
-    auto* sums = reinterpret_cast<float*>(state.sums + query * slice.cut.value_stride());
+    auto* sums = reinterpret_cast<float*>(state.sums + query * slice.tiling.value_stride());
     const auto* added = reinterpret_cast<const float*>(page_sums);
     const float before = state.largest[query];
     if (before == -__builtin_inff()) {  // the first one: nothing is there yet
-      __builtin_memcpy(sums, added, slice.cut.value_stride());
-      state.masses[query] = mass;
+      __builtin_memcpy(sums, added, slice.tiling.value_stride());
+      state.denominators[query] = denominator;
       state.largest[query] = here;
       return;
     }
     const Vector old_factor = Wide::broadcast(keep), new_factor = Wide::broadcast(take);
-    for (uint32_t p = 0; p < slice.cut.value_panels;
+    for (uint32_t p = 0; p < slice.tiling.value_panels;
          ++p, sums += Wide::kLanes, added += Wide::kLanes)
       Wide::store(sums, Wide::multiply_add(Wide::load(added), new_factor,
                                            Wide::multiply(Wide::load(sums), old_factor)));
-    state.masses[query] = state.masses[query] * keep + mass * take;
+    state.denominators[query] = state.denominators[query] * keep + denominator * take;
     state.largest[query] = here > before ? here : before;
   }
 
   static void write_out(const Slice& slice) {
-    const auto& [call, params, cut, state, first_row, n_rows, head] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint32_t dim = params.head_dim, k = params.n_heads * dim;
     for (uint32_t r = 0; r < n_rows; ++r) {
       std::byte* row = call.operands[3] + (first_row + r) * Activation::row_bytes(k);
-      for (uint32_t g = 0; g < cut.group; ++g) {
-        const uint32_t query = g * cut.block_rows + r, begin = (head * cut.group + g) * dim;
-        const auto* sums = reinterpret_cast<const float*>(state.sums + query * cut.value_stride());
-        const Vector factor = Wide::broadcast(1.0f / state.masses[query]);
+      for (uint32_t g = 0; g < tiling.group; ++g) {
+        const uint32_t query = g * tiling.block_rows + r, begin = (head * tiling.group + g) * dim;
+        const auto* sums =
+            reinterpret_cast<const float*>(state.sums + query * tiling.value_stride());
+        const Vector factor = Wide::broadcast(1.0f / state.denominators[query]);
         Activation::write(row, k, begin, begin + dim, [&](uint32_t i, uint32_t n) {
           return Wide::multiply(Wide::load(sums + (i - begin), n), factor);
         });

@@ -27,7 +27,7 @@ static inline const float* sums_line(const TileSums& sums, uint32_t r, uint32_t 
                                         r % Tiles::kLines * sums.line);
 }
 
-// What goes past the other, which stays in the first cache: its loads say so.
+// What goes past the other, which stays in L1: its loads say so.
 enum class Streamed { panels, input };
 
 // R tiles of input rows times P panels: sums in tiles 0 to 3 (row tile r, panel p: 2 r + p). Where the

@@ -1,5 +1,5 @@
-// gated_matmul on a matrix unit: panels of gate and up take turns, so that each block of sums holds both
-// for 16 columns, and becomes the activation while it is in the first cache.
+// gated_matmul on a matrix unit: panels of gate and up alternate, so that each block of sums holds both
+// for 16 columns, and becomes the activation while it is in L1.
 #pragma once
 
 #include "cpu/kernels/activation.h"
@@ -16,20 +16,23 @@ struct TileGatedMatmul {
   using Activation = BfloatActivation<Wide, Slice::Weights::kInputs>;
   static constexpr uint32_t kPanel = Slice::kPanel;
   // Two pairs of panels: a line of the cache of a row that is written.
-  static constexpr MatmulCut kCut{kPairColumns, kTileSliceRows, kTileColumns / 2 / kPairColumns};
+  static constexpr MatmulTiling kTiling{kPairColumns, kTileSliceRows,
+                                        kTileColumns / 2 / kPairColumns};
 
   static uint64_t slices(const Call& call) {
-    return count_slices(kCut, static_cast<const GatedMatmulParams*>(call.params)->n, call.n_rows);
+    return count_slices(kTiling, static_cast<const GatedMatmulParams*>(call.params)->n,
+                        call.n_rows);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const GatedMatmulParams*>(call.params);
     while (begin < end)
       with_activation<Wide>(params.activation, [&](const auto& function) {
-        run_slice(call, params, take_slices(kCut, call, params.n, begin, end), scratch, function);
+        run_slice(call, params, take_slices(kTiling, call, params.n, begin, end), scratch,
+                  function);
       });
   }
-  static uint64_t at_once(const Call&) { return kCut.at_once; }
+  static uint64_t at_once(const Call&) { return kTiling.at_once; }
 
   // With weights that have fewer rows than a panel.
   static uint64_t scratch_bytes(const Call& call) {
@@ -49,8 +52,8 @@ struct TileGatedMatmul {
     const uint64_t stride = Input::row_bytes(params.k);
     std::byte* const room = scratch + Slice::scratch_bytes();
     const auto weight = [&](uint32_t i) {
-      return whole_panel<Format>({call.operands[1 + i], nullptr, nullptr, params.n, params.k, 0},
-                                 kPanel, room + i * kPanel * Format::row_bytes(params.k));
+      return padded_panel<Format>({call.operands[1 + i], nullptr, nullptr, params.n, params.k, 0},
+                                  kPanel, room + i * kPanel * Format::row_bytes(params.k));
     };
     const Panel gate_and_up[] = {weight(0), weight(1)};
     Slice tiles{call.operands[0] + slice.first_row * stride, stride, slice.n_rows, params.k, 0, {}};

@@ -18,21 +18,21 @@ constexpr KernelEntry kGated[] = {
 };
 
 template <template <class> class Format>
-constexpr MatmulWay way() {
-  return matmul_way<TileMultiply<ThisIsa, Format<ThisIsa>>>();
+constexpr MatmulKernel kernel() {
+  return matmul_kernel<TileMultiply<ThisIsa, Format<ThisIsa>>>();
 }
 
 // Not of float32: two numbers in bf16 have 16 of its 24 bits.
-constexpr MatmulWay kWays[] = {
-    way<F16>(),  way<BF16>(), way<Q4_0>(), way<Q4_1>(), way<Q5_0>(), way<Q5_1>(),
-    way<Q8_0>(), way<Q2_K>(), way<Q3_K>(), way<Q4_K>(), way<Q5_K>(), way<Q6_K>(),
+constexpr MatmulKernel kKernels[] = {
+    kernel<F16>(),  kernel<BF16>(), kernel<Q4_0>(), kernel<Q4_1>(), kernel<Q5_0>(), kernel<Q5_1>(),
+    kernel<Q8_0>(), kernel<Q2_K>(), kernel<Q3_K>(), kernel<Q4_K>(), kernel<Q5_K>(), kernel<Q6_K>(),
 };
 
 }  // namespace
 
 template <>
 bool TileFamilies<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
-  const MatmulWays known[] = {list_of(kWays)};
+  const MatmulKernels known[] = {list_of(kKernels)};
   return find_matmul_in<ThisIsa>(known, request, kernel);
 }
 

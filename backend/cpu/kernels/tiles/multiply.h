@@ -1,12 +1,11 @@
-// The way in which a matrix unit multiplies a weight (matmul.h says what a way is).
+// The matmul kernel of a matrix unit (matmul.h says what a matmul kernel is).
 //
-// The input's rows are in bf16 and taken as they lie. Two tiles of input rows times two panels of the
-// weight keep four tiles of sums in registers, so that each loaded tile is used twice. A slice goes
-// through k in parts, through its pairs of panels in each, and through the input's rows for each of
-// those, 32 at a time. While rows are multiplied with a pair, the next one is unpacked.
+// The input's rows are in bf16 and need no packing. Two tiles of input rows times two panels of the weight
+// have four tiles of accumulators, so that each loaded tile is used twice. Loops, from the outside: parts of k,
+// pairs of panels, blocks of 32 input rows. While rows are multiplied with a pair of panels, the next pair is
+// unpacked.
 //
-// Steps of 32 along k are summed in order, whatever rows are beside: a row has the same bits alone,
-// among 16 or 512.
+// Steps of 32 along k are summed in order, however many rows there are: a row has the same bits alone, among 16 or 512.
 #pragma once
 
 #include "cpu/kernels/matmul.h"
@@ -19,11 +18,11 @@ constexpr uint32_t kTileColumns = 256;    // of slices that are multiplied at on
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
 // Of a slice: a pair of panels. Narrow weights (1,024 rows) have work for 32 workers then.
 constexpr uint32_t kPairColumns = 32;
-// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in the first cache while the
+// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in L1 while the
 // rows go by, and those (512 KiB) in the second, for all pairs of a slice.
 constexpr uint32_t kPartLines = 16;
 
-// The panels of a slice, of one weight or of two that take turns.
+// The panels of a slice, of one weight, or of two weights alternately.
 template <class Isa, class Format>
 struct TileSlice {
   using Tiles = typename Isa::Tiles;
@@ -41,10 +40,10 @@ struct TileSlice {
   // Two pairs of unpacked panels, and the sums of all blocks.
   static constexpr uint64_t scratch_bytes() { return 2 * kPairBytes + kSumsBytes; }
 
-  // put(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null where there is no
+  // store(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null where there is no
   // second one. All pairs of a row follow each other: a pair at a time, in rows that lie far apart, takes much longer.
-  template <class Put>
-  void multiply(std::byte* scratch, const Put& put) const {
+  template <class Store>
+  void multiply(std::byte* scratch, const Store& store) const {
     std::byte* const unpacked[] = {scratch, scratch + kPairBytes};
     std::byte* const sums = scratch + 2 * kPairBytes;
     const uint32_t n_stretches = n_pairs() * ((k + kPartWeights - 1) / kPartWeights);
@@ -58,14 +57,14 @@ struct TileSlice {
         const Stretch next = stretch(number + 1);
         const Stretch behind = stretch(number + 2 < n_stretches ? number + 2 : number + 1);
         for (uint32_t i = 0; i < 2 && next.panel + i < n_panels; ++i)
-          unpack(next, i, unpacked[(number + 1) % 2], product.meanwhile(panel_of(behind, i)));
+          unpack(next, i, unpacked[(number + 1) % 2], product.overlapped(panel_of(behind, i)));
       }
       product.finish();
       for (uint32_t block = pair.n_blocks; block < n_blocks(); ++block)
         multiply_rest(here, pair, block);
     }
     Tiles::release();
-    put_all(sums, put);
+    store_all(sums, store);
   }
 
  private:
@@ -95,8 +94,8 @@ struct TileSlice {
     return {panel.first + Format::row_bytes(stretch.begin), panel.stride};
   }
   void unpack(const Stretch& stretch, uint32_t i, std::byte* to,
-              const Meanwhile<Isa>& meanwhile) const {
-    Weights::unpack(panel_of(stretch, i), stretch.n, to + i * kPanelBytes, meanwhile);
+              const OverlappedWork<Isa>& overlapped) const {
+    Weights::unpack(panel_of(stretch, i), stretch.n, to + i * kPanelBytes, overlapped);
   }
 
   // With the blocks that are whole.
@@ -127,13 +126,13 @@ struct TileSlice {
     Tiles::configure(Tiles::kLines, Tiles::kLines);
   }
 
-  template <class Put>
-  void put_all(std::byte* all_sums, const Put& put) const {
+  template <class Store>
+  void store_all(std::byte* all_sums, const Store& store) const {
     for (uint32_t r = 0; r < n_rows; ++r)
       for (uint32_t p = 0; p < n_panels; p += 2) {
         const TileSums sums = block_sums<Tiles>(all_sums + sums_of(p, r / kBlockRows));
-        put(p, r, sums_line<Tiles>(sums, r % kBlockRows, 0),
-            p + 1 < n_panels ? sums_line<Tiles>(sums, r % kBlockRows, 1) : nullptr);
+        store(p, r, sums_line<Tiles>(sums, r % kBlockRows, 0),
+              p + 1 < n_panels ? sums_line<Tiles>(sums, r % kBlockRows, 1) : nullptr);
       }
   }
 };
@@ -151,7 +150,7 @@ struct TileMultiply {
   static_assert(kPairColumns == 2 * kPanel);
 
   static uint32_t columns(uint32_t, uint32_t) { return kPairColumns; }
-  static void ask_for(const MatmulMember&, const MatmulSlice&) {}  // a slice is long enough
+  static void prefetch(const MatmulMember&, const MatmulSlice&) {}  // a slice is long enough
   // With a weight that has fewer rows than a panel.
   static uint64_t scratch_bytes(uint32_t k) {
     return Slice::scratch_bytes() + kPanel * Format::row_bytes(k);
@@ -160,7 +159,7 @@ struct TileMultiply {
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
     const uint64_t stride = Input::row_bytes(member.k);
-    const Panel weight = whole_panel<Format>(member, kPanel, scratch + Slice::scratch_bytes());
+    const Panel weight = padded_panel<Format>(member, kPanel, scratch + Slice::scratch_bytes());
     Slice tiles{input + slice.first_row * stride, stride, slice.n_rows, member.k, 0, {}};
     PanelPlace places[Slice::kPanels];
     for (uint64_t j = slice.begin; j < slice.end; j += kPanel) {
@@ -169,21 +168,21 @@ struct TileMultiply {
       places[tiles.n_panels++] = place;
     }
     tiles.multiply(scratch, [&](uint32_t p, uint32_t r, const float* first, const float* second) {
-      put_line(member, slice.first_row + r, places[p], first);
-      if (second != nullptr) put_line(member, slice.first_row + r, places[p + 1], second);
+      store_line(member, slice.first_row + r, places[p], first);
+      if (second != nullptr) store_line(member, slice.first_row + r, places[p + 1], second);
       if (p + 2 >= tiles.n_panels && member.row_done != nullptr)
         member.row_done(member.context, slice.first_row + r);
     });
   }
 
  private:
-  static void put_line(const MatmulMember& member, uint64_t row, const PanelPlace& place,
-                       const float* line) {
+  static void store_line(const MatmulMember& member, uint64_t row, const PanelPlace& place,
+                         const float* line) {
     const uint64_t j = place.from + place.skipped;
     if (place.n == kPanel)
-      put_panel<Columns>(member, row, j, Columns::load(line));
+      store_panel<Columns>(member, row, j, Columns::load(line));
     else
-      put(member, row, j, line + place.skipped, place.n);
+      store_results(member, row, j, line + place.skipped, place.n);
   }
 };
 

@@ -1,6 +1,6 @@
 // Blocks of input rows times two panels of a weight, along a part of k, while the next panels are unpacked.
 //
-// The panels stay in the first cache, the rows go past them. The processor takes up nothing behind a tile
+// The panels stay in L1, the rows go past them. The processor takes up nothing behind a tile
 // instruction that waits for a register, and tile registers are few: vectors find their place beside
 // products only where they are some ten instructions between the two tiles of rows of a step, and ten behind.
 #pragma once
@@ -32,13 +32,14 @@ class PairProduct {
     if (pair_.n_blocks > 0) begin_block();
   }
 
-  // For unpacking, which asks for what `asked` is meanwhile.
-  Meanwhile<Isa> meanwhile(const Panel& asked) {
-    return {this,
-            [](void* self, const CodedGroup<Isa>& group, std::byte* tile, const std::byte* row) {
-              static_cast<PairProduct*>(self)->store_group(group, tile, row);
-            },
-            [](void* self) { static_cast<PairProduct*>(self)->half_step(); }, asked};
+  // For unpacking, which also prefetches the panel `prefetched`.
+  OverlappedWork<Isa> overlapped(const Panel& prefetched) {
+    return {
+        this,
+        [](void* self, const QuantizedGroup<Isa>& group, std::byte* tile, const std::byte* row) {
+          static_cast<PairProduct*>(self)->store_group(group, tile, row);
+        },
+        [](void* self) { static_cast<PairProduct*>(self)->half_step(); }, prefetched};
   }
 
   void finish() {
@@ -52,20 +53,21 @@ class PairProduct {
   bool is_done() const { return block_ == pair_.n_blocks; }
 
   // Unpacks a group and multiplies meanwhile.
-  void store_group(const CodedGroup<Isa>& group, std::byte* tile, const std::byte* asked) {
+  void store_group(const QuantizedGroup<Isa>& group, std::byte* tile, const std::byte* prefetched) {
     if (is_done() || is_second_ || steps_left_ < kGroupSteps) {
-      ask_for_lines<kIntoSecondCache>(asked, kGroupSteps * kCacheLine);
+      prefetch_lines<kIntoL2>(prefetched, kGroupSteps * kCacheLine);
       group.store(tile);
       for (uint32_t i = 0; i < 2 * kGroupSteps && !is_done(); ++i) half_step();
       return;
     }
-    store_beside(group, tile, asked);
+    store_beside(group, tile, prefetched);
     steps_left_ -= kGroupSteps;
     if (steps_left_ == 0) next_block();
   }
 
   // kGroupSteps steps, which all belong to the block at hand.
-  void store_beside(const CodedGroup<Isa>& group, std::byte* tile, const std::byte* asked) {
+  void store_beside(const QuantizedGroup<Isa>& group, std::byte* tile,
+                    const std::byte* prefetched) {
     const std::byte *input = input_, *panels = panels_;
     const uint64_t stride = pair_.stride;
 #pragma GCC unroll 8
@@ -74,7 +76,7 @@ class PairProduct {
       group.store_half(j, 0, tile);
       Block::second_rows(input, stride, panels, panels + kPanelBytes);
       group.store_half(j, 1, tile);
-      __builtin_prefetch(asked + j * kCacheLine, 0, 2);
+      __builtin_prefetch(prefetched + j * kCacheLine, 0, 2);
       input += kInputs * Tiles::kLineBytes;
       panels += kWeights * Tiles::kTileBytes;
     }

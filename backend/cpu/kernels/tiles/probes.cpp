@@ -1,5 +1,5 @@
 // The vector level's loops, and one of the matrix unit: two tiles of rows times two of columns, out of
-// the first cache, as multiply_block does.
+// L1, as multiply_block does.
 #include "cpu/kernels/probes.h"
 
 #include "cpu/isa/isa.h"

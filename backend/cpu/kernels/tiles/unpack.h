@@ -18,7 +18,7 @@ static constexpr uint64_t tiles_bytes(uint32_t k) {
 
 // Codes of 32 weights of each row of a panel; scale, and what is added to products with it, of either half.
 template <class Isa>
-struct CodedGroup {
+struct QuantizedGroup {
   using Columns = typename Isa::Columns;
   using Ints = typename Columns::Ints;
   using Floats = typename Columns::Floats;
@@ -48,14 +48,14 @@ struct CodedGroup {
 
 // What a matrix unit does while weights are unpacked. Without a context: nothing.
 template <class Isa>
-struct Meanwhile {
+struct OverlappedWork {
   void* context = nullptr;
-  // Stores a group, with pieces of that work between its lines, and asks for eight lines of memory.
-  void (*store_group)(void* context, const CodedGroup<Isa>& group, std::byte* tile,
-                      const std::byte* asked) = nullptr;
+  // Stores a group, with pieces of that work between its lines, and prefetches eight lines of memory.
+  void (*store_group)(void* context, const QuantizedGroup<Isa>& group, std::byte* tile,
+                      const std::byte* prefetched) = nullptr;
   // A piece alone.
   void (*half_step)(void* context) = nullptr;
-  Panel asked = {};  // of which a row belongs to each group
+  Panel prefetched = {};  // of which a row belongs to each group
 };
 
 // What of a matmul's operands there is in bf16. Quantised weights and their input are rounded; halves
@@ -82,11 +82,11 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
-                     const Meanwhile<Isa>& meanwhile = {}) {
+                     const OverlappedWork<Isa>& overlapped = {}) {
     Product::for_each_group(
         panel, k,
         [&](const typename Product::Group& unpacked, uint32_t g, const auto& of_group) {
-          CodedGroup<Isa> group;
+          QuantizedGroup<Isa> group;
 #pragma GCC unroll 8
           for (uint32_t j = 0; j < 8; ++j) group.codes[j] = unpacked.codes[j];
 #pragma GCC unroll 2
@@ -103,12 +103,12 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
               added = Columns::add(unpacked.minimum, added);
           }
           std::byte* const tile = tiles + g * Isa::Tiles::kTileBytes;
-          if (meanwhile.context == nullptr)
+          if (overlapped.context == nullptr)
             group.store(tile);
           else
-            meanwhile.store_group(
-                meanwhile.context, group, tile,
-                meanwhile.asked.first + g % Columns::kCount * meanwhile.asked.stride);
+            overlapped.store_group(
+                overlapped.context, group, tile,
+                overlapped.prefetched.first + g % Columns::kCount * overlapped.prefetched.stride);
         },
         [](const auto&, uint32_t) {});
   }
@@ -127,27 +127,27 @@ struct TransposedPairs {
   static constexpr uint64_t kBytes = 2;  // of a number
 
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
-                     const Meanwhile<Isa>& meanwhile = {}) {
+                     const OverlappedWork<Isa>& overlapped = {}) {
     uint32_t done = 0;
     for (; done + kStep <= k; done += kStep, tiles += kTiles * Isa::Tiles::kTileBytes)
-      unpack_step(panel.first + kBytes * done, panel.stride, tiles, meanwhile);
+      unpack_step(panel.first + kBytes * done, panel.stride, tiles, overlapped);
     if (done == k) return;
     std::byte rest[Isa::Tiles::kTileBytes] = {};
     for (uint32_t row = 0; row < Columns::kCount; ++row)
       __builtin_memcpy(rest + row * Isa::Tiles::kLineBytes,
                        panel.first + row * panel.stride + kBytes * done, kBytes * (k - done));
-    unpack_step(rest, Isa::Tiles::kLineBytes, tiles, meanwhile);
+    unpack_step(rest, Isa::Tiles::kLineBytes, tiles, overlapped);
   }
 
  private:
   static void unpack_step(const std::byte* first, uint64_t stride, std::byte* tiles,
-                          const Meanwhile<Isa>& meanwhile) {
+                          const OverlappedWork<Isa>& overlapped) {
     for (uint32_t i = 0; i < 16; i += 4) {
       Ints pairs[4];
       Columns::transpose(first + 4 * i, stride, pairs, [](uint32_t, const auto&) {});
       for (uint32_t j = 0; j < 4; ++j) {
         Trait::store(pairs[j], tiles + (i + j) * Isa::Tiles::kLineBytes);
-        if (meanwhile.context != nullptr) meanwhile.half_step(meanwhile.context);
+        if (overlapped.context != nullptr) overlapped.half_step(overlapped.context);
       }
     }
   }

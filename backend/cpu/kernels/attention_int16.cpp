@@ -12,7 +12,7 @@
 // absolute positions. What a step has beyond a query's range gets the weight 0.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
-#include "cpu/kernels/attention_coded_scratch.h"
+#include "cpu/kernels/attention_int16_scratch.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/table.h"
 
@@ -20,13 +20,13 @@ namespace akunu::cpu {
 
 namespace {
 
-constexpr uint32_t kAhead = 4;  // rows
+constexpr uint32_t kPrefetchRows = 4;  // rows
 
 template <class Isa, class Activation>
-struct CodedAttention {
-  using Cut = CodedLayout<Isa>;
-  using State = CodedState<Isa>;
-  using Input = typename Cut::Input;
+struct Int16Attention {
+  using Tiling = Int16Tiling<Isa>;
+  using State = Int16State<Isa>;
+  using Input = typename Tiling::Input;
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
@@ -37,60 +37,60 @@ struct CodedAttention {
 
   // Of a block of so many panels.
   template <uint32_t kPanels>
-  struct Words {
-    using Format = PanelsOfHalves<Isa, kPanels>;
-    using Group = ManyGroup<Isa, Format>;
-    static constexpr uint32_t kLanes = kPanels * Cut::kCount, kVectors = kLanes / Wide::kLanes;
+  struct QueryBlock {
+    using Format = Int16Panels<Isa, kPanels>;
+    using Group = PackedGroup<Isa, Format>;
+    static constexpr uint32_t kLanes = kPanels * Tiling::kCount, kVectors = kLanes / Wide::kLanes;
   };
 
   static uint64_t slices(const Call& call) {
-    const Cut cut = cut_of(call);
-    return attention_slices(call, cut.block_rows, cut.units);
+    const Tiling tiling = tiling_of(call);
+    return attention_slices(call, tiling.block_rows, tiling.units);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
     const auto& params = *static_cast<const AttentionParams*>(call.params);
-    const Cut cut = cut_of(call);
-    const State state(cut, scratch);
-    for_each_slice<Isa>(call, cut.block_rows, cut.units, begin, end,
+    const Tiling tiling = tiling_of(call);
+    const State state(tiling, scratch);
+    for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
                         [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
-                          run_slice({call, params, cut, state, first_row, n_rows}, unit);
+                          run_slice({call, params, tiling, state, first_row, n_rows}, unit);
                         });
   }
 
-  static uint64_t scratch_bytes(const Call& call) { return State::bytes_of(cut_of(call)); }
+  static uint64_t scratch_bytes(const Call& call) { return State::bytes_of(tiling_of(call)); }
 
  private:
   struct Slice {
     const Call& call;
     const AttentionParams& params;
-    const Cut& cut;
+    const Tiling& tiling;
     const State& state;
     uint32_t first_row, n_rows;
 
     const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
-    uint32_t n_queries() const { return n_rows * cut.group; }  // of a kv head
-    uint32_t n_blocks() const { return (n_queries() + Cut::kLanes - 1) / Cut::kLanes; }
+    uint32_t n_queries() const { return n_rows * tiling.group; }  // of a kv head
+    uint32_t n_blocks() const { return (n_queries() + Tiling::kLanes - 1) / Tiling::kLanes; }
     // Where what is kept of a block of queries begins, counted in blocks.
     uint64_t place(uint32_t head, uint32_t block) const {
-      return uint64_t{head % cut.unit} * cut.blocks + block;
+      return uint64_t{head % tiling.unit} * tiling.blocks + block;
     }
     // The query that a lane of a block has; the last one in those behind it.
     uint32_t query(uint32_t block, uint32_t lane) const {
-      const uint32_t q = block * Cut::kLanes + lane;
+      const uint32_t q = block * Tiling::kLanes + lane;
       return q < n_queries() ? q : n_queries() - 1;
     }
   };
 
-  static Cut cut_of(const Call& call) {
+  static Tiling tiling_of(const Call& call) {
     return {*static_cast<const AttentionParams*>(call.params), Activation::kGroup};
   }
 
   static void run_slice(const Slice& slice, uint32_t unit) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    const uint32_t first_head = unit * cut.unit;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
+    const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
-        first_head + cut.unit < params.n_kv_heads ? first_head + cut.unit : params.n_kv_heads;
+        first_head + tiling.unit < params.n_kv_heads ? first_head + tiling.unit : params.n_kv_heads;
     const Range all = visible(&slice.row(0), n_rows, params.window);
     put_value_scales(slice);
     for (uint32_t head = first_head; head < last_head; ++head) {
@@ -120,56 +120,59 @@ struct CodedAttention {
   }
 
   static void put_value_scales(const Slice& slice) {
-    for (uint32_t d = 0; d < slice.cut.dims; ++d) {
+    for (uint32_t d = 0; d < slice.tiling.dims; ++d) {
       auto* const scales =
-          reinterpret_cast<float*>(slice.state.values + (d + 1) * Cut::value_bytes()) - kPageSteps;
+          reinterpret_cast<float*>(slice.state.values + (d + 1) * Tiling::value_bytes()) -
+          kPageSteps;
       for (uint32_t step = 0; step < kPageSteps; ++step) scales[step] = 1;
     }
   }
 
   static void clear(const Slice& slice, uint64_t place) {
     const State& state = slice.state;
-    const uint64_t n = slice.cut.block_sums();
+    const uint64_t n = slice.tiling.block_sums();
     __builtin_memset(state.sums + place * n, 0, n * sizeof(float));
-    __builtin_memset(state.masses + place * Cut::kLanes, 0, Cut::kLanes * sizeof(float));
-    for (uint32_t lane = 0; lane < Cut::kLanes; ++lane)
-      state.largest[place * Cut::kLanes + lane] = -__FLT_MAX__;
+    __builtin_memset(state.denominators + place * Tiling::kLanes, 0,
+                     Tiling::kLanes * sizeof(float));
+    for (uint32_t lane = 0; lane < Tiling::kLanes; ++lane)
+      state.largest[place * Tiling::kLanes + lane] = -__FLT_MAX__;
   }
 
   // A panel alone where a block has no more queries than that.
   static void with_panels(const Slice& slice, uint32_t block, const auto& use) {
-    if constexpr (Cut::kCount % Wide::kLanes == 0)
-      if (slice.n_queries() - block * Cut::kLanes <= Cut::kCount) return use(Constant<1>{});
-    use(Constant<Cut::kPanels>{});
+    if constexpr (Tiling::kCount % Wide::kLanes == 0)
+      if (slice.n_queries() - block * Tiling::kLanes <= Tiling::kCount) return use(Constant<1>{});
+    use(Constant<Tiling::kPanels>{});
   }
 
   template <uint32_t kPanels>
   static void take_queries(const Slice& slice, uint32_t head, uint32_t block) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
     const uint32_t dim = params.head_dim;
-    for (uint32_t lane = 0; lane < Words<kPanels>::kLanes; ++lane) {
-      const uint32_t q = slice.query(block, lane), r = q / cut.group, g = q % cut.group;
-      const float* query = reinterpret_cast<const float*>(call.operands[0]) +
-                           (uint64_t{first_row + r} * params.n_heads + head * cut.group + g) * dim;
+    for (uint32_t lane = 0; lane < QueryBlock<kPanels>::kLanes; ++lane) {
+      const uint32_t q = slice.query(block, lane), r = q / tiling.group, g = q % tiling.group;
+      const float* query =
+          reinterpret_cast<const float*>(call.operands[0]) +
+          (uint64_t{first_row + r} * params.n_heads + head * tiling.group + g) * dim;
       // Rows lie too far apart for a processor to see where the next one begins.
-      ask_for_lines<kIntoFirstCache>(query + kAhead * params.n_heads * dim, dim * sizeof(float));
-      Q16Activation<Isa>::write(state.query_rows + lane * cut.key_bytes(), dim, 0, dim,
+      prefetch_lines<kIntoL1>(query + kPrefetchRows * params.n_heads * dim, dim * sizeof(float));
+      Q16Activation<Isa>::write(state.query_rows + lane * tiling.key_bytes(), dim, 0, dim,
                                 [&](uint32_t i, uint32_t n) { return Isa::load(query + i, n); });
     }
     auto* const groups = queries_of<kPanels>(slice, block);
     for (uint32_t p = 0; p < kPanels; ++p) {
-      const uint64_t stride = cut.key_bytes();
-      const std::byte* const rows = state.query_rows + p * Cut::kCount * stride;
-      const std::byte* const scales = rows + stride - cut.head_groups * sizeof(float);
-      for (uint32_t g = 0; g < cut.head_groups; ++g) {
+      const uint64_t stride = tiling.key_bytes();
+      const std::byte* const rows = state.query_rows + p * Tiling::kCount * stride;
+      const std::byte* const scales = rows + stride - tiling.head_groups * sizeof(float);
+      for (uint32_t g = 0; g < tiling.head_groups; ++g) {
         for (uint32_t j = 0; j < kStep / 2; j += 4) {
           Ints pairs[4];
           Columns::transpose(rows + (g * kStep / 2 + j) * sizeof(int32_t), stride, pairs,
-                             asks_for_nothing);
+                             no_prefetch);
           for (uint32_t i = 0; i < 4; ++i) groups[g].codes[j + i].of[p] = pairs[i];
         }
-        float of_columns[Cut::kCount];
-        for (uint32_t c = 0; c < Cut::kCount; ++c)
+        float of_columns[Tiling::kCount];
+        for (uint32_t c = 0; c < Tiling::kCount; ++c)
           of_columns[c] = load_unaligned<float>(scales + c * stride + g * sizeof(float));
         groups[g].scale[0].of[p] = Columns::load(of_columns);
       }
@@ -177,10 +180,10 @@ struct CodedAttention {
   }
   template <uint32_t kPanels>
   static auto* queries_of(const Slice& slice, uint32_t block) {
-    return reinterpret_cast<typename Words<kPanels>::Group*>(slice.state.queries +
-                                                             block * slice.cut.head_groups);
+    return reinterpret_cast<typename QueryBlock<kPanels>::Group*>(slice.state.queries +
+                                                                  block * slice.tiling.head_groups);
   }
-  static constexpr auto asks_for_nothing = [](const auto&...) {};
+  static constexpr auto no_prefetch = [](const auto&...) {};
 
   // Calls use(g, halves) for every group of 32 dimensions of a row, the last one with zeros behind.
   static void for_each_group(const uint16_t* row, uint32_t dim, const auto& use) {
@@ -196,7 +199,7 @@ struct CodedAttention {
   static void find_roundings(const State& state, uint32_t n) {
     // Halves are whole multiples of 2^-24; a run of zeros gets no scale that would make subnormal products.
     const Floats least = Columns::broadcast(power_of_two(kBias - 24));
-    for (uint32_t i = 0; i < n; i += Cut::kCount) {
+    for (uint32_t i = 0; i < n; i += Tiling::kCount) {
       const Floats largest = Columns::load_halves(state.magnitudes + i);
       const auto rounding = Rounding::of(Columns::as_integers(Columns::maximum(least, largest)));
       Columns::store(state.wholes + i, rounding.whole);
@@ -205,23 +208,23 @@ struct CodedAttention {
   }
 
   static void unpack_keys(const Slice& slice, const std::byte* keys, GroupRange steps) {
-    const Cut& cut = slice.cut;
+    const Tiling& tiling = slice.tiling;
     const State& state = slice.state;
-    const uint32_t dim = cut.head_dim, groups = cut.head_groups;
+    const uint32_t dim = tiling.head_dim, groups = tiling.head_groups;
     for (uint32_t step = steps.begin; step < steps.end; ++step) {
       const auto* const rows = reinterpret_cast<const uint16_t*>(keys) + step * kStep * dim;
       for (uint32_t i = 0; i < kStep; ++i) {
-        ask_for_next_step(rows + i * dim, dim);
+        prefetch_next_step(rows + i * dim, dim);
         for_each_group(rows + i * dim, dim, [&](uint32_t g, const uint16_t* halves) {
           state.magnitudes[i * groups + g] = Columns::largest_magnitude(halves);
         });
       }
       find_roundings(state, kStep * groups);
       for (uint32_t i = 0; i < kStep; ++i) {
-        std::byte* const out = state.keys + (step * kStep + i) * cut.key_bytes();
+        std::byte* const out = state.keys + (step * kStep + i) * tiling.key_bytes();
         for_each_group(rows + i * dim, dim, [&](uint32_t g, const uint16_t* halves) {
           const Floats whole = Columns::broadcast(state.wholes[i * groups + g]);
-          for (uint32_t d = 0; d < kStep; d += 2 * Cut::kCount) {
+          for (uint32_t d = 0; d < kStep; d += 2 * Tiling::kCount) {
             Floats numbers[2];
             Columns::both_halves(load_pairs(halves + d), numbers);
             put_pairs(out + (g * kStep + d) * sizeof(uint16_t),
@@ -234,8 +237,8 @@ struct CodedAttention {
       }
     }
   }
-  static void ask_for_next_step(const uint16_t* row, uint32_t dim) {
-    ask_for_lines<kIntoFirstCache>(row + kStep * dim, dim * sizeof(*row));
+  static void prefetch_next_step(const uint16_t* row, uint32_t dim) {
+    prefetch_lines<kIntoL1>(row + kStep * dim, dim * sizeof(*row));
   }
   static Ints load_pairs(const uint16_t* halves) {
     return Columns::as_integers(Columns::load(reinterpret_cast<const float*>(halves)));
@@ -246,14 +249,15 @@ struct CodedAttention {
 
   // Steps of 32 positions, whole ones: weights of what no query sees are zeros.
   static void unpack_values(const Slice& slice, const std::byte* values, GroupRange steps) {
-    const Cut& cut = slice.cut;
+    const Tiling& tiling = slice.tiling;
     const State& state = slice.state;
-    const uint32_t dim = cut.head_dim, whole_panels = dim / Cut::kCount, rest = dim % Cut::kCount;
+    const uint32_t dim = tiling.head_dim, whole_panels = dim / Tiling::kCount,
+                   rest = dim % Tiling::kCount;
     for (uint32_t step = steps.begin; step < steps.end; ++step) {
       const auto* const rows = reinterpret_cast<const uint16_t*>(values) + step * kStep * dim;
       for (uint32_t i = 0; i < kStep; ++i) {
         uint16_t most = 0;
-        ask_for_next_step(rows + i * dim, dim);
+        prefetch_next_step(rows + i * dim, dim);
         for_each_group(rows + i * dim, dim, [&](uint32_t, const uint16_t* halves) {
           const uint16_t here = Columns::largest_magnitude(halves);
           most = here > most ? here : most;
@@ -273,9 +277,9 @@ struct CodedAttention {
                               Rounding::code(Columns::load_halves(high), whole_of_second));
         };
         for (uint32_t panel = 0; panel < whole_panels; ++panel)
-          take(panel, first + panel * Cut::kCount, second + panel * Cut::kCount);
+          take(panel, first + panel * Tiling::kCount, second + panel * Tiling::kCount);
         if (rest != 0) {
-          uint16_t last[2][Cut::kCount] = {};
+          uint16_t last[2][Tiling::kCount] = {};
           __builtin_memcpy(last[0], first + dim - rest, rest * sizeof(uint16_t));
           __builtin_memcpy(last[1], second + dim - rest, rest * sizeof(uint16_t));
           take(whole_panels, last[0], last[1]);
@@ -287,18 +291,19 @@ struct CodedAttention {
 
   // A step's pairs of positions, from dimensions side by side to a row of each.
   static void transpose_pairs(const Slice& slice, uint32_t step) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
     constexpr uint64_t kFour = 4 * sizeof(int32_t);
-    for (uint32_t panel = 0; panel < cut.dims / Cut::kCount; ++panel)
-      for (uint32_t j = 0; j < kStep / 2; j += Cut::kCount)
-        for (uint32_t four = 0; four < Cut::kCount / 4; ++four) {
+    for (uint32_t panel = 0; panel < tiling.dims / Tiling::kCount; ++panel)
+      for (uint32_t j = 0; j < kStep / 2; j += Tiling::kCount)
+        for (uint32_t four = 0; four < Tiling::kCount / 4; ++four) {
           Ints rows[4];
           Columns::transpose(
               reinterpret_cast<const std::byte*>(state.pairs + panel * (kStep / 2) + j) +
                   four * kFour,
-              sizeof(Ints), rows, asks_for_nothing);
+              sizeof(Ints), rows, no_prefetch);
           for (uint32_t i = 0; i < 4; ++i)
-            put_pairs(state.values + (panel * Cut::kCount + 4 * four + i) * Cut::value_bytes() +
+            put_pairs(state.values +
+                          (panel * Tiling::kCount + 4 * four + i) * Tiling::value_bytes() +
                           (step * (kStep / 2) + j) * sizeof(int32_t),
                       rows[i]);
         }
@@ -306,7 +311,7 @@ struct CodedAttention {
 
   // What queries of a block see of a page.
   struct Seen {
-    float begin[Cut::kLanes], end[Cut::kLanes];
+    float begin[Tiling::kLanes], end[Tiling::kLanes];
     Range by_any, by_all;
 
     bool all_see(uint32_t step) const {
@@ -325,7 +330,7 @@ struct CodedAttention {
     seen.by_any = {0, 0};
     seen.by_all = {0, kPagePositions};
     for (uint32_t lane = 0; lane < n_lanes; ++lane) {
-      const Row& row = slice.row(slice.query(block, lane) / slice.cut.group);
+      const Row& row = slice.row(slice.query(block, lane) / slice.tiling.group);
       const Range range = seen_of_page(row, slice.params.window, page);
       seen.begin[lane] = static_cast<float>(range.begin);
       seen.end[lane] = static_cast<float>(range.end);
@@ -338,30 +343,30 @@ struct CodedAttention {
   // One block of queries, one page.
   template <uint32_t kPanels>
   static void attend_block(const Slice& slice, uint32_t head, uint32_t page, uint32_t block) {
-    using Format = typename Words<kPanels>::Format;
-    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    using Format = typename QueryBlock<kPanels>::Format;
+    constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
     const Seen seen = seen_by(slice, page, block, kLanes);
     if (seen.by_any.begin >= seen.by_any.end) return;
     const GroupRange steps = {seen.by_any.begin / kStep, (seen.by_any.end + kStep - 1) / kStep};
 
     float* const scores = state.scores + steps.begin * kStep * kLanes;
-    const InputRows keys{state.keys + steps.begin * kStep * cut.key_bytes(), cut.key_bytes(),
-                         cut.head_groups * kStep, (steps.end - steps.begin) * kStep};
-    multiply_unpacked<Isa, Format>(keys, queries_of<kPanels>(slice, block), {0, cut.head_groups},
-                                   [&](uint32_t p, uint32_t row, Floats sums) {
-                                     Columns::store(scores + row * kLanes + p * Cut::kCount, sums);
-                                   });
+    const InputRows keys{state.keys + steps.begin * kStep * tiling.key_bytes(), tiling.key_bytes(),
+                         tiling.head_groups * kStep, (steps.end - steps.begin) * kStep};
+    multiply_packed<Isa, Format>(keys, queries_of<kPanels>(slice, block), {0, tiling.head_groups},
+                                 [&](uint32_t p, uint32_t row, Floats sums) {
+                                   Columns::store(scores + row * kLanes + p * Tiling::kCount, sums);
+                                 });
 
     Rescaled rescaled;
     weigh_block<kPanels>(slice, slice.place(head, block), seen, steps, rescaled);
 
-    float* const sums = state.sums + slice.place(head, block) * cut.block_sums();
-    const InputRows values{state.values, Cut::value_bytes(), kPagePositions, cut.head_dim};
-    multiply_unpacked<Isa, Format>(
-        values, reinterpret_cast<const typename Words<kPanels>::Group*>(state.weights), steps,
+    float* const sums = state.sums + slice.place(head, block) * tiling.block_sums();
+    const InputRows values{state.values, Tiling::value_bytes(), kPagePositions, tiling.head_dim};
+    multiply_packed<Isa, Format>(
+        values, reinterpret_cast<const typename QueryBlock<kPanels>::Group*>(state.weights), steps,
         [&](uint32_t p, uint32_t d, Floats added) {
-          const uint32_t lane = p * Cut::kCount;
+          const uint32_t lane = p * Tiling::kCount;
           float* const sum = sums + uint64_t{d} * kLanes + lane;
           Columns::store(
               sum, Columns::multiply_add(added, Columns::load(rescaled.added + lane),
@@ -372,7 +377,7 @@ struct CodedAttention {
 
   // What makes sums of a page, and of those before, relative to the larger of their largest scores.
   struct Rescaled {
-    float before[Cut::kLanes], added[Cut::kLanes];
+    float before[Tiling::kLanes], added[Tiling::kLanes];
   };
 
   // From a block's scores the panel of weights, which are e^(score - largest) times the scales of the
@@ -380,8 +385,9 @@ struct CodedAttention {
   template <uint32_t kPanels>
   static void weigh_block(const Slice& slice, uint64_t place, const Seen& seen, GroupRange steps,
                           Rescaled& rescaled) {
-    constexpr uint32_t kLanes = Words<kPanels>::kLanes, kVectors = Words<kPanels>::kVectors;
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes,
+                       kVectors = QueryBlock<kPanels>::kVectors;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
     constexpr float kLog2E = 0x1.715476p+0f;
     const auto factor = Wide::broadcast(kLog2E * (params.soft_cap > 0 ? 1.0f : params.scale));
 
@@ -397,32 +403,33 @@ struct CodedAttention {
               Wide::maximum(Wide::load(scores + i * kLanes + v * Wide::kLanes), largest[v]);
     }
 
-    Vector less[kVectors], masses[kVectors];
+    Vector less[kVectors], denominators[kVectors];
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t lane = v * Wide::kLanes;
       // Of a query that sees nothing of the page it isn't infinite, whose difference to itself is NaN.
       largest[v] = Wide::maximum(Wide::broadcast(-__FLT_MAX__), Wide::multiply(largest[v], factor));
-      float* const before = state.largest + place * Cut::kLanes + lane;
+      float* const before = state.largest + place * Tiling::kLanes + lane;
       const Vector of_both = Wide::maximum(largest[v], Wide::load(before));
       Wide::store(rescaled.before + lane, exp2<Wide>(Wide::subtract(Wide::load(before), of_both)));
       Wide::store(rescaled.added + lane, exp2<Wide>(Wide::subtract(largest[v], of_both)));
       Wide::store(before, of_both);
       less[v] = Wide::subtract(Wide::zero(), largest[v]);
-      masses[v] = Wide::zero();
+      denominators[v] = Wide::zero();
     }
     for (uint32_t step = steps.begin; step < steps.end; ++step) {
       if (seen.all_see(step))
-        weigh_step<true>(slice, seen, step, factor, less, masses);
+        weigh_step<true>(slice, seen, step, factor, less, denominators);
       else
-        weigh_step<false>(slice, seen, step, factor, less, masses);
+        weigh_step<false>(slice, seen, step, factor, less, denominators);
       round_step<kPanels>(state, step);
     }
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t lane = v * Wide::kLanes;
-      float* const mass = state.masses + place * Cut::kLanes + lane;
-      Wide::store(mass, Wide::multiply_add(
-                            masses[v], Wide::load(rescaled.added + lane),
-                            Wide::multiply(Wide::load(mass), Wide::load(rescaled.before + lane))));
+      float* const denominator = state.denominators + place * Tiling::kLanes + lane;
+      Wide::store(denominator,
+                  Wide::multiply_add(
+                      denominators[v], Wide::load(rescaled.added + lane),
+                      Wide::multiply(Wide::load(denominator), Wide::load(rescaled.before + lane))));
     }
   }
 
@@ -446,7 +453,7 @@ struct CodedAttention {
   // adds them up without that.
   template <bool kAllSee, uint32_t kVectors>
   static void weigh_step(const Slice& slice, const Seen& seen, uint32_t step, Vector factor,
-                         const Vector (&less)[kVectors], Vector (&masses)[kVectors]) {
+                         const Vector (&less)[kVectors], Vector (&denominators)[kVectors]) {
     const State& state = slice.state;
     float* score = state.scores + step * kStep * kVectors * Wide::kLanes;
     for (uint32_t i = 0; i < kStep; ++i) {
@@ -455,7 +462,7 @@ struct CodedAttention {
       for (uint32_t v = 0; v < kVectors; ++v, score += Wide::kLanes) {
         Vector weight = exp2<Wide>(Wide::multiply_add(Wide::load(score), factor, less[v]));
         if constexpr (!kAllSee) weight = seen.where_seen(position, v, weight, Wide::zero());
-        masses[v] = Wide::add(masses[v], weight);
+        denominators[v] = Wide::add(denominators[v], weight);
         weight = Wide::multiply(weight, scale);  // NaN where the value is not finite
         if constexpr (!kAllSee) weight = seen.where_seen(position, v, weight, Wide::zero());
         Wide::store(score, weight);
@@ -466,10 +473,10 @@ struct CodedAttention {
   // The codes of a step's weights.
   template <uint32_t kPanels>
   static void round_step(const State& state, uint32_t step) {
-    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
-    auto& group = reinterpret_cast<typename Words<kPanels>::Group*>(state.weights)[step];
+    constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes;
+    auto& group = reinterpret_cast<typename QueryBlock<kPanels>::Group*>(state.weights)[step];
     for (uint32_t p = 0; p < kPanels; ++p) {
-      const float* const weights = state.scores + step * kStep * kLanes + p * Cut::kCount;
+      const float* const weights = state.scores + step * kStep * kLanes + p * Tiling::kCount;
       const auto weight = [&](uint32_t i) { return Columns::load(weights + i * kLanes); };
       // Of what is not negative the upper halves tell which is larger.
       Ints most = Columns::as_integers(weight(0));
@@ -486,33 +493,33 @@ struct CodedAttention {
   // From [dims][kLanes] to [kLanes][dims], in its place.
   template <uint32_t kPanels>
   static void transpose_sums(const Slice& slice, uint64_t place) {
-    constexpr uint32_t kLanes = Words<kPanels>::kLanes;
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
-    float* const sums = state.sums + place * cut.block_sums();
+    constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
+    float* const sums = state.sums + place * tiling.block_sums();
     for (uint32_t lane = 0; lane < kLanes; lane += 4)
-      for (uint32_t d = 0; d < cut.dims; d += Cut::kCount) {
+      for (uint32_t d = 0; d < tiling.dims; d += Tiling::kCount) {
         Ints rows[4];
         Columns::transpose(reinterpret_cast<const std::byte*>(sums + uint64_t{d} * kLanes + lane),
-                           kLanes * sizeof(float), rows, asks_for_nothing);
+                           kLanes * sizeof(float), rows, no_prefetch);
         for (uint32_t i = 0; i < 4; ++i)
-          Columns::store(state.scores + uint64_t{lane + i} * cut.dims + d,
+          Columns::store(state.scores + uint64_t{lane + i} * tiling.dims + d,
                          Columns::as_floats(rows[i]));
       }
-    __builtin_memcpy(sums, state.scores, uint64_t{kLanes} * cut.dims * sizeof(float));
+    __builtin_memcpy(sums, state.scores, uint64_t{kLanes} * tiling.dims * sizeof(float));
   }
 
   static void write_row(const Slice& slice, uint32_t first_head, uint32_t last_head, uint32_t r) {
-    const auto& [call, params, cut, state, first_row, n_rows] = slice;
+    const auto& [call, params, tiling, state, first_row, n_rows] = slice;
     const uint32_t dim = params.head_dim, k = params.n_heads * dim;
     float* out = state.out;
     for (uint32_t head = first_head; head < last_head; ++head)
-      for (uint32_t g = 0; g < cut.group; ++g, out += dim) {
-        const uint64_t query = slice.place(head, 0) * Cut::kLanes + r * cut.group + g;
-        const float* sums = state.sums + query * cut.dims;
-        const float factor = 1.0f / state.masses[query];
+      for (uint32_t g = 0; g < tiling.group; ++g, out += dim) {
+        const uint64_t query = slice.place(head, 0) * Tiling::kLanes + r * tiling.group + g;
+        const float* sums = state.sums + query * tiling.dims;
+        const float factor = 1.0f / state.denominators[query];
         for (uint32_t d = 0; d < dim; ++d) out[d] = sums[d] * factor;
       }
-    const uint32_t begin = first_head * cut.group * dim, end = last_head * cut.group * dim;
+    const uint32_t begin = first_head * tiling.group * dim, end = last_head * tiling.group * dim;
     Activation::write(
         call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin, end,
         [&](uint32_t i, uint32_t n) { return Isa::load(slice.state.out + (i - begin), n); });
@@ -521,7 +528,7 @@ struct CodedAttention {
 
 template <class Isa, template <class> class Activation>
 constexpr KernelEntry entry() {
-  using Kernel = CodedAttention<Isa, Activation<Isa>>;
+  using Kernel = Int16Attention<Isa, Activation<Isa>>;
   return {{Operation::attention,
            Activation<Isa>::kKind,
            {kAbsent, kAbsent, kAbsent},
@@ -544,7 +551,7 @@ KernelList entries() {
 }  // namespace
 
 template <>
-KernelList Families<ThisIsa>::coded_attention() {
+KernelList Families<ThisIsa>::int16_attention() {
   return entries<ThisIsa>();
 }
 

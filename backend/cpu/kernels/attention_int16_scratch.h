@@ -1,9 +1,9 @@
-// How attention in whole numbers (attention_coded.cpp) cuts a call, and what of it is where in a worker's scratch.
+// How attention in whole numbers (attention_int16.cpp) cuts a call, and what of it is where in a worker's scratch.
 #pragma once
 
 #include "core/kernel_params.h"
 #include "cpu/kernels/attention_range.h"
-#include "cpu/kernels/formats_coded.h"
+#include "cpu/kernels/formats_int16.h"
 #include "cpu/kernels/panel.h"
 
 namespace akunu::cpu {
@@ -14,22 +14,22 @@ constexpr uint32_t kPageSteps = kPagePositions / kStep;
 
 // Queries, or weights, in so many panels side by side.
 template <class Isa, uint32_t kPanels>
-struct PanelsOfHalves : Coded<Isa, F16<Isa>> {};
+struct Int16Panels : Int16Weights<Isa, F16<Isa>> {};
 template <class Isa, uint32_t kPanels>
-struct WordsFor<Isa, PanelsOfHalves<Isa, kPanels>, Quant16Input<Isa>> {
-  using One = PairsRow<typename Isa::Columns>;
-  using Many = SideBySide<One, kPanels, One::kTileRows>;
+struct RowTilesFor<Isa, Int16Panels<Isa, kPanels>, Quant16Input<Isa>> {
+  using Direct = Int16RowTile<typename Isa::Columns>;
+  using Packed = MultiPanelRowTile<Direct, kPanels, Direct::kTileRows>;
 };
 
 // How a call is cut. Queries of a kv head are numbered row by row, and come in blocks of kLanes.
 template <class Isa>
-struct CodedLayout {
+struct Int16Tiling {
   using Input = Quant16Input<Isa>;
   static constexpr uint32_t kCount = Isa::Columns::kCount, kPanels = 2;
-  using Group = ManyGroup<Isa, PanelsOfHalves<Isa, kPanels>>;
+  using Group = PackedGroup<Isa, Int16Panels<Isa, kPanels>>;
   static constexpr uint32_t kLanes = kCount * kPanels;
 
-  CodedLayout(const AttentionParams& params, uint32_t out_group)
+  Int16Tiling(const AttentionParams& params, uint32_t out_group)
       : group(params.n_heads / params.n_kv_heads),
         unit(
             heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
@@ -59,10 +59,10 @@ struct CodedLayout {
 
 // What a slice keeps while it walks the pages of its kv heads.
 template <class Isa>
-struct CodedState {
-  using Layout = CodedLayout<Isa>;
+struct Int16State {
+  using Layout = Int16Tiling<Isa>;
 
-  CodedState(const Layout& layout, std::byte* scratch) {
+  Int16State(const Layout& layout, std::byte* scratch) {
     const auto begin = reinterpret_cast<uintptr_t>(scratch);
     const auto take = [&]<class T>(T*& part, uint64_t n) {
       part = reinterpret_cast<T*>(begin + bytes);
@@ -81,10 +81,10 @@ struct CodedState {
     take(scores, layout.scores());
     take(sums, layout.unit * layout.blocks * layout.block_sums());
     take(largest, layout.unit * layout.blocks * Layout::kLanes);
-    take(masses, layout.unit * layout.blocks * Layout::kLanes);
+    take(denominators, layout.unit * layout.blocks * Layout::kLanes);
     take(out, layout.out_numbers + Isa::kLanes);
   }
-  static uint64_t bytes_of(const Layout& layout) { return CodedState(layout, nullptr).bytes; }
+  static uint64_t bytes_of(const Layout& layout) { return Int16State(layout, nullptr).bytes; }
 
   uint64_t bytes = 0;  // of scratch
 
@@ -99,7 +99,7 @@ struct CodedState {
   float* value_scales;                 // of the page's positions
   float* scores;                       // [256][kLanes], then the weights
   float* sums;                         // [unit][blocks][dims][kLanes]: of the pages before
-  float *largest, *masses;             // [unit][blocks][kLanes]: of scores times `factor`; likewise
+  float *largest, *denominators;       // [unit][blocks][kLanes]: of scores times `factor`; likewise
   float* out;                          // a row of the slice's result
 };
 

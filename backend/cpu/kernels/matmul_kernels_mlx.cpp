@@ -1,8 +1,8 @@
-// How vectors multiply MLX's weights: a group becomes floats, once for all rows of a slice.
+// Matmul kernels on vectors for MLX's weights: a group becomes floats once for all rows of a slice.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_mlx.h"
+#include "cpu/kernels/matmul_kernels.h"
 #include "cpu/kernels/multiply.h"
-#include "cpu/kernels/ways.h"
 
 namespace akunu::cpu {
 namespace {
@@ -17,7 +17,7 @@ struct MultiplyMlx : OneSliceAtOnce {
   // Whole groups of 32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
   static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
-  static void ask_for(const MatmulMember&, const MatmulSlice&) {}
+  static void prefetch(const MatmulMember&, const MatmulSlice&) {}
 
   // A (row, column) has one accumulator, which takes its products in order of k.
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
@@ -38,22 +38,22 @@ struct MultiplyMlx : OneSliceAtOnce {
       }
       for (uint32_t r = 0; r < slice.n_rows; ++r) {
         const float sum = Isa::sum_lanes(sums[r]);
-        put(member, slice.first_row + r, j, &sum, 1);
+        store_results(member, slice.first_row + r, j, &sum, 1);
       }
     }
   }
 };
 
-constexpr MatmulWay kWays[] = {
-    matmul_way<MultiplyMlx<ThisIsa, Mlx4_64<ThisIsa>>>(),
-    matmul_way<MultiplyMlx<ThisIsa, Mlx8_64<ThisIsa>>>(),
+constexpr MatmulKernel kKernels[] = {
+    matmul_kernel<MultiplyMlx<ThisIsa, Mlx4_64<ThisIsa>>>(),
+    matmul_kernel<MultiplyMlx<ThisIsa, Mlx8_64<ThisIsa>>>(),
 };
 
 }  // namespace
 
 template <>
-MatmulWays VectorWays<ThisIsa>::of_mlx() {
-  return list_of(kWays);
+MatmulKernels VectorMatmuls<ThisIsa>::of_mlx() {
+  return list_of(kKernels);
 }
 
 }  // namespace akunu::cpu

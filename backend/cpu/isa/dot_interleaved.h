@@ -1,5 +1,6 @@
-// Dot products of several rows with the codes of a panel, or of several side by side (kernels/words.h): the rows
-// take turns at each register of codes, so that what is loaded, of codes and of rows, is used more than once.
+// Dot products of several rows with the codes of a panel, or of several panels side by side (kernels/row_tile.h). The
+// rows are interleaved: every row uses a register of codes before the next one is loaded, so each load of codes serves
+// all rows, and each load of a row all panels.
 #pragma once
 
 #include <stdint.h>
@@ -8,7 +9,7 @@
 
 namespace akunu::cpu {
 
-// What a register of one panel is, and one of several has.
+// The register of one panel, out of a single register or of one for each panel.
 template <class Registers>
 static inline auto& at(Registers& registers, [[maybe_unused]] uint32_t panel) {
   if constexpr (requires { registers.of; })
@@ -18,11 +19,11 @@ static inline auto& at(Registers& registers, [[maybe_unused]] uint32_t panel) {
 }
 
 // sums[i] = add(sums[i], codes[j], the j-th four bytes at x[i]) for each of kRegisters, in every panel. `add`
-// must keep the compiler from summing up another way: it makes a tree of each row's sum, one row after the
-// other, for which there are too few registers.
+// must keep the compiler from reassociating: GCC makes a tree of each row's sum, one row after the other, and
+// spills registers.
 template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
-static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes, const auto (&x)[N],
-                               const auto& add) {
+static inline void dot_interleaved(Registers (&sums)[N], const Registers* codes, const auto (&x)[N],
+                                   const auto& add) {
   constexpr uint32_t kPanels = sizeof(Registers) / sizeof(typename Columns::Ints);
 #pragma GCC unroll 16
   for (uint32_t j = 0; j < kRegisters; ++j)
@@ -35,14 +36,15 @@ static inline void dot_in_turn(Registers (&sums)[N], const Registers* codes, con
     }
 }
 
-// The same for one row and one panel. The upper half of codes are kUpperTimes as large, a power of two, by which
-// their sum is divided. Of eight registers in two chains: an instruction takes four cycles or five,
-// and a sum of whole numbers has no order. Where there are four, others take their turn meanwhile.
-template <class Columns, uint32_t kRegisters, uint32_t kUpperTimes = 1>
+// The same for one row and one panel. The codes of the upper half are kUpperFactor times too large (a power of two);
+// their sum is divided by it. Eight registers are summed in two dependency chains: the instruction has a latency of four
+// or five cycles, and whole numbers may be added in any order. Four registers need one chain: other dot products
+// overlap with it.
+template <class Columns, uint32_t kRegisters, uint32_t kUpperFactor = 1>
 static inline void dot_in_chains(typename Columns::Ints& sum, const typename Columns::Ints* codes,
                                  const auto& x, const auto& add) {
   constexpr uint32_t kChains = kRegisters > 4 ? 2 : 1;
-  constexpr int kShift = std::countr_zero(kUpperTimes);
+  constexpr int kShift = std::countr_zero(kUpperFactor);
   auto second = Columns::integers(0);
 #pragma GCC unroll 8
   for (uint32_t j = 0; j < kRegisters; ++j) {

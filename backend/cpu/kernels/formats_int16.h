@@ -65,8 +65,8 @@ struct Block16 {
 };
 
 template <class Isa, class Floats16>
-struct Coded : Blocks<Isa, Coded<Isa, Floats16>, Block16, 32> {
-  using Base = Blocks<Isa, Coded<Isa, Floats16>, Block16, 32>;
+struct Int16Weights : Blocks<Isa, Int16Weights<Isa, Floats16>, Block16, 32> {
+  using Base = Blocks<Isa, Int16Weights<Isa, Floats16>, Block16, 32>;
   using Input = Quant16Input<Isa>;
   using Columns = typename Base::Columns;
   using Floats = typename Base::Floats;

@@ -1,27 +1,27 @@
 // The words in which rows of an input are multiplied with a panel of columns (panel.h): one by one, or
 // several at once where a level has instructions for that.
 //
-// Those of one row are the level's Columns, and what OneRow says here, with what the row brings to every
-// panel computed once; those of one among many RowOfMany, or SideBySide where a level has few registers.
-// Codes of 16 bits, which a level multiplies in pairs, have PairsRow.
-// Words for several are a type of the level, Isa::Together, with the same names (isa/i8mm.h has them):
+// Those of one row are the level's Columns, and what DirectRowTile says here, with what the row brings to every
+// panel computed once; those of one among many PackedRowTile, or MultiPanelRowTile where a level has few registers.
+// Codes of 16 bits, which a level multiplies in pairs, have Int16RowTile.
+// Words for several are a type of the level, Isa::ManyRowTile, with the same names (isa/i8mm.h has them):
 //
 //   Registers               which has Ints and Floats
 //   kRows                   rows whose sums lie in a Floats; an Ints of codes has 4 * kRows of a column
 //   kPanels                 panels whose sums lie in a Floats
 //   kCodes<Format>          registers of a group's codes
-//   kScalesAre<Format>      how a group has its scales
+//   kScaleForm<Format>      how a group has its scales
 //   kTileRows               rows of a tile
 //   in_turn(n)              how many of n rows (in the words' sense) take turns at a group's products
 //   dot<kLargest, kRegisters>(sums, codes, x)
 //                           sums[i] += codes . the i-th of them, whose own codes are at x[i]; dot_signed too
 //   arrange<Format>(group, panel, out)
 //                           a group of one of the panels, from how it was unpacked
-//   arrange_minima<Format>(of_group, panel, i, super_block)
+//   pack_minima<Format>(of_group, panel, i, super_block)
 //                           the minima of a super-block's i-th group, likewise
-//   arrange_factor(of_group, panel, super_block)
+//   pack_factor(of_group, panel, super_block)
 //                           what its groups share
-//   arrange_rows<Format>(groups, out)
+//   pack_rows<Format>(groups, out)
 //                           a group of kRows rows of the input, kGroupBytes<Format> bytes
 //   group<Format>(row, k, g)
 //                           where that lies, in rows so arranged
@@ -38,7 +38,7 @@
 // What is done with a lane is the same, in the same order, so no bit depends on the words.
 #pragma once
 
-#include "cpu/isa/dot_in_turn.h"
+#include "cpu/isa/dot_interleaved.h"
 #include "cpu/kernels/formats.h"
 
 namespace akunu::cpu {
@@ -49,7 +49,7 @@ struct InputRows {
   const std::byte* first;
   uint64_t stride;
   uint32_t k, n;
-  const std::byte* prepared = nullptr;  // what OneRow::prepare makes of them
+  const std::byte* prepared = nullptr;  // what DirectRowTile::prepare makes of them
   uint64_t prepared_stride = 0;
 };
 // One of them, and where one of its groups has what.
@@ -61,26 +61,26 @@ struct InputGroup {
   const float* scale;
   const int16_t* half_sums;
   const std::byte* prepared;
-  const std::byte* turns = nullptr;
+  const std::byte* rotated = nullptr;
 };
 
-// Where a group has its codes, four at a time, for weights that begin in the middle of a word: of every kTurned, the last
+// Where a group has its codes, four at a time, for weights that begin in the middle of a word: of every kRotation, the last
 // two come first. Asked as a pointer would be.
-template <uint32_t kTurned>
-struct TurnedCodes {
+template <uint32_t kRotation>
+struct RotatedCodes {
   const int8_t* codes;
-  const std::byte* first;  // four of each kTurned
+  const std::byte* first;  // four of each kRotation
 
   const int8_t* operator+(uint32_t code) const {
-    if (code % kTurned != 0) return codes + code - 2;
-    return reinterpret_cast<const int8_t*>(first) + 4 * (code / kTurned);
+    if (code % kRotation != 0) return codes + code - 2;
+    return reinterpret_cast<const int8_t*>(first) + 4 * (code / kRotation);
   }
 };
 
 // Scales of a super-block's groups are whole numbers, and the products with them exact in each of these:
 // floats, which dot products meet that have become floats; pairs of equal int16, which meet the sums of
 // two lots of products when those are added; or the codes of a group have been multiplied with them.
-enum class Scales { floats, pairs, in_codes };
+enum class ScaleForm { floats, pairs, in_codes };
 
 // Of a super-block's codes, less their offset, and its scales.
 struct ProductRange {
@@ -100,16 +100,16 @@ static constexpr ProductRange product_range() {
   return range;
 }
 
-template <class Registers, Scales kAre, uint32_t kCount>
+template <class Registers, ScaleForm kAre, uint32_t kCount>
 struct GroupScales {
   typename Registers::Floats scale[kCount];
 };
 template <class Registers, uint32_t kCount>
-struct GroupScales<Registers, Scales::pairs, kCount> {
+struct GroupScales<Registers, ScaleForm::pairs, kCount> {
   typename Registers::Ints scale[kCount];
 };
 template <class Registers, uint32_t kCount>
-struct GroupScales<Registers, Scales::in_codes, kCount> {};
+struct GroupScales<Registers, ScaleForm::in_codes, kCount> {};
 
 template <class Registers, bool kPresent>
 struct GroupMinimum {
@@ -119,14 +119,14 @@ template <class Registers>
 struct GroupMinimum<Registers, false> {};
 
 // A group of every column, ready to be multiplied.
-template <class Registers, uint32_t kCodes, Scales kAre, class Format>
-struct GroupOfColumns : GroupScales<Registers, kAre, Format::kDots>,
-                        GroupMinimum<Registers, Format::kHasMinimum && !Format::kSuperBlock> {
+template <class Registers, uint32_t kCodes, ScaleForm kAre, class Format>
+struct ColumnGroup : GroupScales<Registers, kAre, Format::kDots>,
+                     GroupMinimum<Registers, Format::kHasMinimum && !Format::kSuperBlock> {
   typename Registers::Ints codes[kCodes];
 };
-template <class Words, class Format>
-using UnpackedGroup = GroupOfColumns<typename Words::Registers, Words::template kCodes<Format>,
-                                     Words::template kScalesAre<Format>, Format>;
+template <class RowTile, class Format>
+using GroupFor = ColumnGroup<typename RowTile::Registers, RowTile::template kCodes<Format>,
+                             RowTile::template kScaleForm<Format>, Format>;
 
 template <class Registers, uint32_t kCount>
 struct SuperBlockMinima {
@@ -142,36 +142,36 @@ struct SuperBlock : SuperBlockMinima<Registers, Format::kHasMinimum ? kOf * Form
 };
 
 template <class Number>
-static inline void put_number(std::byte* p, Number number) {
+static inline void store_number(std::byte* p, Number number) {
   __builtin_memcpy(p, &number, sizeof(number));
 }
 
 template <class Columns>
-struct OneRow : Columns {
+struct DirectRowTile : Columns {
   using typename Columns::Floats;
   using typename Columns::Ints;
   using Registers = Columns;
   static constexpr uint32_t kRows = 1, kPanels = 1;
-  static constexpr uint32_t in_turn(uint32_t n) {
+  static constexpr uint32_t interleaved_rows(uint32_t n) {
     return n % Columns::kInterleaved == 0 ? Columns::kInterleaved : 1;
   }
   template <class>
   static constexpr uint32_t kCodes = 8;
   template <class>
-  static constexpr Scales kScalesAre = Scales::floats;
+  static constexpr ScaleForm kScaleForm = ScaleForm::floats;
   template <class Format>
   static constexpr uint32_t kOffset = Format::kSigned ? Columns::kSignedOffset : Format::kOffset;
 
   template <class Format>
-  static void arrange(const auto& group, uint32_t, auto& out) {
+  static void pack_group(const auto& group, uint32_t, auto& out) {
     out = group;
   }
   template <class Format>
-  static void arrange_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
+  static void pack_minima(const auto& of_group, uint32_t, uint32_t index, auto& out) {
     for (uint32_t i = 0; i < Format::kDots; ++i)
       out.minima[Format::kDots * index + i] = of_group.minima[i];
   }
-  static void arrange_factor(const auto& of_group, uint32_t, auto& out) {
+  static void pack_factor(const auto& of_group, uint32_t, auto& out) {
     out.factor = of_group.factor;
   }
 
@@ -181,7 +181,7 @@ struct OneRow : Columns {
   template <class Format>
   static constexpr uint32_t kSums = Format::kHasMinimum ? Format::kDots : 0;
   template <class Format>
-  static constexpr uint32_t kTurns = Format::kTurned == 0 ? 0 : 32 / Format::kTurned;
+  static constexpr uint32_t kRotatedParts = Format::kRotation == 0 ? 0 : 32 / Format::kRotation;
   template <class Format>
   static constexpr uint64_t kGroupBytes = 4 * (kStarts<Format> + kSums<Format>);
   template <class Format>
@@ -205,26 +205,27 @@ struct OneRow : Columns {
   static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
     InputGroup group = of_row(row.codes, k, g);
     group.prepared = row.prepared + g * kGroupBytes<Format>;
-    group.turns = row.prepared + k / 32 * kGroupBytes<Format> + 4 * kTurns<Format> * (g / 2);
+    group.rotated =
+        row.prepared + k / 32 * kGroupBytes<Format> + 4 * kRotatedParts<Format> * (g / 2);
     return group;
   }
   // Of a single row, behind what is prepared of all groups: the first four codes of those that are turned.
   template <class Format>
-  static constexpr uint64_t turns_bytes(uint32_t n_groups) {
-    return uint64_t{n_groups + 1} / 2 * 4 * kTurns<Format>;
+  static constexpr uint64_t rotated_bytes(uint32_t n_groups) {
+    return uint64_t{n_groups + 1} / 2 * 4 * kRotatedParts<Format>;
   }
   template <class Format>
-  static void prepare_turns(const int8_t* codes, uint32_t n_groups, std::byte* out) {
+  static void prepare_rotated(const int8_t* codes, uint32_t n_groups, std::byte* out) {
     out += n_groups * kGroupBytes<Format>;
     for (uint32_t g = 0; g < n_groups; g += 2, codes += 64)
-      for (uint32_t i = 0; i < 32; i += Format::kTurned, out += 4) {
-        __builtin_memcpy(out, codes + i + Format::kTurned - 2, 2);
+      for (uint32_t i = 0; i < 32; i += Format::kRotation, out += 4) {
+        __builtin_memcpy(out, codes + i + Format::kRotation - 2, 2);
         __builtin_memcpy(out + 2, codes + i, 2);
       }
   }
   template <class Format>
-  static auto turned(const InputGroup& group) {
-    return TurnedCodes<Format::kTurned>{group.codes, group.turns};
+  static auto rotated(const InputGroup& group) {
+    return RotatedCodes<Format::kRotation>{group.codes, group.rotated};
   }
 
   template <class Format, uint32_t kFirst, uint32_t>
@@ -256,8 +257,8 @@ struct OneRow : Columns {
     if constexpr (kStarts_ != 0)
       for (uint32_t g = 0; g < n_groups; ++g, out += stride) {
         const int32_t low = first.half_sums[2 * g], high = first.half_sums[2 * g + 1];
-        put_number(out, kFactor * (kStarts_ == 1 ? low + high : low));
-        if constexpr (kStarts_ == 2) put_number(out + 4, kFactor * high);
+        store_number(out, kFactor * (kStarts_ == 1 ? low + high : low));
+        if constexpr (kStarts_ == 2) store_number(out + 4, kFactor * high);
       }
   }
   template <class Format>
@@ -265,16 +266,16 @@ struct OneRow : Columns {
                            uint64_t stride) {
     for (uint32_t g = 0; g < n_groups; ++g, out += stride)
       for (uint32_t i = 0; i < kSums<Format>; ++i)
-        put_number(out + 4 * i, sum_of<Format>(first.scale + g, first.half_sums + 2 * g, i));
+        store_number(out + 4 * i, sum_of<Format>(first.scale + g, first.half_sums + 2 * g, i));
   }
 };
 
 // sums[i] += the products of int16 codes in pairs with those at x[i]; sums of one panel, or of several.
 template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
-static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
+static inline void dot_int16(Registers (&sums)[N], const Registers* codes,
                              const int8_t* const (&x)[N]) {
   using Ints = typename Columns::Ints;
-  dot_in_turn<Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints two) {
+  dot_interleaved<Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints two) {
     return Columns::add_pairs(sum, some, two);
   });
 }
@@ -283,8 +284,8 @@ static inline void dot_pairs(Registers (&sums)[N], const Registers* codes,
 // pairs (Columns::kSumsInPairs), or in the codes where products fit a byte that it takes for a code
 // (kWholeBytes). Signed codes become int16 where those of one byte cost more (kSignedPairs).
 template <class Columns>
-struct RowOfMany : OneRow<Columns> {
-  using One = OneRow<Columns>;
+struct PackedRowTile : DirectRowTile<Columns> {
+  using Direct = DirectRowTile<Columns>;
   using typename Columns::Floats;
   using typename Columns::Ints;
 
@@ -293,90 +294,90 @@ struct RowOfMany : OneRow<Columns> {
   static constexpr bool kPairs = Format::kSigned && kHasPairs;
 
   template <class Format>
-  static constexpr Scales scales_are() {
+  static constexpr ScaleForm scale_form() {
     if constexpr (Format::kSuperBlock) {
-      if constexpr (requires { Columns::kSumsInPairs; }) return Scales::pairs;
+      if constexpr (requires { Columns::kSumsInPairs; }) return ScaleForm::pairs;
       constexpr ProductRange kRange = product_range<Format>();
       if constexpr (requires { Columns::kWholeBytes; } && kRange.highest - kRange.lowest <= 255)
-        return Scales::in_codes;
+        return ScaleForm::in_codes;
     }
-    return Scales::floats;
+    return ScaleForm::floats;
   }
   template <class Format>
-  static constexpr Scales kScalesAre = scales_are<Format>();
+  static constexpr ScaleForm kScaleForm = scale_form<Format>();
 
   template <class Format>
   static constexpr uint32_t start_offset() {
-    if constexpr (kScalesAre<Format> == Scales::in_codes)
+    if constexpr (kScaleForm<Format> == ScaleForm::in_codes)
       return static_cast<uint32_t>(-product_range<Format>().lowest);
-    return One::template kOffset<Format>;
+    return Direct::template kOffset<Format>;
   }
   template <class Format>
   static constexpr uint32_t kStartOffset = start_offset<Format>();
   template <class Format>
-  static constexpr uint32_t kStarts = kStartOffset<Format> == 0                ? 0
-                                      : kScalesAre<Format> == Scales::in_codes ? 1
-                                                                               : Format::kDots;
+  static constexpr uint32_t kStarts = kStartOffset<Format> == 0                   ? 0
+                                      : kScaleForm<Format> == ScaleForm::in_codes ? 1
+                                                                                  : Format::kDots;
   template <class Format>
   static constexpr uint32_t kCodes = kPairs<Format> ? 16 : 8;
   template <class Format>
   static constexpr uint64_t kGroupBytes =
-      kPairs<Format> ? 64 : 4 * (kStarts<Format> + One::template kSums<Format>);
+      kPairs<Format> ? 64 : 4 * (kStarts<Format> + Direct::template kSums<Format>);
 
   template <class Format>
-  static void arrange(const auto& group, uint32_t panel, auto& out) {
+  static void pack_group(const auto& group, uint32_t panel, auto& out) {
     if constexpr (kPairs<Format>) {
       for (uint32_t j = 0; j < 8; ++j)
         Columns::widen(group.codes[j], out.codes[j], out.codes[8 + j]);
       out.scale[0] = group.scale[0];
-    } else if constexpr (kScalesAre<Format> == Scales::pairs) {
+    } else if constexpr (kScaleForm<Format> == ScaleForm::pairs) {
       for (uint32_t j = 0; j < 8; ++j) out.codes[j] = group.codes[j];
       for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i] = Columns::pairs_of(group.scale[i]);
-    } else if constexpr (kScalesAre<Format> == Scales::in_codes) {
+    } else if constexpr (kScaleForm<Format> == ScaleForm::in_codes) {
       constexpr uint32_t kOfScale = 8 / Format::kDots;
       for (uint32_t j = 0; j < 8; ++j)
         out.codes[j] = products_of_bytes<Format::kOffset, kStartOffset<Format>>(
             group.codes[j], Columns::to_integer(group.scale[j / kOfScale]));
     } else {
-      One::template arrange<Format>(group, panel, out);
+      Direct::template pack_group<Format>(group, panel, out);
     }
   }
   template <class Format>
   static void prepare(const InputGroup& first, uint32_t n_groups, std::byte* out) {
     if constexpr (kPairs<Format>) {
-      static_assert(kStarts<Format> == 0 && One::template kSums<Format> == 0);
+      static_assert(kStarts<Format> == 0 && Direct::template kSums<Format> == 0);
       for (uint32_t g = 0; g < n_groups; ++g, out += kGroupBytes<Format>)
         Columns::widen_codes(first.codes + uint64_t{32} * g, out);
     } else {
       constexpr uint64_t kStride = kGroupBytes<Format>;
-      if constexpr (kStarts<Format> != 0 && kScalesAre<Format> == Scales::pairs)
+      if constexpr (kStarts<Format> != 0 && kScaleForm<Format> == ScaleForm::pairs)
         prepare_pairs_of_starts<kStartOffset<Format>>(first, n_groups, out, kStride);
       else
-        One::template prepare_starts<kStartOffset<Format>, kStarts<Format>>(first, n_groups, out,
-                                                                            kStride);
-      One::template prepare_sums<Format>(first, n_groups, out + 4 * kStarts<Format>, kStride);
+        Direct::template prepare_starts<kStartOffset<Format>, kStarts<Format>>(first, n_groups, out,
+                                                                               kStride);
+      Direct::template prepare_sums<Format>(first, n_groups, out + 4 * kStarts<Format>, kStride);
     }
   }
 
   template <class Format>
   static InputGroup group(const InputRow& row, uint32_t k, uint32_t g) {
-    InputGroup group = One::of_row(row.codes, k, g);
+    InputGroup group = Direct::of_row(row.codes, k, g);
     group.prepared = row.prepared + g * kGroupBytes<Format>;
     if constexpr (kPairs<Format>) group.codes = reinterpret_cast<const int8_t*>(group.prepared);
     return group;
   }
   template <class Format, uint32_t kFirst, uint32_t>
   static Ints start(const InputGroup& group) {
-    return One::template start_at<kStarts<Format>, kFirst>(group);
+    return Direct::template start_at<kStarts<Format>, kFirst>(group);
   }
   template <class Format>
   static Floats sum(const InputGroup& group, uint32_t i) {
-    return One::sum_at(group, kStarts<Format> + i);
+    return Direct::sum_at(group, kStarts<Format> + i);
   }
   template <uint32_t kRegisters>
   static void dot_signed(auto& sums, const auto* codes, const auto& x) {
     if constexpr (kHasPairs)
-      dot_pairs<Columns, kRegisters>(sums, codes, x);
+      dot_int16<Columns, kRegisters>(sums, codes, x);
     else
       Columns::template dot_signed<kRegisters>(sums, codes, x);
   }
@@ -398,17 +399,17 @@ struct RowOfMany : OneRow<Columns> {
     for (uint32_t g = 0; g < n_groups; ++g, out += stride) {
       int32_t halves[2];
       Columns::template pair_starts<kOffset>(first.codes + uint64_t{32} * g, halves);
-      put_number(out, halves[0]);
-      put_number(out + 4, halves[1]);
+      store_number(out, halves[0]);
+      store_number(out + 4, halves[1]);
     }
   }
 };
 
 // A row of q16_32, alone or among others.
 template <class Columns>
-struct PairsRow : OneRow<Columns> {
-  static constexpr uint32_t kTileRows = Columns::kRowsOfPairs;
-  static constexpr uint32_t in_turn(uint32_t n) { return n; }
+struct Int16RowTile : DirectRowTile<Columns> {
+  static constexpr uint32_t kTileRows = Columns::kInt16Rows;
+  static constexpr uint32_t interleaved_rows(uint32_t n) { return n; }
   template <class>
   static constexpr uint32_t kCodes = 16;
 
@@ -419,19 +420,19 @@ struct PairsRow : OneRow<Columns> {
   }
   template <uint32_t, uint32_t kRegisters>
   static void dot(auto& sums, const auto* codes, const auto& x) {
-    dot_pairs<Columns, kRegisters>(sums, codes, x);
+    dot_int16<Columns, kRegisters>(sums, codes, x);
   }
 };
 
 // A row and several panels: what is loaded of the row serves all of them. A loop over what a struct
 // holds is unrolled early, or it goes through memory.
 template <class Row, uint32_t kPanels_, uint32_t kTileRows_>
-struct SideBySide : Row {
-  using One = Row;
-  using Columns = typename One::Registers;
-  using Registers = SideBySide;
+struct MultiPanelRowTile : Row {
+  using Single = Row;
+  using Columns = typename Single::Registers;
+  using Registers = MultiPanelRowTile;
   static constexpr uint32_t kPanels = kPanels_, kTileRows = kTileRows_;
-  static constexpr uint32_t in_turn(uint32_t n) { return n; }
+  static constexpr uint32_t interleaved_rows(uint32_t n) { return n; }
 
   struct Floats {
     typename Columns::Floats of[kPanels];
@@ -455,33 +456,34 @@ struct SideBySide : Row {
   }
 
   template <class Format>
-  static void arrange(const auto& group, uint32_t panel, auto& out) {
-    UnpackedGroup<One, Format> single;
-    One::template arrange<Format>(group, 0, single);
-    for (uint32_t j = 0; j < One::template kCodes<Format>; ++j)
+  static void pack_group(const auto& group, uint32_t panel, auto& out) {
+    GroupFor<Single, Format> single;
+    Single::template pack_group<Format>(group, 0, single);
+    for (uint32_t j = 0; j < Single::template kCodes<Format>; ++j)
       out.codes[j].of[panel] = single.codes[j];
-    if constexpr (One::template kScalesAre<Format> != Scales::in_codes)
+    if constexpr (Single::template kScaleForm<Format> != ScaleForm::in_codes)
       for (uint32_t i = 0; i < Format::kDots; ++i) out.scale[i].of[panel] = single.scale[i];
     if constexpr (requires { single.minimum; }) out.minimum.of[panel] = single.minimum;
   }
   template <class Format>
-  static void arrange_minima(const auto& of_group, uint32_t panel, uint32_t index, auto& out) {
+  static void pack_minima(const auto& of_group, uint32_t panel, uint32_t index, auto& out) {
     for (uint32_t i = 0; i < Format::kDots; ++i)
       out.minima[Format::kDots * index + i].of[panel] = of_group.minima[i];
   }
-  static void arrange_factor(const auto& of_group, uint32_t panel, auto& out) {
+  static void pack_factor(const auto& of_group, uint32_t panel, auto& out) {
     out.factor.of[panel] = of_group.factor;
   }
   template <class Format, uint32_t kFirst, uint32_t kCount>
   static Ints start(const InputGroup& group) {
-    return each<Ints>([&](uint32_t) { return One::template start<Format, kFirst, kCount>(group); });
+    return each<Ints>(
+        [&](uint32_t) { return Single::template start<Format, kFirst, kCount>(group); });
   }
   static Floats row_scales(const float* scale) {
-    return each<Floats>([&](uint32_t) { return One::row_scales(scale); });
+    return each<Floats>([&](uint32_t) { return Single::row_scales(scale); });
   }
   template <class Format>
   static Floats sum(const InputGroup& group, uint32_t i) {
-    return each<Floats>([&](uint32_t) { return One::template sum<Format>(group, i); });
+    return each<Floats>([&](uint32_t) { return Single::template sum<Format>(group, i); });
   }
   static Ints integers(uint32_t x) {
     return each<Ints>([&](uint32_t) { return Columns::integers(x); });
@@ -501,81 +503,82 @@ struct SideBySide : Row {
 };
 
 template <class Isa>
-struct WordsOf {
-  using Many = RowOfMany<typename Isa::Columns>;
+struct ChooseManyRowTile {
+  using Packed = PackedRowTile<typename Isa::Columns>;
 };
 template <class Isa>
-  requires requires { Isa::Columns::kRowsSideBySide; }
-struct WordsOf<Isa> {
-  using Many = SideBySide<RowOfMany<typename Isa::Columns>, 2, Isa::Columns::kRowsSideBySide>;
+  requires requires { Isa::Columns::kMultiPanelRows; }
+struct ChooseManyRowTile<Isa> {
+  using Packed =
+      MultiPanelRowTile<PackedRowTile<typename Isa::Columns>, 2, Isa::Columns::kMultiPanelRows>;
 };
 template <class Isa>
-  requires requires { typename Isa::Together; }
-struct WordsOf<Isa> {
-  using Many = typename Isa::Together;
+  requires requires { typename Isa::ManyRowTile; }
+struct ChooseManyRowTile<Isa> {
+  using Packed = typename Isa::ManyRowTile;
 };
 // A level's words for many rows.
 template <class Isa>
-using ManyRows = typename WordsOf<Isa>::Many;
+using ManyRowTileOf = typename ChooseManyRowTile<Isa>::Packed;
 
 // The words that a format is multiplied in: One for a few rows, Many for more.
 template <class Isa, class Format, class Input = typename Format::Input>
-struct WordsFor {
-  using One = OneRow<typename Isa::Columns>;
-  using Many = ManyRows<Isa>;
+struct RowTilesFor {
+  using Direct = DirectRowTile<typename Isa::Columns>;
+  using Packed = ManyRowTileOf<Isa>;
 };
 template <class Isa, class Format>
-struct WordsFor<Isa, Format, Quant16Input<Isa>> {
-  using One = PairsRow<typename Isa::Columns>;
-  using Many = SideBySide<One, 2, One::kTileRows>;
+struct RowTilesFor<Isa, Format, Quant16Input<Isa>> {
+  using Direct = Int16RowTile<typename Isa::Columns>;
+  using Packed = MultiPanelRowTile<Direct, 2, Direct::kTileRows>;
 };
 
 // So many are multiplied in the words of one row, in one tile, while codes are unpacked. With more rows, with
 // super-blocks (which have sums of their own) sooner, registers run out: 16 rows took up to twice as long.
-template <class Words, class Format>
+template <class RowTile, class Format>
 static constexpr uint32_t few_rows() {
-  if (Words::Many::kRows > 1) return 2;
-  constexpr uint32_t kTile = Words::One::kTileRows, kFit = Format::kSuperBlock ? 6 : 8;
+  if (RowTile::Packed::kRows > 1) return 2;
+  constexpr uint32_t kTile = RowTile::Direct::kTileRows, kFit = Format::kSuperBlock ? 6 : 8;
   return kTile < kFit ? kTile : kFit;
 }
 
 // Room for what the words want of n rows besides, or instead of, the rows; and those rows.
-template <class Words, class Format>
-static constexpr uint64_t arranged_bytes(uint32_t n, uint32_t k) {
-  return uint64_t{(n + Words::kRows - 1) / Words::kRows} * (k / 32) *
-         Words::template kGroupBytes<Format>;
+template <class RowTile, class Format>
+static constexpr uint64_t packed_row_bytes(uint32_t n, uint32_t k) {
+  return uint64_t{(n + RowTile::kRows - 1) / RowTile::kRows} * (k / 32) *
+         RowTile::template kGroupBytes<Format>;
 }
 template <class Isa, class Format>
-static inline InputRows arrange_rows(const InputRows& rows, std::byte* room) {
-  using Words = typename WordsFor<Isa, Format>::Many;
-  using One = typename WordsFor<Isa, Format>::One;
+static inline InputRows pack_rows(const InputRows& rows, std::byte* room) {
+  using RowTile = typename RowTilesFor<Isa, Format>::Packed;
+  using Direct = typename RowTilesFor<Isa, Format>::Direct;
   const uint32_t n = rows.n, n_groups = rows.k / 32;
   const auto group_of = [&](uint32_t row, uint32_t g) {
-    return One::of_row(rows.first + row * rows.stride, rows.k, g);
+    return Direct::of_row(rows.first + row * rows.stride, rows.k, g);
   };
   const auto prepare = [&]<class Row>() -> InputRows {
-    if constexpr (Row::template kGroupBytes<Format> == 0 && Format::kTurned == 0) return rows;
-    const uint64_t stride = arranged_bytes<Row, Format>(1, rows.k);
+    if constexpr (Row::template kGroupBytes<Format> == 0 && Format::kRotation == 0) return rows;
+    const uint64_t stride = packed_row_bytes<Row, Format>(1, rows.k);
     for (uint32_t row = 0; row < n; ++row)
       Row::template prepare<Format>(group_of(row, 0), n_groups, room + row * stride);
     return {rows.first, rows.stride, rows.k, n, room, stride};
   };
-  if (n <= few_rows<WordsFor<Isa, Format>, Format>()) {
-    if constexpr (Format::kTurned > 0)
-      if (n == 1) One::template prepare_turns<Format>(group_of(0, 0).codes, n_groups, room);
-    return prepare.template operator()<One>();
+  if (n <= few_rows<RowTilesFor<Isa, Format>, Format>()) {
+    if constexpr (Format::kRotation > 0)
+      if (n == 1) Direct::template prepare_rotated<Format>(group_of(0, 0).codes, n_groups, room);
+    return prepare.template operator()<Direct>();
   }
-  if constexpr (Words::kRows == 1) {
-    return prepare.template operator()<Words>();
+  if constexpr (RowTile::kRows == 1) {
+    return prepare.template operator()<RowTile>();
   } else {
-    const uint64_t stride = arranged_bytes<Words, Format>(Words::kRows, rows.k);
+    const uint64_t stride = packed_row_bytes<RowTile, Format>(RowTile::kRows, rows.k);
     std::byte* out = room;
-    for (uint32_t first = 0; first < n; first += Words::kRows)
-      for (uint32_t g = 0; g < n_groups; ++g, out += Words::template kGroupBytes<Format>) {
-        InputGroup groups[Words::kRows];
-        for (uint32_t i = 0; i < Words::kRows; ++i)  // the last one fills up
+    for (uint32_t first = 0; first < n; first += RowTile::kRows)
+      for (uint32_t g = 0; g < n_groups; ++g, out += RowTile::template kGroupBytes<Format>) {
+        InputGroup groups[RowTile::kRows];
+        for (uint32_t i = 0; i < RowTile::kRows; ++i)  // the last one fills up
           groups[i] = group_of(first + i < n ? first + i : n - 1, g);
-        Words::template arrange_rows<Format>(groups, out);
+        RowTile::template pack_rows<Format>(groups, out);
       }
     return {room, stride, rows.k, n};
   }

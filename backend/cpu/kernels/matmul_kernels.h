@@ -1,0 +1,16 @@
+// The matmul kernels of a vector level: a list per family of formats, each in a file of its own, which compile in parallel.
+#pragma once
+
+#include "cpu/kernels/matmul.h"
+
+namespace akunu::cpu {
+
+template <class Isa>
+struct VectorMatmuls {
+  static MatmulKernels of_floats_and_32();  // blocks of 32 weights
+  static MatmulKernels of_k();              // super-blocks of 256
+  static MatmulKernels of_mlx();            // affine groups of 64
+  static MatmulKernels of_int16();  // floats rounded to q16_32, at levels that multiply int16
+};
+
+}  // namespace akunu::cpu
