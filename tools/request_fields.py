@@ -52,7 +52,8 @@ What the server ([serving.md](serving.md)) does with each field of a request.
 
 A field that is null counts as not given. What is refused is answered with 400, and the field's name
 is in `param`. What has no effect, and any field that is not listed here, is named in the header
-`x-akunu-ignored` of the answer.
+`x-akunu-ignored` of the answer; so are keys of messages and their parts that neither the server nor
+the model's chat template reads (`messages.mood`, `messages.content.cache_control`).
 """
 
 

@@ -198,7 +198,7 @@ class ReplyDecoder:
             return [TextDelta(piece)] if piece else []
         deltas = self._splitter.push(piece)
         if self.reason is not None and self.reason != "cancelled":
-            deltas += self._splitter.finish()
+            deltas += self._splitter.finish(is_cut=self._stops.found is not None)
         return deltas
 
     def cancel(self) -> None:

@@ -53,9 +53,18 @@ class ReplySplitter:
         *,
         in_reasoning: bool = False,
         calls: CallParser | None = None,
+        holds_calls: bool = False,
+        must_call: bool = False,
     ) -> None:
-        """`in_reasoning`: the prompt has opened the reasoning already; None: there is none."""
+        """`in_reasoning`: the prompt has opened the reasoning already; None: there is none.
+
+        `holds_calls`: a grammar makes a call of whatever begins as one; `must_call`: and the answer
+        is nothing but calls.
+        """
         self._calls = calls
+        self._holds_calls = holds_calls
+        self._must_call = must_call
+        self._is_cut = False
         self._thinking = thinking
         self._in_reasoning = in_reasoning and thinking is not None
         openings: tuple[str, ...] = ()
@@ -102,12 +111,19 @@ class ReplySplitter:
             next(self._parser)
         return self._taken()
 
-    def finish(self) -> list[Delta]:
-        """Return what was held back, now that nothing comes any more."""
+    def finish(self, *, is_cut: bool = False) -> list[Delta]:
+        """Return what was held back, now that nothing comes any more.
+
+        `is_cut`: a stop string has ended the reply. What a call had begun with is no text then.
+        """
         self._reader.is_over = True
+        self._is_cut = is_cut
         for _ in self._parser:
             pass
-        return self._taken()
+        last = self._taken()
+        if is_cut and self._must_call:
+            return [delta for delta in last if not isinstance(delta, TextDelta)]
+        return last
 
     def _taken(self) -> list[Delta]:
         out = self._out[:]
@@ -211,6 +227,8 @@ class ReplySplitter:
             reader.at = place
             if (yield from self._call(at_start=False)):
                 return True
+            if self._is_cut and self._holds_calls:
+                return False
         self._add_text(reader.text[: place + 1])
         reader.at = place + 1
         reader.forget()

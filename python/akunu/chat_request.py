@@ -10,7 +10,7 @@ from akunu._batches import is_batch
 from akunu._checks import integer
 from akunu._reply_splitter import ReplySplitter
 from akunu.chat import ChatTemplate, encode_chat, template_ids
-from akunu.errors import ArgumentError, UnsupportedModelError
+from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.grammar import FreeText, Grammar
 from akunu.messages import checked
 from akunu.options import ToolsArgument
@@ -80,12 +80,19 @@ class PreparedChat:
     """Whether what begins as a call is one: it may be cut, and is never dropped otherwise."""
 
 
-def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate) -> PreparedChat:
+def prepared(
+    request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate, context: int | None = None
+) -> PreparedChat:
     """Render and tokenise a conversation.
 
     Raises ArgumentError for what the template refuses, and for a switch or a variable that it does
-    not have.
+    not have; ContextOverflowError for more messages than `context` tokens, which would take long.
     """
+    n_messages = len(request.messages) if isinstance(request.messages, (list, tuple)) else 0
+    if context is not None and n_messages > context:  # each has a token, or more
+        raise ContextOverflowError(
+            f"the conversation has {n_messages} messages, the context holds {context} tokens"
+        )
     if request.thinking is None and request.thinking_budget is not None:
         check_budget(template)
         request = replace(request, thinking=True)
@@ -106,12 +113,18 @@ def prepared(request: ChatRequest, tokenizer: Tokenizer, template: ChatTemplate)
             tokens += template_ids(tokenizer, template.thinking_ends[0])
         is_open = True
         free = thoughts(tokenizer, template, int(request.thinking_budget))
-    splitter = ReplySplitter(markers, in_reasoning=is_open, calls=use.parser)
     knows_thoughts = markers.opening.strip() in template.source
     form = request.form if use.wanted else None
     grammar = _grammar(use, tokenizer, markers if knows_thoughts else None, is_open, free, form)
     unlimited = FreeText(until=(markers.closing,)) if is_open and free is None else None
     holds_calls = grammar is not None and _holds_calls(use, form, free)
+    splitter = ReplySplitter(
+        markers,
+        in_reasoning=is_open,
+        calls=use.parser,
+        holds_calls=holds_calls,
+        must_call=use.must_call and holds_calls,
+    )
     return PreparedChat(
         tokens, splitter, use.functions, grammar, unlimited, form is not None, holds_calls
     )

@@ -497,7 +497,7 @@ class Model(AsyncCalls):
     def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
 
-        chat = prepared(request, self._tokenizer, self._chat_template)
+        chat = prepared(request, self._tokenizer, self._chat_template, self._context)
         tokens = self._token_ids(chat.tokens, "messages")
         return Prepared(
             tokens,

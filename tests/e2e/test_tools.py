@@ -49,6 +49,16 @@ def test_a_call_that_must_come_is_one_however_hot_the_model_is(
         assert isinstance(arguments.get("days", 1), int)
 
 
+@pytest.mark.parametrize("stop", ["{", "get_", "Paris", "tool_call"])
+def test_what_a_call_had_begun_with_when_a_stop_string_came_is_no_text(
+    ember: akunu.Model, stop: str
+) -> None:
+    reply = ember.chat(QUESTION, tools=TOOLS, tool_choice="required", stop=stop)
+    assert (reply, reply.tool_calls, reply.finish_reason) == ("", (), "stop")
+    stream = ember.chat(QUESTION, tools=TOOLS, tool_choice="required", stop=stop, stream=True)
+    assert "".join(stream) == ""
+
+
 def test_the_name_of_a_tool_makes_that_one_be_called(ember: akunu.Model) -> None:
     for name in ("get_weather", "add"):
         reply = ember.chat(QUESTION, tools=TOOLS, tool_choice=name, max_tokens=60)

@@ -74,6 +74,24 @@ def test_an_answer_has_all_that_clients_read(client: httpx.Client) -> None:
     }
 
 
+def test_keys_of_messages_that_nobody_reads_are_named(client: httpx.Client) -> None:
+    part = {"type": "text", "text": "Hi", "cache_control": {"type": "ephemeral"}, "mood": None}
+    messages = [{"role": "user", "content": [part], "mood": "good"}, *SUM]
+    for path, name in (("/v1/chat/completions", "messages"), ("/v1/responses", "input")):
+        body = {name: messages, "max_tokens": 1, "max_output_tokens": 1}
+        del body["max_output_tokens" if name == "messages" else "max_tokens"]
+        if name == "input":
+            part["type"] = "input_text"
+        answer = client.post(path, json=body)
+        assert answer.status_code == 200, answer.text
+        named = answer.headers["x-akunu-ignored"].split(", ")
+        assert sorted(named) == [f"{name}.content.cache_control", f"{name}.mood"]
+    turns = [{"role": "user", "content": "Hi", "mood": "good"}]
+    for path in ("/v1/messages", "/api/chat"):
+        answer = client.post(path, json={"messages": turns, "max_tokens": 1, "stream": False})
+        assert answer.headers["x-akunu-ignored"].split(", ")[-1] == "messages.mood"
+
+
 def test_headers_of_openais_clients_change_nothing(client: httpx.Client) -> None:
     headers = {
         "authorization": "Bearer sk-any",

@@ -10,6 +10,7 @@ import httpx
 import pytest
 from running_server import running
 
+from akunu.chat import ChatTemplate
 from akunu.server import ServedModels, ServerSettings
 from akunu.server.openai_chat import CHAT_FIELDS
 
@@ -267,3 +268,32 @@ def test_names_of_unknown_fields_never_break_the_answer(
         answer = client.post("/v1/detokenize", json=body)
         assert answer.status_code == 200
         assert answer.headers["x-akunu-ignored"].startswith(("x", "a", '""'))
+
+
+def test_what_get_answers_head_asks_about(client: httpx.Client) -> None:
+    for path in ("/health", "/ready", "/v1/models", "/v1/models/ember", "/api/version", "/"):
+        asked, told = client.get(path), client.head(path)
+        assert (told.status_code, told.content) == (200, b"")
+        assert told.headers["content-length"] == str(len(asked.content))
+    assert client.head("/v1/chat/completions").status_code == 405
+
+
+def test_a_slash_too_many_is_told(client: httpx.Client) -> None:
+    for method, path in (("POST", "/v1/chat/completions/"), ("GET", "/v1/models/")):
+        answer = client.request(method, path, json={})
+        assert answer.status_code == 404
+        assert answer.json()["error"]["message"].endswith("write it without the slash at its end")
+    assert "slash" not in client.get("/v1/nothing/").json()["error"]["message"]
+
+
+def test_more_messages_than_tokens_fit_are_refused_before_they_are_rendered(
+    client: httpx.Client, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ChatTemplate, "render", None)  # in this process, as the server is
+    messages = [{"role": "user", "content": "Hi"}] * 1025
+    answer = client.post("/v1/chat/completions", json={"messages": messages})
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["param"], error["code"]) == ("messages", "context_length_exceeded")
+    assert "1025 messages" in error["message"]
+    assert "1024 tokens" in error["message"]

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import shutil
 import signal
+import socket
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import httpx
@@ -13,6 +15,10 @@ import pytest
 from running_server import Serving
 from test_metrics import until
 from test_serve_command import Start, start  # noqa: F401  # a fixture
+
+from akunu.errors import ArgumentError
+from akunu.server import ServerSettings
+from akunu.server.run import listening
 
 HELLO = {"messages": [{"role": "user", "content": "Hello"}], "max_tokens": 2}
 ENDLESS = {"messages": HELLO["messages"], "ignore_eos": True, "stream": True}
@@ -42,14 +48,29 @@ def test_it_listens_at_a_socket_of_the_file_system(
     start: Start,  # noqa: F811
     tmp_path: Path,
 ) -> None:
-    socket = tmp_path / "socket"
-    process, address = start("--unix-socket", str(socket))
-    assert address == f"unix:{socket}"
-    with httpx.Client(transport=httpx.HTTPTransport(uds=str(socket)), base_url="http://x") as each:
+    path = tmp_path / "socket"
+    process, address = start("--unix-socket", str(path))
+    assert address == f"unix:{path}"
+    assert path.stat().st_mode & 0o777 == 0o600
+    with httpx.Client(transport=httpx.HTTPTransport(uds=str(path)), base_url="http://x") as each:
         assert each.get("/health").status_code == 200
         assert each.post("/v1/chat/completions", json=HELLO).status_code == 200
+    with pytest.raises(ArgumentError, match="already in use"):
+        ExitStack().enter_context(listening(ServerSettings(unix_socket=path)))
     process.send_signal(signal.SIGTERM)
     assert process.wait(timeout=30) == 0
+    assert not path.exists()
+
+
+def test_a_socket_that_a_server_has_left_is_taken_over_with_the_mode_that_is_set(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(str(path))
+    with listening(ServerSettings(unix_socket=path, unix_socket_mode="660")):
+        assert path.stat().st_mode & 0o777 == 0o660
+    assert not path.exists()
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl here to make a certificate")

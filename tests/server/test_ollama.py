@@ -235,4 +235,15 @@ def test_a_model_that_is_not_there_is_404(client: httpx.Client) -> None:
     answer = client.post("/api/chat", json={"model": "llama3:8b", "messages": SUM})
     assert answer.status_code == 404
     assert "llama3:8b" in answer.json()["error"]
-    assert client.post("/api/chat", json={"messages": SUM}).status_code == 400
+
+
+def test_without_the_name_of_a_model_the_first_answers_as_on_all_routes(
+    client: httpx.Client,
+) -> None:
+    for path, asked in (
+        ("/api/chat", {"messages": SUM}),
+        ("/api/generate", {"prompt": "Hello"}),
+    ):
+        answer = client.post(path, json={**asked, "stream": False, "options": {"num_predict": 1}})
+        assert answer.json()["model"] == "ember"
+    assert "qwen3.context_length" in client.post("/api/show", json={}).json()["model_info"]

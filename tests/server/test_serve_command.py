@@ -78,6 +78,8 @@ def test_what_is_wrong_is_said_in_one_line(
             (["a=ember", "a=ember"], "two models are called 'a'"),
             (["--config", "no.toml"], "no.toml"),
             (["--port", str(port)], "cannot listen at 127.0.0.1"),
+            (["--unix-socket", "no/such/folder"], "cannot listen at the socket no/such/folder"),
+            (["--memory", "5"], "memory is 5 bytes, and the model 'ember' takes"),
         ):
             assert main(["serve", *arguments]) in (1, 2)
             line = capsys.readouterr().err.splitlines()[-1]

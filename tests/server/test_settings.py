@@ -78,6 +78,11 @@ def test_the_environment_has_settings() -> None:
         ({"kv_type": "q4"}, "kv_type is 'q4'"),
         ({"access_log": "xml"}, "access_log is 'xml'"),
         ({"without_key": "yes"}, "without_key is 'yes'"),
+        ({"cors_origins": ["foo"]}, "cors_origins has 'foo'"),
+        ({"cors_origins": ["*", "https://example.org/"]}, "without a path"),
+        ({"cors_origins": ["https://Example.org"]}, "no browser sends"),
+        ({"cors_origins": ["https://example.org:443"]}, "no browser sends"),
+        ({"unix_socket_mode": "rw"}, "unix_socket_mode is 'rw'"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], message: str) -> None:
@@ -85,6 +90,11 @@ def test_settings_that_make_no_sense_are_refused(settings: dict[str, object], me
         ServerSettings(**settings)  # type: ignore[arg-type]
     with pytest.raises(MisuseError, match="did you mean 'port'"):
         ServerSettings(prot=1)  # type: ignore[call-arg]
+
+
+def test_origins_are_as_browsers_send_them() -> None:
+    origins = ("*", "https://example.org", "http://localhost:3000", "app://main")
+    assert ServerSettings(cors_origins=origins).cors_origins == origins
 
 
 def test_keys_are_not_shown() -> None:

@@ -30,7 +30,12 @@ from akunu.server.settings import (
 
 TABLE: Final = "ray"  # in akunu.toml; the environment has AKUNU_RAY_REPLICAS and so on
 _OF_LISTENING: Final = ("host", "port", "tls_certificate", "tls_key")
-_OF_CONNECTIONS: Final = ("unix_socket", "header_seconds", "read_seconds")
+_OF_CONNECTIONS: Final = (
+    "unix_socket",
+    "unix_socket_mode",
+    "header_seconds",
+    "read_seconds",
+)
 
 
 @explains_typos_of_init

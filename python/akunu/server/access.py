@@ -81,7 +81,11 @@ class Access:
             refusal = self._refusal(scope, headers, entry) if self._is_guarded else None
             if refusal is None:
                 limited = _Body(receive, self._settings, entry)
-                await self._app(scope, limited.receive, marked)
+                if scope["method"] == "HEAD":  # of a route that only knows GET
+                    inner = {**scope, "method": "GET"}
+                    await self._app(inner, limited.receive, _without_body(marked))
+                else:
+                    await self._app(scope, limited.receive, marked)
             else:
                 body = shaped(refusal, scope, entry.request_id)
                 answer = JsonResponse(body, refusal.status, refusal.headers)
@@ -128,6 +132,15 @@ class Access:
         except ValueError:
             return ApiError(400, "content-length is no number")
         return _too_large(self._settings) if length > self._settings.max_body else None
+
+
+def _without_body(send: Send) -> Send:
+    async def send_headers(message: Message) -> None:
+        if message["type"] == "http.response.body":
+            message = {**message, "body": b""}
+        await send(message)
+
+    return send_headers
 
 
 class _Body:

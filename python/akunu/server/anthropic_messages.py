@@ -12,8 +12,16 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import unknown_keys
 from akunu.server.json_words import kind_of, shown
 
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of blocks, by their type
+    "text": ("type", "text", "cache_control", "citations"),
+    "tool_result": ("type", "tool_use_id", "content", "is_error", "cache_control"),
+    "thinking": ("type", "thinking", "signature"),
+    "redacted_thinking": ("type", "data"),
+    "tool_use": ("type", "id", "name", "input", "cache_control"),
+}
 CHANGING_LINE: Final = "x-anthropic-billing-header"
 """Begins a line that an agent changes in every request, in front of its long system prompt."""
 
@@ -47,6 +55,8 @@ def messages_of(system: Any, messages: Any) -> Conversation:
         where = f"messages[{index}]"
         if not isinstance(message, dict):
             raise invalid("messages", f"{where} must be an object, got {kind_of(message)}")
+        for name in unknown_keys("messages", message, ("role", "content")):
+            found.ignore(name)
         role = message.get("role")
         if role == "assistant":
             found.messages.append(_reply(_blocks(message, where), where, found))
@@ -100,10 +110,13 @@ def _blocks(message: Mapping[str, Any], where: str) -> list[Any]:
     return content
 
 
-def _kind(block: Any, where: str) -> str:
+def _kind(block: Any, where: str, found: Conversation) -> str:
     kind = block.get("type") if isinstance(block, dict) else None
     if not isinstance(kind, str):
         raise invalid("messages", f"{where} must be an object with a type")
+    if kind in _KNOWN:
+        for name in unknown_keys("messages.content", block, _KNOWN[kind]):
+            found.ignore(name)
     return kind
 
 
@@ -125,7 +138,7 @@ def _add_turn(found: Conversation, role: str, blocks: list[Any], where: str) -> 
     n_before = len(found.messages)
     for index, block in enumerate(blocks):
         place = f"{where}.content[{index}]"
-        kind = _kind(block, place)
+        kind = _kind(block, place, found)
         if kind == "text":
             texts.append(_text(block, place, found))
         elif kind == "tool_result" and role == "user":
@@ -157,7 +170,7 @@ def _result(block: Mapping[str, Any], where: str, found: Conversation) -> dict[s
         texts = []
         for index, part in enumerate(content):
             place = f"{where}.content[{index}]"
-            if _kind(part, place) != "text":
+            if _kind(part, place, found) != "text":
                 kind = part["type"]
                 raise unsupported(
                     "messages", f"{place} is of type {shown(kind)}: only text is read here"
@@ -177,7 +190,7 @@ def _reply(blocks: list[Any], where: str, found: Conversation) -> dict[str, Any]
     calls: list[dict[str, Any]] = []
     for index, block in enumerate(blocks):
         place = f"{where}.content[{index}]"
-        kind = _kind(block, place)
+        kind = _kind(block, place, found)
         if kind == "text":
             texts.append(_text(block, place, found))
         elif kind == "thinking":
@@ -187,6 +200,8 @@ def _reply(blocks: list[Any], where: str, found: Conversation) -> dict[str, Any]
         elif kind == "redacted_thinking":  # nobody here can read it
             found.ignore("redacted_thinking")
         elif kind == "tool_use":
+            if block.get("cache_control") is not None:
+                found.ignore("cache_control")
             calls.append(_call(block, place))
         else:
             raise unsupported(

@@ -19,6 +19,7 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
+from starlette.routing import Match
 
 from akunu import __version__
 from akunu.errors import AkunuError
@@ -145,13 +146,21 @@ async def _no_route(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     where = f"{request.method} {request.url.path}"
     if error.status_code == 404:
-        told = ApiError(404, f"there is no {where}", code="unknown_url")
+        hint = ": write it without the slash at its end" if _has_a_slash_too_many(request) else ""
+        told = ApiError(404, f"there is no {where}{hint}", code="unknown_url")
     elif error.status_code == 405:
         told = ApiError(405, f"{where} is not possible", code="method_not_allowed")
     else:
         told = ApiError(error.status_code, str(error.detail))
     told.headers.update(error.headers or {})
     return answer_of(request, told)
+
+
+def _has_a_slash_too_many(request: Request) -> bool:
+    path = request.url.path.rstrip("/")
+    scope = {**request.scope, "path": path}
+    is_known = any(route.matches(scope)[0] is not Match.NONE for route in request.app.routes)
+    return path != request.url.path and is_known
 
 
 async def _not_valid(request: Request, error: Exception) -> Response:

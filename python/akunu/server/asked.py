@@ -11,13 +11,13 @@ from starlette.requests import Request
 from akunu.async_text_stream import AsyncTextStream
 from akunu.fill_in import fill_in_of
 from akunu.model import Model
-from akunu.server.common_fields import WITHOUT_EFFECT
+from akunu.server.common_fields import UNREAD, WITHOUT_EFFECT
 from akunu.server.errors import api_error, invalid, unsupported
 from akunu.server.fields import Field, ignored_header, read
 from akunu.server.generation import Dialect, Generation
 from akunu.server.limits import with_limits
 from akunu.server.models import ServedModel
-from akunu.server.prompts import prompt_of
+from akunu.server.prompts import prompt_of, template_of
 from akunu.server.settings import ServerSettings
 from akunu.server.state import generation_arguments, state_of
 from akunu.server.wished_thinking import with_wished_thinking
@@ -36,6 +36,8 @@ class Asked:
     is_stream: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     """What the answer has besides; complete when the text has begun."""
+    unread: list[str] = field(default_factory=list)
+    """Keys of messages that nobody reads, unless the model's chat template does."""
 
     def ignore(self, names: Iterable[str]) -> None:
         """Name further fields without effect."""
@@ -62,6 +64,9 @@ class Asked:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
         fitted, lost = with_wished_thinking(self.arguments, model, self.names)
         self.ignore(lost)
+        if self.unread:
+            template = template_of(model).source
+            self.ignore(each for each in self.unread if each.rpartition(".")[2] not in template)
         return fitted
 
 
@@ -98,6 +103,7 @@ def asked_of(
     options, ignored = found.options, found.ignored
     for name in [name for name in options if name.startswith(WITHOUT_EFFECT)]:
         ignored += options.pop(name)
+    unread = [options.pop(name) for name in list(options) if name.startswith(UNREAD)]
     return Asked(
         model=options.pop("model", None),
         is_stream=options.pop("stream", is_stream),
@@ -105,6 +111,7 @@ def asked_of(
         names=found.names,
         ignored=ignored,
         headers=ignored_header(ignored),
+        unread=[name for names in unread for name in names],
     )
 
 

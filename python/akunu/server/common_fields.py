@@ -16,6 +16,8 @@ MOST_TOKENS: Final = 2**31 - 1
 """The largest number of tokens that means something."""
 WITHOUT_EFFECT: Final = "without effect: "
 """A reader of fields gives an option of this name and its own, with the names of inner fields."""
+UNREAD: Final = "unread: "
+"""Likewise, with keys of messages that only a model's chat template may know."""
 
 
 def integer_in(name: str, value: Any, low: int, high: int) -> int:

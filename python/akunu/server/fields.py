@@ -10,7 +10,7 @@ Read(options={'top_k': 3}, names={'top_k': 'top_k'}, ignored=['user', 'tpo_k'])
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 from urllib.parse import quote
@@ -80,6 +80,17 @@ def read(table: Mapping[str, Field], body: Mapping[str, Any]) -> Read:
             found.options[option] = given
             found.names[option] = name
     return found
+
+
+def unknown_keys(path: str, given: Mapping[str, Any], known: Collection[str]) -> list[str]:
+    """Return the keys of an inner object that nobody reads, with the path to them.
+
+    >>> unknown_keys("messages", {"role": "user", "mood": "good", "name": None}, ("role",))
+    ['messages.mood']
+    """
+    return [
+        f"{path}.{key}" for key, value in given.items() if key not in known and value is not None
+    ]
 
 
 def ignored_header(names: Iterable[str]) -> dict[str, str]:

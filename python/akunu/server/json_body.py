@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from json.encoder import encode_basestring
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -13,10 +14,29 @@ from starlette.responses import Response
 from akunu.server.errors import invalid
 from akunu.server.json_words import kind_of
 
+_QUICK_BYTES: Final = 256 << 10
+
+Read = TypeVar("Read")
+
+
+async def read_body(request: Request, read: Callable[[dict[str, Any]], Read]) -> Read:
+    """Return what `read` makes of the JSON object that a request has; ApiError as `json_object`.
+
+    A long body is read in a thread, so that other requests go on meanwhile.
+    """
+    body = await request.body()
+    if len(body) <= _QUICK_BYTES:
+        return read(_object(body))
+    loop = asyncio.get_running_loop()
+    return await loop.run_in_executor(None, lambda: read(_object(body)))
+
 
 async def json_object(request: Request) -> dict[str, Any]:
     """Return the JSON object that a request has; ApiError for anything else."""
-    body = await request.body()
+    return await read_body(request, lambda body: body)
+
+
+def _object(body: bytes) -> dict[str, Any]:
     try:
         found = json.loads(body, parse_constant=_no_constant)
     except (json.JSONDecodeError, UnicodeDecodeError) as error:

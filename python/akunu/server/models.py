@@ -96,6 +96,7 @@ class ServedModels:
             if name not in self._by_name:
                 raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
             self._by_name[name].is_pinned = True
+        self._memory = memory
         self._room = Room(memory, self.all, self._unloaded, wait_seconds=wait_seconds)
         self._idle_seconds = idle_seconds
         # Threads of their own: a download that takes hours keeps nobody else's work waiting.
@@ -166,8 +167,16 @@ class ServedModels:
             self._begin_idling(served)
 
     def adopt(self, name: str, model: Model) -> None:
-        """Take a model that is loaded already; it is closed with the others."""
+        """Take a model that is loaded already; it is closed with the others.
+
+        Raises ArgumentError where it takes more than `memory`: it could never be loaded again.
+        """
         served = self.find(name)
+        if self._memory is not None and model.memory["total"] > self._memory:
+            raise ArgumentError(
+                f"memory is {self._memory} bytes, and the model {served.name!r} takes "
+                f"{model.memory['total']}: allow more, or leave memory out"
+            )
         served.model = model
         served.n_bytes = served.known_bytes = model.memory["total"]
 

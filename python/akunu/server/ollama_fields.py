@@ -17,12 +17,16 @@ from akunu.server.fields import (
     refused,
     table_of,
     to,
+    unknown_keys,
     without_effect,
 )
 from akunu.server.json_words import kind_of, shown
 from akunu.server.openai_chat import allowed_only, tool_choice, top_logprobs
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 
+_KNOWN: Final = frozenset(
+    ("role", "content", "images", "thinking", "tool_calls", "tool_name", "tool_call_id", "name")
+)
 _LOADED: Final = "how a model is loaded, the server's settings say"
 
 
@@ -132,6 +136,8 @@ def chat_request(body: Mapping[str, Any]) -> OllamaAsked:
     turns, allowed = options.pop("turns", []), options.pop("allowed_tools", None)
     if turns:
         options["messages"] = _messages(turns)
+        unread = [name for turn in turns for name in unknown_keys("messages", turn, _KNOWN)]
+        wanted.asked.unread += dict.fromkeys(unread)
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)
     return wanted
@@ -160,8 +166,6 @@ def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
 def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked:
     asked = asked_of(table, body, is_stream=True)
     options = asked.arguments
-    if asked.model is None:
-        raise invalid("model", "model is missing", "missing_required_parameter")
     inner = asked_of(OLLAMA_OPTIONS, options.pop("options", {}))
     options.update(inner.arguments)
     asked.names = {**asked.names, **inner.names}

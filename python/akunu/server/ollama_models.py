@@ -16,12 +16,12 @@ from akunu.server.prompts import template_of
 _LATEST = ":latest"  # which clients put behind names that have no tag
 
 
-def named(models: ServedModels, name: str) -> str:
-    """Return the name of a model that is served; ApiError where there is none."""
+def named(models: ServedModels, name: str | None) -> str:
+    """Return the name of a model that is served, None: of the first; ApiError for no such one."""
     try:
         return models.find(name).name
     except ApiError:
-        if not name.endswith(_LATEST):
+        if name is None or not name.endswith(_LATEST):
             raise
         return models.find(name.removesuffix(_LATEST)).name
 

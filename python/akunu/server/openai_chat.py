@@ -12,6 +12,7 @@ from akunu.server.asked import Asked, asked_of
 from akunu.server.common_fields import (
     MOST_LOGPROBS,
     MOST_TOKENS,
+    UNREAD,
     includes_usage,
     integer_in,
     max_tokens,
@@ -39,7 +40,8 @@ from akunu.server.structure_fields import STRUCTURE_FIELDS, response_format
 
 
 def _messages(name: str, value: Any) -> Mapping[str, Any]:
-    return {"messages": messages_of(value)}
+    messages, unknown = messages_of(value)
+    return {"messages": messages, UNREAD + name: unknown}
 
 
 def _tools(name: str, value: Any) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
 """Messages as OpenAI's clients send them, in the form that `Model.chat` takes.
 
->>> messages_of([{"role": "assistant", "content": None, "refusal": "No."}])
-[{'role': 'assistant', 'content': 'No.'}]
+>>> messages_of([{"role": "assistant", "content": None, "refusal": "No.", "annotations": []}])
+([{'role': 'assistant', 'content': 'No.'}], ['messages.annotations'])
 """
 
 from __future__ import annotations
@@ -10,14 +10,22 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import unknown_keys
 from akunu.server.json_words import kind_of, shown
 
 _ROLES: Final = ("system", "developer", "user", "assistant", "tool", "function")
+_KNOWN: Final = (
+    *("role", "content", "name", "refusal", "tool_calls", "tool_call_id", "function_call"),
+    *("reasoning_content", "reasoning", "thinking", "thought"),  # see akunu.messages
+)
+_KNOWN_OF_PARTS: Final = ("type", "text", "refusal")
 _MEDIA: Final = ("image_url", "input_image", "input_audio", "file", "video_url", "audio_url")
 
 
-def messages_of(messages: Any) -> list[dict[str, Any]]:
-    """Return messages without what only OpenAI's API has; ApiError for what is not read here.
+def messages_of(messages: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return messages without what only OpenAI's API has, and the keys in them that nobody reads.
+
+    A template may know such a key, so the messages keep it. ApiError for what is not read here.
 
     Calls in the older form (`function_call`, the role `function`) get the newer one; whatever else
     is wrong with a message, `Model.chat` says.
@@ -25,17 +33,29 @@ def messages_of(messages: Any) -> list[dict[str, Any]]:
     if not isinstance(messages, list) or not messages:
         raise invalid("messages", "messages must be a list of at least one message")
     found: list[dict[str, Any]] = []
+    calls: dict[Any, str] = {}
+    unknown: dict[str, None] = {}  # in their order
     for index, message in enumerate(messages):
         if not isinstance(message, dict):
             raise invalid(
                 "messages", f"messages[{index}] must be an object, got {kind_of(message)}"
             )
-        found.append(_message(message, index, found))
+        unknown.update(dict.fromkeys(_unknown(message)))
+        found.append(_message(message, index, calls))
+    return found, list(unknown)
+
+
+def _unknown(message: Mapping[str, Any]) -> list[str]:
+    found = unknown_keys("messages", message, _KNOWN)
+    content = message.get("content")
+    for part in content if isinstance(content, list) else ():
+        if isinstance(part, dict):
+            found += unknown_keys("messages.content", part, _KNOWN_OF_PARTS)
     return found
 
 
 def _message(
-    message: Mapping[str, Any], index: int, before: list[dict[str, Any]]
+    message: Mapping[str, Any], index: int, calls_before: dict[Any, str]
 ) -> dict[str, Any]:
     where = f"messages[{index}]"
     found = dict(message)
@@ -62,18 +82,22 @@ def _message(
         found["content"] = refusal if isinstance(refusal, str) else ""
     if role == "function":
         found["role"] = "tool"
-        found["tool_call_id"] = _call_of(found.get("name"), before)
+        of = found.get("name")
+        called = calls_before.get(of) if isinstance(of, str) else None
+        if called is None:
+            raise invalid("messages", f"a result of {shown(of)} is there, and no call of it before")
+        found["tool_call_id"] = called
+    _note_calls(found, calls_before)
     return found
 
 
-def _call_of(name: Any, before: list[dict[str, Any]]) -> str:
-    """Return the id of the latest call of a function, to which a result of its name belongs."""
-    for message in reversed(before):
-        for call in message.get("tool_calls") or ():
-            function = call.get("function") if isinstance(call, Mapping) else None
-            if isinstance(function, Mapping) and function.get("name") == name:
-                return str(call.get("id"))
-    raise invalid("messages", f"a result of {shown(name)} is there, and no call of it before")
+def _note_calls(message: Mapping[str, Any], calls: dict[Any, str]) -> None:
+    """Note the latest call of each function, to which a result of its name belongs."""
+    made = message.get("tool_calls")
+    for call in reversed(made) if isinstance(made, list) else ():
+        function = call.get("function") if isinstance(call, Mapping) else None
+        if isinstance(function, Mapping) and isinstance(function.get("name"), str):
+            calls[function["name"]] = str(call.get("id"))
 
 
 def _parts(parts: list[Any], where: str) -> Any:

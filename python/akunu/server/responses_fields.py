@@ -149,7 +149,9 @@ def response_request(body: Mapping[str, Any]) -> ResponseAsked:
     options = asked.arguments
     if "input" not in options:
         raise invalid("input", "input is missing", "missing_required_parameter")
-    options["messages"] = messages_of(options.pop("instructions", None), options.pop("input"))
+    messages, unread = messages_of(options.pop("instructions", None), options.pop("input"))
+    options["messages"] = messages
+    asked.ignore(unread)
     allowed = options.pop("allowed_tools", None)
     if allowed is not None:
         options["tools"] = allowed_only(options.get("tools", []), allowed)

@@ -1,7 +1,7 @@
 """Conversations as /v1/responses has them, a list of items, in the form that `Model.chat` takes.
 
 >>> messages_of("Be brief.", "Hi")
-[{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}]
+([{'role': 'system', 'content': 'Be brief.'}, {'role': 'user', 'content': 'Hi'}], [])
 """
 
 from __future__ import annotations
@@ -10,15 +10,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
+from akunu.server.fields import unknown_keys
 from akunu.server.json_words import kind_of, shown
 from akunu.server.responses_tools import name_within
 
 _ROLES: Final = ("user", "assistant", "system", "developer")
+_OF_ALL: Final = ("type", "id", "status")  # an item may be one that the server has sent
+_KNOWN: Final[Mapping[str, tuple[str, ...]]] = {  # keys of items, by their type
+    "message": (*_OF_ALL, "role", "content"),
+    "function_call": (*_OF_ALL, "call_id", "namespace", "name", "arguments"),
+    "function_call_output": (*_OF_ALL, "call_id", "output"),
+    "reasoning": (*_OF_ALL, "summary", "content", "encrypted_content"),
+}
+_OF_PARTS: Final = ("type", "text", "refusal", "annotations", "logprobs")
 _TEXTS: Final = {"input_text": "text", "output_text": "text", "text": "text", "refusal": "refusal"}
 
 
-def messages_of(instructions: str | None, given: Any) -> list[dict[str, Any]]:
-    """Return the messages; ApiError for what is not read here."""
+def messages_of(instructions: str | None, given: Any) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the messages, and keys of items that nobody reads; ApiError for what is not done."""
     found = _Messages()
     if isinstance(given, str):
         found.messages.append({"role": "user", "content": given})
@@ -31,7 +40,7 @@ def messages_of(instructions: str | None, given: Any) -> list[dict[str, Any]]:
         raise invalid("input", f"input is {shown(given)}; it must be a text or a list of items")
     if instructions:
         _instruct(found.messages, instructions)
-    return found.messages
+    return found.messages, list(found.unread)
 
 
 def _instruct(messages: list[dict[str, Any]], instructions: str) -> None:
@@ -48,9 +57,16 @@ class _Messages:
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
+        self.unread: dict[str, None] = {}  # in their order
 
     def add(self, item: Mapping[str, Any], where: str) -> None:
         kind = item.get("type", "message")
+        if isinstance(kind, str) and kind in _KNOWN:
+            self.unread.update(dict.fromkeys(unknown_keys("input", item, _KNOWN[kind])))
+        content = item.get("content")
+        for part in content if isinstance(content, list) else ():
+            if isinstance(part, dict):
+                self.unread.update(dict.fromkeys(unknown_keys("input.content", part, _OF_PARTS)))
         if kind == "message":
             self._message(item, where)
         elif kind == "function_call":

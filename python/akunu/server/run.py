@@ -5,15 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
+import os
 import queue
 import resource
 import signal
 import socket
+import stat
 import sys
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import uvicorn
@@ -40,7 +43,7 @@ def check_reach(settings: ServerSettings) -> None:
 def serve(
     app: FastAPI,
     settings: ServerSettings,
-    sockets: list[socket.socket] | None,
+    sockets: list[socket.socket],
     ready: Callable[[str], None],
 ) -> None:
     """Serve until SIGINT or SIGTERM; texts under way have `drain_seconds` to end.
@@ -74,14 +77,13 @@ def serve_in_thread(app: FastAPI, settings: ServerSettings) -> Iterator[str]:
 def _server(
     app: FastAPI,
     settings: ServerSettings,
-    sockets: list[socket.socket] | None,
+    sockets: list[socket.socket],
     ready: Callable[[str], None],
 ) -> _Server:
     config = uvicorn.Config(
         app,
         host=settings.host,
         port=settings.port,
-        uds=str(settings.unix_socket) if settings.unix_socket else None,
         ssl_certfile=settings.tls_certificate,
         ssl_keyfile=settings.tls_key,
         lifespan="on",
@@ -105,7 +107,7 @@ class _Server(uvicorn.Server):
         config: uvicorn.Config,
         ready: Callable[[str], None],
         settings: ServerSettings,
-        sockets: list[socket.socket] | None,
+        sockets: list[socket.socket],
     ) -> None:
         super().__init__(config)
         self._ready = ready
@@ -141,9 +143,9 @@ class _Server(uvicorn.Server):
             state.is_ready = False
 
 
-def address(settings: ServerSettings, sockets: list[socket.socket] | None) -> str:
+def address(settings: ServerSettings, sockets: list[socket.socket]) -> str:
     """Return where a client finds the server."""
-    if not sockets:
+    if settings.unix_socket is not None:
         return f"unix:{settings.unix_socket}"
     scheme = "https" if settings.tls_certificate else "http"
     host, port = sockets[0].getsockname()[:2]
@@ -152,17 +154,54 @@ def address(settings: ServerSettings, sockets: list[socket.socket] | None) -> st
 
 
 @contextmanager
-def listening(settings: ServerSettings) -> Iterator[list[socket.socket] | None]:
-    """Have a socket at the address; None for one of the file system, which uvicorn makes.
+def listening(settings: ServerSettings) -> Iterator[list[socket.socket]]:
+    """Have a socket at the address.
 
     Raises ArgumentError where the address cannot be had, or may not.
     """
     check_reach(settings)
     if settings.unix_socket is not None:
-        yield None
+        with _unix_socket(settings.unix_socket, int(settings.unix_socket_mode, 8)) as found:
+            yield [found]
         return
     with _bound(settings) as found:
         yield [found]
+
+
+@contextmanager
+def _unix_socket(path: Path, mode: int) -> Iterator[socket.socket]:
+    """Have a socket of the file system, which nobody but its mode allows can open at any time."""
+    with socket.socket(socket.AF_UNIX) as found:
+        try:
+            if _is_left_over(path):
+                path.unlink()
+            before = os.umask(0o777 & ~mode)  # a mode set later would leave it open until then
+            try:
+                found.bind(str(path))
+            finally:
+                os.umask(before)
+            made = path.stat().st_ino
+        except OSError as error:
+            why = error.strerror or str(error)
+            raise ArgumentError(f"cannot listen at the socket {path}: {why}") from None
+        try:
+            yield found
+        finally:
+            with suppress(OSError):
+                if path.stat().st_ino == made:
+                    path.unlink()
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether there is a socket on which nobody listens any more."""
+    if not path.exists() or not stat.S_ISSOCK(path.stat().st_mode):
+        return False
+    with socket.socket(socket.AF_UNIX) as asking:
+        try:
+            asking.connect(str(path))
+        except ConnectionRefusedError:
+            return True
+    return False
 
 
 def _bound(settings: ServerSettings) -> socket.socket:

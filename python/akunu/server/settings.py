@@ -10,6 +10,7 @@ akunu.errors.ArgumentError: port is 80800; it must be an integer from 0 to 65535
 from __future__ import annotations
 
 import ipaddress
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -25,6 +26,9 @@ from akunu.server.proxies import TrustedProxies
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
 LOG_FORMATS: Final = ("text", "json", "none")
 _YEAR: Final = 366 * 86400
+# As a browser sends it: in small letters, without a path, without the port that is the usual one.
+_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://[^/?#@\sA-Z]+")
+_USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,6 +99,24 @@ def _proxies(name: str, value: Any) -> tuple[str, ...]:
     return given
 
 
+def _origins(name: str, value: Any) -> tuple[str, ...]:
+    given = texts(name, value)
+    for each in given:
+        usual_port = _USUAL_PORTS.get(each.partition("://")[0], "/")
+        if each != "*" and (not _ORIGIN.fullmatch(each) or each.endswith(usual_port)):
+            raise ArgumentError(
+                f"{name} has {each!r}, which no browser sends: write the origin of the page as "
+                "https://example.org or http://localhost:3000, without a path, or * for all"
+            )
+    return given
+
+
+def _mode(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.fullmatch("0?[0-7]{3}", value):
+        raise refusal(name, value, "three octal digits, such as '600' or '660'", "")
+    return value
+
+
 @explains_typos_of_init
 @dataclass(frozen=True, kw_only=True)
 class ServerSettings:
@@ -106,6 +128,9 @@ class ServerSettings:
     port: int = _setting(8080, _integer(0, 65535), "The port; 0: any that is free.", "INTEGER")
     unix_socket: Path | None = _setting(
         None, _path, "Listen at this socket of the file system instead.", "FILE"
+    )
+    unix_socket_mode: str = _setting(
+        "600", _mode, "Who may use that socket: 600 its owner, 660 its group too, 666 all.", "MODE"
     )
     tls_certificate: Path | None = _setting(
         None, _path, "A certificate with its chain (PEM): https.", "FILE"
@@ -120,7 +145,7 @@ class ServerSettings:
     without_key: bool = _setting(False, _flag, "Serve other machines without asking for a key.", "")
     cors_origins: tuple[str, ...] = _setting(
         (),
-        texts,
+        _origins,
         "Pages of this origin may use the server (https://example.org; * is all).",
         "ORIGIN",
         is_list=True,

@@ -9,7 +9,7 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, read_body
 from akunu.server.models import ServedModel
 from akunu.server.openai_chat import CHAT_FIELDS, chat_request
 from akunu.server.openai_chat_answer import ChatAnswer
@@ -29,7 +29,7 @@ _BODY = body_of(request_schema(CHAT_FIELDS, required=["messages"]))
 async def chat_completions(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
     settings = state_of(request).settings
-    wanted = chat_request(await json_object(request), settings)
+    wanted = await read_body(request, lambda body: chat_request(body, settings))
 
     def begin(model: Model) -> list[AsyncTextStream]:
         return wanted.begin(model, settings)
@@ -55,6 +55,7 @@ async def chat_completions(request: Request) -> Response:
 )
 async def input_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
-    asked = chat_request(await json_object(request), state_of(request).settings).asked
+    settings = state_of(request).settings
+    asked = (await read_body(request, lambda body: chat_request(body, settings))).asked
     n_tokens = await n_prompt_tokens(request, asked)
     return JsonResponse({"input_tokens": n_tokens}, headers=asked.headers)

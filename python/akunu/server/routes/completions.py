@@ -10,7 +10,7 @@ from akunu.model import Model
 from akunu.server.asked import generation_of
 from akunu.server.fields import request_schema
 from akunu.server.fim import FIM_FIELDS, fim_request
-from akunu.server.json_body import json_object
+from akunu.server.json_body import read_body
 from akunu.server.models import ServedModel
 from akunu.server.openai_chat_answer import ChatAnswer
 from akunu.server.openai_completions import COMPLETION_FIELDS, completion_request
@@ -30,7 +30,7 @@ router = APIRouter(tags=["completions"])
 async def completions(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
     settings = state_of(request).settings
-    wanted = completion_request(await json_object(request), settings)
+    wanted = await read_body(request, lambda body: completion_request(body, settings))
 
     def begin(model: Model) -> list[AsyncTextStream]:
         return wanted.begin(model, settings)
@@ -51,7 +51,7 @@ async def completions(request: Request) -> Response:
 async def fim_completions(request: Request) -> Response:
     """Answer in the form of a chat, whole or as a stream; refused where no model fills in."""
     settings = state_of(request).settings
-    asked, suffix, usage_follows = fim_request(await json_object(request))
+    asked, suffix, usage_follows = await read_body(request, fim_request)
 
     def begin(model: Model) -> AsyncTextStream:
         asked.fill_in(model, suffix)

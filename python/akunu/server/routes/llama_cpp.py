@@ -10,7 +10,7 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import generation_of
 from akunu.server.fields import request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, read_body
 from akunu.server.llama_cpp_answer import LlamaAnswer
 from akunu.server.llama_cpp_fields import (
     COMPLETION_FIELDS,
@@ -34,7 +34,7 @@ router = APIRouter(tags=["llama.cpp"])
 )
 async def completion(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
-    return _answered(request, completion_request(await json_object(request)), "prompt")
+    return _answered(request, await read_body(request, completion_request), "prompt")
 
 
 @router.post(
@@ -45,7 +45,7 @@ async def completion(request: Request) -> Response:
 )
 async def infill(request: Request) -> Response:
     """Answer whole, or as a stream of events; refused where the model does not fill in."""
-    return _answered(request, infill_request(await json_object(request)), "input_prefix")
+    return _answered(request, await read_body(request, infill_request), "input_prefix")
 
 
 def _answered(request: Request, wanted: LlamaAsked, prompt: str) -> Response:

@@ -11,7 +11,7 @@ from akunu.server.anthropic_answer import MessageAnswer
 from akunu.server.anthropic_fields import MESSAGES_FIELDS, messages_request
 from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, read_body
 from akunu.server.models import ServedModel
 from akunu.server.routes.described import body_of
 from akunu.server.state import entry_of, state_of
@@ -28,7 +28,7 @@ _BODY = body_of(request_schema(MESSAGES_FIELDS, required=["messages"]))
 )
 async def messages(request: Request) -> Response:
     """Answer whole, or as a stream of events."""
-    asked = messages_request(await json_object(request))
+    asked = await read_body(request, messages_request)
     answer = MessageAnswer(entry_of(request).request_id)
 
     def begin(model: Model) -> AsyncTextStream:
@@ -50,6 +50,6 @@ async def messages(request: Request) -> Response:
 )
 async def count_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
-    asked = messages_request(await json_object(request))
+    asked = await read_body(request, messages_request)
     counted = {"input_tokens": await n_prompt_tokens(request, asked)}
     return JsonResponse(counted, headers=asked.headers)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from fastapi import APIRouter, Request
+from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from akunu.server.anthropic_models import model_info, models_page
@@ -36,6 +37,8 @@ async def models(request: Request) -> Response:
 @router.get("/models/{name:path}", summary="One model", response_model=None)
 async def model(request: Request, name: str) -> Response:
     """Describe one model; its name may have slashes."""
+    if not name:
+        raise HTTPException(404)
     served = state_of(request).models.find(name)
     if is_anthropic(request.scope):
         return JsonResponse(model_info(served))

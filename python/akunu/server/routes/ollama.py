@@ -11,9 +11,8 @@ from akunu import __version__
 from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import generation_of
-from akunu.server.errors import invalid
 from akunu.server.fields import checked, request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, json_object, read_body
 from akunu.server.models import ServedModel
 from akunu.server.ollama_answer import OllamaAnswer
 from akunu.server.ollama_fields import (
@@ -40,28 +39,27 @@ _SHOWN: Final = {"type": "object", "properties": {"model": _NAME, "name": _NAME}
     "/chat",
     summary="A model's reply to a conversation, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_CHAT_FIELDS, required=["model"])),
+    openapi_extra=body_of(request_schema(OLLAMA_CHAT_FIELDS)),
 )
 async def chat(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
-    return await _answered(request, chat_request(await json_object(request)), is_chat=True)
+    return await _answered(request, await read_body(request, chat_request), is_chat=True)
 
 
 @router.post(
     "/generate",
     summary="A text, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_GENERATE_FIELDS, required=["model"])),
+    openapi_extra=body_of(request_schema(OLLAMA_GENERATE_FIELDS)),
 )
 async def generate(request: Request) -> Response:
     """Answer as a stream of lines, or whole."""
-    return await _answered(request, generate_request(await json_object(request)), is_chat=False)
+    return await _answered(request, await read_body(request, generate_request), is_chat=False)
 
 
 async def _answered(request: Request, wanted: OllamaAsked, *, is_chat: bool) -> Response:
     state = state_of(request)
     asked = wanted.asked
-    assert asked.model is not None
     asked.model = named(state.models, asked.model)
     answer = OllamaAnswer(is_chat=is_chat, has_logprobs=wanted.has_logprobs)
     answer.model = asked.model
@@ -116,10 +114,10 @@ async def show(request: Request) -> Response:
     """Describe one model."""
     body = await json_object(request)
     name = body.get("model", body.get("name"))
-    if name is None:
-        raise invalid("model", "model is missing", "missing_required_parameter")
+    if name is not None:
+        checked("model", name, str)
     models = state_of(request).models
-    async with models.use(named(models, checked("model", name, str))) as (served, model):
+    async with models.use(named(models, name)) as (served, model):
         return JsonResponse(await shown(served, model))
 
 

@@ -9,7 +9,7 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.model import Model
 from akunu.server.asked import generation_of, n_prompt_tokens
 from akunu.server.fields import request_schema
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, read_body
 from akunu.server.models import ServedModel
 from akunu.server.responses_answer import ResponseAnswer
 from akunu.server.responses_fields import RESPONSES_FIELDS, response_request
@@ -28,7 +28,7 @@ _BODY = body_of(request_schema(RESPONSES_FIELDS, required=["input"]))
 )
 async def responses(request: Request) -> Response:
     """Answer whole, or as a stream of events. Nothing is stored."""
-    wanted = response_request(await json_object(request))
+    wanted = await read_body(request, response_request)
     answer = ResponseAnswer(
         wanted.echoed, has_logprobs=wanted.has_logprobs, namespaces=wanted.namespaces
     )
@@ -51,7 +51,7 @@ async def responses(request: Request) -> Response:
 )
 async def input_tokens(request: Request) -> Response:
     """Count without writing anything; the prompt may be longer than the context."""
-    asked = response_request(await json_object(request)).asked
+    asked = (await read_body(request, response_request)).asked
     n_tokens = await n_prompt_tokens(request, asked, prompt="input")
     counted = {"object": "response.input_tokens", "input_tokens": n_tokens}
     return JsonResponse(counted, headers=asked.headers)

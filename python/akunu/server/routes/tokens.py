@@ -24,7 +24,7 @@ from akunu.server.fields import (
     table_of,
     to,
 )
-from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.json_body import JsonResponse, json_object, read_body
 from akunu.server.openai_chat import CHAT_FIELDS, chat_request
 from akunu.server.prompts import prompt_of
 from akunu.server.routes.described import body_of
@@ -122,7 +122,8 @@ async def detokenize(request: Request) -> Response:
 )
 async def apply_template(request: Request) -> Response:
     """Return what a model would be given, for the same request as /v1/chat/completions."""
-    asked = chat_request(await json_object(request), state_of(request).settings).asked
+    settings = state_of(request).settings
+    asked = (await read_body(request, lambda body: chat_request(body, settings))).asked
     async with state_of(request).models.use(asked.model) as (_, model):
         try:
             ids = await prompt_of(model, asked.fitted(model))
