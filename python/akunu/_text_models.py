@@ -78,11 +78,11 @@ def _ids(tokenizer: Tokenizer, text: str) -> list[int]:
 
 def check(vocabulary: Vocabulary) -> None:
     """Raise ModelFormatError for a vocabulary of which `build` could make nothing."""
-    if vocabulary.model in ("gpt2", "gemma4"):
+    if vocabulary.model in ("gpt2", "gemma4") or vocabulary.merges:
         _check_merges(vocabulary)
     if vocabulary.model in ("llama", "gemma4"):
         _fallback_ids(vocabulary)
-    if vocabulary.model == "llama":
+    if vocabulary.model == "llama" and vocabulary.scores is not None:
         ids = _ordinary_ids(vocabulary, USER_DEFINED)
         if max(map(len, ids), default=0) > _LONGEST_PIECE:
             index = next(index for piece, index in ids.items() if len(piece) > _LONGEST_PIECE)
@@ -134,15 +134,17 @@ def build_sentencepiece(vocabulary: Vocabulary) -> Encode:
     """Merge characters into pieces, best score first; unknown characters become their bytes."""
     # User-defined tokens are cut out of the text before this; merging never makes one.
     ids = _ordinary_ids(vocabulary, USER_DEFINED)
-    tokenizer = Tokenizer(
-        models.BPE(
+    if vocabulary.scores is None:
+        model = _bpe(vocabulary, ignore_merges=False, byte_fallback=True)
+    else:
+        model = models.BPE(
             {**ids, **_fallback_ids(vocabulary)},
             _merges_by_score(vocabulary, ids),
             byte_fallback=True,
             fuse_unk=True,
             unk_token=_unknown(vocabulary),
         )
-    )
+    tokenizer = Tokenizer(model)
 
     def encode(text: str, opens: bool) -> list[int]:
         prefix = SPACE if opens and vocabulary.add_space_prefix else ""

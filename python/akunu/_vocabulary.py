@@ -80,7 +80,7 @@ class Vocabulary:
     raw: dict[int, bytes]  # tokens that are not UTF-8: no text becomes one of them
     types: NDArray[np.int32]  # [n_tokens], one of NORMAL .. BYTE
     scores: NDArray[np.float32] | None  # [n_tokens], of "llama" only
-    merges: list[str]  # "left right", best first; of "gpt2" and "gemma4" only
+    merges: list[str]  # "left right", best first; of "llama" only where there are no scores
     ids: dict[str, int]  # text -> id, all tokens but empty ones
     bos_id: int | None
     eos_id: int | None
@@ -98,6 +98,8 @@ class Vocabulary:
     chat_template: str | None
     chat_template_fault: str  # why the file's template cannot be used, "" where nothing is wrong
     notes: tuple[str, ...]  # what the file says and was ignored, a line each
+    # Of those with `add_space_prefix`: whether text behind a special token has none.
+    space_prefix_at_start_only: bool = False
 
 
 def byte_of(token: str) -> int | None:
@@ -133,8 +135,10 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         reader.notes.append(f"{_some(raw, TOKENS)} not valid UTF-8: no text becomes one of them")
     ids = _ids_by_text(tokens)
     types = _types(reader, len(tokens))
-    scores = _scores(reader, len(tokens)) if model == "llama" else None
-    merges = _merges(reader) if model in ("gpt2", "gemma4") else []
+    # tokenizer.json has merges where SentencePiece has scores.
+    by_rank = model == "llama" and MERGES in metadata and SCORES not in metadata
+    scores = _scores(reader, len(tokens)) if model == "llama" and not by_rank else None
+    merges = _merges(reader) if model in ("gpt2", "gemma4") or by_rank else []
 
     def special(name: str, default: int | None = None, needed: bool = False) -> int | None:
         key = f"tokenizer.ggml.{name}_token_id"

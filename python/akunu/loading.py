@@ -13,8 +13,8 @@ from akunu._shown import shorten
 from akunu._typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
+from akunu.model_files import open_model_files, read_tokenizer
 from akunu.options import LoadOptions
-from akunu.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from akunu.hub.watch import Watch
@@ -39,13 +39,14 @@ def load(
     max_waiting: int = 1024,
     local_only: bool = False,
 ) -> Model:
-    """Load a model from a GGUF file, or by its name; one of the hub is fetched if it is missing.
+    """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
 
-    `path_or_name`: a file's path ("~" is your home); "ember", the small demonstration model (a file
-    of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an https
-    address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the network.
-    The others are explained at `LoadOptions`. `Model.notes` says what was decided that you might
-    not expect.
+    `path_or_name`: the path of a GGUF file, of a Hugging Face or MLX directory, or of a safetensors
+    file with its config.json beside it ("~" is your home); "ember", the small demonstration model
+    (a file of that name is "./ember"); "org/repo" or "org/repo:Q4_K_M" on the Hugging Face hub; an
+    https address; or a model that Ollama has here, "llama3.2:1b". `local_only`: never use the
+    network. The others are explained at `LoadOptions`. `Model.notes` says what was decided that you
+    might not expect.
 
     Raises ArgumentError (no such file or name, or an option that makes no sense), DownloadError (a
     model could not be fetched), ModelFormatError (the file contradicts its format),
@@ -71,8 +72,8 @@ def load(
     # takes longer, if it is large) and stays open for Ctrl-C.
     loading = begin_load(path, options)
     try:
-        file = _core.GgufFile(os.fspath(path))
-        tokenizer = Tokenizer._of_file(file)
+        files = open_model_files(path)
+        tokenizer = read_tokenizer(files)
     except (AkunuError, OSError):
         try:
             loading.result().close()
@@ -82,7 +83,7 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    return Model(loading.result(), tokenizer, path, file, options.max_waiting)
+    return Model(loading.result(), tokenizer, path, files, options.max_waiting)
 
 
 def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:

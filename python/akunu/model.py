@@ -49,6 +49,7 @@ if TYPE_CHECKING:
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
     from akunu.grammar import FreeText, Grammar
+    from akunu.model_files import ModelFiles
 
 
 class Model(AsyncCalls):
@@ -64,7 +65,7 @@ class Model(AsyncCalls):
         native: _core.NativeModel,
         tokenizer: Tokenizer,
         path: Path,
-        file: _core.GgufFile,
+        files: ModelFiles,
         max_waiting: int,
     ) -> None:
         """Use `akunu.load`."""
@@ -72,7 +73,7 @@ class Model(AsyncCalls):
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
-        sampling, notes = sampling_defaults_of(file, path)
+        sampling, notes = sampling_defaults_of(files, path)
         self._sampling_defaults = MappingProxyType(sampling)
         self._notes = (*native.notes, *tokenizer.notes, *notes)
         self._path = path

@@ -99,11 +99,12 @@ def read_sampling_defaults(
 def sampling_defaults_of(
     metadata: Metadata, path: Path
 ) -> tuple[dict[str, float | int], tuple[str, ...]]:
-    """Return the options that the file `path`, or the configuration beside it, asks for, and notes.
+    """Return the options that a model asks for, or the configuration beside it, and notes.
 
     Never raises, as `read_sampling_defaults`.
     """
-    config = path.with_name(_CONFIG)
+    is_directory = path.is_dir()
+    config = path / _CONFIG if is_directory else path.with_name(_CONFIG)
     try:
         if _keys(metadata) or not config.is_file():
             return read_sampling_defaults(metadata)
@@ -114,7 +115,11 @@ def sampling_defaults_of(
         given = None
     if not isinstance(given, dict):
         return {}, (f"{config} is ignored: it is no JSON object",)
-    return _of_config(given)
+    options, found = _of_config(given)
+    if options and not is_directory:
+        said = f"sampling defaults are those of {_CONFIG}, beside the model's file"
+        return options, (said, *found)
+    return options, found
 
 
 def _of_config(given: dict[str, Any]) -> tuple[dict[str, float | int], tuple[str, ...]]:
@@ -137,8 +142,6 @@ def _of_config(given: dict[str, Any]) -> tuple[dict[str, float | int], tuple[str
             notes.append(f"{_CONFIG}: {name} is ignored: {error}")
     if options.get("repetition_penalty", 1) != 1:
         options["penalty_window"] = _WHOLE_TEXT  # transformers looks at all of it
-    if options:
-        notes.insert(0, f"sampling defaults are those of {_CONFIG}, beside the model's file")
     return options, tuple(notes)
 
 

@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
 
 import numpy as np
@@ -73,6 +74,8 @@ class Tokenizer:
         self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
         # Where encoding puts a space in front of text, decoding takes it away again.
         self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
+        # Whether text behind a special token begins like a new one.
+        self._opens_anew = not vocabulary.space_prefix_at_start_only
 
     @classmethod
     def from_gguf(cls, path_or_name: str | os.PathLike[str]) -> Tokenizer:
@@ -86,6 +89,32 @@ class Tokenizer:
         from akunu.loading import find_model
 
         return cls._of_file(_core.GgufFile(os.fspath(find_model(path_or_name))))
+
+    @classmethod
+    def from_directory(cls, path: str | os.PathLike[str]) -> Tokenizer:
+        """Read the tokenizer of a Hugging Face or MLX directory: its `tokenizer.json`.
+
+        A directory with a SentencePiece `tokenizer.model` only will do too. Raises ArgumentError
+        where a file cannot be opened, ModelFormatError where files are missing or contradict
+        themselves, and UnsupportedModelError for a kind of tokenizer that akunu does not have.
+
+        >>> akunu.Tokenizer.from_directory("SmolLM2-135M-Instruct")  # doctest: +SKIP
+        <akunu.Tokenizer gpt2, 49152 tokens>
+        """
+        from akunu.model_files import read_config
+
+        directory = Path(path)
+        return cls._of_directory(directory, read_config(directory))
+
+    @classmethod
+    def _of_directory(cls, directory: Path, config: Mapping[str, Any]) -> Tokenizer:
+        """Read the tokenizer of a directory, whose path is in every error."""
+        from akunu._directory_vocabulary import read_directory_vocabulary, said_of_directory
+
+        try:
+            return cls(read_directory_vocabulary(directory, config))
+        except (ModelFormatError, UnsupportedModelError) as error:
+            raise type(error)(f"{directory}: {said_of_directory(str(error))}") from None
 
     @classmethod
     def _of_file(cls, file: _core.GgufFile) -> Tokenizer:
@@ -277,12 +306,12 @@ class Tokenizer:
         for piece in pieces:
             if not isinstance(piece, str):
                 ids.append(self._checked_id(piece))
-                opens = True
+                opens = self._opens_anew
                 continue
             for part in self._split(_checked_text(piece), parse_special=False):
                 if isinstance(part, int):
                     ids.append(part)
-                    opens = True
+                    opens = self._opens_anew
                 else:
                     ids += self._encode_text(part, opens)
                     opens = False
@@ -467,7 +496,9 @@ class TokenStream:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._opens = True
         for token in deque(_items("prompt", prompt, "a sequence of token ids (int)"), maxlen=1):
-            self._opens = tokenizer._is_special(tokenizer._checked_id(token))
+            self._opens = tokenizer._opens_anew and tokenizer._is_special(
+                tokenizer._checked_id(token)
+            )
 
     def push(self, token: SupportsIndex) -> str:
         """Return the text that is complete now that `token` has arrived, often ''."""
@@ -478,7 +509,7 @@ class TokenStream:
         tokenizer = self._tokenizer
         index = tokenizer._checked_id(token)
         if tokenizer._is_special(index):
-            self._opens = True
+            self._opens = tokenizer._opens_anew
             if index in self._skipped:
                 return b""
             return tokenizer.token_bytes(index)

@@ -187,12 +187,24 @@ ArchDescriptor describe(const ModelConfig& config) {
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");
+  require_positive(config.rope_attention_factor, "rotary attention factor");
   if (config.rope_theta_windowed != 0)
     require_positive(config.rope_theta_windowed, "rotary base of windowed layers");
   if (config.attention_scale != 0) require_positive(config.attention_scale, "attention scale");
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
-  return family->describe(config);
+  ArchDescriptor arch = family->describe(config);
+  for (LayerDescriptor& layer : arch.layers) {
+    if (config.rope_style) layer.rope_style = *config.rope_style;
+    // Where all numbers of a head rotate, a factor on Q and on K is one of its square on their product.
+    if (config.rope_attention_factor == 1) continue;
+    if (layer.rope_dim != layer.head_dim)
+      throw UnsupportedModelError("a factor on rotated numbers needs all of a head to rotate; " +
+                                  std::to_string(layer.rope_dim) + " of " +
+                                  std::to_string(layer.head_dim) + " do");
+    layer.attention_scale *= config.rope_attention_factor * config.rope_attention_factor;
+  }
+  return arch;
 }
 
 }  // namespace akunu

@@ -11,6 +11,12 @@
 
 namespace akunu {
 
+enum class RopeStyle : uint8_t {
+  none,
+  interleaved,  // dimension 2i rotates with 2i + 1
+  halves,       // dimension i rotates with i + rope_dim / 2
+};
+
 // What a model file says of one layer; 0 where it says nothing.
 struct LayerConfig {
   uint32_t n_heads = 0;
@@ -31,8 +37,10 @@ struct ModelConfig {
   uint32_t window = 0;              // positions that a row of a windowed layer sees
   uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
   float rope_theta = 0;
-  float rope_theta_windowed = 0;  // of windowed layers, where it is another
-  float rope_linear_factor = 1;   // positions are divided by it
+  float rope_theta_windowed = 0;        // of windowed layers, where it is another
+  float rope_linear_factor = 1;         // positions are divided by it
+  float rope_attention_factor = 1;      // Q and K are multiplied by it where they rotate (YaRN)
+  std::optional<RopeStyle> rope_style;  // how the rows of Q and K lie, where not as GGUF has them
   float norm_epsilon = 0;
   float attention_scale = 0;
   std::optional<float> attention_soft_cap;  // 0: none
@@ -41,11 +49,6 @@ struct ModelConfig {
 };
 
 enum class Mixer : uint8_t { attention };
-enum class RopeStyle : uint8_t {
-  none,
-  interleaved,  // dimension 2i rotates with 2i + 1
-  halves,       // dimension i rotates with i + rope_dim / 2
-};
 enum class FeedForward : uint8_t { gated };
 enum class Activation : uint8_t { silu, gelu_tanh };
 

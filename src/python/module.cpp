@@ -11,6 +11,7 @@ PYBIND11_MODULE(_core, m) {
   static_cast<void>(pybind11::dtype::of<float>());
   akunu::python::register_errors(m);
   akunu::python::register_gguf(m);
+  akunu::python::register_directory(m);
   akunu::python::register_grammar(m);
   akunu::python::register_kernels(m);
   akunu::python::register_merges(m);

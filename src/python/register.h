@@ -11,6 +11,7 @@ namespace akunu::python {
 // The format of a cache that users call "f16" or "f32". Throws ArgumentError.
 Format kv_format(const std::string& name);
 
+void register_directory(pybind11::module_& m);
 void register_errors(pybind11::module_& m);
 void register_gguf(pybind11::module_& m);
 void register_grammar(pybind11::module_& m);

@@ -11,13 +11,14 @@
 
 #include "core/error.h"
 #include "weight/printable.h"
+#include "weight/safetensors.h"
 
 namespace akunu {
 namespace {
 
 constexpr std::string_view kGet =
-    "akunu loads GGUF files: download one of the model, or convert it with llama.cpp's "
-    "convert_hf_to_gguf.py";
+    "akunu loads GGUF files and directories with safetensors files: download the model as one of "
+    "them, or convert it with llama.cpp's convert_hf_to_gguf.py";
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -34,14 +35,6 @@ std::string_view without_space(std::string_view text) {
 }
 
 std::string_view first_line(std::string_view text) { return text.substr(0, text.find('\n')); }
-
-// A safetensors file is the length of a JSON object, the object, and the numbers.
-bool is_safetensors(std::string_view content) {
-  if (content.size() < 16 || content[8] != '{') return false;
-  uint64_t length = 0;
-  std::memcpy(&length, content.data(), sizeof length);
-  return length >= 2 && length <= uint64_t{1} << 32;
-}
 
 // A zip archive whose first file is a pickle; from older versions the pickle alone, whose second byte is its protocol.
 bool is_pytorch(std::string_view content) {
@@ -70,10 +63,9 @@ Finding lfs_pointer(std::string_view content) {
 }
 
 // What people meet in the place of a model. Anything else is shown by its first bytes.
-Finding recognise(std::string_view content) {
-  if (is_safetensors(content))
-    return {"this is a safetensors file, which akunu does not load yet; " + std::string(kGet),
-            true};
+Finding recognise(std::string_view content, std::string_view expected_begin) {
+  if (looks_like_safetensors(content))
+    return {"this is a safetensors file, and a GGUF file was asked for", true};
   if (is_pytorch(content))
     return {"this is a PyTorch checkpoint (a Python pickle); " + std::string(kGet), true};
   if (content.starts_with("version https://git-lfs.github.com/spec/"))
@@ -82,18 +74,19 @@ Finding recognise(std::string_view content) {
     return {
         "this is an HTML page in the place of a file, perhaps of a login or an error: "
         "download the file itself (from Hugging Face, by a link with /resolve/ and not /blob/)"};
-  return {"the file begins with \"" + printable(content.substr(0, 32)) +
-          "\"; a GGUF file begins with \"GGUF\""};
+  return {"the file begins with \"" + printable(content.substr(0, 32)) + "\"; " +
+          std::string(expected_begin)};
 }
 
 }  // namespace
 
-void refuse_foreign(const std::string& shown_path, std::span<const std::byte> bytes) {
+void refuse_foreign(const std::string& shown_path, std::span<const std::byte> bytes,
+                    std::string_view expected_begin) {
   const std::string_view content(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (std::string_view("GGUF").starts_with(content))
     throw ModelFormatError(shown_path + ", byte 0: the magic \"GGUF\" needs 4 bytes, " +
                            std::to_string(content.size()) + " are left");
-  const Finding finding = recognise(content);
+  const Finding finding = recognise(content, expected_begin);
   const std::string message = shown_path + ", byte 0: " + finding.text;
   if (finding.is_model) throw UnsupportedModelError(message);
   throw ModelFormatError(message);
@@ -117,15 +110,18 @@ void refuse_directory(const std::string& shown_path, const std::string& path) {
     throw ArgumentError(shown_path +
                         ": is a directory; name the file in it that shall be loaded, " +
                         "for example " + printable(*gguf));
-  const std::string what =
-      has("config.json") ? "a Hugging Face or MLX model directory" : "a directory";
   if (with_ending(".safetensors") != names.end())
-    throw UnsupportedModelError(shown_path + ": this is " + what +
-                                " with safetensors files, which akunu does not load yet; " +
-                                std::string(kGet));
-  if (has("config.json") || has("pytorch_model.bin"))
-    throw UnsupportedModelError(shown_path + ": this is " + what + " without a GGUF file; " +
-                                std::string(kGet));
+    throw ArgumentError(shown_path +
+                        ": is a directory with safetensors files, and a GGUF file was asked for");
+  for (const std::string_view ending : {".bin", ".pt", ".pth"})
+    if (const auto pickle = with_ending(ending); pickle != names.end())
+      throw UnsupportedModelError(shown_path + ": the weights are in " + printable(*pickle) +
+                                  ", a Python pickle, which could run any code; " +
+                                  std::string(kGet));
+  if (has("config.json"))
+    throw ModelFormatError(
+        shown_path + ": there is a config.json and no file of weights; download the model's " +
+        "safetensors files too");
   throw ArgumentError(shown_path + ": is a directory; a regular file is needed");
 }
 

@@ -5,12 +5,15 @@
 #include <cstddef>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace akunu {
 
-// For a file that does not begin as GGUF does. Throws UnsupportedModelError for another format of
-// models, and ModelFormatError for everything else. `shown_path` is printable.
-[[noreturn]] void refuse_foreign(const std::string& shown_path, std::span<const std::byte> bytes);
+// For a file that does not begin as its reader's format does; `begin` says how that is. Throws
+// UnsupportedModelError for another format of models, and ModelFormatError for everything else.
+// `shown_path` is printable.
+[[noreturn]] void refuse_foreign(const std::string& shown_path, std::span<const std::byte> bytes,
+                                 std::string_view begin = "a GGUF file begins with \"GGUF\"");
 
 // For a directory. Throws UnsupportedModelError where it holds a model in another format, and
 // ArgumentError otherwise: it names a GGUF file in it, if there is one.

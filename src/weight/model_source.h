@@ -58,9 +58,12 @@ struct ModelSource {
   std::optional<std::string> damage() const;
 };
 
-// Reads whatever kind of model `path` names. This is the one place that chooses a reader. Throws
-// what the reader throws: for a GGUF file see gguf_source.h. What is no model that akunu reads is
-// named by what it is (foreign.h).
+// Whether `path` is read as a Hugging Face or MLX model: a directory of one, or a safetensors file.
+bool is_hf_model(const std::string& path);
+
+// Reads whatever kind of model `path` names, told apart by content. This is the one place that chooses
+// a reader. Throws what the reader throws: see gguf_source.h and hf_source.h. What is no model that
+// akunu reads is named by what it is (foreign.h).
 ModelSource open_model(const std::string& path);
 
 }  // namespace akunu

@@ -8,8 +8,9 @@
 namespace akunu {
 namespace {
 
-constexpr NameRule same(std::string_view name, std::string_view canonical) {
-  return {name, {{{canonical}}}};
+constexpr NameRule same(std::string_view name, std::string_view canonical,
+                        Transform transform = Transform::none) {
+  return {name, {{{canonical}}}, transform};
 }
 
 constexpr std::array kGgufModel{
@@ -48,6 +49,67 @@ constexpr std::array kGgufLeftOut{
     // Ollama's files hold the encoder of images beside the model of text.
     LeftOut{"v.*", "it is of an encoder of images, and akunu reads text"},
     LeftOut{"mm.*", "it is of an encoder of images, and akunu reads text"},
+};
+
+// Hugging Face's names, without what stands before those of the text model. Gemma's norms multiply by
+// 1 + w.
+template <Transform kNorm>
+constexpr std::array kHfModel{
+    same("embed_tokens", "token_embedding"),
+    same("norm", "output_norm", kNorm),
+    same("lm_head", "output"),
+};
+
+constexpr std::array kHfProjections{
+    same("self_attn.q_proj", "attention.q"), same("self_attn.k_proj", "attention.k"),
+    same("self_attn.v_proj", "attention.v"), same("self_attn.o_proj", "attention.output"),
+    same("mlp.gate_proj", "ffn.gate"),       same("mlp.up_proj", "ffn.up"),
+    same("mlp.down_proj", "ffn.down"),
+};
+
+template <Transform kNorm>
+constexpr std::array kHfHeadNorms{
+    same("self_attn.q_norm", "attention.q_norm", kNorm),
+    same("self_attn.k_norm", "attention.k_norm", kNorm),
+    same("input_layernorm", "attention_norm", kNorm),
+};
+
+template <Transform kNorm>
+constexpr std::array kHfTwoNorms{
+    same("post_attention_layernorm", "ffn_norm", kNorm),
+};
+
+// Gemma 2 and 3 have norms behind both parts of a layer, too.
+constexpr std::array kHfFourNorms{
+    same("post_attention_layernorm", "attention_post_norm", Transform::add_one),
+    same("pre_feedforward_layernorm", "ffn_norm", Transform::add_one),
+    same("post_feedforward_layernorm", "ffn_post_norm", Transform::add_one),
+};
+
+template <size_t... kSizes>
+constexpr auto joined(const std::array<NameRule, kSizes>&... tables) {
+  std::array<NameRule, (kSizes + ...)> result{};
+  size_t n = 0;
+  const auto append = [&](const auto& table) {
+    for (const NameRule& rule : table) result[n++] = rule;
+  };
+  (append(tables), ...);
+  return result;
+}
+
+template <Transform kNorm>
+constexpr auto kHfLayer = joined(kHfProjections, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
+constexpr auto kHfLaterGemmaLayer =
+    joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
+
+constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
+constexpr std::array kHfLeftOut{
+    LeftOut{"layers.*.rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
+    LeftOut{"rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
+    LeftOut{"vision_tower.*", kImages},
+    LeftOut{"model.vision_tower.*", kImages},
+    LeftOut{"multi_modal_projector.*", kImages},
+    LeftOut{"model.multi_modal_projector.*", kImages},
 };
 
 bool matches(std::string_view name, std::string_view pattern) {
@@ -156,6 +218,24 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 const NameRules& gguf_names() {
   static constexpr NameRules kRules{"blk.", kGgufModel, kGgufLayer, kGgufLeftOut};
   return kRules;
+}
+
+const NameRules& hf_names(HfNaming naming) {
+  static constexpr NameRules kUsual{"layers.", kHfModel<Transform::none>, kHfLayer<Transform::none>,
+                                    kHfLeftOut};
+  static constexpr NameRules kGemma{"layers.", kHfModel<Transform::add_one>,
+                                    kHfLayer<Transform::add_one>, kHfLeftOut};
+  static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
+                                         kHfLaterGemmaLayer, kHfLeftOut};
+  switch (naming) {
+    case HfNaming::usual:
+      return kUsual;
+    case HfNaming::gemma:
+      return kGemma;
+    case HfNaming::later_gemma:
+      return kLaterGemma;
+  }
+  __builtin_unreachable();
 }
 
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {

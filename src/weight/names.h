@@ -56,6 +56,15 @@ struct NameRules {
 
 const NameRules& gguf_names();
 
+// Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
+// "embed_tokens" ("model.", "language_model.model.").
+enum class HfNaming : uint8_t {
+  usual,        // Llama's; Qwen's and Mistral's are the same
+  gemma,        // its norms multiply by 1 + w
+  later_gemma,  // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+};
+const NameRules& hf_names(HfNaming naming);
+
 // Null where a tensor of that name may not be left out.
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
 

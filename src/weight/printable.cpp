@@ -7,9 +7,9 @@ namespace {
 
 uint8_t byte_at(std::string_view text, size_t at) { return static_cast<uint8_t>(text[at]); }
 
-// Bytes of the well-formed UTF-8 character at the start of `text` (Unicode 15, table 3-7); 0 if
-// there is none.
-size_t character_length(std::string_view text) {
+}  // namespace
+
+size_t utf8_length(std::string_view text) {
   const uint8_t first = byte_at(text, 0);
   size_t length = 0;
   uint8_t lowest = 0x80, highest = 0xbf;  // of the second byte
@@ -28,15 +28,13 @@ size_t character_length(std::string_view text) {
   return length;
 }
 
-}  // namespace
-
 std::string printable(std::string_view text, size_t limit) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string result;
   size_t at = 0;
   while (at < text.size() && at < limit) {
     const uint8_t byte = byte_at(text, at);
-    const size_t length = character_length(text.substr(at));
+    const size_t length = utf8_length(text.substr(at));
     if (length == 0 || byte < 0x20 || byte == 0x7f) {
       result += "\\x";
       result += kDigits[byte >> 4];

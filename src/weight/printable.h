@@ -15,4 +15,8 @@ inline constexpr size_t kPathLimit = 4096;  // PATH_MAX
 // and half a character in it, gives a message that one can still read, log and decode.
 std::string printable(std::string_view text, size_t limit = kNameLimit);
 
+// Bytes of the well-formed UTF-8 character at the start of `text`, which is not empty (Unicode 15, table
+// 3-7); 0 if there is none.
+size_t utf8_length(std::string_view text);
+
 }  // namespace akunu

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,19 @@ def load(spec: ModelSpec, weights: Weights) -> Any:
         state["lm_head.weight"] = state["model.embed_tokens.weight"]
     model.load_state_dict(state, strict=True)
     return model
+
+
+def save(model: Any, folder: Path, dtype: str) -> None:
+    """Save a model as a directory, its weights rounded to a type of torch."""
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+
+
+def from_directory(folder: Path) -> Any:
+    """The model of a directory, computed in float32."""
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        folder, dtype=torch.float32, attn_implementation="eager"
+    )
+    return model.eval()
 
 
 def logits(model: Any, tokens: Sequence[int], *, mask_offset: int = 0) -> NDArray[np.float32]:

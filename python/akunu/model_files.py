@@ -1,0 +1,89 @@
+"""A model's files as they lie: a GGUF file (in one part or several), or a directory.
+
+>>> files = open_model_files("ember.gguf")  # doctest: +SKIP
+>>> files.tensors[0].name  # doctest: +SKIP
+'token_embd.weight'
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from akunu import _core
+from akunu.errors import ArgumentError, ModelFormatError
+from akunu.tokenizer import Tokenizer
+
+
+class ModelDirectory(Mapping[str, Any]):
+    """A Hugging Face or MLX directory: the keys of its config.json, and its tensors.
+
+    Raises what `_core.ModelDirectory` raises.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a directory, or a safetensors file with its config.json beside it."""
+        self._native = _core.ModelDirectory(os.fspath(path))
+        self._config: dict[str, Any] = json.loads(self._native.config)
+
+    @property
+    def path(self) -> str:
+        """Of the directory."""
+        return self._native.path
+
+    @property
+    def parts(self) -> list[str]:
+        """The safetensors files."""
+        return self._native.parts
+
+    @property
+    def tensors(self) -> list[_core.DirectoryTensor]:
+        """All tensors, in the order of the files."""
+        return self._native.tensors
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a value of config.json."""
+        return self._config[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the keys of config.json."""
+        return iter(self._config)
+
+    def __len__(self) -> int:
+        """Return how many keys config.json has."""
+        return len(self._config)
+
+
+ModelFiles: TypeAlias = "_core.GgufFile | ModelDirectory"
+TensorFacts: TypeAlias = "_core.GgufTensor | _core.DirectoryTensor"
+
+
+def open_model_files(path: str | os.PathLike[str]) -> ModelFiles:
+    """Open what a path names, told apart by content; raises what the readers raise."""
+    if _core.is_model_directory(os.fspath(path)):
+        return ModelDirectory(path)
+    return _core.GgufFile(os.fspath(path))
+
+
+def read_tokenizer(files: ModelFiles) -> Tokenizer:
+    """Read the tokenizer of open files, whose path is in every error."""
+    if isinstance(files, ModelDirectory):
+        return Tokenizer._of_directory(Path(files.path), files)
+    return Tokenizer._of_file(files)
+
+
+def read_config(directory: Path) -> dict[str, Any]:
+    """Return a directory's config.json, {} where there is none; it is checked by who loads."""
+    path = directory / "config.json"
+    if not directory.is_dir():
+        raise ArgumentError(f"{directory}: there is no such directory")
+    if not path.is_file():
+        return {}
+    try:
+        config = json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError) as error:
+        raise ModelFormatError(f"{path} cannot be read as JSON: {error}") from None
+    return config if isinstance(config, dict) else {}

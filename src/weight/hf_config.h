@@ -1,0 +1,30 @@
+// The config.json of a Hugging Face or MLX directory as a ModelConfig.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/arch.h"
+#include "weight/json.h"
+#include "weight/names.h"
+
+namespace akunu {
+
+struct HfConfig {
+  // Of a ModelConfig all but the name; notes are those on the config.
+  ModelConfig model;
+  HfNaming naming = HfNaming::usual;
+  std::optional<bool> tied;          // whether the file says that output and embedding are one
+  std::vector<float> rope_divisors;  // of the rotary frequencies; empty: all 1
+};
+
+// `where` names the file in messages. Throws ModelFormatError where a number is missing or makes no
+// sense and UnsupportedModelError for what the file asks for and akunu does not have: both name the key
+// and its value.
+HfConfig read_hf_config(const JsonValue& config, const std::string& where);
+
+// "llama, mistral, ...": the values of model_type that are known.
+std::string known_model_types();
+
+}  // namespace akunu

@@ -1,0 +1,115 @@
+#include "weight/rope_scaling.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numbers>
+
+#include "core/error.h"
+
+namespace akunu {
+namespace {
+
+constexpr double kTurn = 2 * std::numbers::pi;
+
+float factor_of(ConfigObject& scaling) {
+  const float factor = scaling.needed_number("factor");
+  if (!(factor > 0)) scaling.refuse_value("factor", "it must be above 0");
+  return factor;
+}
+
+// Positions that pair `i` of a head turns once in, theta^(2i / rope_dim) * 2 pi.
+double wavelength(const RopeBasis& basis, size_t i) {
+  return kTurn *
+         std::pow(static_cast<double>(basis.theta), 2.0 * static_cast<double>(i) / basis.rope_dim);
+}
+
+// Llama 3.1: frequencies that turn often within the original context stay, those that turn rarely are
+// divided by the factor, and the ones between are interpolated.
+std::vector<float> llama3_divisors(ConfigObject& scaling, const RopeBasis& basis) {
+  const double factor = static_cast<double>(factor_of(scaling));
+  const double low = static_cast<double>(scaling.needed_number("low_freq_factor"));
+  const double high = static_cast<double>(scaling.needed_number("high_freq_factor"));
+  if (!(low > 0)) scaling.refuse_value("low_freq_factor", "it must be above 0");
+  if (!(high > low)) scaling.refuse_value("high_freq_factor", "it must be above low_freq_factor");
+  const uint32_t original = scaling.needed_count("original_max_position_embeddings");
+  std::vector<float> divisors(basis.rope_dim / 2);
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    const double turns = original / wavelength(basis, i);
+    const double kept = std::clamp((turns - low) / (high - low), 0.0, 1.0);
+    divisors[i] = static_cast<float>(1 / ((1 - kept) / factor + kept));
+  }
+  return divisors;
+}
+
+double yarn_magnitude(double factor, double scale) {
+  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
+}
+
+// YaRN (Peng et al., 2023), with the corrections and defaults of transformers.
+void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
+  const uint32_t original =
+      scaling.needed_count("original_max_position_embeddings", basis.context_length);
+  const double factor = static_cast<double>(factor_of(scaling));
+  const double beta_fast = static_cast<double>(scaling.number("beta_fast").value_or(32.0f));
+  const double beta_slow = static_cast<double>(scaling.number("beta_slow").value_or(1.0f));
+  if (!(beta_slow > 0)) scaling.refuse_value("beta_slow", "it must be above 0");
+  if (!(beta_fast > beta_slow)) scaling.refuse_value("beta_fast", "it must be above beta_slow");
+  const bool truncate = scaling.flag("truncate").value_or(true);
+
+  // The pair that turns `turns` times within the original context.
+  const auto pair_of = [&](double turns) {
+    return basis.rope_dim * std::log(original / (turns * kTurn)) /
+           (2 * std::log(static_cast<double>(basis.theta)));
+  };
+  double low = pair_of(beta_fast), high = pair_of(beta_slow);
+  if (truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, basis.rope_dim - 1.0);
+  if (low == high) high += 0.001;  // as transformers has it
+  result.divisors.resize(basis.rope_dim / 2);
+  for (size_t i = 0; i < result.divisors.size(); ++i) {
+    const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    result.divisors[i] = static_cast<float>(1 / (divided / factor + (1 - divided)));
+  }
+
+  const double scale = static_cast<double>(scaling.number("mscale").value_or(0.0f));
+  const double all_scale = static_cast<double>(scaling.number("mscale_all_dim").value_or(0.0f));
+  const double usual = scale != 0 && all_scale != 0
+                           ? yarn_magnitude(factor, scale) / yarn_magnitude(factor, all_scale)
+                           : yarn_magnitude(factor, 1.0);
+  result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
+  if (!(result.attention_factor > 0))
+    scaling.refuse_value("attention_factor", "it must be above 0");
+}
+
+}  // namespace
+
+RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
+  const std::optional<std::string> old_name = scaling.text("type");
+  const std::string type = scaling.text("rope_type").value_or(old_name.value_or("default"));
+  const char* const key = scaling.find("rope_type") != nullptr ? "rope_type" : "type";
+  RopeScaling result;
+  if (type == "default") {
+    scaling.find("factor");  // transformers does not look at it either
+  } else if (type == "linear") {
+    result.linear_factor = factor_of(scaling);
+  } else if (type == "dynamic") {
+    const float factor = factor_of(scaling);
+    if (factor != 1.0f)
+      result.notes.push_back(scaling.named(key) + " is \"dynamic\": it changes nothing up to " +
+                             std::to_string(basis.context_length) +
+                             " positions; beyond them akunu does not stretch positions");
+  } else if (type == "llama3") {
+    result.divisors = llama3_divisors(scaling, basis);
+  } else if (type == "yarn") {
+    read_yarn(scaling, basis, result);
+  } else {
+    scaling.refuse_support(key, "akunu has default, linear, dynamic, llama3 and yarn");
+  }
+  return result;
+}
+
+}  // namespace akunu
