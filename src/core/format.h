@@ -1,39 +1,15 @@
 // Number formats as data: block size, bytes per block, the name used in messages and kernel names.
 // A backend adds the arithmetic (one small trait per format); nothing else in the engine asks which
-// format a weight has.
-//
-// The numbers are our own and mean nothing outside this process: what a kind of file calls a format
-// is the business of its reader in src/weight.
+// format a weight has. The formats themselves are an enum in core/kinds.h.
 #pragma once
 
 #include <cstdint>
 #include <optional>
 #include <string_view>
 
+#include "core/kinds.h"
+
 namespace akunu {
-
-enum class Format : uint8_t {
-  f32,
-  f16,
-  bf16,
-  q4_0,
-  q4_1,
-  q5_0,
-  q5_1,
-  q8_0,
-  q2_k,
-  q3_k,
-  q4_k,
-  q5_k,
-  q6_k,
-  mlx4_64,
-  mlx8_64,
-};
-constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::mlx8_64) + 1;
-
-// A weight lies in one or more planes: runs of bytes of their own, each with the same rows. Most formats
-// have one. MLX's have three, codes, scales and biases, each a tensor of its own in the file.
-constexpr uint32_t kMaxPlanes = 4;
 
 struct FormatInfo {
   Format format;

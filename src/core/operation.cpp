@@ -14,6 +14,17 @@ using enum Access;
 template <size_t N>
 using Operands = std::array<OperandInfo, N>;
 
+template <size_t... kSizes>
+constexpr Operands<(kSizes + ...)> joined(const Operands<kSizes>&... lists) {
+  Operands<(kSizes + ...)> all{};
+  size_t n = 0;
+  const auto append = [&](const auto& list) {
+    for (const OperandInfo& operand : list) all[n++] = operand;
+  };
+  (append(lists), ...);
+  return all;
+}
+
 constexpr Operands<3> kEmbed{{{"tokens", log, in}, {"table", weight, in}, {"out", rows, out}}};
 constexpr Operands<2> kRopeAngles{{{"inverse_frequencies", vector, in}, {"angles", rows, out}}};
 constexpr Operands<3> kRmsNorm{
@@ -48,34 +59,25 @@ constexpr Operands<4> kLogprobs{{{"logits", head_rows, in},
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
-constexpr Operands<6> kRopeKvWrite{{{"query", rows, inout},
-                                    {"key", rows, in},
-                                    {"value", rows, in},
-                                    {"angles", rows, in},
-                                    {"key_cache", cache, inout},
-                                    {"value_cache", cache, inout}}};
-constexpr Operands<8> kNormRopeKvWrite{{{"query", rows, inout},
-                                        {"key", rows, in},
-                                        {"value", rows, in},
-                                        {"angles", rows, in},
-                                        {"key_cache", cache, inout},
-                                        {"value_cache", cache, inout},
-                                        {"query_norm", vector, in},
-                                        {"key_norm", vector, in}}};
+// What rotates heads and writes the cache.
+constexpr Operands<3> kRotatedHeads{
+    {{"query", rows, inout}, {"key", rows, in}, {"value", rows, in}}};
+constexpr Operands<3> kReadHeads{{{"query", rows, in}, {"key", rows, in}, {"value", rows, in}}};
+constexpr Operands<3> kAnglesAndCaches{
+    {{"angles", rows, in}, {"key_cache", cache, inout}, {"value_cache", cache, inout}}};
+constexpr Operands<2> kHeadNorms{{{"query_norm", vector, in}, {"key_norm", vector, in}}};
+constexpr Operands<2> kOptionalHeadNorms{
+    {{"query_norm", vector, in, true}, {"key_norm", vector, in, true}}};
+
+constexpr auto kRopeKvWrite = joined(kRotatedHeads, kAnglesAndCaches);
+constexpr auto kNormRopeKvWrite = joined(kRopeKvWrite, kHeadNorms);
+constexpr auto kRopeAttention = joined(kReadHeads, kAnglesAndCaches, kOptionalHeadNorms,
+                                       Operands<1>{{{"out", activation, out}}});
 constexpr Operands<5> kNormGatedMatmul{{{"input", rows, in},
                                         {"gate", weight, in},
                                         {"up", weight, in},
                                         {"norm", vector, in},
                                         {"out", activation, out}}};
-constexpr Operands<9> kRopeAttention{{{"query", rows, in},
-                                      {"key", rows, in},
-                                      {"value", rows, in},
-                                      {"angles", rows, in},
-                                      {"key_cache", cache, inout},
-                                      {"value_cache", cache, inout},
-                                      {"query_norm", vector, in, true},
-                                      {"key_norm", vector, in, true},
-                                      {"out", activation, out}}};
 constexpr Operands<4> kGatedMatmul{{{"input", activation, in},
                                     {"gate", weight, in},
                                     {"up", weight, in},
@@ -85,14 +87,6 @@ constexpr Operands<3> kNormAdd{
     {{"input", rows, in}, {"weight", vector, in}, {"data", rows, inout}}};
 
 // --- Groups: an input, then a weight of each member, their biases, their results ----------------
-
-template <size_t A, size_t B>
-constexpr Operands<A + B> joined(const Operands<A>& first, const Operands<B>& rest) {
-  Operands<A + B> all{};
-  for (size_t i = 0; i < A; ++i) all[i] = first[i];
-  for (size_t i = 0; i < B; ++i) all[A + i] = rest[i];
-  return all;
-}
 
 // One slot of each member, the first one's `is_first_optional`, the others' as `are_optional` says.
 constexpr Operands<kMaxGroup> of_members(const Operands<kMaxGroup>& all, bool is_first_optional,
@@ -114,23 +108,17 @@ static_assert(!kWeights.back().name.empty() && !kBiases.back().name.empty() &&
               "a name for each of kMaxGroup");
 
 constexpr Operands<kGroupOut> group_inputs(OperandKind input, bool are_weights_optional) {
-  return joined(joined(Operands<1>{{{"input", input, in}}},
-                       of_members(kWeights, false, are_weights_optional)),
-                of_members(kBiases, true, true));
+  return joined(Operands<1>{{{"input", input, in}}},
+                of_members(kWeights, false, are_weights_optional), of_members(kBiases, true, true));
 }
 
 constexpr auto kMatmulGroup =
     joined(group_inputs(activation, true), of_members(kOuts, false, true));
-constexpr auto kNormMatmulGroup =
-    joined(joined(group_inputs(rows, true), of_members(kOuts, false, true)),
-           Operands<1>{{{"norm", vector, in}}});
+constexpr auto kNormMatmulGroup = joined(group_inputs(rows, true), of_members(kOuts, false, true),
+                                         Operands<1>{{{"norm", vector, in}}});
 constexpr auto kMatmulRopeKvWrite =
-    joined(group_inputs(activation, false), Operands<6>{{{"query", rows, out},
-                                                         {"angles", rows, in},
-                                                         {"key_cache", cache, inout},
-                                                         {"value_cache", cache, inout},
-                                                         {"query_norm", vector, in, true},
-                                                         {"key_norm", vector, in, true}}});
+    joined(group_inputs(activation, false), Operands<1>{{{"query", rows, out}}}, kAnglesAndCaches,
+           kOptionalHeadNorms);
 static_assert(kNormMatmulGroup.size() == kGroupNorm + 1);
 
 constexpr std::array<OperationInfo, kOperationCount> kOperations{{

@@ -7,38 +7,9 @@
 #include <span>
 #include <string_view>
 
-namespace akunu {
+#include "core/kinds.h"
 
-enum class Operation : uint8_t {
-  embed,
-  rope_angles,
-  rms_norm,
-  matmul,
-  add_bias,
-  head_norm,
-  rope,
-  kv_write,
-  attention,
-  add,
-  gated_activation,
-  gather_head,
-  soft_cap,
-  sample,
-  logprobs,
-  advance,
-  // Fused; each equals its nodes in core/fusion_rules.cpp.
-  matmul_group,
-  matmul_add,
-  rope_kv_write,
-  norm_rope_kv_write,
-  norm_matmul_group,
-  norm_gated_matmul,
-  rope_attention,
-  gated_matmul,
-  norm_add,
-  matmul_rope_kv_write,
-};
-constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::matmul_rope_kv_write) + 1;
+namespace akunu {
 
 enum class Access : uint8_t { in, out, inout };
 
@@ -73,35 +44,6 @@ struct OperationInfo {
 
 const OperationInfo& operation_info(Operation operation);
 std::optional<Operation> operation_from_name(std::string_view name);
-
-// Slots of a command: operands first, then what every kernel may read.
-constexpr uint32_t kMaxOperands = 23;     // slots 0..22
-constexpr uint32_t kFirstPlaneSlot = 14;  // those of an operation come before
-constexpr uint32_t kSlotPass = 23;
-constexpr uint32_t kSlotWorkspace = 24;
-constexpr uint32_t kSlotParams = 25;
-constexpr uint32_t kSlotRows = 26;
-constexpr uint32_t kSlotPages = 27;
-constexpr uint32_t kSlotSequences = 28;
-constexpr uint32_t kSlotStatuses = 29;
-constexpr uint32_t kSlotSpans = 30;
-
-// Where plane `plane` (from 1 on) of a command's weight number `weight` is bound: a format with several
-// planes takes a slot for each beside the operand's own, which has the first. A slot stays empty
-// where the weight's format has no such plane.
-static constexpr uint32_t plane_slot(uint32_t weight, uint32_t plane) {
-  constexpr uint32_t kMore = 3;  // kMaxPlanes of core/format.h, less the first
-  return kFirstPlaneSlot + kMore * weight + plane - 1;
-}
-
-// Row classes follow the role of a token: prompt rows run `many` (GEMM); generated, drafted and
-// forced rows run `single` or `few`, which are one arithmetic, equal bit for bit.
-enum class RowClass : uint8_t { single, few, many };
-constexpr uint32_t kMaxFewRows = 16;
-
-// How a device wants the input of a matmul. Layouts and roundings: docs/kernels.md.
-enum class ActivationKind : uint8_t { f32, f16, bf16, q8_32, bf16_pair, q16_32 };
-constexpr uint32_t kActivationKindCount = 6;
 
 // What a command covers: the rows of its pass, or its head rows. How (tiles, threads, shared memory)
 // is the pipeline's business.

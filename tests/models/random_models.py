@@ -21,18 +21,9 @@ from typing import Any
 import gguf_file
 import numpy as np
 from numpy.typing import NDArray
+from tools.rope_factors import RopeFactors
 
 Weights = dict[str, NDArray[np.float32]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RopeFactors:
-    """Llama 3.1's scaling of the rotary frequencies (rope_type "llama3")."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_context: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,17 +83,9 @@ class ModelSpec:
 
     def rope_divisors(self) -> NDArray[np.float64] | None:
         """What each rotary frequency is divided by, `[head_dim / 2]`; None where it is 1."""
-        scaling = self.rope_factors
-        if scaling is None:
+        if self.rope_factors is None:
             return None
-        exponents = np.arange(0, self.head_dim, 2) / self.head_dim
-        turns = scaling.original_context / (2 * np.pi * self.rope_theta**exponents)
-        low, high = scaling.low_freq_factor, scaling.high_freq_factor
-        # Frequencies that turn often in the original context stay, rare ones are divided by the
-        # factor, and those between are interpolated.
-        smooth = np.clip((turns - low) / (high - low), 0.0, 1.0)
-        divisors: NDArray[np.float64] = 1 / ((1 - smooth) / scaling.factor + smooth)
-        return divisors
+        return self.rope_factors.divisors(self.head_dim, self.rope_theta)
 
 
 KINDS: dict[str, ModelSpec] = {

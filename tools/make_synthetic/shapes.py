@@ -7,18 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from tools.rope_factors import RopeFactors
 
 ARCHITECTURES = ("llama", "qwen2", "qwen3")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RopeFactors:
-    """Llama 3.1's way to stretch the context: slow frequencies are divided by `factor`."""
-
-    factor: float
-    low_freq_factor: float
-    high_freq_factor: float
-    original_context: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +63,9 @@ class Shape:
 
     def rope_divisors(self) -> NDArray[np.float32] | None:
         """What each rotary frequency is divided by, `[head_dim / 2]`; None where it is 1."""
-        scaling = self.rope_factors
-        if scaling is None:
+        if self.rope_factors is None:
             return None
-        exponents = np.arange(0, self.head_dim, 2) / self.head_dim
-        turns = scaling.original_context / (2 * np.pi * self.rope_theta**exponents)
-        # What turns often within the original context stays as it is, what turns rarely is
-        # divided by the factor, and what lies between is interpolated.
-        low, high = scaling.low_freq_factor, scaling.high_freq_factor
-        often = np.clip((turns - low) / (high - low), 0.0, 1.0)
-        return (1 / ((1 - often) / scaling.factor + often)).astype(np.float32)
+        return self.rope_factors.divisors(self.head_dim, self.rope_theta).astype(np.float32)
 
 
 @dataclass(frozen=True, slots=True)

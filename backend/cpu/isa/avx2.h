@@ -9,6 +9,7 @@
 #include <cstddef>
 
 #include "cpu/isa/dot_interleaved.h"
+#include "cpu/isa/matmul_policy.h"
 #include "cpu/isa/prefetch.h"
 
 namespace akunu::cpu {
@@ -249,6 +250,12 @@ struct RowAddresses {
   }
 };
 
+// What the levels of x86-64 have in common.
+struct X86Policy : MatmulPolicy {
+  static constexpr bool kReadsEight = true, kRotatesInput = true, kSetsFifthBits = true;
+  static constexpr bool kPrefetchesIntoL1 = true;
+};
+
 // The primitives of the quantised matmuls, without products of codes: the levels above avx2 have
 // instructions of their own for those. A lane is a column of the result, see kernels/panel.h.
 template <class Level>
@@ -256,8 +263,6 @@ struct EightColumns {
   static constexpr uint32_t kCount = 8;
   using Floats = __m256;
   using Ints = __m256i;  // an int32 per column, or four codes, or two int16
-
-  static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
 
   static Floats zero() { return _mm256_setzero_ps(); }
   static Floats broadcast(float x) { return _mm256_set1_ps(x); }
@@ -381,8 +386,6 @@ struct EightColumns {
     return static_cast<uint16_t>(~_mm_cvtsi128_si32(least));
   }
 
-  static constexpr bool kLoadsFour = true;  // codes of a row at a time
-  static constexpr bool kPrefetchesIntoL1 = true;
   // Prefetches a line into L1 or L2, in the program not before `read` has been computed: many prefetches in a
   // burst would fill the line fill buffers, which other loads need too.
   template <int kInto>
@@ -443,6 +446,15 @@ struct EightColumns {
   }
 };
 
+struct Avx2Policy : X86Policy {
+  static constexpr uint32_t kTileRows = 4, kMultiPanelRows = 4, kInt16Rows = 4;
+  static constexpr uint32_t kInterleavedRows = 4;
+  static constexpr uint32_t kSignedOffset = 0;  // see Avx2Columns::signed_codes
+  static constexpr bool kWidensSigned =
+      true;  // dot_signed moves signs, a third of Q8_0's instructions
+  static constexpr bool kInt16Scales = true;  // dot_scaled
+};
+
 // Products of bytes in pairs, added up in int16 and then in int32.
 template <class Level>
 struct Avx2Columns : EightColumns<Level> {
@@ -451,14 +463,7 @@ struct Avx2Columns : EightColumns<Level> {
   using typename Base::Floats;
   using typename Base::Ints;
 
-  // Input rows that share the codes in registers; the codes themselves fill half of the 16.
-  static constexpr uint32_t kTileRows = 4;
-  static constexpr uint32_t kInterleaved = 4;
-  static constexpr uint32_t kMultiPanelRows = 4;  // of a tile that meets two panels at once
-  static constexpr uint32_t kInt16Rows = 4;       // likewise, of int16
-  static constexpr uint32_t kSignedOffset = 0;    // see signed_codes
-  static constexpr bool kSignedPairs = true;      // of many rows: dot_int16
-  static constexpr bool kSumsInPairs = true;      // of many rows: dot_scaled
+  using Policy = Avx2Policy;
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
   // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.

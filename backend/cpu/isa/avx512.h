@@ -6,24 +6,22 @@
 
 namespace akunu::cpu {
 
+struct Avx512Policy : X86Policy {
+  // 32 registers: 16 accumulators, 8 codes, the products being computed.
+  static constexpr uint32_t kTileRows = 16;
+  // 12 accumulators, 12 dot products, two registers of codes, four bytes of a row. With 8 rows accumulators spill; the int16
+  // path has time for that.
+  static constexpr uint32_t kMultiPanelRows = 6, kInt16Rows = 8;
+  static constexpr bool kWholeBytes = true, kScalesInPlace = true, kHalfWidth = true;
+};
+
 template <class Level>
 struct Avx512Columns {
   static constexpr uint32_t kCount = 16;
   using Floats = __m512;
   using Ints = __m512i;
 
-  // 32 registers: 16 accumulators, 8 codes, the products being computed.
-  static constexpr uint32_t kTileRows = 16;
-  static constexpr uint32_t kInterleaved = 1;
-  // Rows of a tile over two panels: 12 accumulators, 12 dot products, two registers of codes, four bytes of a row. With
-  // 8 rows accumulators spill; the int16 path has time for that.
-  static constexpr uint32_t kMultiPanelRows = 6;
-  static constexpr uint32_t kInt16Rows = 8;
-  static constexpr uint32_t kSignedOffset = 128;
-  static constexpr bool kReadsEight = true;  // `transpose` also for 32 bytes of each column
-  static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
-  static constexpr bool kLoadsFour = true;   // codes of a row at a time
-  static constexpr bool kManyRegisters = true;
+  using Policy = Avx512Policy;
 
   static Floats zero() { return _mm512_setzero_ps(); }
   static Floats broadcast(float x) { return _mm512_set1_ps(x); }
@@ -108,7 +106,6 @@ struct Avx512Columns {
     return keep_order(_mm512_dpwssd_epi32(sum, a, b));
   }
 
-  static constexpr bool kPrefetchesIntoL1 = true;
   template <int kInto>
   static void prefetch(const std::byte* line, auto read) {
     EightColumns<Level>::template prefetch<kInto>(line, read);

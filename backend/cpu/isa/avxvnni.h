@@ -6,19 +6,20 @@
 
 namespace akunu::cpu {
 
+struct VnniPolicy : X86Policy {
+  static constexpr uint32_t kTileRows = 4, kMultiPanelRows = 4, kInt16Rows = 4;
+  static constexpr uint32_t kProbeRows =
+      6;  // over two panels: two products a cycle with a latency of five cycles
+  static constexpr bool kWholeBytes = true;
+};
+
 // Products: see VexProducts.
 template <class Level, class Products>
 struct VnniColumns : EightColumns<Level> {
   using Base = EightColumns<Level>;
   using typename Base::Ints;
 
-  static constexpr uint32_t kTileRows = 4;
-  static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kMultiPanelRows = 4;
-  static constexpr uint32_t kInt16Rows = 4;
-  static constexpr uint32_t kProbeRows = 6;  // beside two panels: two sums a cycle take five cycles
-  static constexpr uint32_t kSignedOffset = 128;
-  static constexpr bool kWholeBytes = true;  // codes of up to 255 cost no more than others
+  using Policy = VnniPolicy;
 
   template <uint32_t, uint32_t kRegisters>
   static void dot(Ints (&sums)[1], const Ints* codes, const auto (&x)[1]) {

@@ -36,6 +36,16 @@ static inline void dot_interleaved(Registers (&sums)[N], const Registers* codes,
     }
 }
 
+// sums[i] += the products of int16 codes in pairs with those at x[i]; sums of one panel, or of several.
+template <class Columns, uint32_t kRegisters, class Registers, uint32_t N>
+static inline void dot_int16(Registers (&sums)[N], const Registers* codes,
+                             const int8_t* const (&x)[N]) {
+  using Ints = typename Columns::Ints;
+  dot_interleaved<Columns, kRegisters>(sums, codes, x, [](Ints sum, Ints some, Ints two) {
+    return Columns::add_pairs(sum, some, two);
+  });
+}
+
 // The same for one row and one panel. The codes of the upper half are kUpperFactor times too large (a power of two);
 // their sum is divided by it. Eight registers are summed in two dependency chains: the instruction has a latency of four
 // or five cycles, and whole numbers may be added in any order. Four registers need one chain: other dot products

@@ -7,6 +7,7 @@
 
 #include <cstddef>
 
+#include "cpu/isa/matmul_policy.h"
 #include "cpu/isa/plain_bits.h"
 
 namespace akunu::cpu {
@@ -245,9 +246,7 @@ struct GenericColumns {
   using Floats = Generic::Floats4;
   using Ints = Generic::Ints4;  // an int32 per column, or four codes, or two int16
 
-  static constexpr uint32_t kTileRows = 2;
-  static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kSignedOffset = 128;  // see signed_codes
+  using Policy = MatmulPolicy;
 
   static Floats zero() { return Floats{}; }
   static Floats broadcast(float x) { return Floats{x, x, x, x}; }

@@ -9,9 +9,16 @@
 
 #include <cstddef>
 
+#include "cpu/isa/matmul_policy.h"
 #include "cpu/isa/plain_bits.h"
 
 namespace akunu::cpu {
+
+struct NeonPolicy : MatmulPolicy {
+  // 32 registers: 16 accumulators, 8 codes, the input and the products being computed.
+  static constexpr uint32_t kTileRows = 16;
+  static constexpr uint32_t kSignedOffset = 0;  // products of signed codes
+};
 
 // The primitives of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.
 template <class Level>
@@ -20,10 +27,7 @@ struct NeonColumns {
   using Floats = float32x4_t;
   using Ints = int32x4_t;  // an int32 per column, or four codes, or two int16
 
-  // 32 registers: 16 accumulators, 8 codes, the input and the products being computed.
-  static constexpr uint32_t kTileRows = 16;
-  static constexpr uint32_t kInterleaved = 1;
-  static constexpr uint32_t kSignedOffset = 0;  // see signed_codes
+  using Policy = NeonPolicy;
 
   static Floats zero() { return vdupq_n_f32(0.0f); }
   static Floats broadcast(float x) { return vdupq_n_f32(x); }

@@ -3,13 +3,16 @@
 //   1 key_cache, 2 value_cache: [page][kv_head][256][head_dim]
 //   3 out: activation [rows, n_heads * head_dim]   25 AttentionParams
 //   slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups
-//           of the activation kind; a kv head's query heads always go together, and read its pages
-//           once
-//   limit:  one row: memory, the pages; many rows: the multipliers
+//           of the activation kind
 //
-// A row's arithmetic depends on its own range of positions only. Page by page (256 absolute
-// positions): scores, their maximum, exponentials relative to it, their sum, the weighted values in
-// order of position; pages are merged in order. Rows of a slice share loads, never a sum.
+// 1. What it computes. Online softmax, page by page (256 absolute positions): scores, their maximum, exponentials relative to
+//    it, their sum, the weighted values in order of position; pages are merged in order. So a row's arithmetic depends on its
+//    own range of positions only. Rows of a slice share loads, never a sum.
+// 2. What bounds it. One row: memory, the pages. Many rows: the multipliers.
+// 3. What is done about it. The query heads of a kv head go together and read its pages once. Values of a page are prefetched
+//    while its keys are multiplied, the next page's keys while the values are weighed.
+// 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same rows (6 to 20 % slower than a page ahead).
+//    docs/decisions/0011.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -22,8 +25,8 @@ namespace {
 
 constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
 
-// How a call is cut, and where a worker's scratch holds what. `out_group`: numbers that the activation
-// is written in whole groups of.
+// How a call is divided into slices, and the sizes of a worker's scratch. `out_group`: the activation is written in whole
+// groups of so many numbers.
 template <class Isa>
 struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
@@ -88,7 +91,7 @@ struct State {
   }
 };
 
-// What is prefetched while the rows of a page are read: the row of the same number from `rows` on.
+// What is prefetched while the rows of a page are read: for row i, row i from `rows` on.
 struct Next {
   const std::byte* rows;
   uint32_t end;  // number of the last one + 1
@@ -113,7 +116,7 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
 #pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) {
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
-      // One line at a time, between the loads: a burst fills the queue that they need too.
+      // One line at a time, between the loads: a burst would fill the line fill buffers, which they need too.
       if (const uint64_t byte = Cache::row_bytes(Isa::kLanes * c); byte % kCacheLine == 0)
         __builtin_prefetch(prefetched + byte, 0, kIntoL2);
     }
@@ -159,7 +162,7 @@ static inline void weigh(const float* weights, float* values, uint64_t value_str
   }
 }
 
-// R queries whose ranges differ a little: what they have in common goes through the wide tile.
+// R queries whose ranges differ a little: the common range goes through the tile of R, the rest one by one.
 template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh_ranges(const float* weights, float* values, uint64_t value_stride,
                                 const std::byte* cache, uint32_t head_dim, const Range* ranges,
@@ -277,8 +280,7 @@ struct Attend {
   }
 
  private:
-  // Memory works while this computes: the page's values are prefetched as its keys are multiplied,
-  // the next page's keys as the values are weighed.
+  // The page's values are prefetched while its keys are multiplied, the next page's keys while the values are weighed.
   static void attend_page(const AttentionParams& params, const Tiling& tiling, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
                           Range needed, Next next) {

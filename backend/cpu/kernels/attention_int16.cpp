@@ -1,15 +1,17 @@
-// attention (see attention.cpp) of prompt rows over caches in F16, in whole numbers: queries and keys are
-// multiplied as q16_32, weights and values as such codes with a scale that a value row has alone.
-//   slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups of the
-//           activation kind; a kv head's pages are unpacked once for all of them
-//   limit:  the multipliers
+// attention (see attention.cpp) of prompt rows over caches in F16, on the int16 path.
 //
-// Queries are what columns of a weight are in panel.h, a lane each. Keys are rows of the input, and scores
-// of a position lie side by side; so are values, a row for each dimension, which meet a panel of weights.
-// What softmax finds of a query, its largest score, sums and scales, then stays in its lane.
+// 1. What it computes. Queries and keys are rounded to q16_32 and multiplied in whole numbers; weights and values too, where a
+//    value row has a single scale, which goes into the weight of its position.
+//      slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups of the activation kind
+// 2. What bounds it. The multipliers: of the time 75 % are products, 9 % softmax, 6 % unpacking (one Zen 5 core, AVX-512).
+// 3. What is done about it. Queries are the columns of a packed panel (panel.h), one in each lane. Keys are the input rows, and
+//    so are values, transposed to a row for each dimension. A query's largest score, denominator and scales stay in its lane:
+//    softmax needs no operation across lanes. A page's keys and values are unpacked once for 256 queries.
+// 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with AVX2: scores had to be laid
+//    out again, and reduced across lanes); 512 queries for a page (4 % faster, but half as many slices). docs/decisions/0010.
 //
-// A query's arithmetic depends on its own range of positions only, as there: page by page, in steps of 32
-// absolute positions. What a step has beyond a query's range gets the weight 0.
+// A query's arithmetic depends on its own range of positions only: page by page, in steps of 32 absolute positions. What a step
+// has beyond a query's range gets the weight 0.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_int16_scratch.h"
@@ -20,7 +22,7 @@ namespace akunu::cpu {
 
 namespace {
 
-constexpr uint32_t kPrefetchRows = 4;  // rows
+constexpr uint32_t kPrefetchRows = 4;  // prefetch distance, in query rows
 
 template <class Isa, class Activation>
 struct Int16Attention {
@@ -35,7 +37,7 @@ struct Int16Attention {
   using Wide = typename Isa::Wide;
   using Vector = typename Wide::Vector;
 
-  // Of a block of so many panels.
+  // A block of queries: so many panels side by side.
   template <uint32_t kPanels>
   struct QueryBlock {
     using Format = Int16Panels<Isa, kPanels>;
@@ -71,11 +73,11 @@ struct Int16Attention {
     const Row& row(uint32_t r) const { return call.rows[first_row + r]; }
     uint32_t n_queries() const { return n_rows * tiling.group; }  // of a kv head
     uint32_t n_blocks() const { return (n_queries() + Tiling::kLanes - 1) / Tiling::kLanes; }
-    // Where what is kept of a block of queries begins, counted in blocks.
+    // The number of a block of queries among all whose sums are kept.
     uint64_t place(uint32_t head, uint32_t block) const {
       return uint64_t{head % tiling.unit} * tiling.blocks + block;
     }
-    // The query that a lane of a block has; the last one in those behind it.
+    // The query in a lane of a block; lanes behind the last query repeat it.
     uint32_t query(uint32_t block, uint32_t lane) const {
       const uint32_t q = block * Tiling::kLanes + lane;
       return q < n_queries() ? q : n_queries() - 1;
@@ -138,7 +140,7 @@ struct Int16Attention {
       state.largest[place * Tiling::kLanes + lane] = -__FLT_MAX__;
   }
 
-  // A panel alone where a block has no more queries than that.
+  // Calls use with the number of panels: one where the block has no more queries than that.
   static void with_panels(const Slice& slice, uint32_t block, const auto& use) {
     if constexpr (Tiling::kCount % Wide::kLanes == 0)
       if (slice.n_queries() - block * Tiling::kLanes <= Tiling::kCount) return use(Constant<1>{});
@@ -154,7 +156,7 @@ struct Int16Attention {
       const float* query =
           reinterpret_cast<const float*>(call.operands[0]) +
           (uint64_t{first_row + r} * params.n_heads + head * tiling.group + g) * dim;
-      // Rows lie too far apart for a processor to see where the next one begins.
+      // Rows are too far apart for the hardware prefetcher.
       prefetch_lines<kIntoL1>(query + kPrefetchRows * params.n_heads * dim, dim * sizeof(float));
       Q16Activation<Isa>::write(state.query_rows + lane * tiling.key_bytes(), dim, 0, dim,
                                 [&](uint32_t i, uint32_t n) { return Isa::load(query + i, n); });
@@ -195,7 +197,7 @@ struct Int16Attention {
     use(whole, last);
   }
 
-  // How the codes of n runs of halves come about, from the largest magnitude of each.
+  // The roundings of n runs of float16, from the largest magnitude of each.
   static void find_roundings(const State& state, uint32_t n) {
     // Halves are whole multiples of 2^-24; a run of zeros gets no scale that would make subnormal products.
     const Floats least = Columns::broadcast(power_of_two(kBias - 24));
@@ -375,13 +377,14 @@ struct Int16Attention {
         });
   }
 
-  // What makes sums of a page, and of those before, relative to the larger of their largest scores.
+  // The factors of online softmax: they make the sums of the pages before, and of this page, relative to the larger of their
+  // largest scores.
   struct Rescaled {
     float before[Tiling::kLanes], added[Tiling::kLanes];
   };
 
-  // From a block's scores the panel of weights, which are e^(score - largest) times the scales of the
-  // values, and the sums of exponentials.
+  // Softmax: turns a block's scores into the panel of weights, e^(score - largest) times the scales of the values, and adds
+  // the exponentials to the denominators.
   template <uint32_t kPanels>
   static void weigh_block(const Slice& slice, uint64_t place, const Seen& seen, GroupRange steps,
                           Rescaled& rescaled) {
@@ -449,8 +452,8 @@ struct Int16Attention {
                                             Wide::broadcast(-__builtin_inff())));
   }
 
-  // Replaces the scores of a step by 2^(score * factor + less), each times the scale of its value, and
-  // adds them up without that.
+  // Replaces the scores of a step by 2^(score * factor + less) times the scale of its value, and adds them to the denominators
+  // without that scale.
   template <bool kAllSee, uint32_t kVectors>
   static void weigh_step(const Slice& slice, const Seen& seen, uint32_t step, Vector factor,
                          const Vector (&less)[kVectors], Vector (&denominators)[kVectors]) {
@@ -470,7 +473,7 @@ struct Int16Attention {
     }
   }
 
-  // The codes of a step's weights.
+  // Rounds a step's weights to codes.
   template <uint32_t kPanels>
   static void round_step(const State& state, uint32_t step) {
     constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes;
@@ -478,7 +481,7 @@ struct Int16Attention {
     for (uint32_t p = 0; p < kPanels; ++p) {
       const float* const weights = state.scores + step * kStep * kLanes + p * Tiling::kCount;
       const auto weight = [&](uint32_t i) { return Columns::load(weights + i * kLanes); };
-      // Of what is not negative the upper halves tell which is larger.
+      // Of floats that are not negative, the upper 16 bits are compared as whole numbers.
       Ints most = Columns::as_integers(weight(0));
       for (uint32_t i = 1; i < kStep; ++i)
         most = Columns::larger_of_pairs(most, Columns::as_integers(weight(i)));
@@ -539,7 +542,7 @@ constexpr KernelEntry entry() {
 
 template <class Isa>
 KernelList entries() {
-  if constexpr (requires { Isa::Columns::add_pairs; }) {
+  if constexpr (Isa::Columns::Policy::kInt16Rows > 0) {
     static constexpr KernelEntry kEntries[] = {entry<Isa, Q8Activation>(),
                                                entry<Isa, Q16Activation>()};
     return list_of(kEntries);

@@ -1,10 +1,10 @@
-// How attention in whole numbers (attention_int16.cpp) cuts a call, and what of it is where in a worker's scratch.
+// How attention on the int16 path (attention_int16.cpp) divides a call into slices, and what a worker's scratch holds.
 #pragma once
 
 #include "core/kernel_params.h"
 #include "cpu/kernels/attention_range.h"
 #include "cpu/kernels/formats_int16.h"
-#include "cpu/kernels/panel.h"
+#include "cpu/kernels/multiply_panels.h"
 
 namespace akunu::cpu {
 
@@ -12,7 +12,7 @@ constexpr uint32_t kQueries = 256;  // of a slice: what unpacked keys and values
 constexpr uint32_t kStep = 32;      // positions
 constexpr uint32_t kPageSteps = kPagePositions / kStep;
 
-// Queries, or weights, in so many panels side by side.
+// Queries, or weights, as packed panels: kPanels side by side.
 template <class Isa, uint32_t kPanels>
 struct Int16Panels : Int16Weights<Isa, F16<Isa>> {};
 template <class Isa, uint32_t kPanels>
@@ -21,7 +21,7 @@ struct RowTilesFor<Isa, Int16Panels<Isa, kPanels>, Quant16Input<Isa>> {
   using Packed = MultiPanelRowTile<Direct, kPanels, Direct::kTileRows>;
 };
 
-// How a call is cut. Queries of a kv head are numbered row by row, and come in blocks of kLanes.
+// How a call is divided. Queries of a kv head are numbered row by row, in blocks of kLanes.
 template <class Isa>
 struct Int16Tiling {
   using Input = Quant16Input<Isa>;

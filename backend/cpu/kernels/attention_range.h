@@ -1,4 +1,4 @@
-// What the attentions share: positions that a row sees, and how a call is cut into slices.
+// What the attention kernels share: the positions that a row sees, and how a call is divided into slices.
 #pragma once
 
 #include "cpu/kernel.h"

@@ -1,6 +1,7 @@
 // Finds the matmuls that work with any matmul kernel.
 #pragma once
 
+#include "cpu/kernels/formats.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/matmul_heads.h"
 

@@ -1,9 +1,8 @@
-// The float formats, as small traits: what one weight's value is, and how a run of them becomes a
-// vector. Block formats are in the files beside this one (formats_blocks.h says where), and what
-// the quantised matmuls want of them in panel.h.
+// The activation kinds as they are read, and the float formats as small traits: the value of one weight, and how a run of them
+// becomes a vector. Block formats: formats_blocks.h; what quantised matmuls need of a format: panel.h.
 //
 //   kFormat              number_of the format
-//   Input                the activation kind beside it: FloatInput (f32) or QuantInput (q8_32)
+//   Input                the activation kind that it is multiplied with: FloatInput (f32) or QuantInput (q8_32)
 //   row_bytes(k)         bytes of a row of k weights
 //   element(row, i)      weight i of a row as float32
 //   unpack, accumulate   a vector of a row, and sum += weights * input
@@ -13,13 +12,14 @@
 
 #include <cstddef>
 
-#include "core/format.h"
+#include "core/kinds.h"
 #include "cpu/isa/prefetch.h"
 
 namespace akunu::cpu {
 
-// A format as kernels are looked up by it (KernelKey).
+// A format or an activation kind as kernels are looked up by it (KernelKey).
 static constexpr int32_t number_of(Format format) { return static_cast<int32_t>(format); }
+static constexpr int32_t number_of(ActivationKind kind) { return static_cast<int32_t>(kind); }
 
 template <class T>
 static inline T load_unaligned(const std::byte* p) {
@@ -31,7 +31,7 @@ static inline T load_unaligned(const std::byte* p) {
 // Rows of float32.
 template <class Isa>
 struct FloatInput {
-  static constexpr int32_t kKind = 0;  // ActivationKind::f32
+  static constexpr int32_t kKind = number_of(ActivationKind::f32);
   using Vector = typename Isa::Vector;
   using Block = Vector;
   static constexpr uint32_t kBlock = Isa::kLanes;
@@ -51,7 +51,7 @@ struct FloatInput {
 // odd number of those, so that rows do not fall into the same few sets of a cache.
 template <class Isa>
 struct Bf16Input {
-  static constexpr int32_t kKind = 2;  // ActivationKind::bf16
+  static constexpr int32_t kKind = number_of(ActivationKind::bf16);
   static uint64_t row_bytes(uint32_t k) { return uint64_t{64} * ((uint64_t{k} + 31) / 32 | 1); }
 };
 
@@ -60,14 +60,14 @@ struct Bf16Input {
 // one line more, so that the number of lines is odd.
 template <class Isa>
 struct Bf16PairInput {
-  static constexpr int32_t kKind = 4;  // ActivationKind::bf16_pair
+  static constexpr int32_t kKind = number_of(ActivationKind::bf16_pair);
   static uint64_t row_bytes(uint32_t k) { return uint64_t{64} * ((uint64_t{k} + 31) / 32 * 2 + 1); }
 };
 
 // Rows of q8_32: int8 q[k], float32 scale[k / 32], int16 sum[k / 16].
 template <class Isa>
 struct QuantInput {
-  static constexpr int32_t kKind = 3;  // ActivationKind::q8_32
+  static constexpr int32_t kKind = number_of(ActivationKind::q8_32);
   static uint64_t row_bytes(uint32_t k) { return uint64_t{k} + k / 32 * uint64_t{8}; }
   static constexpr uint32_t whole(uint32_t k) { return k; }  // as weights in blocks are
 };
@@ -75,7 +75,7 @@ struct QuantInput {
 // Rows of q16_32: int16 q[whole(k)], float32 scale[whole(k) / 32].
 template <class Isa>
 struct Quant16Input {
-  static constexpr int32_t kKind = 5;  // ActivationKind::q16_32
+  static constexpr int32_t kKind = number_of(ActivationKind::q16_32);
   static uint64_t row_bytes(uint32_t k) { return uint64_t{whole(k)} / 32 * 68; }
   static constexpr uint32_t whole(uint32_t k) { return (k + 31) / 32 * 32; }
 };

@@ -1,8 +1,18 @@
-// What the block formats share: where a block lies, how a single weight is found, and what a panel of
-// columns (panel.h) reads of their blocks.
+// What the block formats share: where a block begins, how a single weight is found, and how the blocks of a panel (panel.h) are
+// read.
+//
+// 1. What it does. Reads 16 or 32 bytes of every column and transposes them in registers: then a register has the same 4-byte
+//    word of every column, and a format decodes it with the same instructions in all lanes.
+// 2. What bounds it. For one row in cache the instructions that transpose and shift: of 109 for two groups of Q4_0 with AVX-512,
+//    47 transpose, and 17 align the first block and shift nibbles.
+// 3. What is done about it. Blocks of 18, 22 and 34 bytes are read in pairs, as whole words. A single row leaves the upper
+//    nibbles in place, and rotates its input instead of aligning weights.
+// 4. What was tried and did not pay. Loads that put bytes into lanes under a mask, reading the odd last word alone, four blocks
+//    of Q4_0 at once (0.9 from memory). docs/decisions/0006.
 #pragma once
 
-#include "cpu/kernels/panel.h"
+#include "cpu/kernels/panel_prefetch.h"
+#include "cpu/kernels/row_tiles.h"
 
 namespace akunu::cpu {
 
@@ -22,11 +32,11 @@ struct Blocks {
   static constexpr bool kHasMinimum = false;
   static constexpr bool kSuperBlock = false;
   static constexpr uint32_t kGroups = kWeights / 32, kSpan = kGroups;
-  static constexpr bool kWholeBytes = requires { Columns::kWholeBytes; };
-  // kRotation of a format, where a level loads four codes of a row at a time.
+  static constexpr bool kWholeBytes = Columns::Policy::kWholeBytes;
+  // kRotation of a format: kCodes, or 0 where the level does not rotate the input.
   template <uint32_t kCodes>
   static constexpr uint32_t rotation() {
-    return requires { Columns::kLoadsFour; } ? kCodes : 0;
+    return Columns::Policy::kRotatesInput ? kCodes : 0;
   }
   template <uint32_t>
   static constexpr uint32_t kCodeFactor = 1;
@@ -53,7 +63,7 @@ struct Blocks {
   static void direct_scale(const auto& block, auto& group) {
     Trait::template scale<kIndex>(block, group);
   }
-  // Of formats that read all of a block when they open it.
+  // For formats that read all of a block in `open`.
   struct Raw {};
   template <uint32_t>
   static void load(const auto&, uint32_t, uint32_t, Raw&) {}
@@ -66,21 +76,21 @@ struct Blocks {
   static const std::byte* at(const auto& panel, uint32_t group) {
     return panel.first + uint64_t{group / kGroups} * sizeof(Layout);
   }
-  // kWords words of every column, from byte `offset` of a group's block on: as many as there are of 32
-  // bytes, then of 16, and what is left out of the last 16.
+  // kWords 4-byte words of every column, from byte `offset` of a group's block on: 32 bytes at a time, then 16, and a rest of
+  // fewer words out of the last 16 bytes.
   template <uint32_t kWords>
   static void load_words(const auto& panel, uint32_t group, uint64_t offset, Ints* out) {
     static_assert(kWords >= 4);
     const std::byte* const first = at(panel, group) + offset;
     uint32_t i = 0;
-    if constexpr (requires { Columns::kReadsEight; })
+    if constexpr (Columns::Policy::kReadsEight)
       for (; i + 8 <= kWords; i += 8) load_part<8, 0>(panel, first + 4 * i, out + i);
     for (; i + 4 <= kWords; i += 4) load_part<4, 0>(panel, first + 4 * i, out + i);
     constexpr uint32_t kLeft = kWords % 4;
     if constexpr (kLeft != 0)
       load_part<4, 4 - kLeft>(panel, first + 4 * (kWords - 4), out + kWords - kLeft);
   }
-  // kCount words, of which the first kKnown have been read before.
+  // kCount words; the first kKnown of them have been read before, and are dropped.
   template <uint32_t kCount, uint32_t kKnown>
   static void load_part(const auto& panel, const std::byte* first, Ints* out) {
     Ints words[kCount];
@@ -90,7 +100,7 @@ struct Blocks {
     });
     for (uint32_t j = kKnown; j < kCount; ++j) out[j - kKnown] = words[j];
   }
-  // The halves at byte `offset` of a group's block.
+  // The float16 at byte `offset` of a group's block, of every column.
   static Floats load_halves(const auto& panel, uint32_t group, uint64_t offset) {
     const std::byte* const first = at(panel, group) + offset;
     const Floats halves = Columns::gather_halves(first, panel.stride);
@@ -109,7 +119,7 @@ struct Blocks {
     else
       Columns::template prefetch<kInto>(line, read);
   }
-  // Bits kFrom and above of every byte brought to bit kTo; bits of its neighbours are beside them.
+  // Moves bits kFrom and above of every byte to bit kTo. Bits of neighbouring bytes move in beside them.
   template <int kFrom, int kTo>
   static Ints moved(Ints bytes) {
     if constexpr (kFrom == kTo)
@@ -138,8 +148,8 @@ struct Blocks {
       out[4 + j] = fields<4, 4>(bytes[j]);
     }
   }
-  // The same, the high ones where they lie, 16 times as large: for a row, which then has one sum to divide and not
-  // four registers to shift.
+  // The same, but high nibbles stay in place, 16 times too large: a single row divides one sum instead of shifting four
+  // registers.
   template <uint32_t kRows>
   static constexpr uint32_t kUpperNibbleFactor = kWholeBytes && kRows == 1 ? 16 : 1;
   static void nibbles_in_place(const Ints* bytes, Ints (&out)[8]) {
@@ -169,10 +179,10 @@ struct Blocks {
   }
 };
 
-// Blocks of 32 weights, read in words of 4 bytes: Trait::to_codes(words, out) makes codes of the kWords that one
-// has behind its scale, or its scale and its minimum.
+// Blocks of 32 weights, read in 4-byte words. Trait::to_codes(words, out) makes codes of the kWords that follow the scale, or
+// the scale and the minimum.
 
-// A scale and a minimum, what is added to every weight, are the first word.
+// The first word is a scale and a minimum, which is added to every weight.
 template <class Isa, class Trait, class Layout>
 struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
   using Base = Blocks<Isa, Trait, Layout, 32>;
@@ -209,7 +219,7 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
   }
 };
 
-// Only a scale, a half, so that every other block begins in the middle of a word: two are read together.
+// Only a scale, a float16: every other block begins in the middle of a 4-byte word, so blocks are read in pairs.
 // A half from every row cost more than the codes.
 template <class Isa, class Trait, class Layout>
 struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
@@ -219,7 +229,7 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   static constexpr uint32_t kGroups = 2, kSpan = 2;
   static constexpr uint32_t kWords = sizeof(Layout) / 4;  // of codes
   static_assert(sizeof(Layout) % 4 == 2);
-  // Many words are read when it is their block's turn: those of both would not fit the registers.
+  // Blocks of many words are read one at a time: both would not fit the registers.
   static constexpr uint32_t kOpened = kWords < 8 ? 2 : 1;
 
   struct Block {
@@ -272,7 +282,7 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   }
 
  private:
-  // The first block's last two bytes come before its others, or each of its words is put right.
+  // The first block is two bytes off: its words are aligned, or, for a rotated input, only the last two bytes move to the front.
   template <uint32_t kIndex, bool kRotated>
   static void words_of(const Block& block, const Raw& raw, Ints (&words)[kWords]) {
     for (uint32_t i = 0; i < kWords; ++i)

@@ -1,5 +1,11 @@
-// Weights of 16-bit floats, as prompts take them at levels that multiply pairs of int16: a panel rounds
-// them to q16_32 when it is unpacked, column by column, as the input is. See panel.h for what a trait is.
+// The int16 path of weights in 16-bit floats: a panel rounds them to q16_32 when it is packed, column by column, as the input is.
+//
+// 1. What it computes. Of 32 weights of every column: the exponent of the largest, a power of two as scale, codes of 14 bits.
+// 2. What bounds it. Packing is for 256 rows of a prompt; then the multipliers.
+// 3. What is done about it. The largest is found within lanes. A float becomes its code by adding 1.5 * 2^23 scales, whose last
+//    bit is worth one of them.
+// 4. What was tried and did not pay. Rounding by instructions (packing a third slower); halves shifted into a float's exponent
+//    (a seventh faster, but subnormal halves cost some processors a hundred cycles each). docs/decisions/0009.
 #pragma once
 
 #include "cpu/kernels/formats_blocks.h"

@@ -77,7 +77,7 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
   return (low | high << 4) - 32;
 }
 
-// What the K formats share. Half a super-block, or a fourth, looks as the first one does: it is the same code.
+// What the K formats share. Code is written for a span, half a super-block or a fourth; a loop goes over the spans.
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
@@ -86,14 +86,14 @@ struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   static constexpr uint32_t kSpan = 4;
 
  protected:
-  // What belongs to the next span in registers of which each has a bit, or some, in every byte.
+  // Brings the bits of the next span to where those of this one were, in registers that have kBits of each span in every byte.
   template <int kBits>
   static void next_bits(Ints (&bytes)[8]) {
     for (Ints& four : bytes) four = Base::Columns::template shift_right<kBits>(four);
   }
 };
 
-// What formats with 16 scales share: four of them in each register, byte by byte.
+// What formats with 16 scales share: a register has four of them, a byte each.
 template <class Isa, class Trait, class Layout>
 struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -105,10 +105,10 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     bytes[0] = bytes[2];
     bytes[1] = bytes[3];
   }
-  // Where those of a span's i-th group begin; the other half's are eight bits further.
+  // The bit at which the scale of a span's i-th group begins; that of the group's other half is eight bits further.
   template <uint32_t kIndex, int kShift>
   static constexpr int place_of = kIndex % 2 * 16 + kShift;
-  // Of both halves of a span's i-th group the bits from kShift on, without a sign or with one.
+  // kBits from bit kShift on of both halves' bytes for a span's i-th group, as floats.
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_numbers(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
     constexpr int kBit = place_of<kIndex, kShift>;
@@ -116,7 +116,7 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     out[0] = Columns::to_float(Base::template number<kBit, kBits>(four));
     out[1] = Columns::to_float(Base::template number<kBit + 8, kBits>(four));
   }
-  // The same where they lie, times 2 ^ place_of<kIndex, kShift>: of two groups one instruction moves bits, not seven.
+  // The same without shifting, times 2 ^ place_of<kIndex, kShift>: one shift for two groups instead of seven.
   template <uint32_t kIndex, int kShift, int kBits>
   static void both_in_place(const typename Base::Ints (&bytes)[4], typename Base::Floats* out) {
     constexpr int kBit = place_of<kIndex, kShift>;
@@ -153,8 +153,9 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
-  // Two groups share a register more by it; and where codes are no multiples, scales would meet a product more.
-  static constexpr bool kInPlace = requires { Columns::kManyRegisters; };
+  // Whether scales and minima stay in place. It needs one register more for two groups, and pays only where codes stay in
+  // place too: otherwise dividing the scale costs one more multiplication a group.
+  static constexpr bool kInPlace = Columns::Policy::kScalesInPlace;
   template <uint32_t kIndex>
   static constexpr float kMinimumFactor = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
 
@@ -253,7 +254,7 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
     block.scales[1] = Base::template fields<0, 4, 2, 2>(s[1], s[2]);
     block.scales[2] = Base::template fields<4, 4, 4, 2>(s[0], s[2]);
     block.scales[3] = Base::template fields<4, 4, 6, 2>(s[1], s[2]);
-    // They are 32 too large: as numbers of six bits with a sign, the uppermost bit is the other one.
+    // They are stored 32 too large. As signed numbers of six bits, that is the sign bit inverted.
     for (Ints& four : block.scales) four = Columns::bit_xor(four, Base::every_byte(32));
     return block;
   }
@@ -281,8 +282,8 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   }
 };
 
-// Scales and minima of Q4_K and Q5_K: their first 16 bytes are d, dmin and the twelve of `scales`. With an index they stay in
-// memory, where a span finds its own: shifted in registers, from span to span, they cost four instructions a group.
+// Scales and minima of Q4_K and Q5_K: the first 16 bytes are d, dmin and the twelve of `scales`. They are arrays with an index,
+// which compilers keep in memory, where each span reads its own; shifting them in registers cost four instructions a group.
 template <class Isa, class Trait, class Layout>
 struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -295,7 +296,8 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   struct Block {
     Ints scales[4], minima[4];  // of each span, in the lower two bytes
     uint32_t span = 0;
-    typename Base::Floats d, minus_dmin[2];  // for minima of even and of odd groups, where they lie
+    typename Base::Floats d,
+        minus_dmin[2];  // for minima of even and odd groups, which stay in place
   };
   static Block open(const auto& panel, uint32_t group) {
     Block block;
@@ -321,7 +323,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
     const Ints two = block.scales[block.span];
     group.scale[0] = Columns::to_float(Base::template number<8 * kIndex, 8>(two));
   }
-  // Not where codes are no multiples: those meet a product more by it.
+  // In place only where codes stay in place too: otherwise dividing the scale costs one more multiplication a group.
   template <uint32_t kIndex>
   static constexpr uint32_t kScaleFactor =
       Trait::template kCodeFactor<kIndex> > 1 ? 1u << 8 * kIndex : 1;
@@ -344,7 +346,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
     out[0] = bytes;
     out[1] = Columns::template shift_right<16>(bytes);
   }
-  // A byte where it lies, times 256 ^ kIndex.
+  // A byte without shifting, times 256 ^ kIndex.
   template <uint32_t kIndex>
   static typename Base::Floats in_place(Ints two) {
     return Columns::to_float(Columns::bit_and(two, Columns::integers(255u << 8 * kIndex)));
@@ -409,7 +411,8 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   };
   static Block open(const auto& panel, uint32_t group) {
     Block block;
-    Base::put_scales(panel, group, block);  // a copy would wait until stores are done
+    Base::put_scales(panel, group,
+                     block);  // not copied: a load that spans two stores is not forwarded
     Base::template load_words<8>(panel, group, offsetof(BlockQ5_K, high), block.high);
     return block;
   }
@@ -434,7 +437,7 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   }
 };
 
-// The low nibbles lie otherwise than in Q4_K: 64 bytes hold 128 weights, low nibbles first.
+// Low nibbles are in another order than in Q4_K: 64 bytes hold 128 weights, low nibbles first.
 template <class Isa>
 struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   using Base = HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K>;

@@ -8,7 +8,11 @@
 //   slices: columns(k, rows) rows of the weight x kRows rows of the input. Slices of the same weight rows are
 //           numbered consecutively, so that a worker finds those rows in its L2. Of a kernel with kAtOnce > 1, slices
 //           of the same input rows are
-//   limit:  rows <= 16: memory, the weight is read once; many rows: the multipliers
+//
+// 1. What bounds it. Up to 16 rows: memory, the weight is read once. Many rows: the multipliers.
+// 2. What is done about it. Slices are small enough for a worker's L2, and numbered so that what they share stays there.
+// 3. What was tried and did not pay. The next matmul's first 13 to 128 KiB, prefetched before a worker waits for the others;
+//    slices by the number of threads: then tests on two would not run what sixteen run. docs/decisions/0011 and 0032.
 //
 // One weight is multiplied by a matmul kernel: multiply.h has those of vectors, tiles/multiply.h that of matrix units.
 //

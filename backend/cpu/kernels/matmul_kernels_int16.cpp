@@ -10,7 +10,7 @@ namespace {
 
 template <class Isa>
 MatmulKernels int16_kernels() {
-  if constexpr (requires { Isa::Columns::add_pairs; }) {
+  if constexpr (Isa::Columns::Policy::kInt16Rows > 0) {
     static constexpr MatmulKernel kKernels[] = {
         matmul_kernel<Multiply<Isa, Int16Weights<Isa, F16<Isa>>>>(),
         matmul_kernel<Multiply<Isa, Int16Weights<Isa, BF16<Isa>>>>(),

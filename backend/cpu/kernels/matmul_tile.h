@@ -1,9 +1,10 @@
-// The dot products of a few input rows with a panel of weight rows: the one loop behind the matmuls
-// and the attention scores.
+// A few input rows times weight rows of floats: the micro-kernel of float matmuls, and of attention's scores.
 //
-// Every (input row, weight row) pair has one accumulator of eight lanes, and takes its blocks in
-// order of k, whatever tile it is computed in: so a result has the same bits alone, among 16 rows
-// or among 512, and wherever a slice begins.
+// 1. What it computes. Every (input row, weight row) pair has one accumulator of eight lanes, and takes its blocks in order of
+//    k, whatever tile it is computed in: a result has the same bits alone, among 16 rows or 512, and wherever a slice begins.
+// 2. What bounds it. One row: memory. Several: the latency and throughput of FMA.
+// 3. What is done about it. Tiles of R input rows x C weight rows are unrolled, so that accumulators stay in registers. Weights
+//    are prefetched by the hardware, which predicts whole rows; attention passes what comes next (`next`).
 #pragma once
 
 #include "cpu/kernels/formats.h"

@@ -1,11 +1,17 @@
-// The matmul kernels of vector levels (matmul.h says what a matmul kernel is). Tiles and the order of a sum are in
-// matmul_tile.h and panel.h; formats.h has what a format adds.
+// The matmul kernels of vector levels (matmul.h says what a matmul kernel is).
+//
+// 1. What they compute. Weights of floats: tiles of input rows x weight rows, lanes along k (matmul_tile.h; many rows:
+//    float_panel.h). Weights that are codes: columns in lanes (panel.h, multiply_panels.h).
+// 2. What bounds them. A few rows: memory. Many: the multipliers.
+// 3. What is done about it. A slice's weights (kSliceBytes) fit L2, and are read once for all of its input rows.
+// 4. What was tried and did not pay. Slices of 24, 40 and 48 KiB (0.95 to 0.98 of whole tokens), of 32 columns, input rows
+//    packed once for several slices. docs/decisions/0011.
 #pragma once
 
 #include "cpu/kernels/float_panel.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/matmul_tile.h"
-#include "cpu/kernels/panel.h"
+#include "cpu/kernels/multiply_panels.h"
 
 namespace akunu::cpu {
 

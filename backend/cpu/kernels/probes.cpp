@@ -3,7 +3,7 @@
 
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/float_panel.h"
-#include "cpu/kernels/row_tile.h"
+#include "cpu/kernels/row_tiles.h"
 
 namespace akunu::cpu {
 namespace {
@@ -110,8 +110,8 @@ uint64_t multiply_codes_in(uint64_t repeats, float* result) {
 template <class Row>
 constexpr auto in_probe() {
   using Columns = typename Row::Registers;
-  if constexpr (requires { Columns::kProbeRows; })
-    return MultiPanelRowTile<Row, 2, Columns::kProbeRows>{};
+  if constexpr (Columns::Policy::kProbeRows > 0)
+    return MultiPanelRowTile<Row, 2, Columns::Policy::kProbeRows>{};
   else
     return Row{};
 }
@@ -127,7 +127,7 @@ uint64_t multiply_bytes(uint64_t repeats, float* result) {
 
 template <class Isa>
 constexpr auto multiply_pairs() {
-  if constexpr (requires { Isa::Columns::kInt16Rows; })
+  if constexpr (Isa::Columns::Policy::kInt16Rows > 0)
     return multiply_codes_in<Isa, decltype(in_probe<Int16RowTile<typename Isa::Columns>>()), 2>;
   else
     return nullptr;

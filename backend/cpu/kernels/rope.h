@@ -1,4 +1,8 @@
 // The rotation of one row's heads, shared by rope and the fused cache writes.
+//
+// 1. What it computes. Pairs (a, b) of a head: a cos - b sin, b cos + a sin.
+// 2. What bounds it. Latency; the compiler vectorises pairs of halves.
+// 3. What is done about it. Angles are deinterleaved once for all heads of a row.
 #pragma once
 
 #include "core/kernel_params.h"

@@ -1,7 +1,7 @@
 // Which kernels a level has: each family gives a list of entries, the device asks find_kernel.
 #pragma once
 
-#include "core/operation.h"
+#include "core/kinds.h"
 #include "cpu/kernel.h"
 
 namespace akunu::cpu {
@@ -9,7 +9,7 @@ namespace akunu::cpu {
 constexpr int32_t kAny = -1;     // the kernel doesn't depend on it
 constexpr int32_t kAbsent = -1;  // there is no such operand
 
-// What a kernel is for, and what a request prefetches. Formats are the values of core/format.h.
+// What a kernel is for, and what a request prefetches. Numbers are values of the enums of core/kinds.h.
 struct KernelKey {
   Operation operation;
   int32_t activation = kAny;                                 // an ActivationKind

@@ -1,12 +1,16 @@
 // attention (see kernels/attention.cpp) of many rows on a matrix unit: query, keys, weights and values
 // go into products in bf16, or as sums of two numbers in bf16 (tiles/unpack.h), everything else is
 // float32.
-//   slices: up to kQueries / group rows of a span x a kv head; its pages are unpacked once for all of
-//           them
-//   limit:  the multipliers, and the exponentials
+//   slices: up to kQueries / group rows of a span x a kv head
 //
-// A row's arithmetic depends on its own range of positions only, as there: page by page, in vectors of
-// 16 absolute positions. What a tile has beyond a row's range gets the weight 0.
+// 1. What it computes. As kernels/attention.cpp, page by page, in vectors of 16 absolute positions; what a tile has beyond a
+//    row's range gets the weight 0.
+// 2. What bounds it. The unit, and the exponentials.
+// 3. What is done about it. A page is unpacked once for 256 queries. While exponentials of a block of 32 rows are computed, the
+//    unit multiplies the block before with the values and the next one with the keys, a step before each row's maximum and one
+//    before its weights. Weights are powers of two of scores * log2 e.
+// 4. What was tried and did not pay. A step in the middle of a row's weights; half a step after every fourth vector, which is
+//    best for matmuls, made attention behind 3,584 positions a fifth slower. docs/decisions/0008.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -22,7 +26,7 @@ constexpr uint32_t kQueries = 256;     // of a slice: what unpacked keys and val
 constexpr uint32_t kPrefetchRows = 4;  // rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
-// How a call is cut, and where a worker's scratch holds what. Queries of a slice lie head by head, the
+// How a call is divided into slices, and the sizes of a worker's scratch. Queries of a slice are ordered head by head, the
 // rows of a head in whole blocks of 32.
 template <class Isa, uint32_t kNumbers>
 struct TileLayout {
@@ -83,7 +87,7 @@ struct TileState {
   std::byte* queries;     // bf16 [n_queries][query_stride]
   std::byte* keys;        // tiles [16 panels of positions][k_steps], of the page at hand
   std::byte* values;      // tiles [value_panels][8 steps of positions], likewise
-  std::byte* scores[2];   // float [32][kScoreStride], of two blocks of queries in turn
+  std::byte* scores[2];   // float [32][kScoreStride], of alternate blocks of queries
   std::byte* weights[2];  // bf16 [32][kWeightStride], likewise
   std::byte* page_sums;   // float [32][value_stride]: weights . values of the page
   std::byte* sums;        // float [n_queries][value_stride]: of the pages before
@@ -164,7 +168,7 @@ struct TileAttention {
       for (uint32_t r = 0; r < n_rows; ++r) {
         const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                              (first_row + r) * stride + (uint64_t{head} * tiling.group + g) * dim;
-        // Rows lie too far apart for a processor to see where the next one begins.
+        // Rows are too far apart for the hardware prefetcher.
         prefetch_lines<kIntoL1>(query + kPrefetchRows * stride, dim * sizeof(float));
         auto* out = reinterpret_cast<uint16_t*>(state.queries + (g * tiling.block_rows + r) *
                                                                     tiling.query_stride());

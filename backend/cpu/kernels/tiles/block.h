@@ -1,4 +1,10 @@
-// The innermost product of a matrix unit: one or two tiles of input rows times one or two panels.
+// The micro-kernel of a matrix unit: one or two tiles of input rows times one or two panels.
+//
+// 1. What it computes. Four tiles of accumulators += rows . panels, a step of 32 along k at a time; with operands that are sums
+//    of two bf16 numbers, two or three products a step.
+// 2. What bounds it. The unit; each loaded tile is used twice.
+// 3. What is done about it. What streams past is loaded with the hint that it is not used again soon (Streamed), so that the
+//    other operand stays in L1.
 #pragma once
 
 #include "cpu/kernels/tiles/unpack.h"

@@ -1,11 +1,17 @@
 // Weights as a matrix unit takes them: tiles of 16 lines, where line p holds, for each of 16 weight
 // rows, the weights 2p and 2p + 1 of 32 in bf16. A panel is 16 rows of a weight, or 16 positions of a
 // cache; its tiles lie one after another in order of k, zeros behind the last weight.
+//
+// 1. What bounds it. Vector instructions: 128 ns for a pair of panels and a step, beside 300 of products for 512 rows.
+// 2. What is done about it. It runs while the unit multiplies the panels before (OverlappedWork), once for up to 512 rows.
+// 3. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion instruction (2 %).
+//    docs/decisions/0008.
 #pragma once
 
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_k.h"
+#include "cpu/kernels/panel_groups.h"
 
 namespace akunu::cpu {
 
@@ -46,22 +52,21 @@ struct QuantizedGroup {
   }
 };
 
-// What a matrix unit does while weights are unpacked. Without a context: nothing.
+// Products that are interleaved with unpacking. Without a context: none.
 template <class Isa>
 struct OverlappedWork {
   void* context = nullptr;
-  // Stores a group, with pieces of that work between its lines, and prefetches eight lines of memory.
+  // Stores a group, with products between its lines, and prefetches eight cache lines.
   void (*store_group)(void* context, const QuantizedGroup<Isa>& group, std::byte* tile,
                       const std::byte* prefetched) = nullptr;
-  // A piece alone.
+  // Half a step of products.
   void (*half_step)(void* context) = nullptr;
-  Panel prefetched = {};  // of which a row belongs to each group
+  Panel prefetched = {};  // a row of it is prefetched with each group
 };
 
-// What of a matmul's operands there is in bf16. Quantised weights and their input are rounded; halves
-// and their input are sums of two numbers each, of which the products of both first ones and of a
-// first and a second one count. Tiles of a panel's second numbers take turns with those of its
-// first ones.
+// How many bf16 numbers an operand is the sum of. Quantised weights and their input are rounded to one. F16 weights and their
+// input are sums of two, and all products count but that of both second ones. Tiles of a panel's first and second numbers
+// alternate.
 template <class Isa, class Input_, uint32_t kInputs_, uint32_t kWeights_>
 struct TileTerms {
   using Terms = TileTerms;
@@ -76,16 +81,16 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
   using Columns = typename Isa::Columns;
   using Floats = typename Columns::Floats;
   using Ints = typename Columns::Ints;
-  using Product = PanelProduct<Isa, Format>;
+  using Groups = PanelGroups<Isa, Format>;
 
 #ifndef __SANITIZE_ADDRESS__
   [[gnu::flatten]]
 #endif
   static void unpack(const Panel& panel, uint32_t k, std::byte* tiles,
                      const OverlappedWork<Isa>& overlapped = {}) {
-    Product::for_each_group(
+    Groups::for_each_group(
         panel, k,
-        [&](const typename Product::Group& unpacked, uint32_t g, const auto& of_group) {
+        [&](const typename Groups::Group& unpacked, uint32_t g, const auto& of_group) {
           QuantizedGroup<Isa> group;
 #pragma GCC unroll 8
           for (uint32_t j = 0; j < 8; ++j) group.codes[j] = unpacked.codes[j];
@@ -115,7 +120,7 @@ struct TileWeights : TileTerms<Isa, Bf16Input<Isa>, 1, 1> {
 
  private:
   static constexpr float kOffset =
-      static_cast<float>(Format::kSigned ? Columns::kSignedOffset : Format::kOffset);
+      static_cast<float>(Format::kSigned ? Columns::Policy::kSignedOffset : Format::kOffset);
 };
 
 // Numbers of 16 bits: pairs of them are transposed, and become what `Trait::store(pair, line)` makes
