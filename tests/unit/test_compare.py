@@ -160,7 +160,7 @@ RESULT = {
     "processor": "A processor",
     "processors": 2,
     "akunu": {"version": "1.2.3", "system": "level"},
-    "peer": {"version": "llama-cpp-python 4.5", "system": "AVX2 = 1"},
+    "peer": {"engine": "llama.cpp", "version": "llama-cpp-python 4.5", "system": "AVX2 = 1"},
     "tests": [
         {
             "name": "pp512",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.compare import accuracy, report, scaling, servers, speed
+from tools.compare import accuracy, machines, report, scaling, servers, speed, summary
 
 COMMANDS = {
     "speed": speed,
@@ -13,6 +13,8 @@ COMMANDS = {
     "servers": servers,
     "accuracy": accuracy,
     "report": report,
+    "machines": machines,
+    "summary": summary,
 }
 
 

@@ -24,10 +24,13 @@ def marks(table: str | None) -> tuple[str, str]:
 # Above this many processors, other processes have taken part in what was measured.
 QUIET = 0.1
 
-_HEADER = (
-    "| model | test | akunu, tok/s | llama.cpp, tok/s | ratio | quartiles |",
-    "|---|---|---:|---:|---:|---:|",
-)
+
+def _header(results: Sequence[dict[str, Any]]) -> list[str]:
+    peers = " and ".join(dict.fromkeys(result["peer"]["engine"] for result in results))
+    return [
+        f"| model | test | akunu, tok/s | {peers}, tok/s | ratio | quartiles |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
 
 
 def _row(result: dict[str, Any], test: dict[str, Any]) -> str:
@@ -54,7 +57,8 @@ def _facts(result: dict[str, Any]) -> list[str]:
         f"{result['processor']}, {result['processors']} processors, {result['threads']} threads, "
         f"{' and '.join(map(str, counts))} alternations, {result['date'][:10]}; akunu "
         f"{akunu['version']}, {peer['version']}.",
-        f"akunu's own words about itself: `{akunu['system']}`; llama.cpp's: `{peer['system']}`.",
+        f"akunu's own words about itself: `{akunu['system']}`; {peer['engine']}'s: "
+        f"`{peer['system']}`.",
     ]
 
 
@@ -76,7 +80,7 @@ def markdown(results: Sequence[dict[str, Any]]) -> str:
     """A table of all results, with the facts about the machine and the peer below it."""
     rows = [_row(result, test) for result in results for test in result["tests"]]
     facts = list(dict.fromkeys(line for result in results for line in _facts(result)))
-    return "\n".join([*_HEADER, *rows, "", *[*facts, *_noise(results)]])
+    return "\n".join([*_header(results), *rows, "", *[*facts, *_noise(results)]])
 
 
 def replace_between(document: str, table: str, *, begin: str = BEGIN, end: str = END) -> str:

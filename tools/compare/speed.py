@@ -21,6 +21,7 @@ from tools.compare import report
 from tools.compare.engine_process import EngineProcess
 
 PAUSE_SECONDS = 0.2  # in which the threads of one engine fall asleep before the other's turn
+PEERS = {"llama.cpp": "llama_cpp_worker", "openvino": "openvino_worker"}
 ATTEMPTS = 5  # to find a text that the model does not end by itself
 
 
@@ -115,6 +116,7 @@ def compare(
     tests: list[Test],
     *,
     peer: str,
+    peer_worker: str = PEERS["llama.cpp"],
     threads: int,
     alternations: int,
     progress: Callable[[str], None],
@@ -135,7 +137,7 @@ def compare(
         engines = {}
         for side, python, worker in (
             ("akunu", sys.executable, "akunu_worker"),
-            ("peer", peer, "llama_cpp_worker"),
+            ("peer", peer, peer_worker),
         ):
             engine = EngineProcess(python, worker, model, context=context, threads=threads)
             engines[side] = open_engines.enter_context(engine)
@@ -178,6 +180,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--peer", required=True, metavar="PYTHON", help="an interpreter with llama-cpp-python"
     )
     parser.add_argument(
+        "--peer-engine",
+        choices=PEERS,
+        default="llama.cpp",
+        help="which engine it has; openvino: OpenVINO GenAI (%(default)s)",
+    )
+    parser.add_argument(
         "--tests", default="pp512,tg64", help="e.g. pp512,tg64,tg64@2048 (%(default)s)"
     )
     parser.add_argument(
@@ -198,6 +206,7 @@ def run(arguments: argparse.Namespace) -> int:
         arguments.model,
         [parse_test(text) for text in arguments.tests.split(",")],
         peer=arguments.peer,
+        peer_worker=PEERS[arguments.peer_engine],
         threads=arguments.threads,
         alternations=arguments.alternations,
         progress=lambda line: print(line, file=sys.stderr, flush=True),

@@ -1,0 +1,52 @@
+"""The tables of README.md and docs/benchmarks.md are those that scripts make of benchmarks/."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.compare import machines, report, summary
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_table_of_the_readme_is_what_its_script_makes_of_the_raw_results():
+    found = [(each, machines.read(ROOT / "benchmarks", each)) for each in machines.MACHINES]
+    begin, end = report.marks(machines.TABLE)
+    page = (ROOT / "README.md").read_text("utf-8")
+    assert report.replace_between(page, machines.markdown(found), begin=begin, end=end) == page
+
+
+@pytest.mark.parametrize("machine", ["zen3", "zen4", "zen5"])
+def test_the_tables_of_the_page_are_what_the_script_makes_of_the_raw_results(machine):
+    page = (ROOT / "docs" / "benchmarks.md").read_text("utf-8")
+    for level in ("avx2", "avx512"):
+        files = sorted((ROOT / "benchmarks" / machine).glob(f"compare-{level}-*.json"))
+        begin, end = report.marks(f"{machine} {level}")
+        if begin in page:
+            table = report.markdown([json.loads(each.read_text("utf-8")) for each in files])
+            assert report.replace_between(page, table, begin=begin, end=end) == page
+
+
+def test_every_raw_result_has_its_lines_in_the_summaries():
+    files = (ROOT / "benchmarks").glob("*/compare-*.json")
+    lines = [
+        line
+        for each in files
+        for line in summary.lines_of(each.parent.name, json.loads(each.read_text("utf-8")))
+    ]
+    text = (ROOT / "benchmarks" / "summaries.csv").read_text("utf-8")
+    assert set(summary.written(lines).splitlines()) <= set(text.splitlines())
+
+
+def test_the_newest_of_several_runs_counts():
+    lines = [
+        {"model": "m", "test": "tg64", "date": date, "ratio": ratio}
+        for date, ratio in (("2026-11-02", "2"), ("2026-11-03", "3"), ("2026-11-01", "1"))
+    ]
+    assert machines.newest(lines)["m", "tg64"]["ratio"] == "3"

@@ -1,0 +1,108 @@
+"""One table of several machines: a few models, prompts and tokens, beside the peer.
+
+    python -m tools.compare machines benchmarks --write README.md
+
+Of each machine the level that akunu takes there by itself, or the one that is named; of each test
+the newest measurement.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+
+from tools.compare.report import marks, replace_between
+from tools.compare.summary import level_of, lines_of
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A folder of results, and what a reader has to know of it."""
+
+    folder: str
+    level: str
+    name: str
+
+
+MACHINES = (
+    Machine("intel-amx", "amx", "Intel Xeon with AMX"),
+    Machine("zen5", "avx512", "AMD Zen 5, AVX-512"),
+    Machine("zen4", "avx512", "AMD Zen 4, AVX-512"),
+    Machine("zen3", "avx2", "AMD Zen 3, AVX2"),
+)
+FORMATS = ("Q4_0", "Q4_K_M", "Q8_0")
+TESTS = ("pp512", "tg64")
+TABLE = "machines"
+
+_HEADER = (
+    "| machine, two cores of it | weights | prompt: akunu | llama.cpp | ratio "
+    "| tokens: akunu | llama.cpp | ratio |",
+    "|---|---|---:|---:|---:|---:|---:|---:|",
+)
+
+
+def newest(lines: Iterable[dict[str, str]]) -> dict[tuple[str, str], dict[str, str]]:
+    """The latest line of each (model, test)."""
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for line in sorted(lines, key=lambda line: line["date"]):
+        found[line["model"], line["test"]] = line
+    return found
+
+
+def read(folder: Path, machine: Machine) -> dict[tuple[str, str], dict[str, str]]:
+    results = [
+        json.loads(p.read_text("utf-8")) for p in (folder / machine.folder).glob("compare-*")
+    ]
+    here = [each for each in results if level_of(each["akunu"]["system"]) == machine.level]
+    return newest(line for each in here for line in lines_of(machine.folder, each))
+
+
+def markdown(found: Sequence[tuple[Machine, dict[tuple[str, str], dict[str, str]]]]) -> str:
+    """The table; its last rows are geometric means over all formats that were measured."""
+    rows, means = [*_HEADER], []
+    for machine, lines in found:
+        model = sorted({name for name, _ in lines})[0].rpartition("-")[0]
+        for weights in FORMATS:
+            cells = [machine.name, weights]
+            for test in TESTS:
+                line = lines[f"{model}-{weights}", test]
+                cells += [line["akunu"], line["peer"], f"{float(line['ratio']):.2f}"]
+            rows.append("| " + " | ".join(cells) + " |")
+        ratios = {
+            test: [float(line["ratio"]) for (_, name), line in lines.items() if name == test]
+            for test in TESTS
+        }
+        dates = sorted(line["date"][:10] for line in lines.values())
+        prompts, tokens = (geometric_mean(ratios[test]) for test in TESTS)
+        means.append(
+            f"{machine.name}: {prompts:.2f} and {tokens:.2f} ({len(ratios['tg64'])} formats, "
+            f"{dates[0]} to {dates[-1]})"
+        )
+    versions = {line["peer_version"] for _, lines in found for line in lines.values()}
+    facts = (
+        f"Tokens a second of {model}, medians; the peer is {' and '.join(sorted(versions))}. "
+        f"Geometric means of the ratios, prompts and tokens, over all formats that were measured: "
+        f"{'; '.join(means)}."
+    )
+    return "\n".join([*rows, "", facts])
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("folder", type=Path, help="where each machine has a folder")
+    parser.add_argument("--write", type=Path, help="put the table into this document")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    table = markdown([(each, read(arguments.folder, each)) for each in MACHINES])
+    if arguments.write is None:
+        print(table)
+        return 0
+    begin, end = marks(TABLE)
+    page = arguments.write.read_text(encoding="utf-8")
+    text = replace_between(page, table, begin=begin, end=end)
+    arguments.write.write_text(text, encoding="utf-8")
+    return 0
