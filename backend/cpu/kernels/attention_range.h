@@ -71,7 +71,8 @@ static inline void for_each_slice(const Call& call, uint32_t block_rows, uint32_
     const Span& span = call.spans[call.first_span + s];
     const uint64_t blocks = blocks_of(span, block_rows), n = blocks * units;
     for (uint64_t i = begin > first ? begin - first : 0; i < n && first + i < end; ++i) {
-      const uint64_t turn = i % blocks, block = turn % 2 == 0 ? turn / 2 : blocks - 1 - turn / 2;
+      const uint64_t place = i % blocks;
+      const uint64_t block = place % 2 == 0 ? place / 2 : blocks - 1 - place / 2;
       const uint32_t offset = static_cast<uint32_t>(block) * block_rows;
       const uint32_t left = span.n_rows - offset;
       use(span.first_row + offset, left < block_rows ? left : block_rows,

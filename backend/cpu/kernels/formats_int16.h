@@ -34,8 +34,8 @@ struct PairOf<Columns, number_of(Format::bf16)> {
   }
 };
 
-// How 32 numbers of every lane become codes: adding `whole`, whose last bit is worth as much as a code,
-// leaves those in the low bits.
+// How the 32 numbers in every lane are rounded to codes: adding `whole`, whose last mantissa bit is worth one code, leaves the
+// codes in the low bits.
 template <class Columns>
 struct Rounding16 {
   using Floats = typename Columns::Floats;
@@ -43,9 +43,8 @@ struct Rounding16 {
 
   Floats whole, scale;
 
-  // From the exponent of the largest magnitude; other bits are ignored. From 2^116 on `whole` is
-  // infinite, and so is what comes of it; the scale is not a number where there is no code, as a matmul
-  // has to show.
+  // From the exponent of the largest magnitude; other bits are ignored. From 2^116 on `whole` is infinite, and so are the codes;
+  // the scale is then NaN, so that it shows in the results.
   static Rounding16 of(Ints largest) {
     const Ints exponent = Columns::bit_and(largest, Columns::integers(0x7f800000u));
     const Floats power = Columns::maximum(Columns::as_floats(exponent),
@@ -56,7 +55,7 @@ struct Rounding16 {
             Columns::multiply_add(power, Columns::broadcast(power_of_two(kBias - kCodeBits16)),
                                   Columns::multiply(whole, Columns::zero()))};
   }
-  // In the low 16 bits; whatever in the others.
+  // The code is in the low 16 bits; the others are undefined.
   static Ints code(Floats number, Floats whole) {
     return Columns::as_integers(Columns::add(number, whole));
   }
@@ -103,7 +102,7 @@ struct Int16Weights : Blocks<Isa, Int16Weights<Isa, Floats16>, Block16, 32> {
   }
 
  private:
-  // Of the last group of a row there may be less, and nothing behind it.
+  // The last group of a row may be shorter, and the file may end behind it: it is copied and padded with zeros.
   static void load_pairs(const auto& panel, uint32_t group, Ints (&pairs)[16]) {
     const uint64_t begin = uint64_t{group} * sizeof(Block16), left = panel.stride - begin;
     if (left >= sizeof(Block16)) return Base::template load_words<16>(panel, group, 0, pairs);

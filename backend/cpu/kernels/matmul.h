@@ -142,7 +142,7 @@ static inline MatmulSlice slice_of(const MatmulTiling& tiling, const Call& call,
           end < n ? end : n};
 }
 
-// As many of slices [first, end) as may be taken at once, as one; `first` becomes the next behind them.
+// Takes as many of the slices [first, end) as a kernel may run at once, as one slice; `first` becomes the next slice.
 static inline MatmulSlice take_slices(const MatmulTiling& tiling, const Call& call, uint32_t n,
                                       uint64_t& first, uint64_t end) {
   MatmulSlice taken = slice_of(tiling, call, n, first++);

@@ -3,7 +3,7 @@
 // 1. What they compute. Weights of floats: tiles of input rows x weight rows, lanes along k (matmul_tile.h; many rows:
 //    float_panel.h). Weights that are codes: columns in lanes (panel.h, multiply_panels.h).
 // 2. What bounds them. A few rows: memory. Many: the multipliers.
-// 3. What is done about it. A slice's weights (kSliceBytes) fit L2, and are read once for all of its input rows.
+// 3. What is done about it. The weights of a slice (kSliceBytes) fit L2, and all input rows of the slice use them there.
 // 4. What was tried and did not pay. Slices of 24, 40 and 48 KiB (0.95 to 0.98 of whole tokens), of 32 columns, input rows
 //    packed once for several slices. docs/decisions/0011.
 #pragma once

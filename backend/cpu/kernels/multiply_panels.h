@@ -6,8 +6,8 @@
 // 3. What is done about it. A few rows: the next panel is prefetched, into L1 where it fits, and a single row takes panels that do
 //    not in halves. Many: a packed panel stays in L1 or L2 for all tiles of the slice; while they are multiplied, the next
 //    panels are prefetched.
-// 4. What was tried and did not pay. Prefetching while panels are packed, 128 or 256 rows a slice, packed tiles for fewer rows
-//    on AVX-512, slices of 40 KiB instead of 96. docs/decisions/0011 and 0012.
+// 4. What was tried and did not pay. Prefetching while panels are packed (12 rows from memory 0.8), 128 or 256 rows a slice,
+//    copying the next panel to L1. docs/decisions/0011 and 0012.
 #pragma once
 
 #include <type_traits>

@@ -16,19 +16,19 @@ struct Angles {
 };
 static inline Angles<2> interleaved(const float* angles) { return {angles, angles + 1}; }
 
-// As they are best for many heads: each of them would have to take them apart. `room` is none of `angles`, so
-// that the compiler may take vectors.
+// Cosines and sines apart, once for all heads of a row. `room` does not overlap `angles`, so that the compiler may vectorise.
 static inline Angles<1> deinterleave(const float* __restrict angles, uint32_t n_pairs,
                                      float* __restrict room) {
-  for (uint64_t i = 0; i < n_pairs; ++i) {  // of 32 bits, 2 i may wrap, and is no vector
+  for (uint64_t i = 0; i < n_pairs;
+       ++i) {  // 64 bits: a 32-bit 2 i might wrap, and would not be vectorised
     room[i] = angles[2 * i];
     room[n_pairs + i] = angles[2 * i + 1];
   }
   return {room, room + n_pairs};
 }
 
-// What counts pairs that are kStep floats apart. Of pairs side by side GCC 12 makes multiply-adds where it takes
-// vectors of them (vfmaddsub, in spite of -ffp-contract=off): an index of 32 bits, which may wrap, keeps it from that.
+// The index type of a loop over pairs that are kStep floats apart. With interleaved pairs GCC 12 makes multiply-adds when it
+// vectorises (vfmaddsub, in spite of -ffp-contract=off). A 32-bit index, which may wrap, keeps it from vectorising.
 template <uint32_t kStep>
 struct PairIndex {
   using Type = uint64_t;
@@ -38,8 +38,8 @@ struct PairIndex<2> {
   using Type = uint32_t;
 };
 
-// Pair i is a[kStep * i], b[kStep * i]. Its own function, so that the compiler may take a and b, which
-// share no element, for two arrays, and vectors.
+// Pair i is a[kStep * i], b[kStep * i]. A function of its own, for __restrict: a and b share no element, so the compiler may
+// vectorise.
 template <class Isa, uint32_t kStep, uint32_t kAngleStep>
 static inline void rotate_pairs(float* __restrict a, float* __restrict b,
                                 const float* __restrict cosines, const float* __restrict sines,

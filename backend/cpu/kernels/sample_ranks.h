@@ -1,5 +1,5 @@
-// Candidates by rank, as far as somebody asks: they are put into buckets by z, and the candidates of a
-// bucket into order once its turn comes.
+// Candidates in order of rank, sorted only as far as they are used: all are put into buckets by z, and a bucket is sorted when
+// it is reached.
 #pragma once
 
 #include <stdint.h>

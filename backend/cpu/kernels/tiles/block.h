@@ -163,9 +163,9 @@ static inline void multiply_block(const BlockProduct& product, const TileSums* f
   });
 }
 
-// Products in turn, a step at a time, where there is vector work to do meanwhile. The processor takes up
-// nothing behind a tile instruction that has to wait for the ones before it: more than a step at once,
-// and vectors wait for the matrix unit. The sums are stored when the next product begins, or by `end`.
+// Products one after the other, a step at a time, so that the caller can put vector instructions between the steps. The processor
+// issues nothing behind a tile instruction that waits for those before it: with more than a step at once, vectors would wait
+// for the matrix unit. Accumulators are stored when the next product begins, or by `end`.
 template <class Tiles, uint32_t kInputs, uint32_t kWeights>
 struct BlockSequence {
   BlockProduct product = {};

@@ -21,8 +21,8 @@ constexpr uint32_t kTileColumns = 256;    // of slices that are multiplied at on
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
 // Of a slice: a pair of panels. Narrow weights (1,024 rows) have work for 32 workers then.
 constexpr uint32_t kPairColumns = 32;
-// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in L1 while the
-// rows go by, and those (512 KiB) in the second, for all pairs of a slice.
+// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in L1 while the rows stream past it, and the
+// rows (512 KiB) stay in L2 for all pairs of a slice.
 constexpr uint32_t kPartLines = 16;
 
 // The panels of a slice, of one weight, or of two weights alternately.

@@ -57,7 +57,7 @@ class PairProduct {
 
   bool is_done() const { return block_ == pair_.n_blocks; }
 
-  // Unpacks a group and multiplies meanwhile.
+  // Stores an unpacked group, with products between its lines.
   void store_group(const QuantizedGroup<Isa>& group, std::byte* tile, const std::byte* prefetched) {
     if (is_done() || is_second_ || steps_left_ < kGroupSteps) {
       prefetch_lines<kIntoL2>(prefetched, kGroupSteps * kCacheLine);
