@@ -1,10 +1,11 @@
 // The Device interface on the CPU. cpu_device.h says what it promises.
 //
-// 1. What it does. Buffers and mapped weights (memory.h, numa.h), kernels of the level (isa_level.h), programs (program.h). `wait`
-//    runs a submission: its copies, then its steps, stage by stage on the worker threads (`run_stages`).
+// 1. What it does. Buffers and mapped weights (memory.h, numa.h), kernels of the level
+//    (isa_level.h), programs (program.h). `wait` runs a submission: its copies, then its steps,
+//    stage by stage on the worker threads (`run_stages`).
 // 2. What bounds it. The kernels; between two stages, the barrier of the workers.
-// 3. Where to change it. Activation kinds: `activation_kind`. How stages are shared out: slice_shares.cpp, thread_pool.cpp.
-//    Kernels: kernels/.
+// 3. Where to change it. Activation kinds: `activation_kind`. How stages are shared out:
+//    slice_shares.cpp, thread_pool.cpp. Kernels: kernels/.
 #include "cpu/cpu_device.h"
 
 #include <unistd.h>

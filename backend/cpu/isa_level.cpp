@@ -185,9 +185,9 @@ std::string names(bool only_available) {
 }
 
 // Panels of weights up to this many bytes are prefetched into L1: the second one answers late while
-// memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up) and for the input,
-// and loses up to half where they don't fit; a Zen 5 gains by larger ones too, a Zen 3 not by small ones. Others were
-// measured with L2 only (docs/decisions/0011).
+// memory is busy. A Zen 4 has 32 KiB for two of them, for those of a second weight (gate and up)
+// and for the input, and loses up to half where they don't fit; a Zen 5 gains by larger ones too, a
+// Zen 3 not by small ones. Others were measured with L2 only (docs/decisions/0011).
 uint64_t l1_panel_bytes() {
 #if defined(__x86_64__)
   const CpuidLeaf vendor = cpuid(0);
@@ -250,7 +250,8 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
       request.cache == Format::f16 && request.activation != ActivationKind::f32 &&
       level.prompts_with_halves == ActivationKind::q16_32)
     key.query = static_cast<int32_t>(ActivationKind::q16_32);
-  // Slices of whole heads are for prompts: of a generated row's weights they would be too few to be shared evenly.
+  // Slices of whole heads are for prompts: of a generated row's weights they would be too few to be
+  // shared evenly.
   if (request.operation == Operation::matmul_rope_kv_write && request.row_class != RowClass::many)
     return std::nullopt;
   Kernel kernel = {};

@@ -41,8 +41,9 @@ struct Kernel {
   void (*run)(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch);
   // Bytes of scratch that a worker needs; depends on params only. Null: none.
   uint64_t (*scratch_bytes)(const Call& call);
-  // Slices that follow each other and cost less together than one by one, and how many: a worker is given as many at
-  // a time where it has them, fewer where the call has too few for all workers. Null: none do.
+  // Slices that follow each other and cost less together than one by one, and how many: a worker is
+  // given as many at a time where it has them, fewer where the call has too few for all workers.
+  // Null: none do.
   uint64_t (*at_once)(const Call& call) = nullptr;
   // Of a matmul: how each weight is multiplied (a MatmulKernel), null where there is none.
   const void* members[kMaxGroup] = {};

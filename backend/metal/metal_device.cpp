@@ -1,12 +1,13 @@
 // The Device interface on an Apple GPU. metal_device.h says what it promises.
 //
-// 1. What it does. Buffers, weights and copies (memory.h), kernels and programs (pipelines.h, program.h); a submission becomes
-//    one command buffer: its updates (`encode_head`), its steps (`encode_steps`), what it reports (`encode_tail`).
+// 1. What it does. Buffers, weights and copies (memory.h), kernels and programs (pipelines.h,
+//    program.h); a submission becomes one command buffer: its updates (`encode_head`), its steps
+//    (`encode_steps`), what it reports (`encode_tail`).
 // 2. What bounds it. Encoding, where steps are short: a generated token is some hundred dispatches.
-// 3. What is done about it. Steps of one row are recorded once and replayed by the GPU (`record`, Encoding); several
-//    submissions are in flight.
-// 4. Where to change it. Which kernel an operation gets: kernel_table_*.cpp. How a pass is encoded: encoder.cpp, program.cpp.
-//    What a failed command buffer says: failure.cpp.
+// 3. What is done about it. Steps of one row are recorded once and replayed by the GPU (`record`,
+//    Encoding); several submissions are in flight.
+// 4. Where to change it. Which kernel an operation gets: kernel_table_*.cpp. How a pass is encoded:
+//    encoder.cpp, program.cpp. What a failed command buffer says: failure.cpp.
 #include "metal/metal_device.h"
 
 #include <unistd.h>

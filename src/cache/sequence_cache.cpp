@@ -1,11 +1,13 @@
 // Who has which pages, and what goes when there are none left. sequence_cache.h has the rules.
 //
-// 1. What it does. `begin` finds the longest prefix that a sequence, under way or kept, has in common with a new one (`find`) and
-//    shares its pages (`share`); `extend` gives pages as a text grows; `end` keeps what ended.
-// 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction over all pages of a group.
+// 1. What it does. `begin` finds the longest prefix that a sequence, under way or kept, has in
+//    common with a new one (`find`) and shares its pages (`share`); `extend` gives pages as a text
+//    grows; `end` keeps what ended.
+// 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction
+//    over all pages of a group.
 // 3. What is done about it. At most kMostKept sequences are kept. Pages are looked at only when none is free.
-// 4. Where to change it. What goes first: `worth_of` and the rank in `evict_page`. What a kind of cache needs of a text (all of
-//    it, a window, a state): cache/groups.h, which this file asks.
+// 4. Where to change it. What goes first: `worth_of` and the rank in `evict_page`. What a kind of
+//    cache needs of a text (all of it, a window, a state): cache/groups.h, which this file asks.
 #include "cache/sequence_cache.h"
 
 #include <algorithm>

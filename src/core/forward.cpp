@@ -1,9 +1,10 @@
 // Builds the forward pass. forward.h says what it is.
 //
-// 1. What it does. Builder::build emits the operations of one row class in order: embedding, the angles of RoPE, every layer
-//    (`layer`), the head, the choice of a token. It runs at load, never while generating.
-// 2. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How operations are joined:
-//    fusion_rules.cpp. Where values lie in memory: table.cpp.
+// 1. What it does. Builder::build emits the operations of one row class in order: embedding, the
+//    angles of RoPE, every layer (`layer`), the head, the choice of a token. It runs at load, never
+//    while generating.
+// 2. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How
+//    operations are joined: fusion_rules.cpp. Where values lie in memory: table.cpp.
 #include "core/forward.h"
 
 #include <algorithm>

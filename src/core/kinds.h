@@ -1,8 +1,9 @@
-// Operations, formats, activation kinds and row classes as enums, and the slots of a command: what kernels are looked up by, and
-// what every backend shares. What there is to say about each is in operation.h and format.h.
+// Operations, formats, activation kinds and row classes as enums, and the slots of a command: what
+// kernels are looked up by, and what every backend shares. What there is to say about each is in
+// operation.h and format.h.
 //
-// No standard containers here: the CPU's kernel files include this once per instruction set, and an inline function of the
-// library compiled there with AVX2 could be linked for everybody.
+// No standard containers here: the CPU's kernel files include this once per instruction set, and an
+// inline function of the library compiled there with AVX2 could be linked for everybody.
 #pragma once
 
 #include <stdint.h>
@@ -40,8 +41,8 @@ enum class Operation : uint8_t {
 };
 constexpr uint32_t kOperationCount = static_cast<uint32_t>(Operation::matmul_rope_kv_write) + 1;
 
-// Number formats. The numbers are our own and mean nothing outside this process: what a kind of file calls a format
-// is the business of its reader in src/weight.
+// Number formats. The numbers are our own and mean nothing outside this process: what a kind of
+// file calls a format is the business of its reader in src/weight.
 enum class Format : uint8_t {
   f32,
   f16,

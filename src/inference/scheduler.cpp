@@ -1,13 +1,16 @@
 // The scheduler's loop. scheduler.h says what it promises.
 //
-// 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then `run_step` takes pages (`grow`),
-//    composes a step, submits it and hands on what came out (`finish`).
+// 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
+//    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
+//    (`finish`).
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
-// 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission runs several steps
-//    (chain_steps_); on devices that allow it the next one is submitted before the results of this one are read
-//    (`can_go_ahead`). Token masks are computed beside the logits (`submit_beside_masks`).
-// 4. Where to change it. Which rows run: composer.cpp. Who waits: queue.cpp. What comes out: results.cpp. Who keeps which
-//    pages: cache/sequence_cache.cpp. Here: who steps back when pages are short (`first_to_go`), and how long it waits for masks.
+// 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
+//    runs several steps (chain_steps_); on devices that allow it the next one is submitted before
+//    the results of this one are read (`can_go_ahead`). Token masks are computed beside the logits
+//    (`submit_beside_masks`).
+// 4. Where to change it. Which rows run: composer.cpp. Who waits: queue.cpp. What comes out:
+//    results.cpp. Who keeps which pages: cache/sequence_cache.cpp. Here: who steps back when pages
+//    are short (`first_to_go`), and how long it waits for masks.
 #include "inference/scheduler.h"
 
 #include <unistd.h>

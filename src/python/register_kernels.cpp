@@ -1,11 +1,11 @@
-// _core.run_operation, _core.operations, _core.step_dtypes, _core.devices: one command on one device, for tests of the
-// kernel contract (docs/kernels.md).
+// _core.run_operation, _core.operations, _core.step_dtypes, _core.devices: one command on one
+// device, for tests of the kernel contract (docs/kernels.md).
 //
-// 1. What it does. Copies NumPy arrays into buffers of the device, compiles one command, runs it and copies back. Guard bytes
-//    around every operand show what a kernel writes beside it.
+// 1. What it does. Copies NumPy arrays into buffers of the device, compiles one command, runs it
+//    and copies back. Guard bytes around every operand show what a kernel writes beside it.
 // 2. What bounds it. Nothing: it is for tests, and for `tools`.
-// 3. Where to change it. Everything goes through the Device interface (core/device.h), so a new backend is tested by its name, and
-//    a new operation by its row in core/operation.cpp.
+// 3. Where to change it. Everything goes through the Device interface (core/device.h), so a new
+//    backend is tested by its name, and a new operation by its row in core/operation.cpp.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

@@ -1,11 +1,13 @@
-// _core.NativeLoad, _core.NativeModel, _core.Generation and what computes logits: a load under way, a loaded model with its
-// scheduler, and requests under way.
+// _core.NativeLoad, _core.NativeModel, _core.Generation and what computes logits: a load under way,
+// a loaded model with its scheduler, and requests under way.
 //
-// 1. What it does. Turns Python's arguments into requests of the scheduler (inference/scheduler.h), and what comes out into
-//    arrays. It decides nothing: checks and defaults are in Python (python/akunu) or in the scheduler.
-// 2. What bounds it. The GIL: everything slower than a lookup releases it, and waits look for Ctrl-C every kSignalInterval.
-// 3. Where to change it. A new argument: the method of NativeModel, `register_model` at the end, and _core.pyi. A new kind of
-//    request: a class beside NativeGeneration.
+// 1. What it does. Turns Python's arguments into requests of the scheduler (inference/scheduler.h),
+//    and what comes out into arrays. It decides nothing: checks and defaults are in Python
+//    (python/akunu) or in the scheduler.
+// 2. What bounds it. The GIL: everything slower than a lookup releases it, and waits look for
+//    Ctrl-C every kSignalInterval.
+// 3. Where to change it. A new argument: the method of NativeModel, `register_model` at the end,
+//    and _core.pyi. A new kind of request: a class beside NativeGeneration.
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>

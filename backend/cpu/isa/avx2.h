@@ -2,10 +2,10 @@
 // primitives as isa/generic.h; kernels are written against either. Everything is a member of the level's
 // type or of a template over it, so that no symbol goes without the level's name.
 //
-// 1. Avx2Primitives: vectors of floats, for norms, attention, sampling and weights of floats. The primitives of quantised
-//    matmuls are in avx2_columns.h.
-// 2. What a kernel may assume of a level is what generic.h has too; what a level does differently is its policy
-//    (matmul_policy.h). A new primitive goes into every level's header.
+// 1. Avx2Primitives: vectors of floats, for norms, attention, sampling and weights of floats. The
+//    primitives of quantised matmuls are in avx2_columns.h.
+// 2. What a kernel may assume of a level is what generic.h has too; what a level does differently
+//    is its policy (matmul_policy.h). A new primitive goes into every level's header.
 #pragma once
 
 #include <immintrin.h>

@@ -1,9 +1,12 @@
-// The primitives of the quantised matmuls (kernels/panel.h) with AVX2: eight columns in a register, one in each lane.
+// The primitives of the quantised matmuls (kernels/panel.h) with AVX2: eight columns in a register,
+// one in each lane.
 //
-// 1. EightColumns: decoding, floats and prefetches, for every level of x86-64 with eight columns. Avx2Columns: products of codes.
-// 2. What bounds it. One row: transposing and shifting, two instructions a cycle. Many rows: vpmaddubsw and vpmaddwd.
-// 3. What is done about it. The small scales of K formats take the place of the ones that add pairs up (dot_scaled); sums of products
-//    that share a scale stay in int16 while they fit.
+// 1. EightColumns: decoding, floats and prefetches, for every level of x86-64 with eight columns.
+//    Avx2Columns: products of codes.
+// 2. What bounds it. One row: transposing and shifting, two instructions a cycle. Many rows:
+//    vpmaddubsw and vpmaddwd.
+// 3. What is done about it. The small scales of K formats take the place of the ones that add pairs
+//    up (dot_scaled); sums of products that share a scale stay in int16 while they fit.
 #pragma once
 
 #include <immintrin.h>
@@ -131,8 +134,8 @@ struct EightColumns {
     return _mm256_srai_epi32(v, kBits);
   }
 
-  // Adds 16 to byte b of codes[j], which is less, where bit 4 j + b of the lane is set. (A product that spreads four bits
-  // takes twice as long.)
+  // Adds 16 to byte b of codes[j], which is less, where bit 4 j + b of the lane is set. (A product
+  // that spreads four bits takes twice as long.)
   static void add_sixteen_where_set(Ints bits, Ints (&codes)[8]) {
     const Ints four = integers(0x80402010u), sixteen = _mm256_set1_epi8(16);
     const Ints upper[] = {shift_left<4>(bits), bits};  // the four in the upper half of their byte
@@ -262,9 +265,9 @@ struct Avx2Columns : EightColumns<Level> {
       at(ones, p) = _mm256_set1_epi16(1);
     dot_times<kLargest, kRegisters>(sums, codes, x, ones);
   }
-  // sums[i] += those products * scale, where a lane of `scale` holds the scale twice, as int16. Accumulation begins with
-  // starts[i] (two int16 a lane), which removes the offset of the codes. The final sums fit an int16; on the way
-  // there additions may wrap around.
+  // sums[i] += those products * scale, where a lane of `scale` holds the scale twice, as int16.
+  // Accumulation begins with starts[i] (two int16 a lane), which removes the offset of the codes.
+  // The final sums fit an int16; on the way there additions may wrap around.
   template <uint32_t kLargest, uint32_t kOffset, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot_scaled(Registers (&sums)[N], Registers (&starts)[N], const Registers* codes,
                          const int8_t* const (&x)[N], const Registers& scale) {
@@ -286,8 +289,8 @@ struct Avx2Columns : EightColumns<Level> {
     const Ints low = _mm256_and_si256(Base::to_integer(whole), _mm256_set1_epi32(0xffff));
     return _mm256_or_si256(low, _mm256_slli_epi32(low, 16));
   }
-  // What those sums begin with, for each half of a row's 32 codes: -kOffset times the sum of the codes that are added
-  // to each int16.
+  // What those sums begin with, for each half of a row's 32 codes: -kOffset times the sum of the
+  // codes that are added to each int16.
   template <uint32_t kOffset>
   static void pair_starts(const int8_t* codes, int32_t (&halves)[2]) {
     const __m256i pairs = _mm256_maddubs_epi16(

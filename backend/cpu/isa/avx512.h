@@ -9,8 +9,8 @@ namespace akunu::cpu {
 struct Avx512Policy : X86Policy {
   // 32 registers: 16 accumulators, 8 codes, the products being computed.
   static constexpr uint32_t kTileRows = 16;
-  // 12 accumulators, 12 dot products, two registers of codes, four bytes of a row. With 8 rows accumulators spill; the int16
-  // path has time for that.
+  // 12 accumulators, 12 dot products, two registers of codes, four bytes of a row. With 8 rows
+  // accumulators spill; the int16 path has time for that.
   static constexpr uint32_t kMultiPanelRows = 6, kInt16Rows = 8;
   static constexpr bool kWholeBytes = true, kScalesInPlace = true, kHalfWidth = true;
 };
@@ -201,8 +201,8 @@ struct Avx512Products {
     return _mm256_dpbusd_epi32(sum, codes, four);
   }
 };
-// Half as many columns, with this level's instructions: a single row takes half a panel at a time where a whole one does
-// not fit L1 (kernels/panel.h).
+// Half as many columns, with this level's instructions: a single row takes half a panel at a time
+// where a whole one does not fit L1 (kernels/panel.h).
 template <class Level>
 struct Avx512HalfColumns : VnniColumns<Level, Avx512Products<Level>> {
   using typename EightColumns<Level>::Floats;

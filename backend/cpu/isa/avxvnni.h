@@ -51,9 +51,9 @@ struct VnniPrimitives : Avx2Primitives<Level> {
   using Wide = Level;
 };
 
-// sum + the products of four bytes, those of `codes` unsigned, or of two int16, in every lane. In assembly: AVX-512
-// has both instructions too, in another encoding, which assemblers take unasked. It also keeps sums in the order of
-// dot_interleaved.
+// sum + the products of four bytes, those of `codes` unsigned, or of two int16, in every lane. In
+// assembly: AVX-512 has both instructions too, in another encoding, which assemblers take unasked.
+// It also keeps sums in the order of dot_interleaved.
 template <class Level>
 struct VexProducts {
   static __m256i add_bytes(__m256i sum, __m256i codes, __m256i four) {

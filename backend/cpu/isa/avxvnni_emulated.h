@@ -1,5 +1,5 @@
-// The level `avxvnni-emulated`: `avxvnni` on a processor that has those instructions in the encoding of AVX-512
-// only. For tests (AKUNU_CPU_LEVELS=all); it is as fast.
+// The level `avxvnni-emulated`: `avxvnni` on a processor that has those instructions in the
+// encoding of AVX-512 only. For tests (AKUNU_CPU_LEVELS=all); it is as fast.
 #pragma once
 
 #include "cpu/isa/avxvnni.h"

@@ -1,6 +1,6 @@
-// Dot products of several rows with the codes of a panel, or of several panels side by side (kernels/row_tile.h). The
-// rows are interleaved: every row uses a register of codes before the next one is loaded, so each load of codes serves
-// all rows, and each load of a row all panels.
+// Dot products of several rows with the codes of a panel, or of several panels side by side
+// (kernels/row_tile.h). The rows are interleaved: every row uses a register of codes before the
+// next one is loaded, so each load of codes serves all rows, and each load of a row all panels.
 #pragma once
 
 #include <stdint.h>
@@ -46,10 +46,10 @@ static inline void dot_int16(Registers (&sums)[N], const Registers* codes,
   });
 }
 
-// The same for one row and one panel. The codes of the upper half are kUpperFactor times too large (a power of two);
-// their sum is divided by it. Eight registers are summed in two dependency chains: the instruction has a latency of four
-// or five cycles, and whole numbers may be added in any order. Four registers need one chain: other dot products
-// overlap with it.
+// The same for one row and one panel. The codes of the upper half are kUpperFactor times too large
+// (a power of two); their sum is divided by it. Eight registers are summed in two dependency
+// chains: the instruction has a latency of four or five cycles, and whole numbers may be added in
+// any order. Four registers need one chain: other dot products overlap with it.
 template <class Columns, uint32_t kRegisters, uint32_t kUpperFactor = 1>
 static inline void dot_in_chains(typename Columns::Ints& sum, const typename Columns::Ints* codes,
                                  const auto& x, const auto& add) {

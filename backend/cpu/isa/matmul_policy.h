@@ -1,8 +1,9 @@
-// What the quantised matmuls (kernels/panel.h) do differently from level to level: every choice that a kernel makes by the kind
-// of processor is a member here. A level's Columns name their policy, which overrides what differs.
+// What the quantised matmuls (kernels/panel.h) do differently from level to level: every choice
+// that a kernel makes by the kind of processor is a member here. A level's Columns name their
+// policy, which overrides what differs.
 //
-// Two choices are types of the level itself: Isa::HalfWidth, the primitives for half as many columns (kHalfWidth), and
-// Isa::ManyRowTile, a row tile of its own for many rows (isa/i8mm.h).
+// Two choices are types of the level itself: Isa::HalfWidth, the primitives for half as many
+// columns (kHalfWidth), and Isa::ManyRowTile, a row tile of its own for many rows (isa/i8mm.h).
 #pragma once
 
 #include <stdint.h>

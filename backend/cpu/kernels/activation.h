@@ -1,8 +1,9 @@
-// Writing an activation in the kind that the matmul after it reads. The rounding is that of docs/kernels.md, and every producer
-// (norm, attention, gated activation) goes through here.
+// Writing an activation in the kind that the matmul after it reads. The rounding is that of
+// docs/kernels.md, and every producer (norm, attention, gated activation) goes through here.
 //
 // 1. What bounds it. Nothing of its own: its producers wait for memory or compute exponentials.
-// 2. What is done about it. Values come in vectors from the caller, so that they never go through memory in float32.
+// 2. What is done about it. Values come in vectors from the caller, so that they never go through
+//    memory in float32.
 //
 //   write(row, k, begin, end, value)   elements [begin, end) of a row of k; value(i, n) gives the
 //                                      n (1 to kLanes) numbers from i on as a Vector

@@ -5,14 +5,16 @@
 //   slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups
 //           of the activation kind
 //
-// 1. What it computes. Online softmax, page by page (256 absolute positions): scores, their maximum, exponentials relative to
-//    it, their sum, the weighted values in order of position; pages are merged in order. So a row's arithmetic depends on its
-//    own range of positions only. Rows of a slice share loads, never a sum.
+// 1. What it computes. Online softmax, page by page (256 absolute positions): scores, their
+//    maximum, exponentials relative to it, their sum, the weighted values in order of position;
+//    pages are merged in order. So a row's arithmetic depends on its own range of positions only.
+//    Rows of a slice share loads, never a sum.
 // 2. What bounds it. One row: memory, the pages. Many rows: the multipliers.
-// 3. What is done about it. The query heads of a kv head go together and read its pages once. Values of a page are prefetched
-//    while its keys are multiplied, the next page's keys while the values are weighed.
-// 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same rows (6 to 20 % slower than a page ahead).
-//    docs/decisions/0011.
+// 3. What is done about it. The query heads of a kv head go together and read its pages once.
+//    Values of a page are prefetched while its keys are multiplied, the next page's keys while the
+//    values are weighed.
+// 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same rows (6 to 20 %
+//    slower than a page ahead). docs/decisions/0011.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -25,8 +27,8 @@ namespace {
 
 constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
 
-// How a call is divided into slices, and the sizes of a worker's scratch. `out_group`: the activation is written in whole
-// groups of so many numbers.
+// How a call is divided into slices, and the sizes of a worker's scratch. `out_group`: the
+// activation is written in whole groups of so many numbers.
 template <class Isa>
 struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
@@ -280,7 +282,8 @@ struct Attend {
   }
 
  private:
-  // The page's values are prefetched while its keys are multiplied, the next page's keys while the values are weighed.
+  // The page's values are prefetched while its keys are multiplied, the next page's keys while the
+  // values are weighed.
   static void attend_page(const AttentionParams& params, const Tiling& tiling, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
                           Range needed, Next next) {

@@ -1,17 +1,22 @@
 // attention (see attention.cpp) of prompt rows over caches in F16, on the int16 path.
 //
-// 1. What it computes. Queries and keys are rounded to q16_32 and multiplied in whole numbers; weights and values too, where a
-//    value row has a single scale, which goes into the weight of its position.
-//      slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups of the activation kind
-// 2. What bounds it. The multipliers: of the time 75 % are products, 9 % softmax, 6 % unpacking (one Zen 5 core, AVX-512).
-// 3. What is done about it. Queries are the columns of a packed panel (panel.h), one in each lane. Keys are the input rows, and
-//    so are values, transposed to a row for each dimension. A query's largest score, denominator and scales stay in its lane:
-//    softmax needs no operation across lanes. A page's keys and values are unpacked once for 256 queries.
-// 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with AVX2: scores had to be laid
-//    out again, and reduced across lanes); 512 queries for a page (4 % faster, but half as many slices). docs/decisions/0010.
+// 1. What it computes. Queries and keys are rounded to q16_32 and multiplied in whole numbers;
+//    weights and values too, where a value row has a single scale, which goes into the weight of
+//    its position.
+//      slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole
+//      groups of the activation kind
+// 2. What bounds it. The multipliers: of the time 75 % are products, 9 % softmax, 6 % unpacking
+//    (one Zen 5 core, AVX-512).
+// 3. What is done about it. Queries are the columns of a packed panel (panel.h), one in each lane.
+//    Keys are the input rows, and so are values, transposed to a row for each dimension. A query's
+//    largest score, denominator and scales stay in its lane: softmax needs no operation across
+//    lanes. A page's keys and values are unpacked once for 256 queries.
+// 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with
+//    AVX2: scores had to be laid out again, and reduced across lanes); 512 queries for a page (4 %
+//    faster, but half as many slices). docs/decisions/0010.
 //
-// A query's arithmetic depends on its own range of positions only: page by page, in steps of 32 absolute positions. What a step
-// has beyond a query's range gets the weight 0.
+// A query's arithmetic depends on its own range of positions only: page by page, in steps of 32
+// absolute positions. What a step has beyond a query's range gets the weight 0.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_int16_scratch.h"
@@ -377,14 +382,14 @@ struct Int16Attention {
         });
   }
 
-  // The factors of online softmax: they make the sums of the pages before, and of this page, relative to the larger of their
-  // largest scores.
+  // The factors of online softmax: they make the sums of the pages before, and of this page,
+  // relative to the larger of their largest scores.
   struct Rescaled {
     float before[Tiling::kLanes], added[Tiling::kLanes];
   };
 
-  // Softmax: turns a block's scores into the panel of weights, e^(score - largest) times the scales of the values, and adds
-  // the exponentials to the denominators.
+  // Softmax: turns a block's scores into the panel of weights, e^(score - largest) times the scales
+  // of the values, and adds the exponentials to the denominators.
   template <uint32_t kPanels>
   static void weigh_block(const Slice& slice, uint64_t place, const Seen& seen, GroupRange steps,
                           Rescaled& rescaled) {
@@ -452,8 +457,8 @@ struct Int16Attention {
                                             Wide::broadcast(-__builtin_inff())));
   }
 
-  // Replaces the scores of a step by 2^(score * factor + less) times the scale of its value, and adds them to the denominators
-  // without that scale.
+  // Replaces the scores of a step by 2^(score * factor + less) times the scale of its value, and
+  // adds them to the denominators without that scale.
   template <bool kAllSee, uint32_t kVectors>
   static void weigh_step(const Slice& slice, const Seen& seen, uint32_t step, Vector factor,
                          const Vector (&less)[kVectors], Vector (&denominators)[kVectors]) {

@@ -1,4 +1,5 @@
-// How attention on the int16 path (attention_int16.cpp) divides a call into slices, and what a worker's scratch holds.
+// How attention on the int16 path (attention_int16.cpp) divides a call into slices, and what a
+// worker's scratch holds.
 #pragma once
 
 #include "core/kernel_params.h"

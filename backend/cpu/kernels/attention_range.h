@@ -51,8 +51,8 @@ static inline uint32_t heads_of_whole_groups(uint32_t n_kv_heads, uint64_t head,
 }
 
 // Slices: up to `block_rows` rows of a span x one of `units` parts of the kv heads; a unit's blocks
-// follow each other, alternately from the span's first and from its last one: later rows see more positions, and
-// so any two neighbours together have about the same work.
+// follow each other, alternately from the span's first and from its last one: later rows see more
+// positions, and so any two neighbours together have about the same work.
 static inline uint64_t blocks_of(const Span& span, uint32_t block_rows) {
   return (uint64_t{span.n_rows} + block_rows - 1) / block_rows;
 }

@@ -1,13 +1,16 @@
-// What a group of 32 weights of every column of a panel is once its bytes are decoded: registers of codes, scales and minima.
+// What a group of 32 weights of every column of a panel is once its bytes are decoded: registers of
+// codes, scales and minima.
 //
-// Which of them there are, and in which form, depends on the format and on the row tile that multiplies the group.
+// Which of them there are, and in which form, depends on the format and on the row tile that
+// multiplies the group.
 #pragma once
 
 #include <stdint.h>
 
 namespace akunu::cpu {
 
-// How the scales of a group meet its dot products. In a super-block they are whole numbers, and all three ways are exact:
+// How the scales of a group meet its dot products. In a super-block they are whole numbers, and all
+// three ways are exact:
 //   floats    a dot product becomes a float and is multiplied with the scale
 //   pairs     the scale, twice as int16 in a lane, multiplies the int16 sums of a dot product when those are added
 //   in_codes  the codes were multiplied with it when the panel was packed

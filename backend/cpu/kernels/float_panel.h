@@ -1,14 +1,16 @@
 // Many input rows times weights of floats.
 //
-// 1. What it computes. The sums of matmul_tile.h, bit for bit: eight lanes along k for every (input row, weight row), in order
-//    of k.
-// 2. What bounds it. The multipliers; of 113 Gop/s that one Intel core can do, 107 in L1. Beyond that, reading the input.
-// 3. What is done about it. A panel of kPanelColumns weight rows becomes float32 once for all rows of a slice, kPanelDepth of k
-//    at a time: that stays in L1 (24 KiB), and the input rows stream past it. Accumulators wait in scratch from one part of k to
-//    the next. Where a register has sixteen lanes, two weight rows are side by side in it, eight lanes each: one
-//    multiplication makes the bits of two.
-// 4. What was tried and did not pay. Packed input rows in L2 (10 % slower), software prefetches of the next rows (4 %), depths
-//    of 256 and 1024 (2 and 6 %). docs/decisions/0006.
+// 1. What it computes. The sums of matmul_tile.h, bit for bit: eight lanes along k for every (input
+//    row, weight row), in order of k.
+// 2. What bounds it. The multipliers; of 113 Gop/s that one Intel core can do, 107 in L1. Beyond
+//    that, reading the input.
+// 3. What is done about it. A panel of kPanelColumns weight rows becomes float32 once for all rows
+//    of a slice, kPanelDepth of k at a time: that stays in L1 (24 KiB), and the input rows stream
+//    past it. Accumulators wait in scratch from one part of k to the next. Where a register has
+//    sixteen lanes, two weight rows are side by side in it, eight lanes each: one multiplication
+//    makes the bits of two.
+// 4. What was tried and did not pay. Packed input rows in L2 (10 % slower), software prefetches of
+//    the next rows (4 %), depths of 256 and 1024 (2 and 6 %). docs/decisions/0006.
 #pragma once
 
 #include "cpu/kernels/formats.h"

@@ -1,5 +1,6 @@
-// The activation kinds as they are read, and the float formats as small traits: the value of one weight, and how a run of them
-// becomes a vector. Block formats: formats_blocks.h; what quantised matmuls need of a format: panel.h.
+// The activation kinds as they are read, and the float formats as small traits: the value of one
+// weight, and how a run of them becomes a vector. Block formats: formats_blocks.h; what quantised
+// matmuls need of a format: panel.h.
 //
 //   kFormat              number_of the format
 //   Input                the activation kind that it is multiplied with: FloatInput (f32) or QuantInput (q8_32)

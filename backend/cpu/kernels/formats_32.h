@@ -1,11 +1,12 @@
-// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: 32 weights in a block, as ggml's block_q4_0 to block_q8_0 lay them out. Of nibbles, weight
-// i < 16 is the low one of byte i, weight i + 16 the high one.
+// Q4_0, Q4_1, Q5_0, Q5_1 and Q8_0: 32 weights in a block, as ggml's block_q4_0 to block_q8_0 lay
+// them out. Of nibbles, weight i < 16 is the low one of byte i, weight i + 16 the high one.
 //
 // 1. What it computes. The codes of a block, and its scale (and minimum) as float32.
 // 2. What bounds it. As formats_blocks.h says.
-// 3. What is done about it. Fifth bits: a shuffle brings the byte to all four codes, and a bit test makes it 16.
-// 4. What was tried and did not pay. Fifth bits by a product that spreads four of them (1.3 to 1.55 times as slow for one row).
-//    docs/decisions/0006.
+// 3. What is done about it. Fifth bits: a shuffle brings the byte to all four codes, and a bit test
+//    makes it 16.
+// 4. What was tried and did not pay. Fifth bits by a product that spreads four of them (1.3 to 1.55
+//    times as slow for one row). docs/decisions/0006.
 #pragma once
 
 #include "cpu/kernels/formats_blocks.h"

@@ -1,14 +1,16 @@
-// What the block formats share: where a block begins, how a single weight is found, and how the blocks of a panel (panel.h) are
-// read.
+// What the block formats share: where a block begins, how a single weight is found, and how the
+// blocks of a panel (panel.h) are read.
 //
-// 1. What it does. Reads 16 or 32 bytes of every column and transposes them in registers: then a register has the same 4-byte
-//    word of every column, and a format decodes it with the same instructions in all lanes.
-// 2. What bounds it. For one row in cache the instructions that transpose and shift: of 109 for two groups of Q4_0 with AVX-512,
-//    47 transpose, and 17 align the first block and shift nibbles.
-// 3. What is done about it. Blocks of 18, 22 and 34 bytes are read in pairs, as whole words. A single row leaves the upper
-//    nibbles in place, and rotates its input instead of aligning weights.
-// 4. What was tried and did not pay. Loads that put bytes into lanes under a mask, reading the odd last word alone, four blocks
-//    of Q4_0 at once (0.9 from memory). docs/decisions/0006.
+// 1. What it does. Reads 16 or 32 bytes of every column and transposes them in registers: then a
+//    register has the same 4-byte word of every column, and a format decodes it with the same
+//    instructions in all lanes.
+// 2. What bounds it. For one row in cache the instructions that transpose and shift: of 109 for two
+//    groups of Q4_0 with AVX-512, 47 transpose, and 17 align the first block and shift nibbles.
+// 3. What is done about it. Blocks of 18, 22 and 34 bytes are read in pairs, as whole words. A
+//    single row leaves the upper nibbles in place, and rotates its input instead of aligning
+//    weights.
+// 4. What was tried and did not pay. Loads that put bytes into lanes under a mask, reading the odd
+//    last word alone, four blocks of Q4_0 at once (0.9 from memory). docs/decisions/0006.
 #pragma once
 
 #include "cpu/kernels/panel_prefetch.h"
@@ -76,8 +78,8 @@ struct Blocks {
   static const std::byte* at(const auto& panel, uint32_t group) {
     return panel.first + uint64_t{group / kGroups} * sizeof(Layout);
   }
-  // kWords 4-byte words of every column, from byte `offset` of a group's block on: 32 bytes at a time, then 16, and a rest of
-  // fewer words out of the last 16 bytes.
+  // kWords 4-byte words of every column, from byte `offset` of a group's block on: 32 bytes at a
+  // time, then 16, and a rest of fewer words out of the last 16 bytes.
   template <uint32_t kWords>
   static void load_words(const auto& panel, uint32_t group, uint64_t offset, Ints* out) {
     static_assert(kWords >= 4);
@@ -148,8 +150,8 @@ struct Blocks {
       out[4 + j] = fields<4, 4>(bytes[j]);
     }
   }
-  // The same, but high nibbles stay in place, 16 times too large: a single row divides one sum instead of shifting four
-  // registers.
+  // The same, but high nibbles stay in place, 16 times too large: a single row divides one sum
+  // instead of shifting four registers.
   template <uint32_t kRows>
   static constexpr uint32_t kUpperNibbleFactor = kWholeBytes && kRows == 1 ? 16 : 1;
   static void nibbles_in_place(const Ints* bytes, Ints (&out)[8]) {
@@ -179,8 +181,8 @@ struct Blocks {
   }
 };
 
-// Blocks of 32 weights, read in 4-byte words. Trait::to_codes(words, out) makes codes of the kWords that follow the scale, or
-// the scale and the minimum.
+// Blocks of 32 weights, read in 4-byte words. Trait::to_codes(words, out) makes codes of the kWords
+// that follow the scale, or the scale and the minimum.
 
 // The first word is a scale and a minimum, which is added to every weight.
 template <class Isa, class Trait, class Layout>
@@ -219,8 +221,8 @@ struct BlocksWithMinimum : Blocks<Isa, Trait, Layout, 32> {
   }
 };
 
-// Only a scale, a float16: every other block begins in the middle of a 4-byte word, so blocks are read in pairs.
-// A half from every row cost more than the codes.
+// Only a scale, a float16: every other block begins in the middle of a 4-byte word, so blocks are
+// read in pairs. A half from every row cost more than the codes.
 template <class Isa, class Trait, class Layout>
 struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   using Base = Blocks<Isa, Trait, Layout, 32>;
@@ -282,7 +284,8 @@ struct PairsOfBlocks : Blocks<Isa, Trait, Layout, 32> {
   }
 
  private:
-  // The first block is two bytes off: its words are aligned, or, for a rotated input, only the last two bytes move to the front.
+  // The first block is two bytes off: its words are aligned, or, for a rotated input, only the last
+  // two bytes move to the front.
   template <uint32_t kIndex, bool kRotated>
   static void words_of(const Block& block, const Raw& raw, Ints (&words)[kWords]) {
     for (uint32_t i = 0; i < kWords; ++i)

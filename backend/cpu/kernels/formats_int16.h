@@ -1,11 +1,14 @@
-// The int16 path of weights in 16-bit floats: a panel rounds them to q16_32 when it is packed, column by column, as the input is.
+// The int16 path of weights in 16-bit floats: a panel rounds them to q16_32 when it is packed,
+// column by column, as the input is.
 //
-// 1. What it computes. Of 32 weights of every column: the exponent of the largest, a power of two as scale, codes of 14 bits.
+// 1. What it computes. Of 32 weights of every column: the exponent of the largest, a power of two
+//    as scale, codes of 14 bits.
 // 2. What bounds it. Packing is for 256 rows of a prompt; then the multipliers.
-// 3. What is done about it. The largest is found within lanes. A float becomes its code by adding 1.5 * 2^23 scales, whose last
-//    bit is worth one of them.
-// 4. What was tried and did not pay. Rounding by instructions (packing a third slower); halves shifted into a float's exponent
-//    (a seventh faster, but subnormal halves cost some processors a hundred cycles each). docs/decisions/0009.
+// 3. What is done about it. The largest is found within lanes. A float becomes its code by adding
+//    1.5 * 2^23 scales, whose last bit is worth one of them.
+// 4. What was tried and did not pay. Rounding by instructions (packing a third slower); halves
+//    shifted into a float's exponent (a seventh faster, but subnormal halves cost some processors a
+//    hundred cycles each). docs/decisions/0009.
 #pragma once
 
 #include "cpu/kernels/formats_blocks.h"
@@ -34,8 +37,8 @@ struct PairOf<Columns, number_of(Format::bf16)> {
   }
 };
 
-// How the 32 numbers in every lane are rounded to codes: adding `whole`, whose last mantissa bit is worth one code, leaves the
-// codes in the low bits.
+// How the 32 numbers in every lane are rounded to codes: adding `whole`, whose last mantissa bit is
+// worth one code, leaves the codes in the low bits.
 template <class Columns>
 struct Rounding16 {
   using Floats = typename Columns::Floats;
@@ -43,8 +46,8 @@ struct Rounding16 {
 
   Floats whole, scale;
 
-  // From the exponent of the largest magnitude; other bits are ignored. From 2^116 on `whole` is infinite, and so are the codes;
-  // the scale is then NaN, so that it shows in the results.
+  // From the exponent of the largest magnitude; other bits are ignored. From 2^116 on `whole` is
+  // infinite, and so are the codes; the scale is then NaN, so that it shows in the results.
   static Rounding16 of(Ints largest) {
     const Ints exponent = Columns::bit_and(largest, Columns::integers(0x7f800000u));
     const Floats power = Columns::maximum(Columns::as_floats(exponent),
@@ -102,7 +105,8 @@ struct Int16Weights : Blocks<Isa, Int16Weights<Isa, Floats16>, Block16, 32> {
   }
 
  private:
-  // The last group of a row may be shorter, and the file may end behind it: it is copied and padded with zeros.
+  // The last group of a row may be shorter, and the file may end behind it: it is copied and padded
+  // with zeros.
   static void load_pairs(const auto& panel, uint32_t group, Ints (&pairs)[16]) {
     const uint64_t begin = uint64_t{group} * sizeof(Block16), left = panel.stride - begin;
     if (left >= sizeof(Block16)) return Base::template load_words<16>(panel, group, 0, pairs);

@@ -77,7 +77,8 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
   return (low | high << 4) - 32;
 }
 
-// What the K formats share. Code is written for a span, half a super-block or a fourth; a loop goes over the spans.
+// What the K formats share. Code is written for a span, half a super-block or a fourth; a loop goes
+// over the spans.
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
@@ -86,7 +87,8 @@ struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   static constexpr uint32_t kSpan = 4;
 
  protected:
-  // Brings the bits of the next span to where those of this one were, in registers that have kBits of each span in every byte.
+  // Brings the bits of the next span to where those of this one were, in registers that have kBits
+  // of each span in every byte.
   template <int kBits>
   static void next_bits(Ints (&bytes)[8]) {
     for (Ints& four : bytes) four = Base::Columns::template shift_right<kBits>(four);
@@ -105,7 +107,8 @@ struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
     bytes[0] = bytes[2];
     bytes[1] = bytes[3];
   }
-  // The bit at which the scale of a span's i-th group begins; that of the group's other half is eight bits further.
+  // The bit at which the scale of a span's i-th group begins; that of the group's other half is
+  // eight bits further.
   template <uint32_t kIndex, int kShift>
   static constexpr int place_of = kIndex % 2 * 16 + kShift;
   // kBits from bit kShift on of both halves' bytes for a span's i-th group, as floats.
@@ -153,8 +156,9 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
-  // Whether scales and minima stay in place. It needs one register more for two groups, and pays only where codes stay in
-  // place too: otherwise dividing the scale costs one more multiplication a group.
+  // Whether scales and minima stay in place. It needs one register more for two groups, and pays
+  // only where codes stay in place too: otherwise dividing the scale costs one more multiplication
+  // a group.
   static constexpr bool kInPlace = Columns::Policy::kScalesInPlace;
   template <uint32_t kIndex>
   static constexpr float kMinimumFactor = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
@@ -282,8 +286,9 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
   }
 };
 
-// Scales and minima of Q4_K and Q5_K: the first 16 bytes are d, dmin and the twelve of `scales`. They are arrays with an index,
-// which compilers keep in memory, where each span reads its own; shifting them in registers cost four instructions a group.
+// Scales and minima of Q4_K and Q5_K: the first 16 bytes are d, dmin and the twelve of `scales`.
+// They are arrays with an index, which compilers keep in memory, where each span reads its own;
+// shifting them in registers cost four instructions a group.
 template <class Isa, class Trait, class Layout>
 struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -323,7 +328,8 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
     const Ints two = block.scales[block.span];
     group.scale[0] = Columns::to_float(Base::template number<8 * kIndex, 8>(two));
   }
-  // In place only where codes stay in place too: otherwise dividing the scale costs one more multiplication a group.
+  // In place only where codes stay in place too: otherwise dividing the scale costs one more
+  // multiplication a group.
   template <uint32_t kIndex>
   static constexpr uint32_t kScaleFactor =
       Trait::template kCodeFactor<kIndex> > 1 ? 1u << 8 * kIndex : 1;

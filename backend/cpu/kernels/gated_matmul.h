@@ -1,8 +1,10 @@
-// gated_matmul on vectors: a slice multiplies its columns of gate and of up into scratch, and writes the activation of both.
+// gated_matmul on vectors: a slice multiplies its columns of gate and of up into scratch, and
+// writes the activation of both.
 //
 // 1. What bounds it. As matmul; a few rows: memory.
-// 2. What is done about it. Gate and up never go to memory: 24 KiB a row of a model of 1,024 dimensions. A few rows take several
-//    slices of gate before those of up: changing to another weight costs half a microsecond. docs/decisions/0011.
+// 2. What is done about it. Gate and up never go to memory: 24 KiB a row of a model of 1,024
+//    dimensions. A few rows take several slices of gate before those of up: changing to another
+//    weight costs half a microsecond. docs/decisions/0011.
 #pragma once
 
 #include "cpu/kernels/activation.h"
@@ -26,8 +28,8 @@ struct GatedMatmul {
     MatmulSlice slice = slice_of(tiling, call, params.n, begin);
     for (uint32_t slot = 1; slot <= 2; ++slot)
       kernel.prefetch({call.operands[slot], nullptr, nullptr, params.n, params.k, 0}, slice);
-    // Several slices of few rows at once, as many as scratch holds: going from one weight to the other costs half a
-    // microsecond, a sixth of what reading a slice takes.
+    // Several slices of few rows at once, as many as scratch holds: going from one weight to the
+    // other costs half a microsecond, a sixth of what reading a slice takes.
     const uint64_t at_once = row_parts(tiling, call.n_rows) == 1 ? tiling.rows / call.n_rows : 1;
     while (begin < end) {
       const uint64_t next = end - begin < at_once ? end : begin + at_once;

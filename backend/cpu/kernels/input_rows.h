@@ -7,8 +7,9 @@
 
 namespace akunu::cpu {
 
-// n input rows of k codes, `stride` bytes apart. Where a row tile packs several rows into one (kRows), n and the stride count
-// packed rows. A tile with more rows than there are repeats the last one.
+// n input rows of k codes, `stride` bytes apart. Where a row tile packs several rows into one
+// (kRows), n and the stride count packed rows. A tile with more rows than there are repeats the
+// last one.
 struct InputRows {
   const std::byte* first;
   uint64_t stride;
@@ -29,8 +30,9 @@ struct InputGroup {
   const std::byte* rotated = nullptr;  // see RotatedCodes
 };
 
-// The codes of a group in rotated order, four at a time: of every kRotation codes the last two come first, as blocks have
-// them that begin in the middle of a 4-byte word. Used as a pointer would be: rotated + i are codes i to i + 3.
+// The codes of a group in rotated order, four at a time: of every kRotation codes the last two come
+// first, as blocks have them that begin in the middle of a 4-byte word. Used as a pointer would be:
+// rotated + i are codes i to i + 3.
 template <uint32_t kRotation>
 struct RotatedCodes {
   const int8_t* codes;

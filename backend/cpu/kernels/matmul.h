@@ -10,11 +10,14 @@
 //           of the same input rows are
 //
 // 1. What bounds it. Up to 16 rows: memory, the weight is read once. Many rows: the multipliers.
-// 2. What is done about it. Slices are small enough for a worker's L2, and numbered so that what they share stays there.
-// 3. What was tried and did not pay. The next matmul's first 13 to 128 KiB, prefetched before a worker waits for the others;
-//    slices by the number of threads: then tests on two would not run what sixteen run. docs/decisions/0011 and 0032.
+// 2. What is done about it. Slices are small enough for a worker's L2, and numbered so that what
+//    they share stays there.
+// 3. What was tried and did not pay. The next matmul's first 13 to 128 KiB, prefetched before a
+//    worker waits for the others; slices by the number of threads: then tests on two would not run
+//    what sixteen run. docs/decisions/0011 and 0032.
 //
-// One weight is multiplied by a matmul kernel: multiply.h has those of vectors, tiles/multiply.h that of matrix units.
+// One weight is multiplied by a matmul kernel: multiply.h has those of vectors, tiles/multiply.h
+// that of matrix units.
 //
 //   kFormat, kKind       the weight's format and the input's activation kind
 //   kRows                input rows of a slice
@@ -39,14 +42,16 @@ namespace akunu::cpu {
 struct MatmulMember {
   const std::byte* weight;
   const float* bias;  // null: none
-  // Address of output [0, 0]; for results that go to scratch, the address it would have (may lie before the buffer).
+  // Address of output [0, 0]; for results that go to scratch, the address it would have (may lie
+  // before the buffer).
   float* out;
   uint32_t n, k;
   uint64_t stride;                                // floats from row to row of `out`
   uint64_t l1_panel_bytes = 0;                    // as the kernel has it
   bool adds = false;                              // to the output, instead of storing
   const std::byte* const* more_planes = nullptr;  // of the weight, behind the first
-  // Called by kRowByRow kernels behind each row; null: not wanted. With a stride of 0 the next row overwrites this one.
+  // Called by kRowByRow kernels behind each row; null: not wanted. With a stride of 0 the next row
+  // overwrites this one.
   void (*row_done)(const void* context, uint64_t row) = nullptr;
   const void* context = nullptr;
 };
@@ -82,8 +87,9 @@ static inline void store_panel(const MatmulMember& member, uint64_t row, uint64_
   Columns::store(out, sums);
 }
 
-// Where the panel of `width` columns for column j begins, in a slice that ends with column `end`. The last panel of a
-// weight begins earlier, so that it is a whole one; what it has in common with the panel before is skipped.
+// Where the panel of `width` columns for column j begins, in a slice that ends with column `end`.
+// The last panel of a weight begins earlier, so that it is a whole one; what it has in common with
+// the panel before is skipped.
 struct PanelPlace {
   uint64_t from;     // the weight's row that it begins with
   uint32_t skipped;  // rows that the panel before has as well
@@ -107,8 +113,8 @@ static inline Panel padded_panel(const MatmulMember& member, uint32_t width, std
   return {room, row_bytes};
 }
 
-// A matmul's slices: `columns` rows of the weight x `rows` rows of the input each. Neighbouring slices go along the
-// columns where a kernel takes several at once, else along the rows.
+// A matmul's slices: `columns` rows of the weight x `rows` rows of the input each. Neighbouring
+// slices go along the columns where a kernel takes several at once, else along the rows.
 struct MatmulTiling {
   uint32_t columns, rows, at_once;
 };
@@ -142,7 +148,8 @@ static inline MatmulSlice slice_of(const MatmulTiling& tiling, const Call& call,
           end < n ? end : n};
 }
 
-// Takes as many of the slices [first, end) as a kernel may run at once, as one slice; `first` becomes the next slice.
+// Takes as many of the slices [first, end) as a kernel may run at once, as one slice; `first`
+// becomes the next slice.
 static inline MatmulSlice take_slices(const MatmulTiling& tiling, const Call& call, uint32_t n,
                                       uint64_t& first, uint64_t end) {
   MatmulSlice taken = slice_of(tiling, call, n, first++);
@@ -262,8 +269,8 @@ static inline uint64_t count_group_slices(const Call& call, const auto& part_of)
       n += count_slices(part.tiling, part.n, call.n_rows);
   return n;
 }
-// Calls run(i, member_of(i), slice) for slices [begin, end); slices that a kernel takes at once are one. The first slice of
-// each member is prefetched.
+// Calls run(i, member_of(i), slice) for slices [begin, end); slices that a kernel takes at once are
+// one. The first slice of each member is prefetched.
 static inline void run_group_slices(const Call& call, uint64_t begin, uint64_t end,
                                     const auto& part_of, const auto& member_of, const auto& run) {
   uint64_t first = 0;  // the member's first slice

@@ -1,15 +1,17 @@
-// matmul_rope_kv_write: matmul_group of query, key and value, then rope_kv_write, or norm_rope_kv_write where norms
-// are bound.
+// matmul_rope_kv_write: matmul_group of query, key and value, then rope_kv_write, or
+// norm_rope_kv_write where norms are bound.
 //   0 input   1-3 weights of query, key, value   4-6 biases, where bound   7 query: rows [rows, n_heads * head_dim]
 //   8 angles: rows [rows, 2 n_pairs]   9 key_cache   10 value_cache   11 query_norm, 12 key_norm: vectors, or null
 //   25 MatmulRopeKvWriteParams
 //   slices: as matmul_group's, but of whole heads
 //
-// 1. What bounds it. Of a prompt, beside the products, writing results: on a matrix unit a quarter of the matmul's time.
-// 2. What is done about it. The results of a slice are still in L2 when its heads are normed, rotated and stored. Float32 keys
-//    and values never go to memory, and queries go there once. A matmul kernel that completes row by row (kRowByRow) reuses
-//    the memory of one row, in L1.
-// 3. Not for generated rows: slices of whole heads are too few to be shared evenly. docs/decisions/0008 and 0032.
+// 1. What bounds it. Of a prompt, beside the products, writing results: on a matrix unit a quarter
+//    of the matmul's time.
+// 2. What is done about it. The results of a slice are still in L2 when its heads are normed,
+//    rotated and stored. Float32 keys and values never go to memory, and queries go there once. A
+//    matmul kernel that completes row by row (kRowByRow) reuses the memory of one row, in L1.
+// 3. Not for generated rows: slices of whole heads are too few to be shared evenly.
+//    docs/decisions/0008 and 0032.
 #pragma once
 
 #include "cpu/kernels/heads.h"
@@ -82,7 +84,8 @@ struct MatmulHeads {
     const RopeKvWriteParams& heads = params.heads;
     return (i == kQuery ? heads.n_heads : heads.n_kv_heads) * heads.head_dim;
   }
-  // Whole heads: as many as fit the columns of a slice, but one at least. And as many slices at once as fit the kernel's.
+  // Whole heads: as many as fit the columns of a slice, but one at least. And as many slices at
+  // once as fit the kernel's.
   static MatmulPart part_of(const Call& call, uint32_t i, uint32_t n_rows) {
     const Params& params = params_of(call);
     const MatmulTiling tiling = tiling_of(*kernel_of(call, i), params.k, n_rows);

@@ -1,4 +1,5 @@
-// The matmul kernels of a vector level: a list per family of formats, each in a file of its own, which compile in parallel.
+// The matmul kernels of a vector level: a list per family of formats, each in a file of its own,
+// which compile in parallel.
 #pragma once
 
 #include "cpu/kernels/matmul.h"

@@ -1,4 +1,5 @@
-// The int16 path on vectors: weights of 16-bit floats, rounded to q16_32, at levels that multiply pairs of int16.
+// The int16 path on vectors: weights of 16-bit floats, rounded to q16_32, at levels that multiply
+// pairs of int16.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/formats_int16.h"

@@ -1,18 +1,20 @@
 // A few input rows times weight rows of floats: the micro-kernel of float matmuls, and of attention's scores.
 //
-// 1. What it computes. Every (input row, weight row) pair has one accumulator of eight lanes, and takes its blocks in order of
-//    k, whatever tile it is computed in: a result has the same bits alone, among 16 rows or 512, and wherever a slice begins.
+// 1. What it computes. Every (input row, weight row) pair has one accumulator of eight lanes, and
+//    takes its blocks in order of k, whatever tile it is computed in: a result has the same bits
+//    alone, among 16 rows or 512, and wherever a slice begins.
 // 2. What bounds it. One row: memory. Several: the latency and throughput of FMA.
-// 3. What is done about it. Tiles of R input rows x C weight rows are unrolled, so that accumulators stay in registers. Weights
-//    are prefetched by the hardware, which predicts whole rows; attention passes what comes next (`next`).
+// 3. What is done about it. Tiles of R input rows x C weight rows are unrolled, so that
+//    accumulators stay in registers. Weights are prefetched by the hardware, which predicts whole
+//    rows; attention passes what comes next (`next`).
 #pragma once
 
 #include "cpu/kernels/formats.h"
 
 namespace akunu::cpu {
 
-// R input rows times C weight rows; out(r, sums) receives the C results of a row. Unless `next` is null, as many bytes
-// from it on are prefetched as are read.
+// R input rows times C weight rows; out(r, sums) receives the C results of a row. Unless `next` is
+// null, as many bytes from it on are prefetched as are read.
 template <class Isa, class Format, uint32_t R, uint32_t C, class Out>
 static inline void multiply_tile(const typename Format::Input::Row* inputs,
                                  const std::byte* const (&weights)[C], uint32_t k,
@@ -65,9 +67,9 @@ static inline void multiply_tile(const typename Format::Input::Row* inputs,
 }
 
 // `n_inputs` rows times weight rows [begin, end) of a weight whose rows lie `row_bytes` apart.
-// Column tiles in the outer loop, input rows in the inner one: a tile's weights stay in L1 for every row. For weight row j,
-// the row at next + j * row_bytes is prefetched.
-// out(r, j, sums, n) receives results of input row r, n of weight rows from j on.
+// Column tiles in the outer loop, input rows in the inner one: a tile's weights stay in L1 for
+// every row. For weight row j, the row at next + j * row_bytes is prefetched. out(r, j, sums, n)
+// receives results of input row r, n of weight rows from j on.
 template <class Isa, class Format, uint32_t C, class Out>
 static inline uint32_t multiply_columns(const typename Format::Input::Row* inputs,
                                         uint32_t n_inputs, const std::byte* weights,

@@ -1,14 +1,16 @@
-// The micro-kernel of quantised matmuls: a row tile times a panel, group by group along k. panel.h has the arithmetic.
+// The micro-kernel of quantised matmuls: a row tile times a panel, group by group along k. panel.h
+// has the arithmetic.
 //
-// 1. What it computes. For every group: dot products of whole numbers, exact; then one to three float operations into the
-//    accumulators of the tile's rows.
-// 2. What bounds it. Many rows: the multipliers, and registers: accumulators, dot products, codes and four bytes of a row
-//    have to fit 16 or 32. A few rows: decoding, and memory.
-// 3. What the loop does about it. The group is in registers, rows stream past it. Rows are interleaved product by product, so
-//    that each loaded register is used by all of them. The number of rows is a constant, and pragmas unroll what has to stay
-//    in registers.
-// 4. What was tried and did not pay. Row counts known at run time only (2 % of a prompt), four chains of dot products for one
-//    row instead of two, minima of direct tiles at the end of a super-block. docs/decisions/0006 and 0012.
+// 1. What it computes. For every group: dot products of whole numbers, exact; then one to three
+//    float operations into the accumulators of the tile's rows.
+// 2. What bounds it. Many rows: the multipliers, and registers: accumulators, dot products, codes
+//    and four bytes of a row have to fit 16 or 32. A few rows: decoding, and memory.
+// 3. What the loop does about it. The group is in registers, rows stream past it. Rows are
+//    interleaved product by product, so that each loaded register is used by all of them. The
+//    number of rows is a constant, and pragmas unroll what has to stay in registers.
+// 4. What was tried and did not pay. Row counts known at run time only (2 % of a prompt), four
+//    chains of dot products for one row instead of two, minima of direct tiles at the end of a
+//    super-block. docs/decisions/0006 and 0012.
 #pragma once
 
 #include "cpu/kernels/panel.h"
@@ -101,8 +103,8 @@ struct Microkernel {
     }
   }
 
-  // dots[i] = eighths [kFirst, kFirst + kCount) of a group . row i, less the offset of the codes. The codes of the upper half may
-  // be kUpperFactor times too large.
+  // dots[i] = eighths [kFirst, kFirst + kCount) of a group . row i, less the offset of the codes.
+  // The codes of the upper half may be kUpperFactor times too large.
   template <class RowTile, uint32_t kFirst, uint32_t kCount, uint32_t kUpperFactor, uint32_t N>
   static inline void dot(const auto& group, const auto (&input)[N],
                          typename RowTile::Ints (&dots)[N]) {
@@ -146,13 +148,15 @@ struct Microkernel {
   }
 };
 
-// A direct tile or a packed one. They differ in when the minima of super-blocks are added. At the end of a super-block those are
-// 8 or 16 dependent additions, longer than an out-of-order window: a direct tile adds them with each group instead. A packed
-// tile interleaves its rows at the end, and has no registers for a second accumulator a row before.
+// A direct tile or a packed one. They differ in when the minima of super-blocks are added. At the
+// end of a super-block those are 8 or 16 dependent additions, longer than an out-of-order window: a
+// direct tile adds them with each group instead. A packed tile interleaves its rows at the end, and
+// has no registers for a second accumulator a row before.
 enum class Rows { few, many };
 
-// Input rows [first, first + n), in a tile of kRows, times a panel. for_each(use, close) calls them with the panel's groups, as
-// PanelGroups::for_each_group does; out(panel, row, sums) receives the results.
+// Input rows [first, first + n), in a tile of kRows, times a panel. for_each(use, close) calls them
+// with the panel's groups, as PanelGroups::for_each_group does; out(panel, row, sums) receives the
+// results.
 template <class Format, class RowTile, uint32_t kRows, Rows kAre>
 static inline void multiply_groups(const InputRows& inputs, uint32_t first, uint32_t n,
                                    const auto& for_each, const auto& out) {

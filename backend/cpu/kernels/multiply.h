@@ -1,11 +1,13 @@
 // The matmul kernels of vector levels (matmul.h says what a matmul kernel is).
 //
-// 1. What they compute. Weights of floats: tiles of input rows x weight rows, lanes along k (matmul_tile.h; many rows:
-//    float_panel.h). Weights that are codes: columns in lanes (panel.h, multiply_panels.h).
+// 1. What they compute. Weights of floats: tiles of input rows x weight rows, lanes along k
+//    (matmul_tile.h; many rows: float_panel.h). Weights that are codes: columns in lanes (panel.h,
+//    multiply_panels.h).
 // 2. What bounds them. A few rows: memory. Many: the multipliers.
-// 3. What is done about it. The weights of a slice (kSliceBytes) fit L2, and all input rows of the slice use them there.
-// 4. What was tried and did not pay. Slices of 24, 40 and 48 KiB (0.95 to 0.98 of whole tokens), of 32 columns, input rows
-//    packed once for several slices. docs/decisions/0011.
+// 3. What is done about it. The weights of a slice (kSliceBytes) fit L2, and all input rows of the
+//    slice use them there.
+// 4. What was tried and did not pay. Slices of 24, 40 and 48 KiB (0.95 to 0.98 of whole tokens), of
+//    32 columns, input rows packed once for several slices. docs/decisions/0011.
 #pragma once
 
 #include "cpu/kernels/float_panel.h"
@@ -82,7 +84,8 @@ struct MultiplyPanels : OneSliceAtOnce {
   static constexpr uint32_t kColumnStep = Columns::kCount, kPanels = Packed::kPanels;
   // Whole groups of 32: a slice of gated_matmul writes those.
   static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
-  // The first panel of a slice, and the lead of its prefetches: later panels are prefetched by the panel before.
+  // The first panel of a slice, and the lead of its prefetches: later panels are prefetched by the
+  // panel before.
   static void prefetch(const MatmulMember& member, const MatmulSlice& slice) {
     const uint64_t row_bytes = Format::row_bytes(member.k);
     prefetch_lines<kIntoL2>(member.weight + slice.begin * row_bytes,

@@ -1,13 +1,13 @@
 // Tiling of quantised matmuls: the input rows of a slice times a few panels.
 //
-// 1. What it does. A few rows go through direct tiles, panel by panel. More rows: up to kPanels panels are packed, then all row
-//    tiles go past them.
+// 1. What it does. A few rows go through direct tiles, panel by panel. More rows: up to kPanels
+//    panels are packed, then all row tiles go past them.
 // 2. What bounds it. A few rows: memory. Many: the multipliers.
-// 3. What is done about it. A few rows: the next panel is prefetched, into L1 where it fits, and a single row takes panels that do
-//    not in halves. Many: a packed panel stays in L1 or L2 for all tiles of the slice; while they are multiplied, the next
-//    panels are prefetched.
-// 4. What was tried and did not pay. Prefetching while panels are packed (12 rows from memory 0.8), 128 or 256 rows a slice,
-//    copying the next panel to L1. docs/decisions/0011 and 0012.
+// 3. What is done about it. A few rows: the next panel is prefetched, into L1 where it fits, and a
+//    single row takes panels that do not in halves. Many: a packed panel stays in L1 or L2 for all
+//    tiles of the slice; while they are multiplied, the next panels are prefetched.
+// 4. What was tried and did not pay. Prefetching while panels are packed (12 rows from memory 0.8),
+//    128 or 256 rows a slice, copying the next panel to L1. docs/decisions/0011 and 0012.
 #pragma once
 
 #include <type_traits>
@@ -21,8 +21,9 @@ struct GroupRange {
   uint32_t begin, end;
 };
 
-// How rows are divided into tiles: whole ones of kRows, then tiles of kRest. The last whole tile is split where that leaves fewer
-// places unused: 7 or 8 rows are two tiles of 4, 9 are one of 6 and one of 4.
+// How rows are divided into tiles: whole ones of kRows, then tiles of kRest. The last whole tile is
+// split where that leaves fewer places unused: 7 or 8 rows are two tiles of 4, 9 are one of 6 and
+// one of 4.
 template <class RowTile>
 struct Tiles {
   static constexpr uint32_t kRows = RowTile::kTileRows, kRest = kRows < 4 ? kRows : 4;
@@ -37,7 +38,8 @@ struct Tiles {
   static constexpr uint32_t count(uint32_t n) { return whole(n) + in_rests(n - whole(n) * kRows); }
 };
 
-// Input rows (packed by pack_rows) times groups [range) of packed panels; out(panel, row, sums) receives the results.
+// Input rows (packed by pack_rows) times groups [range) of packed panels; out(panel, row, sums)
+// receives the results.
 template <class Isa, class Format, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
@@ -75,7 +77,8 @@ static inline void multiply_packed(const InputRows& inputs, const PackedGroup<Is
   }
 }
 
-// A direct tile of kRows rows times a panel. A function for each number of rows: in a single one for all of them registers spill.
+// A direct tile of kRows rows times a panel. A function for each number of rows: in a single one
+// for all of them registers spill.
 template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
@@ -99,8 +102,9 @@ struct AtLevel<Format<From>, Isa> {
   using type = Format<Isa>;
 };
 
-// A single row times half a panel, then times the other half, in registers of half the width (Isa::HalfWidth). For panels that
-// are too large for L1: 0.83 of the speed in cache, up to 1.2 times as fast from memory.
+// A single row times half a panel, then times the other half, in registers of half the width
+// (Isa::HalfWidth). For panels that are too large for L1: 0.83 of the speed in cache, up to 1.2
+// times as fast from memory.
 template <class Isa, class Format, class Out>
 static inline void multiply_half_panels(const InputRows& inputs, const Panel& weight,
                                         const Out& out) {
@@ -114,7 +118,8 @@ static inline void multiply_half_panels(const InputRows& inputs, const Panel& we
   out(0, 0, Isa::Columns::join_halves(sums[0], sums[1]));
 }
 
-// Calls use(Constant<the first of kRows, kMore... that is no smaller than n>{}); none of them is larger than kFewRows.
+// Calls use(Constant<the first of kRows, kMore... that is no smaller than n>{}); none of them is
+// larger than kFewRows.
 template <uint32_t kFewRows, uint32_t kRows, uint32_t... kMore>
 static inline void with_few_rows(uint32_t n, const auto& use) {
   if constexpr (kRows >= kFewRows)
@@ -125,7 +130,8 @@ static inline void with_few_rows(uint32_t n, const auto& use) {
     with_few_rows<kFewRows, kMore...>(n, use);
 }
 
-// All input rows of a slice (packed by pack_rows) times up to kPanels panels. `room`: packed_panel_bytes, aligned to 64.
+// All input rows of a slice (packed by pack_rows) times up to kPanels panels. `room`:
+// packed_panel_bytes, aligned to 64.
 template <class Isa, class Format, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
@@ -153,8 +159,9 @@ static inline void multiply_panels(const InputRows& inputs,
         {next, next + bytes, (bytes / kCacheLine / steps + 1) * kCacheLine});
     return;
   }
-  // Super-blocks of fewer than four bits a weight are bound by decoding, not by memory: they may take half as much again of L1,
-  // and half panels cost them more than they gain (docs/decisions/0011).
+  // Super-blocks of fewer than four bits a weight are bound by decoding, not by memory: they may
+  // take half as much again of L1, and half panels cost them more than they gain
+  // (docs/decisions/0011).
   constexpr bool kComputeBound = Format::kSuperBlock && Format::row_bytes(256) < 128;
   constexpr bool kHalfPanels =
       !kComputeBound && std::is_same_v<typename Format::Input, QuantInput<Isa>>;

@@ -2,8 +2,9 @@
 //
 // 1. What it computes. input * 1 / sqrt(mean(input^2) + epsilon) * weight.
 // 2. What bounds it. Latency: one row is 4 KiB, in L1 or L2.
-// 3. What is done about it. Four accumulators of eight lanes hide the latency of an FMA; cut by `dim` alone, so that the bits
-//    are the same at every level with one rounding for a multiply-add.
+// 3. What is done about it. Four accumulators of eight lanes hide the latency of an FMA; cut by
+//    `dim` alone, so that the bits are the same at every level with one rounding for a
+//    multiply-add.
 #pragma once
 
 #include <stdint.h>

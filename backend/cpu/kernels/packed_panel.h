@@ -1,10 +1,12 @@
-// Packing panels for many rows: every group is decoded once for a slice, and stored as the packed row tile multiplies it.
+// Packing panels for many rows: every group is decoded once for a slice, and stored as the packed
+// row tile multiplies it.
 //
-// 1. What it does. All groups of up to kPanels panels, side by side as the row tile wants them; behind them what super-blocks
-//    share.
+// 1. What it does. All groups of up to kPanels panels, side by side as the row tile wants them;
+//    behind them what super-blocks share.
 // 2. What bounds it. Decoding, once for up to 64 rows (int16: 256).
 // 3. What is done about it. A function of its own: in one with the multiplication, registers spill.
-// 4. What was tried and did not pay. Prefetching while packing (12 rows from memory 0.8). docs/decisions/0012.
+// 4. What was tried and did not pay. Prefetching while packing (12 rows from memory 0.8).
+//    docs/decisions/0012.
 #pragma once
 
 #include "cpu/kernels/panel_groups.h"
@@ -25,9 +27,9 @@ static constexpr uint64_t packed_panel_bytes(uint32_t k) {
   return bytes;
 }
 
-// Packs up to kPanels panels of `k` weights: all groups, then the super-blocks. Flattened, as the functions that multiply: a
-// primitive or a trait that stayed a call would pass its vectors through memory. Not under AddressSanitizer, whose checks of
-// all that take minutes to compile.
+// Packs up to kPanels panels of `k` weights: all groups, then the super-blocks. Flattened, as the
+// functions that multiply: a primitive or a trait that stayed a call would pass its vectors through
+// memory. Not under AddressSanitizer, whose checks of all that take minutes to compile.
 template <class Isa, class Format>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]

@@ -1,14 +1,17 @@
 // Quantised matmuls: the arithmetic, and what a format has to say.
 //
-// 1. What it computes. A panel is Columns::kCount weight rows side by side, a weight row (a column of the result) in each lane. A
-//    group of 32 weights is multiplied with a group of 32 codes of the input. The dot product is a whole number, and exact;
-//    then come one to three float operations, below.
+// 1. What it computes. A panel is Columns::kCount weight rows side by side, a weight row (a column
+//    of the result) in each lane. A group of 32 weights is multiplied with a group of 32 codes of
+//    the input. The dot product is a whole number, and exact; then come one to three float
+//    operations, below.
 // 2. What bounds it. One row: memory, or decoding where weights are in cache. Many rows: the multipliers.
-// 3. What is done about it. Bytes are transposed in registers as they lie in the file, so nothing is repacked at load, and a
-//    format decodes all columns with the same instructions. Few rows are multiplied while codes are decoded, more from packed
-//    panels (multiply_panels.h). Prefetching: panel_prefetch.h. Loops: panel_groups.h, microkernel.h.
-// 4. What was tried and did not pay. Lanes along k (other bits for each tile, a float operation for every eight numbers), a
-//    second, repacked copy of the weights, four blocks read together, scales as mantissa bits: docs/decisions/0006.
+// 3. What is done about it. Bytes are transposed in registers as they lie in the file, so nothing
+//    is repacked at load, and a format decodes all columns with the same instructions. Few rows are
+//    multiplied while codes are decoded, more from packed panels (multiply_panels.h). Prefetching:
+//    panel_prefetch.h. Loops: panel_groups.h, microkernel.h.
+// 4. What was tried and did not pay. Lanes along k (other bits for each tile, a float operation for
+//    every eight numbers), a second, repacked copy of the weights, four blocks read together,
+//    scales as mantissa bits: docs/decisions/0006.
 //
 // The arithmetic, in float32 and in this order:
 //
@@ -36,25 +39,29 @@
 //   kSuperBlock          a block is a super-block; then kLowestScale and kHighestScale too
 //   kSpan                groups that are unrolled; a loop goes over a block's spans
 //   row_bytes(k)
-//   open(panel, group)   reads what the groups of the block that begins with `group` share: scales (and minima), in few registers
+//   open(panel, group)   reads what the groups of the block that begins with `group` share: scales
+//                        (and minima), in few registers
 //   open_one(panel, group)
 //                        the same where blocks are read in pairs, for a row's odd last one
 //   next_span(block)     moves on what `open` read to the next span
 //   Raw, load<i>(panel, group, span, raw)
-//                        reads the bytes of that block that the span's i-th group is the first to need
+//                        reads the bytes of that block that the span's i-th group is the first to
+//                        need
 //   codes<i>(block, raw, out)
-//                        the codes of the span's i-th group: register j has weights 4 j to 4 j + 3 of every column; codes of
-//                        16 bits: 2 j and 2 j + 1
+//                        the codes of the span's i-th group: register j has weights 4 j to 4 j + 3
+//                        of every column; codes of 16 bits: 2 j and 2 j + 1
 //   scale<i>(block, group)
 //                        its scale (and minimum)
 //   minima<i>(block, out)
 //                        of a super-block's group; the factor is block.d
 //   direct_codes<i, kRows>(block, raw, out), direct_scale<i>(block, group)
-//                        the same for direct row tiles of kRows rows, where it is cheaper to leave bits where they are. Codes of
-//                        super-blocks are then kCodeFactor<i> times too large, the upper half of other formats' codes
-//                        kUpperFactor<kRows> times, scales of super-blocks kScaleFactor<i> times (powers of two; the product is
-//                        divided, which is exact). And where is_rotated<i, kRows, type of block>, of every kRotation codes the
-//                        last two come first (RotatedCodes in input_rows.h)
+//                        the same for direct row tiles of kRows rows, where it is cheaper to leave
+//                        bits where they are. Codes of super-blocks are then kCodeFactor<i> times
+//                        too large, the upper half of other formats' codes kUpperFactor<kRows>
+//                        times, scales of super-blocks kScaleFactor<i> times (powers of two; the
+//                        product is divided, which is exact). And where is_rotated<i, kRows, type
+//                        of block>, of every kRotation codes the last two come first (RotatedCodes
+//                        in input_rows.h)
 //
 // `load` and `open` read nothing outside the rows: the last row may end where the file does.
 #pragma once

@@ -1,13 +1,16 @@
 // Decoding a panel: walks the groups of 32 weights along k, and gives each to the caller in registers.
 //
-// 1. What it does. Opens a block (or two that are read together), loads and decodes its groups, and calls the caller with
-//    each of them; prefetches the next panel as it goes (panel_prefetch.h).
-// 2. What bounds it. For one row the decoding instructions, where weights are in cache: of 23 cycles for a group of Q4_K with
-//    AVX-512, 5 transpose, 4 multiply, 3 load the input, 3 prefetch.
-// 3. What is done about it. All is flattened into the caller, so that groups stay in registers. Direct tiles take codes and
-//    scales where they lie in their bytes (direct_codes). Super-blocks are a loop over half or a fourth of a block.
-// 4. What was tried and did not pay. All scales of a super-block at once (they spill), opening a block before the
-//    products of the one before it, products before the transposition: docs/decisions/0006 and 0011.
+// 1. What it does. Opens a block (or two that are read together), loads and decodes its groups, and
+//    calls the caller with each of them; prefetches the next panel as it goes (panel_prefetch.h).
+// 2. What bounds it. For one row the decoding instructions, where weights are in cache: of 23
+//    cycles for a group of Q4_K with AVX-512, 5 transpose, 4 multiply, 3 load the input, 3
+//    prefetch.
+// 3. What is done about it. All is flattened into the caller, so that groups stay in registers.
+//    Direct tiles take codes and scales where they lie in their bytes (direct_codes). Super-blocks
+//    are a loop over half or a fourth of a block.
+// 4. What was tried and did not pay. All scales of a super-block at once (they spill), opening a
+//    block before the products of the one before it, products before the transposition:
+//    docs/decisions/0006 and 0011.
 #pragma once
 
 #include <type_traits>
@@ -37,8 +40,9 @@ struct PanelGroups {
   }
   static_assert(sums_are_exact(), "a float has 24 bits");
 
-  // Calls use(group, g, of_group) for every group of the panel in order, and close(of_group, g) behind the last group of a
-  // super-block that began with group g. kFewRows: rows of a direct tile, whose codes are direct_codes; 0: a packed tile.
+  // Calls use(group, g, of_group) for every group of the panel in order, and close(of_group, g)
+  // behind the last group of a super-block that began with group g. kFewRows: rows of a direct
+  // tile, whose codes are direct_codes; 0: a packed tile.
   template <uint32_t kFewRows = 0>
   static inline void for_each_group(const auto& panel, uint32_t k, const auto& use,
                                     const auto& close) {
@@ -55,8 +59,9 @@ struct PanelGroups {
       if constexpr (kSpans == 1) {
         unpack_span(0);
       } else {
-        // The empty statement keeps it a loop. Unrolled, each load would advance by a super-block, two or three lines at a
-        // time: a Zen 5 loses a fifth of its bandwidth with such strides (docs/decisions/0011).
+        // The empty statement keeps it a loop. Unrolled, each load would advance by a super-block,
+        // two or three lines at a time: a Zen 5 loses a fifth of its bandwidth with such strides
+        // (docs/decisions/0011).
         for (uint32_t span = 0; span < kSpans; ++span) {
           asm("" : "+r"(span));
           unpack_span(span);
@@ -80,8 +85,9 @@ struct PanelGroups {
     uint32_t first, span;
   };
 
-  // Formats with one group per load prefetch with their loads. The groups of a super-block share bytes, which are loaded in a
-  // burst, and prefetches would come in bursts too: instead, each group prefetches its share, before and after its products.
+  // Formats with one group per load prefetch with their loads. The groups of a super-block share
+  // bytes, which are loaded in a burst, and prefetches would come in bursts too: instead, each
+  // group prefetches its share, before and after its products.
   static const auto& to_load(const auto& panel) {
     if constexpr (Format::kSuperBlock)
       return static_cast<const Panel&>(panel);

@@ -16,7 +16,8 @@ struct Angles {
 };
 static inline Angles<2> interleaved(const float* angles) { return {angles, angles + 1}; }
 
-// Cosines and sines apart, once for all heads of a row. `room` does not overlap `angles`, so that the compiler may vectorise.
+// Cosines and sines apart, once for all heads of a row. `room` does not overlap `angles`, so that
+// the compiler may vectorise.
 static inline Angles<1> deinterleave(const float* __restrict angles, uint32_t n_pairs,
                                      float* __restrict room) {
   for (uint64_t i = 0; i < n_pairs;
@@ -27,8 +28,9 @@ static inline Angles<1> deinterleave(const float* __restrict angles, uint32_t n_
   return {room, room + n_pairs};
 }
 
-// The index type of a loop over pairs that are kStep floats apart. With interleaved pairs GCC 12 makes multiply-adds when it
-// vectorises (vfmaddsub, in spite of -ffp-contract=off). A 32-bit index, which may wrap, keeps it from vectorising.
+// The index type of a loop over pairs that are kStep floats apart. With interleaved pairs GCC 12
+// makes multiply-adds when it vectorises (vfmaddsub, in spite of -ffp-contract=off). A 32-bit
+// index, which may wrap, keeps it from vectorising.
 template <uint32_t kStep>
 struct PairIndex {
   using Type = uint64_t;
@@ -38,8 +40,8 @@ struct PairIndex<2> {
   using Type = uint32_t;
 };
 
-// Pair i is a[kStep * i], b[kStep * i]. A function of its own, for __restrict: a and b share no element, so the compiler may
-// vectorise.
+// Pair i is a[kStep * i], b[kStep * i]. A function of its own, for __restrict: a and b share no
+// element, so the compiler may vectorise.
 template <class Isa, uint32_t kStep, uint32_t kAngleStep>
 static inline void rotate_pairs(float* __restrict a, float* __restrict b,
                                 const float* __restrict cosines, const float* __restrict sines,

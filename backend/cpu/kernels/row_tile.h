@@ -1,21 +1,25 @@
-// Row tiles: how input rows are held while they are multiplied with a panel of columns (panel.h), and what is multiplied
-// at once. The micro-kernel (microkernel.h) is written once against these members.
+// Row tiles: how input rows are held while they are multiplied with a panel of columns (panel.h),
+// and what is multiplied at once. The micro-kernel (microkernel.h) is written once against these
+// members.
 //
-// 1. What there is. DirectRowTile, below, for a few rows: codes are multiplied in the registers in which they were decoded.
-//    PackedRowTile (row_tile_packed.h) for many: the panel was packed once for all of them. MultiPanelRowTile
-//    (row_tile_multi_panel.h): rows times several panels side by side. Int16RowTile (row_tile_int16.h): codes of 16 bits.
-//    isa/i8mm.h has one whose registers hold two rows. row_tiles.h chooses.
-// 2. What bounds it. One row: decoding, and memory. Many rows: the multipliers; with one panel it would be the loads, since
-//    each product needs four bytes of a row.
-// 3. What is done about it. What a row brings to every panel (the offset of codes times their sum, the sums for minima) is
-//    computed once for a slice (`prepare`). Rows are interleaved product by product (isa/dot_interleaved.h). All tiles do the
-//    same operations on a lane in the same order, so the bits do not tell which was used.
-// 4. What was tried. AVX-512: tiles of 5, 7 and 8 rows, three interleaved rows, eight direct rows of super-blocks.
-//    docs/decisions/0012 has the numbers.
+// 1. What there is. DirectRowTile, below, for a few rows: codes are multiplied in the registers in
+//    which they were decoded. PackedRowTile (row_tile_packed.h) for many: the panel was packed once
+//    for all of them. MultiPanelRowTile (row_tile_multi_panel.h): rows times several panels side by
+//    side. Int16RowTile (row_tile_int16.h): codes of 16 bits. isa/i8mm.h has one whose registers
+//    hold two rows. row_tiles.h chooses.
+// 2. What bounds it. One row: decoding, and memory. Many rows: the multipliers; with one panel it
+//    would be the loads, since each product needs four bytes of a row.
+// 3. What is done about it. What a row brings to every panel (the offset of codes times their sum,
+//    the sums for minima) is computed once for a slice (`prepare`). Rows are interleaved product by
+//    product (isa/dot_interleaved.h). All tiles do the same operations on a lane in the same order,
+//    so the bits do not tell which was used.
+// 4. What was tried. AVX-512: tiles of 5, 7 and 8 rows, three interleaved rows, eight direct rows
+//    of super-blocks. docs/decisions/0012 has the numbers.
 //
 // Members of a row tile:
 //   Registers               has the register types Ints and Floats
-//   kRows                   input rows whose sums share a Floats; an Ints of codes has 4 * kRows codes of a column
+//   kRows                   input rows whose sums share a Floats; an Ints of codes has 4 * kRows
+//                           codes of a column
 //   kPanels                 panels whose sums share a Floats
 //   kTileRows               input rows of a tile
 //   kCodes<Format>          registers of a group's codes
@@ -34,11 +38,12 @@
 //   group<Format>(row, k, g)
 //                           group g of a packed row
 //   start<Format, kFirst, kCount>(group)
-//                           where the dot product of eighths [kFirst, kFirst + kCount) of the group starts: minus the
-//                           offset of the weights' codes times the sum of the input's (ScaleForm::pairs: as two int16)
+//                           where the dot product of eighths [kFirst, kFirst + kCount) of the group
+//                           starts: minus the offset of the weights' codes times the sum of the
+//                           input's (ScaleForm::pairs: as two int16)
 //   row_scales(scale)       the input's scale in every lane
-//   sum<Format>(group, i)   the sum of the input's codes that is multiplied with the group's i-th minimum, in every lane;
-//                           in super-blocks times the input's scale
+//   sum<Format>(group, i)   the sum of the input's codes that is multiplied with the group's i-th
+//                           minimum, in every lane; in super-blocks times the input's scale
 //   rows(sums)              sums of packed rows as sums of single rows
 //   of_panel(sums, panel)   the sums of one panel
 #pragma once
@@ -84,8 +89,9 @@ struct DirectRowTile : Columns {
     out.factor = of_group.factor;
   }
 
-  // What `prepare` computes for each group of a row, once for all panels: the values at which its dot products start, which
-  // take back the offset of codes, and the sums of codes that are multiplied with minima.
+  // What `prepare` computes for each group of a row, once for all panels: the values at which its
+  // dot products start, which take back the offset of codes, and the sums of codes that are
+  // multiplied with minima.
   template <class Format>
   static constexpr uint32_t kStarts = kOffset<Format> == 0 ? 0 : Format::kDots;
   template <class Format>

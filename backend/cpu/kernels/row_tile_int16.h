@@ -1,4 +1,5 @@
-// The row tile of the int16 path: rows of q16_32, whose codes are multiplied in pairs. No offsets, no minima: nothing to prepare.
+// The row tile of the int16 path: rows of q16_32, whose codes are multiplied in pairs. No offsets,
+// no minima: nothing to prepare.
 #pragma once
 
 #include "cpu/isa/dot_interleaved.h"

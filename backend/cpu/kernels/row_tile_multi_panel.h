@@ -1,7 +1,8 @@
-// A row tile over several panels side by side: what is loaded of an input row serves all of them. With one panel there are two
-// loads for two products, and two loads a cycle are the limit.
+// A row tile over several panels side by side: what is loaded of an input row serves all of them.
+// With one panel there are two loads for two products, and two loads a cycle are the limit.
 //
-// Registers are structs of one register for each panel. Their loops have unroll pragmas: GCC would keep the structs in memory.
+// Registers are structs of one register for each panel. Their loops have unroll pragmas: GCC would
+// keep the structs in memory.
 #pragma once
 
 #include "cpu/kernels/row_tile.h"

@@ -1,8 +1,11 @@
-// The row tile for many rows: the panel is packed once for all of them, in the form that the level multiplies fastest.
+// The row tile for many rows: the panel is packed once for all of them, in the form that the level
+// multiplies fastest.
 //
-// 1. Scales of super-blocks become pairs of int16 (policy kInt16Scales: AVX2 multiplies with them when it adds products up),
-//    or go into the codes where every product fits a byte (kWholeBytes), or stay floats.
-// 2. Signed codes become int16 (kWidensSigned) where products of signed bytes cost more: AVX2 has no instruction for those.
+// 1. Scales of super-blocks become pairs of int16 (policy kInt16Scales: AVX2 multiplies with them
+//    when it adds products up), or go into the codes where every product fits a byte (kWholeBytes),
+//    or stay floats.
+// 2. Signed codes become int16 (kWidensSigned) where products of signed bytes cost more: AVX2 has
+//    no instruction for those.
 // 3. The input's rows stay as they are; `prepare` adds what a row brings to every panel.
 #pragma once
 
@@ -111,8 +114,8 @@ struct PackedRowTile : DirectRowTile<Columns> {
   }
 
  private:
-  // (code - kOffset) * scale + kMore of each of four codes. The four bytes are multiplied as one number: no result
-  // carries into its neighbour.
+  // (code - kOffset) * scale + kMore of each of four codes. The four bytes are multiplied as one
+  // number: no result carries into its neighbour.
   template <uint32_t kOffset, uint32_t kMore>
   static Ints products_of_bytes(Ints codes, Ints scale) {
     const Ints more = Columns::add(Columns::integers(kMore),

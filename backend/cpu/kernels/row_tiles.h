@@ -1,7 +1,8 @@
 // Which row tile multiplies how many rows, and packing the input rows for it.
 //
-// 1. A few rows (few_rows) take the direct tile, more the packed one. With AVX-512 twelve rows from packed panels are 1.3 (Q4_0)
-//    to 2.2 times (Q2_K) as fast in cache as from a direct tile, whose registers spill. docs/decisions/0012.
+// 1. A few rows (few_rows) take the direct tile, more the packed one. With AVX-512 twelve rows from
+//    packed panels are 1.3 (Q4_0) to 2.2 times (Q2_K) as fast in cache as from a direct tile, whose
+//    registers spill. docs/decisions/0012.
 // 2. Packing input rows is for all panels of a slice: once for up to 64 rows.
 #pragma once
 
@@ -43,8 +44,8 @@ struct RowTilesFor<Isa, Format, Quant16Input<Isa>> {
   using Packed = MultiPanelRowTile<Direct, 2, Direct::kTileRows>;
 };
 
-// Up to so many rows are multiplied by the direct tile, in one tile. With more rows registers spill, sooner with super-blocks,
-// which have two sums a row: 16 rows took up to twice as long.
+// Up to so many rows are multiplied by the direct tile, in one tile. With more rows registers
+// spill, sooner with super-blocks, which have two sums a row: 16 rows took up to twice as long.
 template <class RowTile, class Format>
 static constexpr uint32_t few_rows() {
   if (RowTile::Packed::kRows > 1) return 2;

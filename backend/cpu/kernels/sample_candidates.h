@@ -1,10 +1,12 @@
-// What a token is drawn from: first the logits of the whole row, later a list, once a filter leaves few tokens.
+// What a token is drawn from: first the logits of the whole row, later a list, once a filter leaves
+// few tokens.
 //
-// 1. What it computes. The filters of docs/kernels.md (top-k, top-p, min-p, ...), each exactly, in the order of the record; then the
-//    token with the largest logit + noise.
+// 1. What it computes. The filters of docs/kernels.md (top-k, top-p, min-p, ...), each exactly, in
+//    the order of the record; then the token with the largest logit + noise.
 // 2. What bounds it. Passes over the vocabulary: 150,000 logits are 600 KB, in L2.
-// 3. What is done about it. Filters that compare with a bound go over vectors (sample_scans.h); ranks are found only as far as a
-//    filter asks (sample_ranks.h); what a filter leaves becomes a list; the temperature is a divisor that scans apply.
+// 3. What is done about it. Filters that compare with a bound go over vectors (sample_scans.h);
+//    ranks are found only as far as a filter asks (sample_ranks.h); what a filter leaves becomes a
+//    list; the temperature is a divisor that scans apply.
 #pragma once
 
 #include <math.h>

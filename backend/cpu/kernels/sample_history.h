@@ -1,8 +1,10 @@
 // Samplers that look at the tokens so far: penalties, and DRY.
 //
 // 1. What they compute. docs/kernels.md, step 5 of sample.
-// 2. What bounds them. The length of the text that a row looks back at; only tokens of that text change a logit.
-// 3. What is done about it. Counts for the whole vocabulary are kept, of which only the tokens of the text are touched.
+// 2. What bounds them. The length of the text that a row looks back at; only tokens of that text
+//    change a logit.
+// 3. What is done about it. Counts for the whole vocabulary are kept, of which only the tokens of
+//    the text are touched.
 #pragma once
 
 #include <stdint.h>

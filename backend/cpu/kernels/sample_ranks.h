@@ -1,5 +1,5 @@
-// Candidates in order of rank, sorted only as far as they are used: all are put into buckets by z, and a bucket is sorted when
-// it is reached.
+// Candidates in order of rank, sorted only as far as they are used: all are put into buckets by z,
+// and a bucket is sorted when it is reached.
 #pragma once
 
 #include <stdint.h>
@@ -11,8 +11,8 @@ namespace akunu::cpu {
 template <class Isa>
 class Ranks {
  public:
-  // Sorts the list in place into buckets by z, equally wide between `low` and `high`; z outside falls into the
-  // first or last one.
+  // Sorts the list in place into buckets by z, equally wide between `low` and `high`; z outside
+  // falls into the first or last one.
   Ranks(Candidate* list, uint32_t n, float low, float high) : list_(list), left_(n), low_(low) {
     while (n_buckets_ < kMostBuckets && n_buckets_ * kPerBucket < n) n_buckets_ *= 2;
     scale_ = static_cast<float>(n_buckets_) / (high - low);

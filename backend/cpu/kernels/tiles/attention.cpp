@@ -3,14 +3,16 @@
 // float32.
 //   slices: up to kQueries / group rows of a span x a kv head
 //
-// 1. What it computes. As kernels/attention.cpp, page by page, in vectors of 16 absolute positions; what a tile has beyond a
-//    row's range gets the weight 0.
+// 1. What it computes. As kernels/attention.cpp, page by page, in vectors of 16 absolute positions;
+//    what a tile has beyond a row's range gets the weight 0.
 // 2. What bounds it. The unit, and the exponentials.
-// 3. What is done about it. A page is unpacked once for 256 queries. While exponentials of a block of 32 rows are computed, the
-//    unit multiplies the block before with the values and the next one with the keys, a step before each row's maximum and one
-//    before its weights. Weights are powers of two of scores * log2 e.
-// 4. What was tried and did not pay. A step in the middle of a row's weights; half a step after every fourth vector, which is
-//    best for matmuls, made attention behind 3,584 positions a fifth slower. docs/decisions/0008.
+// 3. What is done about it. A page is unpacked once for 256 queries. While exponentials of a block
+//    of 32 rows are computed, the unit multiplies the block before with the values and the next one
+//    with the keys, a step before each row's maximum and one before its weights. Weights are powers
+//    of two of scores * log2 e.
+// 4. What was tried and did not pay. A step in the middle of a row's weights; half a step after
+//    every fourth vector, which is best for matmuls, made attention behind 3,584 positions a fifth
+//    slower. docs/decisions/0008.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -26,8 +28,8 @@ constexpr uint32_t kQueries = 256;     // of a slice: what unpacked keys and val
 constexpr uint32_t kPrefetchRows = 4;  // rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
-// How a call is divided into slices, and the sizes of a worker's scratch. Queries of a slice are ordered head by head, the
-// rows of a head in whole blocks of 32.
+// How a call is divided into slices, and the sizes of a worker's scratch. Queries of a slice are
+// ordered head by head, the rows of a head in whole blocks of 32.
 template <class Isa, uint32_t kNumbers>
 struct TileLayout {
   using Tiles = typename Isa::Tiles;

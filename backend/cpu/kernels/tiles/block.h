@@ -1,10 +1,10 @@
 // The micro-kernel of a matrix unit: one or two tiles of input rows times one or two panels.
 //
-// 1. What it computes. Four tiles of accumulators += rows . panels, a step of 32 along k at a time; with operands that are sums
-//    of two bf16 numbers, two or three products a step.
+// 1. What it computes. Four tiles of accumulators += rows . panels, a step of 32 along k at a time;
+//    with operands that are sums of two bf16 numbers, two or three products a step.
 // 2. What bounds it. The unit; each loaded tile is used twice.
-// 3. What is done about it. What streams past is loaded with the hint that it is not used again soon (Streamed), so that the
-//    other operand stays in L1.
+// 3. What is done about it. What streams past is loaded with the hint that it is not used again
+//    soon (Streamed), so that the other operand stays in L1.
 #pragma once
 
 #include "cpu/kernels/tiles/unpack.h"
@@ -59,7 +59,8 @@ struct TileBlock {
       panels += kWeights * Tiles::kTileBytes;
     }
   }
-  // One step, the first tile of rows. The second one finds the panels in registers where they are one tile each.
+  // One step, the first tile of rows. The second one finds the panels in registers where they are
+  // one tile each.
   [[gnu::always_inline]] static void first_rows(const std::byte* input, uint64_t stride,
                                                 const std::byte* first, const std::byte* second) {
     row_tile<0, true>(input, stride, first, second);
@@ -163,9 +164,10 @@ static inline void multiply_block(const BlockProduct& product, const TileSums* f
   });
 }
 
-// Products one after the other, a step at a time, so that the caller can put vector instructions between the steps. The processor
-// issues nothing behind a tile instruction that waits for those before it: with more than a step at once, vectors would wait
-// for the matrix unit. Accumulators are stored when the next product begins, or by `end`.
+// Products one after the other, a step at a time, so that the caller can put vector instructions
+// between the steps. The processor issues nothing behind a tile instruction that waits for those
+// before it: with more than a step at once, vectors would wait for the matrix unit. Accumulators
+// are stored when the next product begins, or by `end`.
 template <class Tiles, uint32_t kInputs, uint32_t kWeights>
 struct BlockSequence {
   BlockProduct product = {};

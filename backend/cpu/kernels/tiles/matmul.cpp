@@ -1,4 +1,5 @@
-// matmul, matmul_add, matmul_group, matmul_rope_kv_write and gated_matmul of an input in bf16, on a matrix unit.
+// matmul, matmul_add, matmul_group, matmul_rope_kv_write and gated_matmul of an input in bf16, on a
+// matrix unit.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/find_matmul.h"
 #include "cpu/kernels/tiles/gated_matmul.h"

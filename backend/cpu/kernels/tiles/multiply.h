@@ -1,14 +1,16 @@
 // The matmul kernel of a matrix unit (matmul.h says what a matmul kernel is).
 //
-// 1. What it computes. Weights become bf16; products of bf16 are summed in float32, in steps of 32 along k, in order. A row has
-//    the same bits alone, among 16 or 512.
-// 2. What bounds it. The unit: 19 ns for a step of 32 x 32 x 32 products; then loading rows, and writing results.
-// 3. What is done about it. Two tiles of input rows times two panels of the weight have four tiles of accumulators, so that each
-//    loaded tile is used twice. Loops, from the outside: parts of k, pairs of panels, blocks of 32 input rows, which need no
-//    packing. A pair of unpacked panels stays in L1, and the next one is unpacked meanwhile (pair_product.h).
-// 4. What was tried and did not pay. Results stored after each pair (77 ns instead of 53) or past the caches, all parts of a pair
-//    before the next pair (rows come from L3 each time), prefetching rows of the next part, slices of 64, 128 and 512 columns.
-//    docs/decisions/0008.
+// 1. What it computes. Weights become bf16; products of bf16 are summed in float32, in steps of 32
+//    along k, in order. A row has the same bits alone, among 16 or 512.
+// 2. What bounds it. The unit: 19 ns for a step of 32 x 32 x 32 products; then loading rows, and
+//    writing results.
+// 3. What is done about it. Two tiles of input rows times two panels of the weight have four tiles
+//    of accumulators, so that each loaded tile is used twice. Loops, from the outside: parts of k,
+//    pairs of panels, blocks of 32 input rows, which need no packing. A pair of unpacked panels
+//    stays in L1, and the next one is unpacked meanwhile (pair_product.h).
+// 4. What was tried and did not pay. Results stored after each pair (77 ns instead of 53) or past
+//    the caches, all parts of a pair before the next pair (rows come from L3 each time),
+//    prefetching rows of the next part, slices of 64, 128 and 512 columns. docs/decisions/0008.
 #pragma once
 
 #include "cpu/kernels/matmul.h"
@@ -21,8 +23,8 @@ constexpr uint32_t kTileColumns = 256;    // of slices that are multiplied at on
 constexpr uint32_t kTileSliceRows = 512;  // of a slice: what an unpacked weight is used for
 // Of a slice: a pair of panels. Narrow weights (1,024 rows) have work for 32 workers then.
 constexpr uint32_t kPairColumns = 32;
-// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in L1 while the rows stream past it, and the
-// rows (512 KiB) stay in L2 for all pairs of a slice.
+// Lines of a row that a part of k takes: a pair of unpacked panels (32 KiB) stays in L1 while the
+// rows stream past it, and the rows (512 KiB) stay in L2 for all pairs of a slice.
 constexpr uint32_t kPartLines = 16;
 
 // The panels of a slice, of one weight, or of two weights alternately.
@@ -43,8 +45,9 @@ struct TileSlice {
   // Two pairs of unpacked panels, and the sums of all blocks.
   static constexpr uint64_t scratch_bytes() { return 2 * kPairBytes + kSumsBytes; }
 
-  // store(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null where there is no
-  // second one. All pairs of a row follow each other: a pair at a time, in rows that lie far apart, takes much longer.
+  // store(p, r, first, second) receives the sums of row r and panels p and p + 1, 16 of each; null
+  // where there is no second one. All pairs of a row follow each other: a pair at a time, in rows
+  // that lie far apart, takes much longer.
   template <class Store>
   void multiply(std::byte* scratch, const Store& store) const {
     std::byte* const unpacked[] = {scratch, scratch + kPairBytes};

@@ -1,13 +1,14 @@
 // Blocks of input rows times two panels of a weight, along a part of k, while the next panels are unpacked.
 //
-// 1. What it does. The panels stay in L1, the rows stream past them; vector instructions that unpack are placed between the
-//    tile instructions.
-// 2. What bounds it. The processor issues nothing behind a tile instruction that waits for a register, and tile registers are
-//    few.
-// 3. What is done about it. Some ten vector instructions between the two tiles of rows of a step, and ten behind it: those
-//    overlap with the products.
-// 4. What was tried and did not pay. Vector work after whole steps: more than some sixteen instructions in one place cost what
-//    they cost alone (29 to 34 ns a step instead of 25 to 27). docs/decisions/0008.
+// 1. What it does. The panels stay in L1, the rows stream past them; vector instructions that
+//    unpack are placed between the tile instructions.
+// 2. What bounds it. The processor issues nothing behind a tile instruction that waits for a
+//    register, and tile registers are few.
+// 3. What is done about it. Some ten vector instructions between the two tiles of rows of a step,
+//    and ten behind it: those overlap with the products.
+// 4. What was tried and did not pay. Vector work after whole steps: more than some sixteen
+//    instructions in one place cost what they cost alone (29 to 34 ns a step instead of 25 to 27).
+//    docs/decisions/0008.
 #pragma once
 
 #include "cpu/kernels/tiles/block.h"

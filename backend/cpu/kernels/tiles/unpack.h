@@ -2,10 +2,12 @@
 // rows, the weights 2p and 2p + 1 of 32 in bf16. A panel is 16 rows of a weight, or 16 positions of a
 // cache; its tiles lie one after another in order of k, zeros behind the last weight.
 //
-// 1. What bounds it. Vector instructions: 128 ns for a pair of panels and a step, beside 300 of products for 512 rows.
-// 2. What is done about it. It runs while the unit multiplies the panels before (OverlappedWork), once for up to 512 rows.
-// 3. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion instruction (2 %).
-//    docs/decisions/0008.
+// 1. What bounds it. Vector instructions: 128 ns for a pair of panels and a step, beside 300 of
+//    products for 512 rows.
+// 2. What is done about it. It runs while the unit multiplies the panels before (OverlappedWork),
+//    once for up to 512 rows.
+// 3. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion
+//    instruction (2 %). docs/decisions/0008.
 #pragma once
 
 #include "cpu/kernels/formats_32.h"
@@ -64,9 +66,9 @@ struct OverlappedWork {
   Panel prefetched = {};  // a row of it is prefetched with each group
 };
 
-// How many bf16 numbers an operand is the sum of. Quantised weights and their input are rounded to one. F16 weights and their
-// input are sums of two, and all products count but that of both second ones. Tiles of a panel's first and second numbers
-// alternate.
+// How many bf16 numbers an operand is the sum of. Quantised weights and their input are rounded to
+// one. F16 weights and their input are sums of two, and all products count but that of both second
+// ones. Tiles of a panel's first and second numbers alternate.
 template <class Isa, class Input_, uint32_t kInputs_, uint32_t kWeights_>
 struct TileTerms {
   using Terms = TileTerms;

@@ -1,11 +1,11 @@
 // Command buffers, their encoders, and the queue that runs them: what metal-cpp offers, for tests on Linux.
 //
-// 1. What it does. Encoders check each call and add operations to their command buffer; a thread of the queue runs the buffers
-//    in order, dispatches on the Executor, and signals what waits.
-// 2. What it finds. Calls that Metal would crash on or leave undefined: EmulatorError names the method. Bytes that change while a
-//    submission may still copy them (`check_copies`).
-// 3. Where to change it. A call that the backend newly uses: its method here and in Metal/Metal.hpp. How a kernel runs:
-//    executor.cpp.
+// 1. What it does. Encoders check each call and add operations to their command buffer; a thread of
+//    the queue runs the buffers in order, dispatches on the Executor, and signals what waits.
+// 2. What it finds. Calls that Metal would crash on or leave undefined: EmulatorError names the
+//    method. Bytes that change while a submission may still copy them (`check_copies`).
+// 3. Where to change it. A call that the backend newly uses: its method here and in
+//    Metal/Metal.hpp. How a kernel runs: executor.cpp.
 #include <algorithm>
 #include <chrono>
 

@@ -1,5 +1,6 @@
-// Devices and what they make: buffers, libraries, pipelines, events, indirect command buffers. Each call is checked as Metal's
-// validation would, and a device that ends names what was never released.
+// Devices and what they make: buffers, libraries, pipelines, events, indirect command buffers. Each
+// call is checked as Metal's validation would, and a device that ends names what was never
+// released.
 #include <sys/mman.h>
 #include <unistd.h>
 
