@@ -12,6 +12,7 @@ import typer
 from akunu.cli import console, options
 from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
+from akunu.cli.shared_options import GivenForm, Loading, takes_form, takes_loading
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -136,6 +137,8 @@ def _options(
 
 
 @options.takes_sampling
+@takes_form
+@takes_loading
 def chat(
     first: FirstModel = None,
     rest: Annotated[
@@ -183,12 +186,8 @@ def chat(
         bool, typer.Option("--verbose", help="Say more about what a reply took.")
     ] = False,
     loop_guard: options.LoopGuard = True,
-    schema: options.Schema = None,
-    weaken_schema: options.WeakenSchema = False,
-    json_object: options.JsonObject = False,
-    regex: options.Regex = None,
-    choice: options.Choice = None,
-    grammar: options.Rules = None,
+    *,
+    form: GivenForm,
     continues: Annotated[
         bool, typer.Option("--continue", "-c", help="Go on with the last conversation.")
     ] = False,
@@ -200,19 +199,15 @@ def chat(
         bool,
         typer.Option("--keep/--no-keep", help="Whether the conversation is kept for --continue."),
     ] = True,
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
-    kv_type: options.KvType = "f16",
+    load: Loading,
     **sampling: Any,
 ) -> int:
     """Talk to a model."""
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        chosen_load = load()
         given = given_sampling(sampling)
         from akunu.cli.chat import ChatCommand
-        from akunu.cli.form import given_form
         from akunu.cli.reply_output import ReplyOptions
 
         return ChatCommand(
@@ -225,9 +220,9 @@ def chat(
             continues=continues,
             conversation=conversation,
             keeps=keep,
-            load=load,
+            load=chosen_load,
             given=given,
-            form=given_form(schema, json_object, regex, choice, grammar, weaken=weaken_schema),
+            form=form(),
             reply=ReplyOptions(
                 markdown=markdown,
                 show_thinking=show_thinking,
@@ -240,6 +235,8 @@ def chat(
 
 
 @options.takes_sampling
+@takes_form
+@takes_loading
 def complete(
     first: FirstModel = None,
     model: options.NamedModel = None,
@@ -248,38 +245,30 @@ def complete(
     parse_special: Annotated[
         bool, typer.Option("--parse-special", help="Make control tokens of their names.")
     ] = False,
-    schema: options.Schema = None,
-    weaken_schema: options.WeakenSchema = False,
-    json_object: options.JsonObject = False,
-    regex: options.Regex = None,
-    choice: options.Choice = None,
-    grammar: options.Rules = None,
+    *,
+    form: GivenForm,
     n: Annotated[
         int | None, options.count("--n", help="Write so many texts, side by side.")
     ] = None,
     loop_guard: options.LoopGuard = True,
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
-    kv_type: options.KvType = "f16",
+    load: Loading,
     json: options.Json = False,
     **sampling: Any,
 ) -> int:
     """Let a model go on from a text."""
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        chosen_load = load()
         chosen = SamplingOptions(**given_sampling(sampling))
         from akunu.cli.complete import complete_text
-        from akunu.cli.form import given_form
 
         return complete_text(
             one_model(first, model),
             prompt,
             file,
-            load,
+            chosen_load,
             chosen,
-            form=given_form(schema, json_object, regex, choice, grammar, weaken=weaken_schema),
+            form=form(),
             n=n,
             parse_special=parse_special,
             loop_guard=loop_guard,
@@ -319,21 +308,19 @@ def tokenize(
     return console.reported(run)
 
 
+@takes_loading
 def inspect(
     model: options.Model = "ember",
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
-    kv_type: options.KvType = "f16",
+    *,
+    load: Loading,
     json: options.Json = False,
 ) -> int:
     """Show what is in a model's file, and what it takes to run it."""
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         from akunu.cli.inspect import show_model
 
-        return show_model(model, load, as_json=json)
+        return show_model(model, load(), as_json=json)
 
     return console.reported(run)
 
@@ -539,13 +526,12 @@ def remove_models(
     return console.reported(run)
 
 
+@takes_loading
 def plan(
     first: FirstModel = None,
     model: options.NamedModel = None,
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
-    kv_type: options.KvType = "f16",
+    *,
+    load: Loading,
     speed: Annotated[
         bool, typer.Option("--speed/--no-speed", help="Whether memory's bandwidth is measured.")
     ] = True,
@@ -554,10 +540,9 @@ def plan(
     """Show what a model takes to run here, before it is downloaded or loaded."""
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
         from akunu.cli.plan import show_plan
 
-        return show_plan(one_model(first, model), load, with_speed=speed, as_json=json)
+        return show_plan(one_model(first, model), load(), with_speed=speed, as_json=json)
 
     return console.reported(run)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from akunu import _core
 from akunu.cli.bench_plan import Test
@@ -51,6 +52,19 @@ class Result:
         return _deviation(self.samples_ts)
 
 
+def begin_text(
+    native: _core.NativeModel, prompt: NDArray[np.uint32], n_tokens: int
+) -> _core.Generation:
+    """Begin a text of so many tokens, whether or not the model would end it before."""
+    return native.start(
+        prompt,
+        max_tokens=n_tokens,
+        stop_ids=[],
+        sampling=SamplingOptions().packed(seed=0),
+        logit_bias={},
+    )
+
+
 def _deviation(values: list[float] | list[int]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
@@ -92,13 +106,7 @@ class Bench:
         )
 
     def _run(self, tokens: list[int], n_gen: int) -> _core.Generation:
-        generation = self._native.start(
-            np.array(tokens, dtype=np.uint32),
-            max_tokens=n_gen,
-            stop_ids=[],  # the text shall be as long as it is asked to be
-            sampling=SamplingOptions().packed(seed=0),
-            logit_bias={},
-        )
+        generation = begin_text(self._native, np.array(tokens, dtype=np.uint32), n_gen)
         try:
             while generation.next() is not None:
                 pass

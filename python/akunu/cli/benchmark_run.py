@@ -14,8 +14,8 @@ import numpy as np
 from akunu import _core
 from akunu._batches import Prepared, generate_all
 from akunu._reply_decoder import ReplyDecoder
+from akunu.cli.bench_run import begin_text
 from akunu.model import Model
-from akunu.options import SamplingOptions
 
 # Tokens of a prompt: a question, a page, a chapter.
 LENGTHS = {"short": 32, "medium": 256, "long": 2048}
@@ -105,13 +105,7 @@ class TextBench:
     def _begin(
         self, n_tokens: int, generations: list[_core.Generation], prepared: Prepared
     ) -> ReplyDecoder:
-        generation = self._native.start(
-            prepared.tokens,
-            max_tokens=n_tokens,
-            stop_ids=[],  # the text shall be as long as it is asked to be
-            sampling=SamplingOptions().packed(seed=0),
-            logit_bias={},
-        )
+        generation = begin_text(self._native, prepared.tokens, n_tokens)
         generations.append(generation)
         return ReplyDecoder(generation, self._model.tokenizer, prepared.tokens.tolist())
 

@@ -1,0 +1,80 @@
+"""Options that several commands have together: a command takes what they say as one parameter."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from akunu.cli import options
+from akunu.options import LoadOptions
+
+if TYPE_CHECKING:
+    from akunu.cli.form import Form
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+Loading = Callable[[], LoadOptions]
+"""Checks and returns how a model is loaded; raises UsageError."""
+GivenForm = Callable[[], "Form | None"]
+"""Reads and returns the form of the text; raises UsageError."""
+
+_LOADING: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
+    "context": (options.Context, None),
+    "threads": (options.Threads, None),
+    "device": (options.Device, "auto"),
+    "kv_type": (options.KvType, "f16"),
+}
+_FORM: Final[Mapping[str, tuple[Any, Any]]] = {
+    "schema": (options.Schema, None),
+    "weaken_schema": (options.WeakenSchema, False),
+    "json_object": (options.JsonObject, False),
+    "regex": (options.Regex, None),
+    "choice": (options.Choice, None),
+    "grammar": (options.Rules, None),
+}
+
+
+def takes_loading(command: Command) -> Command:
+    """Give a command --context, --threads, --device and --kv-type in place of its `load`."""
+    return _with_options(command, "load", _LOADING, options.load_options)
+
+
+def takes_form(command: Command) -> Command:
+    """Give a command the options that say what a text may be in place of its `form`."""
+    return _with_options(command, "form", _FORM, _form)
+
+
+def _form(*, weaken_schema: bool, **given: Any) -> Form | None:
+    from akunu.cli.form import given_form
+
+    return given_form(**given, weaken=weaken_schema)
+
+
+def _with_options(
+    command: Command,
+    parameter: str,
+    declared: Mapping[str, tuple[Any, Any]],
+    make: Callable[..., Any],
+) -> Command:
+    """Put options in the place of a parameter, which gets what makes something of their values."""
+    signature = inspect.signature(command, eval_str=True)
+
+    @functools.wraps(command)
+    def called(**given: Any) -> Any:
+        values = {name: given.pop(name) for name in declared}
+        return command(**given, **{parameter: functools.partial(make, **values)})
+
+    shown: list[inspect.Parameter] = []
+    for each in signature.parameters.values():
+        if each.name != parameter:
+            shown.append(each)
+            continue
+        shown += [
+            inspect.Parameter(name, each.kind, default=default, annotation=kind)
+            for name, (kind, default) in declared.items()
+        ]
+    called.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
+    called.__annotations__ = {each.name: each.annotation for each in shown}
+    return called  # type: ignore[return-value]
