@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from akunu.server.errors import invalid, unsupported
-from akunu.server.fields import checked
+from akunu.server.fields import checked, without_effect
 from akunu.server.json_words import shown
 from akunu.server.settings import ServerSettings
 
@@ -18,6 +18,18 @@ WITHOUT_EFFECT: Final = "without effect: "
 """A reader of fields gives an option of this name and its own, with the names of inner fields."""
 UNREAD: Final = "unread: "
 """Likewise, with keys of messages that only a model's chat template may know."""
+
+OF_OPENAI: Final = (
+    without_effect("user", "string", "nobody is told"),
+    without_effect("store", "boolean", "nothing is stored"),
+    without_effect("service_tier", "string", "see priority"),
+    without_effect("safety_identifier", "string", "nobody is told"),
+    without_effect("prompt_cache_key", "string", "the cache finds prompts by their tokens"),
+    without_effect("prompt_cache_retention", "string", "the cache keeps what has room"),
+    without_effect("prompt_cache_options", "object", "the cache finds prompts by itself"),
+    without_effect("moderation", "object", "nothing is moderated"),
+)
+"""Fields of OpenAI's chats and responses that change nothing here."""
 
 
 def integer_in(name: str, value: Any, low: int, high: int) -> int:

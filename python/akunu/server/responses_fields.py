@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from akunu.server.asked import Asked, asked_of
-from akunu.server.common_fields import WITHOUT_EFFECT, max_tokens
+from akunu.server.common_fields import OF_OPENAI, WITHOUT_EFFECT, max_tokens
 from akunu.server.errors import invalid, unsupported
 from akunu.server.fields import (
     Field,
@@ -115,18 +115,11 @@ RESPONSES_FIELDS: Final[Mapping[str, Field]] = table_of(
         refused("prompt", "nothing is stored, send instructions and input"),
         refused("background", "nothing is stored", False),
         refused("truncation", "nothing is cut in silence, send what fits", "disabled"),
-        without_effect("store", "boolean", "nothing is stored"),
         without_effect("metadata", "object", "it is sent back"),
         without_effect("max_tool_calls", "integer", "the client calls tools, not the server"),
-        without_effect("user", "string", "nobody is told"),
-        without_effect("safety_identifier", "string", "nobody is told"),
+        *OF_OPENAI,
         without_effect("client_metadata", "object", "nobody is told"),
-        without_effect("service_tier", "string", "see priority"),
-        without_effect("prompt_cache_key", "string", "the cache finds prompts by their tokens"),
-        without_effect("prompt_cache_retention", "string", "the cache keeps what has room"),
-        without_effect("prompt_cache_options", "object", "the cache finds prompts by itself"),
         without_effect("context_management", "array", "the client shortens its conversation"),
-        without_effect("moderation", "object", "nothing is moderated"),
     ]
 )
 
