@@ -8,20 +8,16 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
+from akunu._state_folder import state_path
+
 _KEPT_ENTRIES = 1000
 _MOST_ENTRIES = 2000  # from here on the file is shortened to the kept ones
 _MOST_BYTES = 16 * 2**20  # a file beyond this is not ours
 
 
 def history_path() -> Path | None:
-    """Return where the history is: under XDG_STATE_HOME; None where there is no home."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(given):  # the specification says to ignore others
-        return Path(given) / "akunu" / "chat-history"
-    try:
-        return Path.home() / ".local" / "state" / "akunu" / "chat-history"
-    except RuntimeError:
-        return None
+    """Return where the history is; None where there is no home."""
+    return state_path("chat-history")
 
 
 class History:

@@ -12,6 +12,7 @@ from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.llama_cpp_fields import LlamaAsked
+from akunu.server.untold import Untold
 from akunu.server.usage import timings_of
 from akunu.tokenizer import Tokenizer
 
@@ -31,7 +32,7 @@ class LlamaAnswer:
         self.prompts: list[str | list[int]] = []
         """The answer repeats them, as texts."""
         self._wanted = wanted
-        self._n_told: dict[int, int] = {}
+        self._untold = Untold()
         self._n_tokens: dict[int, int] = {}
 
     def whole(self, replies: Sequence[Completion]) -> Any:
@@ -54,9 +55,7 @@ class LlamaAnswer:
         tokens = stream.token_ids[self._n_tokens.get(index, 0) :]
         self._n_tokens[index] = self._n_tokens.get(index, 0) + len(tokens)
         if self._wanted.n_probs:
-            known = stream.logprobs or ()
-            new = known[self._n_told.get(index, 0) :]
-            self._n_told[index] = len(known)
+            new = self._untold.take(stream.logprobs, index)
             probabilities = {"completion_probabilities": list(map(_probability, new))}
         return event(
             {

@@ -13,6 +13,7 @@ from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.server.errors import ApiError
 from akunu.server.json_body import written
 from akunu.server.openai_chat_answer import logprobs_of
+from akunu.server.untold import Untold
 from akunu.tools.calls import CallCollector, ToolCall
 
 NDJSON: Final = "application/x-ndjson"
@@ -30,7 +31,7 @@ class OllamaAnswer:
         self._is_chat = is_chat
         self._has_logprobs = has_logprobs
         self._began = self._held = time.monotonic()
-        self._n_told = 0
+        self._untold = Untold()
         self._calls = CallCollector({})
 
     def hold(self, model: str) -> None:
@@ -107,10 +108,7 @@ class OllamaAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        known = stream.answer_logprobs or ()
-        new = known[self._n_told :]
-        self._n_told = len(known)
-        found: list[Any] = logprobs_of(new)["content"]
+        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
         return found
 
 

@@ -28,6 +28,7 @@ from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.json_body import text_written
+from akunu.server.untold import Untold
 from akunu.server.usage import facts_of, finite, timings_of, usage_of
 
 FINGERPRINT: Final = f"akunu-{__version__}"
@@ -67,7 +68,7 @@ class ChatAnswer:
             "system_fingerprint": FINGERPRINT,
         }
         self._calls: dict[int, _Calls] = {}
-        self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
+        self._untold = Untold()
         self._opened: set[int] = set()
         self._around: dict[int, tuple[bytes, bytes]] = {}
 
@@ -165,9 +166,7 @@ class ChatAnswer:
     def _new_logprobs(self, index: int, stream: AsyncTextStream) -> Any:
         if not self._has_logprobs:
             return None
-        known = stream.answer_logprobs or ()
-        new = known[self._n_told.get(index, 0) :]
-        self._n_told[index] = len(known)
+        new = self._untold.take(stream.answer_logprobs, index)
         return logprobs_of(new) if new else None
 
     def _message(self, reply: Completion) -> dict[str, Any]:

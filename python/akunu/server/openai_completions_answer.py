@@ -15,6 +15,7 @@ from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.openai_chat_answer import DONE, FINGERPRINT
 from akunu.server.openai_completions import CompletionRequest, Prompt
+from akunu.server.untold import Untold
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.tokenizer import Tokenizer
 
@@ -38,7 +39,7 @@ class CompletionAnswer:
             "model": model,
             "system_fingerprint": FINGERPRINT,
         }
-        self._n_told: dict[int, int] = {}  # logprobs of each text that were sent
+        self._untold = Untold()
         self._n_characters: dict[int, int] = {}
         self._held: dict[int, str] = {}  # prompts that are told once their logprobs are known
 
@@ -141,9 +142,7 @@ class CompletionAnswer:
     def _new_logprobs(self, index: int, text: str, stream: AsyncTextStream) -> Any:
         if self._request.logprobs is None:
             return None
-        known = stream.logprobs or ()
-        new = known[self._n_told.get(index, 0) :]
-        self._n_told[index] = len(known)
+        new = self._untold.take(stream.logprobs, index)
         begin = self._n_characters.get(index, 0)
         self._n_characters[index] = begin + len(text)
         return logprobs_of(new, begin) if new else None

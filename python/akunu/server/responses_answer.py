@@ -17,6 +17,7 @@ from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.server.errors import ApiError
 from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.openai_chat_answer import logprobs_of
+from akunu.server.untold import Untold
 from akunu.server.usage import facts_of
 from akunu.tools.calls import CallCollector, ToolCall
 
@@ -48,7 +49,7 @@ class ResponseAnswer:
         self._item: dict[str, Any] | None = None  # the one that is being told
         self._text: list[str] = []
         self._logprobs: list[Any] = []  # of its text
-        self._n_told = 0  # logprobs of the whole reply
+        self._untold = Untold()
         self._calls = CallCollector({})
 
     def whole(self, replies: Sequence[Completion]) -> Any:
@@ -203,10 +204,7 @@ class ResponseAnswer:
     def _new_logprobs(self, stream: AsyncTextStream) -> list[Any]:
         if not self._has_logprobs:
             return []
-        known = stream.answer_logprobs or ()
-        new = known[self._n_told :]
-        self._n_told = len(known)
-        found: list[Any] = logprobs_of(new)["content"]
+        found: list[Any] = logprobs_of(self._untold.take(stream.answer_logprobs))["content"]
         return found
 
 

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from akunu._state_folder import state_path
 from akunu.errors import AkunuError
 
 
@@ -32,14 +33,8 @@ class RunningServer:
 
 
 def servers_folder() -> Path | None:
-    """Return where the files are: under XDG_STATE_HOME; None where there is no home."""
-    given = os.environ.get("XDG_STATE_HOME", "")
-    if os.path.isabs(given):  # the specification says to ignore others
-        return Path(given) / "akunu" / "servers"
-    try:
-        return Path.home() / ".local" / "state" / "akunu" / "servers"
-    except RuntimeError:
-        return None
+    """Return where the files are; None where there is no home."""
+    return state_path("servers")
 
 
 @contextmanager
