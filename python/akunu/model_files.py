@@ -44,6 +44,12 @@ class ModelDirectory(Mapping[str, Any]):
         """All tensors, in the order of the files."""
         return self._native.tensors
 
+    @property
+    def text_config(self) -> dict[str, Any]:
+        """The numbers of the text model, which may be a part of the whole."""
+        text = self._config.get("text_config")
+        return text if isinstance(text, dict) else self._config
+
     def __getitem__(self, key: str) -> Any:
         """Return a value of config.json."""
         return self._config[key]

@@ -214,7 +214,7 @@ def test_the_header_of_a_file_is_read_by_ranges_only(hub: Hub, repo: Repo) -> No
         (b"<!doctype html><title>Log in</title>" + b" " * 2000, ModelFormatError, "an HTML page"),
         (b"GGUF\x03\0\0\0" + b"\xff" * 4000, ModelFormatError, "makes no sense"),
         (b"GGUF\x03\0\0\0" + b"\0" * 16 + b"\0" * 4000, ModelFormatError, "architecture"),
-        (b"PK\x03\x04" + b"\0" * 4000, ModelFormatError, "zip archive"),
+        (b"PK\x03\x04" + b"\0" * 4000, ModelFormatError, r"begins with .PK"),
     ],
     ids=["page", "nonsense", "empty", "archive"],
 )
@@ -275,7 +275,7 @@ def test_what_does_not_exist_is_named(hub: Hub, repo: Repo) -> None:
         akunu.load(f"{REPO}:Q9_0")
     repo.files = {"model.safetensors": b"x" * 2000}
     with pytest.raises(
-        ArgumentError, match=r"no GGUF file \(its weights are \.safetensors\); look"
+        ArgumentError, match=r"with safetensors files \(its weights are \.safetensors\); look"
     ):
         akunu.load(REPO)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import akunu
-from akunu import _core
 from akunu.cli import bench_plan, console
 from akunu.cli.bench_output import FORMS, Kernels, Output, Row, Subject, output_of
 from akunu.cli.bench_run import Bench
@@ -21,6 +20,7 @@ from akunu.cli.progress import Progress
 from akunu.cli.roofline import Limits, measure_limits, share_of
 from akunu.cli.work import WorkModel
 from akunu.model import Model
+from akunu.model_files import ModelFiles, open_model_files
 from akunu.options import MAX_THREADS
 
 _N_PROMPT = 512
@@ -68,7 +68,7 @@ class BenchCommand:
             threads = [
                 *bench_plan.numbers("--threads", self.threads, 1, lowest=1, highest=MAX_THREADS)
             ]
-        bench_plan.check_positions(_core.GgufFile(model_path(self.model)), tests)
+        bench_plan.check_positions(open_model_files(model_path(self.model)), tests)
         output = output_of(self.output, with_share=self.roofline)
         try:
             for count in threads:
@@ -82,7 +82,7 @@ class BenchCommand:
 
     def _run_tests(self, tests: list[bench_plan.Test], threads: int | None, output: Output) -> None:
         path = model_path(self.model)
-        file = _core.GgufFile(path)
+        file = open_model_files(path)
         options = load_options(
             device=self.device,
             context=max(test.n_positions for test in tests),
@@ -122,7 +122,7 @@ class BenchCommand:
                     output.add(Row(subject, result, share, limits, kernels))
 
     def _subject(
-        self, file: _core.GgufFile, model: Model, threads: int | None, device: dict[str, Any]
+        self, file: ModelFiles, model: Model, threads: int | None, device: dict[str, Any]
     ) -> Subject:
         tensors = file.tensors
         parameters = parameter_count(tensors)

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from akunu import _core
 from akunu.cli.console import UsageError
+from akunu.model_files import ModelDirectory, ModelFiles
 
 _RANGE = re.compile(r"(\d+)(?:-(\d+)(?:([+*])(\d+))?)?")
 _MOST_VALUES = 10_000
@@ -112,9 +112,12 @@ def plan(
     return tests
 
 
-def check_positions(file: _core.GgufFile, tests: Sequence[Test]) -> None:
+def check_positions(file: ModelFiles, tests: Sequence[Test]) -> None:
     """Raise UsageError where a test is longer than the positions that the model has."""
-    positions = file.get(f"{file.get('general.architecture')}.context_length")
+    if isinstance(file, ModelDirectory):
+        positions = file.text_config.get("max_position_embeddings")
+    else:
+        positions = file.get(f"{file.get('general.architecture')}.context_length")
     for test in tests:
         tokens = test.n_depth + test.n_tokens
         if isinstance(positions, int) and tokens > positions:

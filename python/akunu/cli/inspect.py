@@ -10,7 +10,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from akunu import _core
 from akunu._metadata import printable
 from akunu.cli.loading import model_path
 from akunu.cli.model_file import (
@@ -25,8 +24,8 @@ from akunu.cli.tables import bytes_text, write_facts, write_rows
 from akunu.errors import AkunuError
 from akunu.loading import load
 from akunu.model import Model
+from akunu.model_files import ModelDirectory, ModelFiles, open_model_files, read_tokenizer
 from akunu.options import LoadOptions
-from akunu.tokenizer import Tokenizer
 
 _LONGEST_VALUE = 200  # characters of a value in the table
 
@@ -45,15 +44,14 @@ def show_model(name: str, options: LoadOptions, *, as_json: bool) -> int:
 
 def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
     with Progress(lambda: f"reading {path.name}"):
-        file = _core.GgufFile(path)
+        file = open_model_files(path)
         tensors = file.tensors
         facts: dict[str, Any] = {
             "file": {
                 "path": str(path),
                 "parts": file.parts,
                 "bytes": sum(Path(part).stat().st_size for part in file.parts),
-                "gguf_version": file.version,
-                "alignment": file.alignment,
+                **_format_facts(file),
                 "tensors": len(tensors),
                 "parameters": parameter_count(tensors),
                 "tensor_bytes": weight_bytes(tensors),
@@ -72,7 +70,7 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
                 for tensor in tensors
             ],
         }
-        facts["tokenizer"] = _tokenizer_facts(path)
+        facts["tokenizer"] = _tokenizer_facts(file)
         # What it takes to run is known by the engine, once it has the model.
         try:
             with load(path, **asdict(options)) as model:
@@ -82,9 +80,15 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
     return facts
 
 
-def _tokenizer_facts(path: Path) -> dict[str, Any]:
+def _format_facts(file: ModelFiles) -> dict[str, Any]:
+    if isinstance(file, ModelDirectory):
+        return {}
+    return {"gguf_version": file.version, "alignment": file.alignment}
+
+
+def _tokenizer_facts(file: ModelFiles) -> dict[str, Any]:
     try:
-        tokenizer = Tokenizer.from_gguf(path)
+        tokenizer = read_tokenizer(file)
     except AkunuError as error:
         return {"error": str(error)}
     special = {}
@@ -145,7 +149,7 @@ def _write(facts: dict[str, Any]) -> None:
             ("path", file["path"]),
             *([("parts", str(len(file["parts"])))] if len(file["parts"]) > 1 else []),
             ("size", bytes_text(file["bytes"])),
-            ("GGUF version", str(file["gguf_version"])),
+            *([("GGUF version", str(file["gguf_version"]))] if "gguf_version" in file else []),
             ("tensors", f"{file['tensors']}, {bytes_text(file['tensor_bytes'])}"),
             ("parameters", short_count(file["parameters"])),
         ],

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
+from collections.abc import Sequence
 from typing import Any, Final
 
 import numpy as np
 
-from akunu import _core
 from akunu._metadata import printable
+from akunu.model_files import ModelFiles, TensorFacts
 
 _SHOWN_ITEMS: Final = 5  # of an array
 
 
-def metadata_of(file: _core.GgufFile) -> dict[str, Any]:
+def metadata_of(file: ModelFiles) -> dict[str, Any]:
     """Return all keys and values; arrays abbreviated, NaN, infinity and odd bytes as text."""
     return {printable(key): _plain(file[key]) for key in file.keys()}  # noqa: SIM118 - it is no dict
 
@@ -26,13 +28,17 @@ def _plain(value: Any) -> Any:
         return str(value)
     if isinstance(value, str):
         return printable(value)
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    if value is None:
+        return "null"
     if isinstance(value, (list, tuple, np.ndarray)):
         first = [_plain(item) for item in value[:_SHOWN_ITEMS]]
         return {"length": len(value), "first": first}
     return value
 
 
-def format_totals(tensors: list[_core.GgufTensor]) -> list[dict[str, Any]]:
+def format_totals(tensors: Sequence[TensorFacts]) -> list[dict[str, Any]]:
     """Return per number format how many tensors, numbers and bytes there are, most bytes first."""
     counts: Counter[str] = Counter()
     numbers: Counter[str] = Counter()
@@ -47,12 +53,12 @@ def format_totals(tensors: list[_core.GgufTensor]) -> list[dict[str, Any]]:
     ]
 
 
-def parameter_count(tensors: list[_core.GgufTensor]) -> int:
+def parameter_count(tensors: Sequence[TensorFacts]) -> int:
     """Return how many numbers all tensors have together."""
     return sum(math.prod(tensor.shape) for tensor in tensors)
 
 
-def weight_bytes(tensors: list[_core.GgufTensor]) -> int:
+def weight_bytes(tensors: Sequence[TensorFacts]) -> int:
     """Return how many bytes all tensors have together."""
     return sum(tensor.size for tensor in tensors)
 

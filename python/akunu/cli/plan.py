@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from akunu import _core
 from akunu.cli import console
 from akunu.cli.bench_plan import Test
 from akunu.cli.devices import device_of
@@ -26,6 +25,7 @@ from akunu.hub.names import Address, RepoName
 from akunu.hub.trial import named, outline_of
 from akunu.loading import find_model, load
 from akunu.model import Model
+from akunu.model_files import ModelFiles, open_model_files
 from akunu.options import LoadOptions
 
 
@@ -100,7 +100,7 @@ def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, 
     facts["available_bytes"] = device_of(options.device)["available_bytes"]
 
     def run() -> None:
-        file = _core.GgufFile(target.path)
+        file = open_model_files(target.path)
         facts["file_bytes"] = sum(Path(part).stat().st_size for part in file.parts)
         facts["parts"] = len(file.parts)
         facts["parameters"] = parameter_count(file.tensors)
@@ -128,7 +128,7 @@ def _load_facts(model: Model) -> dict[str, Any]:
     }
 
 
-def _speed(file: _core.GgufFile, model: Model, options: LoadOptions) -> dict[str, float]:
+def _speed(file: ModelFiles, model: Model, options: LoadOptions) -> dict[str, float]:
     """Return how fast text can come at most: each token reads all weights once."""
     rows = device_of(options.device)["max_prompt_rows"]
     work = WorkModel.of(file.tensors, model.config, options.kv_type, rows)

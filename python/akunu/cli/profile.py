@@ -25,6 +25,7 @@ from akunu.cli.roofline import (
 )
 from akunu.cli.tables import write_rows
 from akunu.cli.work import Work, WorkModel
+from akunu.model_files import open_model_files
 from akunu.options import LoadOptions
 
 
@@ -65,7 +66,7 @@ def show_profile(
             raise UsageError(f"{option} must be {least} or more, got {value}")
     path = model_path(name)
     step = Test(n_prompt, 0 if n_prompt else 1, depth)
-    check_positions(_core.GgufFile(path), [step])
+    check_positions(open_model_files(path), [step])
     limits: Limits | None = None
     work: WorkModel | None = None
     if roofline:
@@ -146,6 +147,6 @@ def by_kind(
 
 
 def _work_model(name: str, options: LoadOptions, step: Test) -> WorkModel:
-    tensors = _core.GgufFile(model_path(name)).tensors
+    tensors = open_model_files(model_path(name)).tensors
     with load_model(name, replace(options, context=16)) as model:  # for its shape only
         return WorkModel.of(tensors, model.config, options.kv_type, max(1, step.n_prompt))

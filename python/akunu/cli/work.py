@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
-from akunu import _core
 from akunu.cli.bench_plan import Test
 from akunu.model_facts import ModelConfig
+from akunu.model_files import TensorFacts
 
-# Weights in these formats are multiplied as floats, all others as int8.
-_FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16"})
+# Weights in these formats, and MLX's, are multiplied as floats, all others as int8.
+_FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3"})
 _TILE_PRODUCTS = {"F16": 3, "BF16": 2}
 """Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
 _KV_BYTES = {"f16": 2, "f32": 4}
-_EMBEDDING = "token_embd.weight"
-_HEAD = "output.weight"
+_EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight")
+_HEADS = ("output.weight", "lm_head.weight")
 _COMMANDS = {
     "attn_q": "q",
     "attn_k": "k",
@@ -27,8 +27,25 @@ _COMMANDS = {
     "ffn_gate": "gate",
     "ffn_up": "up",
     "ffn_down": "down",
+    # In a directory.
+    "self_attn.q_proj": "q",
+    "self_attn.k_proj": "k",
+    "self_attn.v_proj": "v",
+    "self_attn.o_proj": "attention output",
+    "mlp.gate_proj": "gate",
+    "mlp.up_proj": "up",
+    "mlp.down_proj": "down",
 }
 """Of a layer's matrices in a file, the label of the command that multiplies them."""
+
+
+def _ends_with(name: str, endings: tuple[str, ...]) -> bool:
+    """Whether a name is one of some, perhaps behind the name of what holds it.
+
+    >>> _ends_with("model.embed_tokens.weight", ("embed_tokens.weight",))
+    True
+    """
+    return name in endings or name.endswith(tuple("." + ending for ending in endings))
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,13 +81,13 @@ class Matrices:
     """Products that it makes for a row, of all numbers that it takes."""
 
     @classmethod
-    def of(cls, tensors: Iterable[_core.GgufTensor]) -> Matrices:
+    def of(cls, tensors: Iterable[TensorFacts]) -> Matrices:
         """Count what some tensors have."""
         size = float_numbers = byte_numbers = tile_floats = tile_products = 0
         for tensor in tensors:
             numbers = math.prod(tensor.shape)
             size += tensor.size
-            if tensor.type_name not in _FLOAT_FORMATS:
+            if tensor.type_name not in _FLOAT_FORMATS and not tensor.type_name.startswith("mlx"):
                 byte_numbers += numbers
                 tile_products += numbers
                 continue
@@ -111,16 +128,16 @@ class WorkModel:
 
     @classmethod
     def of(
-        cls, tensors: list[_core.GgufTensor], config: ModelConfig, kv_type: str, prompt_rows: int
+        cls, tensors: Sequence[TensorFacts], config: ModelConfig, kv_type: str, prompt_rows: int
     ) -> WorkModel:
         """Count what a step reads and multiplies; the embedding is looked up, not multiplied."""
-        by_name = {tensor.name: tensor for tensor in tensors}
-        head = Matrices.of([by_name.get(_HEAD, by_name[_EMBEDDING])])
-        inner = [tensor for name, tensor in by_name.items() if name not in (_EMBEDDING, _HEAD)]
+        outer = [each for each in tensors if _ends_with(each.name, _EMBEDDINGS + _HEADS)]
+        head = Matrices.of(sorted(outer, key=lambda each: _ends_with(each.name, _HEADS))[-1:])
+        inner = [each for each in tensors if each not in outer]
         matrices = [tensor for tensor in inner if len(tensor.shape) > 1]
-        by_command: dict[str, list[_core.GgufTensor]] = {}
+        by_command: dict[str, list[TensorFacts]] = {}
         for tensor in matrices:
-            found = re.fullmatch(r"blk\.\d+\.(\w+)\.weight", tensor.name)
+            found = re.fullmatch(r"(?:blk|.*layers)\.\d+\.([\w.]+)\.weight", tensor.name)
             if found and found[1] in _COMMANDS:
                 by_command.setdefault(_COMMANDS[found[1]], []).append(tensor)
         return cls(

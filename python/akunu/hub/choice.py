@@ -25,6 +25,16 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _SPLIT = re.compile(r"(?P<stem>.+)-(?P<number>\d{5})-of-(?P<count>\d{5})\.gguf", re.IGNORECASE)
+_SHARD = re.compile(r"model-\d{5}-of-(?P<count>\d{5})\.safetensors")
+_BESIDE_WEIGHTS = (
+    "generation_config.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "chat_template.jinja",
+    "model.safetensors.index.json",
+)
+"""What akunu reads of a folder with safetensors files besides config.json."""
 _BESIDE_MODELS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
 _LISTED = 12  # files in an error
 
@@ -54,6 +64,8 @@ class Candidate:
     files: tuple[File, ...]
     label: str
     """The number format that its name tells, in capitals; "" where it tells none."""
+    is_directory: bool = False
+    """Whether it is all of its folder: config.json, then whatever belongs to it."""
 
     @property
     def name(self) -> str:
@@ -117,7 +129,11 @@ def part_names(name: str) -> list[str]:
 
 
 def candidates(files: Iterable[File]) -> list[Candidate]:
-    """Return the models among some files, smallest first; a split one only if it is whole."""
+    """Return the models among some files, smallest first; a split one only if it is whole.
+
+    Where none is a GGUF file, the folder itself may be a model, of safetensors files.
+    """
+    files = list(files)
     by_name = {file.name: file for file in files if file.name.lower().endswith(".gguf")}
     found = []
     for name, file in by_name.items():
@@ -126,7 +142,33 @@ def candidates(files: Iterable[File]) -> list[Candidate]:
             continue  # what sees pictures, statistics for quantising; a later part
         if all(part in by_name for part in parts):
             found.append(Candidate(tuple(by_name[part] for part in parts), label_of(name)))
+    if not found and (directory := _directory(files)):
+        return [directory]
     return sorted(found, key=lambda candidate: (candidate.size, candidate.name))
+
+
+def _directory(files: Iterable[File]) -> Candidate | None:
+    """Return the model that a folder is by its files outside of other folders, if it is one."""
+    here = {file.name: file for file in files if "/" not in file.name}
+    weights = [here[name] for name in _weights(set(here))]
+    if "config.json" not in here or not weights:
+        return None
+    beside = [here[name] for name in _BESIDE_WEIGHTS if name in here]
+    return Candidate((here["config.json"], *beside, *weights), "SAFETENSORS", is_directory=True)
+
+
+def _weights(names: set[str]) -> list[str]:
+    """Return which safetensors files of a folder are its model; [] where not all are there."""
+    if "model.safetensors" in names:
+        return ["model.safetensors"]
+    parts = [found for name in sorted(names) if (found := _SHARD.fullmatch(name))]
+    if parts:
+        count = parts[0]["count"]
+        wanted = [f"model-{n:05d}-of-{count}.safetensors" for n in range(1, int(count) + 1)]
+        is_whole = "model.safetensors.index.json" in names and names.issuperset(wanted)
+        return wanted if is_whole else []
+    single = [name for name in names if name.endswith(".safetensors")]
+    return single if len(single) == 1 else []
 
 
 def choose(models: Sequence[Candidate], wanted: str, repo: str) -> Choice:

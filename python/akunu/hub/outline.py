@@ -4,7 +4,10 @@ The engine opens it like the model and decides the same: whether it can be loade
 it takes. Only the header, some megabytes, is fetched by range requests. What a load reads besides,
 the factors of RoPE, is fetched as well.
 
-The layout is GGUF's: magic, version, counts, then keys with values, then the tensors' names,
+Of a directory, the files that are no weights are fetched as they are, and of a safetensors file
+the length of its header and the header.
+
+GGUF's layout is: magic, version, counts, then keys with values, then the tensors' names,
 shapes and places (https://github.com/ggml-org/ggml/blob/master/docs/gguf.md).
 """
 
@@ -95,10 +98,16 @@ def write_outline(read: Read, size: int, path: Path, shown: str) -> int:
     names it. Raises ModelFormatError for a header that contradicts itself.
     """
     header = _Header(read, size, shown)
+    if path.suffix in (".json", ".jinja", ".model"):
+        header.take(size)  # of a directory
+    header.position = 0
     header.take(min(size, 8))
     extra: list[tuple[int, int]] = []
     if header.data[:4] == b"GGUF" and bytes(header.data[4:8]) in _VERSIONS:
         extra = _walk(header)
+    elif path.name.endswith(".safetensors") and size >= 8:
+        header.position = 0
+        header.take(min(header.number("<Q"), size - 8))
     fetched = len(header.data)
     with path.open("wb") as file:
         file.write(header.data)

@@ -29,6 +29,8 @@ from akunu.hub.watch import Watch
 from akunu.options import LoadOptions
 
 Result = TypeVar("Result")
+# Of files that models consist of.
+_ENDINGS = frozenset({".gguf", ".safetensors", ".json", ".jinja", ".model"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHORT_SECONDS = 0.2  # of waiting for a lock; what takes longer is said
 
@@ -163,7 +165,15 @@ def pull(remote: Remote, watch: Watch, options: LoadOptions, *, must_fit: bool) 
     reason, one that does not fit into memory with `must_fit` too, else it is only said.
     """
     model = remote.choice.candidate
-    watch.say(f"{model.files[0].base}: {remote.choice.reason}")
+    if model.is_directory:
+        weights = [file for file in model.files if file.base.endswith(".safetensors")]
+        watch.say(
+            f"{len(weights)} safetensors file{'s' if len(weights) > 1 else ''} of "
+            f"{transfer.size_text(sum(file.size for file in weights))} and "
+            f"{len(model.files) - len(weights)} beside: {remote.choice.reason}"
+        )
+    else:
+        watch.say(f"{model.files[0].base}: {remote.choice.reason}")
     if not remote.is_here():
         _refuse_or_warn(remote, watch, options, must_fit)
         folder = _folder(remote.name.repo)
@@ -171,7 +181,8 @@ def pull(remote: Remote, watch: Watch, options: LoadOptions, *, must_fit: bool) 
     for file in model.files:
         _fetch(remote, file, watch)
     _write_ref(remote)
-    return remote.path_of(model.files[0])
+    opened = remote.path_of(model.files[0])
+    return opened.parent if model.is_directory else opened
 
 
 def cached(name: RepoName) -> Path | None:
@@ -187,7 +198,7 @@ def cached(name: RepoName) -> Path | None:
             models = [model for model in models if _matches(model, name.wanted)]
         if models:
             model = choose(models, name.wanted, name.repo).candidate
-            return snapshot / PurePosixPath(model.name)
+            return snapshot if model.is_directory else snapshot / PurePosixPath(model.name)
     return None
 
 
@@ -282,7 +293,10 @@ def _why_nothing(name: RepoName, files: list[File]) -> str:
         )
     kinds = {PurePosixPath(file.name).suffix for file in files} & {".safetensors", ".bin", ".pt"}
     other = f" (its weights are {', '.join(sorted(kinds))})" if kinds else ""
-    return f"{name.repo} has no GGUF file{other}; look for one of the same model at {search}"
+    return (
+        f"{name.repo} has neither a GGUF file nor a config.json with safetensors files{other}; "
+        f"look for one of the same model at {search}"
+    )
 
 
 def _refuse_or_warn(remote: Remote, watch: Watch, options: LoadOptions, must_fit: bool) -> None:
@@ -372,7 +386,7 @@ def _files_below(folder: Path) -> list[File]:
     return [
         File(path.relative_to(folder).as_posix(), path.stat().st_size)
         for path in sorted(folder.rglob("*"))
-        if path.suffix.lower() == ".gguf" and path.is_file()
+        if path.suffix.lower() in _ENDINGS and path.is_file()
     ]
 
 

@@ -33,8 +33,9 @@ class LocalModel:
 
     @property
     def path(self) -> Path:
-        """The file that opens it."""
-        return self.paths[0]
+        """The file that opens it, or the folder that it is."""
+        first = self.paths[0]
+        return first.parent if first.name == "config.json" else first
 
     def size(self) -> int:
         """Return how many bytes it takes."""

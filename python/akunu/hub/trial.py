@@ -19,9 +19,9 @@ Result = TypeVar("Result")
 
 @contextmanager
 def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[Path]:
-    """Yield a file that is like a model but for its weights; `parts`: name, size, how to read.
+    """Yield a file or folder that is like a model but for its weights.
 
-    Raises what the fetch and the header raise.
+    `parts`: name, size, how to read. Raises what the fetch and the header raise.
     """
     with tempfile.TemporaryDirectory(prefix="akunu-") as folder:
         paths = []
@@ -29,7 +29,7 @@ def outline_of(parts: Sequence[tuple[str, int, Read]], shown: str) -> Iterator[P
             path = Path(folder) / name.rpartition("/")[2]
             write_outline(read, size, path, shown if len(parts) == 1 else name)
             paths.append(path)
-        yield paths[0]
+        yield Path(folder) if paths[0].name == "config.json" else paths[0]
 
 
 def named(run: Callable[[], Result], path: Path, shown: str) -> Result:

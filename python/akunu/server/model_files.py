@@ -72,9 +72,9 @@ def _file_of(served: ServedModel) -> ModelFile | None:
 @lru_cache(maxsize=256)
 def _read(path: Path, changed: int, size: int) -> ModelFile:
     """`changed`, `size`: those of the file, so that another one in its place is read anew."""
-    from akunu import _core
+    from akunu.model_files import open_model_files
 
-    file = _core.GgufFile(path)
+    file = open_model_files(path)
     sizes = [Path(part).stat().st_size for part in file.parts]
     table = [(each.name, tuple(each.shape), each.type_name, each.offset) for each in file.tensors]
     by_format: Counter[str] = Counter()
@@ -85,7 +85,8 @@ def _read(path: Path, changed: int, size: int) -> ModelFile:
     return ModelFile(
         size=sum(sizes),
         n_parameters=sum(math.prod(each.shape) for each in file.tensors),
-        quantization=_MIXTURES.get(kind) or by_format.most_common(1)[0][0],
-        architecture=str(file.get("general.architecture") or ""),
+        quantization=_MIXTURES.get(kind if isinstance(kind, int) else -1)
+        or by_format.most_common(1)[0][0],
+        architecture=str(file.get("general.architecture") or file.get("model_type") or ""),
         digest=hashlib.sha256(described.encode()).hexdigest(),
     )

@@ -291,9 +291,9 @@ def _look_at(task: asyncio.Task[Model]) -> None:
 
 def _file_bytes(path: Path) -> int:
     """Return how large a model's file is, all parts of it: about what its weights take."""
-    from akunu import _core
+    from akunu.model_files import open_model_files
 
-    return sum(Path(part).stat().st_size for part in _core.GgufFile(path).parts)
+    return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 
 def named_sources(given: Sequence[str]) -> dict[str, str]:
