@@ -79,6 +79,7 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
         types=types,
         stop_ids=vocabulary.stop_ids | frozenset(read.stop_ids),
         space_prefix_at_start_only=read.prefix_at_start_only,
+        space_prefix_unless_there=read.prefix_unless_there,
         notes=notes,
     )
 
@@ -90,6 +91,7 @@ class _Read:
     metadata: dict[str, Any]
     pre: PreTokenizer | None = None
     prefix_at_start_only: bool = False
+    prefix_unless_there: bool = False
     adds: tuple[bool | None, bool | None] = (None, None)  # BOS, EOS
     stop_ids: list[int] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -206,6 +208,7 @@ class _TokenizerJson:
                     scheme = "never"
                 result.metadata["tokenizer.ggml.add_space_prefix"] = scheme != "never"
                 result.prefix_at_start_only = scheme == "first"
+                result.prefix_unless_there = True
             elif not (piece.get("type") == "Split" and piece.get("pattern") == {"String": " "}):
                 # (Text has no space any more: there is nothing to split.)
                 _refuse(f"pre_tokenizer {_told(piece)} is not supported here")

@@ -34,6 +34,8 @@ def read_sentencepiece(path: Path) -> dict[str, Any]:
         data = path.read_bytes()
     except OSError as error:
         raise ModelFormatError(f"{path.name} cannot be read: {error}") from None
+    if not data:
+        _refuse(path, "is empty")
     model = _fields(path, data)
     trainer = _fields(path, _bytes(model, 2))
     normalizer = _fields(path, _bytes(model, 3))

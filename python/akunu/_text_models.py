@@ -147,9 +147,10 @@ def build_sentencepiece(vocabulary: Vocabulary) -> Encode:
     tokenizer = Tokenizer(model)
 
     def encode(text: str, opens: bool) -> list[int]:
-        prefix = SPACE if opens and vocabulary.add_space_prefix else ""
-        escaped = prefix + text.replace(" ", SPACE)
-        return _ids(tokenizer, escaped)
+        escaped = text.replace(" ", SPACE)
+        has_one = vocabulary.space_prefix_unless_there and escaped.startswith(SPACE)
+        prefix = SPACE if opens and vocabulary.add_space_prefix and not has_one else ""
+        return _ids(tokenizer, prefix + escaped)
 
     return encode
 

@@ -100,6 +100,8 @@ class Vocabulary:
     notes: tuple[str, ...]  # what the file says and was ignored, a line each
     # Of those with `add_space_prefix`: whether text behind a special token has none.
     space_prefix_at_start_only: bool = False
+    # Likewise: whether text that begins with a space gets no other one.
+    space_prefix_unless_there: bool = False
 
 
 def byte_of(token: str) -> int | None:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -41,6 +43,52 @@ def smollm2(smollm2_file: Path) -> Iterator[akunu.Model]:
     """The model with a context of 512, for tests that only read."""
     with akunu.load(smollm2_file, context=512) as model:
         yield model
+
+
+@pytest.fixture(scope="session")
+def transformers() -> Any:
+    """The package."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")  # what other packages warn about on import is theirs
+        import transformers
+
+    return transformers
+
+
+@pytest.fixture(scope="session")
+def saved(transformers: Any, real_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """`saved(dtype)`: the folder, made once, of the model saved in that type of torch."""
+    import torch
+    from tokenizers import pre_tokenizers
+
+    model = transformers.AutoModelForCausalLM.from_pretrained(
+        real_models, gguf_file="smollm2.gguf", dtype=torch.float32
+    )
+    # A model that comes from GGUF refuses to be saved.
+    described = model.config.to_dict()
+    described.pop("quantization_config", None)
+    config = type(model.config)(**described)
+    fresh = type(model)(config)
+    fresh.load_state_dict(model.state_dict())
+    tokenizer = transformers.AutoTokenizer.from_pretrained(real_models, gguf_file="smollm2.gguf")
+    # transformers reads the vocabulary, but not how it is cut. SmolLM2's tokenizer.json says so.
+    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Digits(individual_digits=True),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
+        ]
+    )
+    made: dict[str, Path] = {}
+
+    def save(dtype: str) -> Path:
+        if dtype not in made:
+            made[dtype] = tmp_path_factory.mktemp("smollm2") / dtype
+            fresh.to(getattr(torch, dtype)).save_pretrained(made[dtype])
+            tokenizer.save_pretrained(made[dtype])
+            fresh.load_state_dict(model.state_dict())
+        return made[dtype]
+
+    return save
 
 
 @pytest.fixture(scope="session")

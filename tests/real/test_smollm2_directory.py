@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,51 +11,6 @@ from windows import LICENSE
 import akunu
 
 pytestmark = [pytest.mark.real, pytest.mark.oracle]
-
-
-@pytest.fixture(scope="module")
-def transformers() -> Any:
-    with warnings.catch_warnings():
-        warnings.simplefilter("default")  # what other packages warn about on import is theirs
-        import transformers
-
-    return transformers
-
-
-@pytest.fixture(scope="module")
-def saved(transformers: Any, real_models: Path, tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """`saved(dtype)`: the folder, made once, of the model saved in that type of torch."""
-    import torch
-    from tokenizers import pre_tokenizers
-
-    model = transformers.AutoModelForCausalLM.from_pretrained(
-        real_models, gguf_file="smollm2.gguf", dtype=torch.float32
-    )
-    # A model that comes from GGUF refuses to be saved.
-    described = model.config.to_dict()
-    described.pop("quantization_config", None)
-    config = type(model.config)(**described)
-    fresh = type(model)(config)
-    fresh.load_state_dict(model.state_dict())
-    tokenizer = transformers.AutoTokenizer.from_pretrained(real_models, gguf_file="smollm2.gguf")
-    # transformers reads the vocabulary, but not how it is cut. SmolLM2's tokenizer.json says so.
-    tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
-        [
-            pre_tokenizers.Digits(individual_digits=True),
-            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=True),
-        ]
-    )
-    made: dict[str, Path] = {}
-
-    def save(dtype: str) -> Path:
-        if dtype not in made:
-            made[dtype] = tmp_path_factory.mktemp("smollm2") / dtype
-            fresh.to(getattr(torch, dtype)).save_pretrained(made[dtype])
-            tokenizer.save_pretrained(made[dtype])
-            fresh.load_state_dict(model.state_dict())
-        return made[dtype]
-
-    return save
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
