@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "cpu/memory.h"
-#include "cpu/thread_pool.h"
+#include "cpu/processors.h"
 
 namespace akunu::cpu {
 namespace {

@@ -26,6 +26,7 @@
 #include "cpu/isa_level.h"
 #include "cpu/memory.h"
 #include "cpu/numa.h"
+#include "cpu/processors.h"
 #include "cpu/program.h"
 #include "cpu/submissions.h"
 #include "cpu/thread_pool.h"
@@ -63,7 +64,7 @@ class CpuDevice final : public Device {
       throw ArgumentError("threads must be " + std::to_string(kMaxThreads) + " or fewer, got " +
                           std::to_string(options.threads));
     chip_ = describe_chip(
-        isa_, options.threads > 0 ? options.threads : std::min(kMaxThreads, usable_processors()));
+        isa_, options.threads > 0 ? options.threads : std::min(kMaxThreads, usable_cores()));
     nodes_ = nodes_to_spread_over(chip_.workers);
     if (!nodes_.empty()) chip_.reason += "; " + describe_placement(nodes_);
   }
@@ -259,10 +260,10 @@ class CpuDevice final : public Device {
     plan_.lay_out(submission.passes, true);
     plan_.rewind();
     std::vector<CommandTime> times;
-    const std::span<const uint32_t> widths = plan_.widths();
-    for (uint32_t stage = 0; stage < widths.size(); ++stage) {
+    const std::span<const uint64_t> n_slices = plan_.stage_slices();
+    for (uint32_t stage = 0; stage < n_slices.size(); ++stage) {
       const Clock::time_point start = Clock::now();
-      run_stages(stage, widths.subspan(stage, 1));
+      run_stages(stage, n_slices.subspan(stage, 1));
       const std::chrono::duration<double> seconds = Clock::now() - start;
       const PlannedCommand& command = plan_.last_of(stage);
       times.push_back({command.program->labels[command.index], seconds.count()});
@@ -390,7 +391,7 @@ class CpuDevice final : public Device {
     // Also after a time-out, in case a compile in between has moved the plan.
     plan_.lay_out(submission.passes);
     while (outcome.steps_done < submission.steps) {
-      if (!plan_.widths().empty()) run_planned();
+      if (!plan_.stage_slices().empty()) run_planned();
       ++outcome.steps_done;
       if (outcome.steps_done < submission.steps && Clock::now() >= deadline) return false;
     }
@@ -423,10 +424,10 @@ class CpuDevice final : public Device {
 
   void run_planned() {
     plan_.rewind();
-    run_stages(0, plan_.widths());
+    run_stages(0, plan_.stage_slices());
   }
 
-  void run_stages(uint32_t first, std::span<const uint32_t> widths) {
+  void run_stages(uint32_t first, std::span<const uint64_t> n_slices) {
     struct Context {
       CpuDevice& device;
       uint32_t first;
@@ -434,10 +435,10 @@ class CpuDevice final : public Device {
     pool_->run(
         [](void* pointer, uint32_t worker, uint32_t stage) {
           const auto& [device, first_stage] = *static_cast<Context*>(pointer);
-          device.plan_.run_stage(first_stage + stage, worker,
-                                 device.scratch_.data() + worker * device.scratch_bytes_);
+          return device.plan_.run_stage(first_stage + stage, worker,
+                                        device.scratch_.data() + worker * device.scratch_bytes_);
         },
-        &context, widths);
+        &context, n_slices);
   }
 
   static void collect_statuses(Submission& submission) {

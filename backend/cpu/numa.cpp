@@ -9,6 +9,7 @@
 
 #include "core/system_file.h"
 #include "cpu/memory.h"
+#include "cpu/processors.h"
 
 #if defined(__linux__)
 #include <sched.h>
@@ -78,11 +79,7 @@ size_t node_of_worker(const std::vector<MemoryNode>& nodes, uint32_t worker, uin
 #if defined(__linux__)
 
 std::vector<MemoryNode> nodes_to_spread_over(uint32_t n_workers) {
-  cpu_set_t mask;
-  if (sched_getaffinity(0, sizeof mask, &mask) != 0) return {};
-  std::vector<uint32_t> allowed;
-  for (uint32_t processor = 0; processor < CPU_SETSIZE; ++processor)
-    if (CPU_ISSET(processor, &mask)) allowed.push_back(processor);
+  const std::vector<uint32_t> allowed = allowed_processors();
   if (n_workers > allowed.size()) return {};
   const std::vector<MemoryNode> nodes = memory_nodes(allowed);
   std::vector<MemoryNode> used;

@@ -87,7 +87,7 @@ void StepPlan::reserve(size_t n_commands, uint32_t n_workers) {
   if (n_commands > commands_.size()) commands_ = std::vector<PlannedCommand>(n_commands);
   shares_.reserve(commands_.size(), n_workers);
   stage_ends_.resize(commands_.size());
-  widths_.resize(commands_.size());
+  stage_slices_.resize(commands_.size());
   n_commands_ = n_stages_ = 0;  // what is under way is laid out anew
 }
 
@@ -111,19 +111,20 @@ void StepPlan::lay_out(std::span<const Pass> passes, bool apart) {
       add_to_stage(planned, new_stage);
     }
   }
-  if (n_stages_ > 0 && widths_[n_stages_ - 1] == 0) --n_stages_;  // nothing in it to do
+  if (n_stages_ > 0 && stage_slices_[n_stages_ - 1] == 0) --n_stages_;  // nothing in it to do
 }
 
 void StepPlan::add_to_stage(const PlannedCommand& planned, bool new_stage) {
   // A stage without slices is none: what follows takes its place.
-  if (n_stages_ == 0 || (new_stage && widths_[n_stages_ - 1] > 0)) widths_[n_stages_++] = 0;
-  uint32_t& width = widths_[n_stages_ - 1];
-  width = static_cast<uint32_t>(std::min<uint64_t>(UINT32_MAX, width + planned.n_slices));
+  if (n_stages_ == 0 || (new_stage && stage_slices_[n_stages_ - 1] > 0))
+    stage_slices_[n_stages_++] = 0;
+  stage_slices_[n_stages_ - 1] += planned.n_slices;
   stage_ends_[n_stages_ - 1] = static_cast<uint32_t>(n_commands_);
 }
 
-void StepPlan::run_stage(uint32_t stage, uint32_t worker, std::byte* scratch) {
+uint64_t StepPlan::run_stage(uint32_t stage, uint32_t worker, std::byte* scratch) {
   const uint32_t first = stage == 0 ? 0 : stage_ends_[stage - 1];
+  uint64_t n_run = 0;
   for (uint32_t i = first; i < stage_ends_[stage]; ++i) {
     PlannedCommand& planned = commands_[i];
     const auto take = [&] { return shares_.take(i, worker, planned.n_slices, planned.at_once); };
@@ -131,9 +132,12 @@ void StepPlan::run_stage(uint32_t stage, uint32_t worker, std::byte* scratch) {
     if (portion.begin == portion.end) continue;
     const Kernel& kernel = *planned.program->commands[planned.index].kernel;
     const Call call = make_call(planned);
-    for (; portion.begin < portion.end; portion = take())
+    for (; portion.begin < portion.end; portion = take()) {
       kernel.run(call, portion.begin, portion.end, scratch);
+      n_run += portion.end - portion.begin;
+    }
   }
+  return n_run;
 }
 
 }  // namespace akunu::cpu

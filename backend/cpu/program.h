@@ -63,14 +63,16 @@ class StepPlan {
   void lay_out(std::span<const Pass> passes, bool apart = false);
   // Before each run of the plan.
   void rewind() { shares_.begin_step(); }
-  // The part of one worker in a stage: takes slices until all of them are taken.
-  void run_stage(uint32_t stage, uint32_t worker, std::byte* scratch);
+  // The part of one worker in a stage: takes slices until all of them are taken; returns how many it ran.
+  uint64_t run_stage(uint32_t stage, uint32_t worker, std::byte* scratch);
 
   std::span<const PlannedCommand> commands() const {
     return std::span(commands_).first(n_commands_);
   }
-  // How many workers can share each stage: as many as it has slices.
-  std::span<const uint32_t> widths() const { return std::span(widths_).first(n_stages_); }
+  // The slices of each stage.
+  std::span<const uint64_t> stage_slices() const {
+    return std::span(stage_slices_).first(n_stages_);
+  }
   // The last command of a stage: the only one with slices where they were laid out apart.
   const PlannedCommand& last_of(uint32_t stage) const { return commands_[stage_ends_[stage] - 1]; }
 
@@ -81,7 +83,7 @@ class StepPlan {
   size_t n_commands_ = 0;
   SliceShares shares_;
   std::vector<uint32_t> stage_ends_;  // the command behind each stage's last
-  std::vector<uint32_t> widths_;
+  std::vector<uint64_t> stage_slices_;
   size_t n_stages_ = 0;
 };
 

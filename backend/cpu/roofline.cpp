@@ -41,15 +41,17 @@ double timed(ThreadPool& pool, uint32_t n_pieces, Job& job) {
     const uint32_t n_pieces;
     std::atomic<uint32_t> next{0};
   } work{job, n_pieces};
-  const uint32_t width = pool.n_workers();
+  const uint64_t n_slices = n_pieces;
   const auto start = Clock::now();
   pool.run(
       [](void* context, uint32_t, uint32_t) {
         auto& shared = *static_cast<Work*>(context);
-        for (uint32_t piece; (piece = shared.next.fetch_add(1)) < shared.n_pieces;)
+        uint64_t n_done = 0;
+        for (uint32_t piece; (piece = shared.next.fetch_add(1)) < shared.n_pieces; ++n_done)
           shared.job(piece);
+        return n_done;
       },
-      &work, std::span(&width, 1));
+      &work, std::span(&n_slices, 1));
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 

@@ -31,7 +31,8 @@ void SliceShares::begin_step() {
 uint64_t SliceShares::units_of(uint64_t n_slices) { return std::min(n_slices, kMostUnits); }
 
 SliceShares::Units SliceShares::first_share(uint32_t worker, uint64_t n_units) const {
-  return {n_units * worker / n_workers_, n_units * (worker + 1) / n_workers_};
+  const auto begin = [&](uint64_t w) { return (n_units * w + n_workers_ - 1) / n_workers_; };
+  return {begin(worker), begin(worker + 1)};
 }
 
 uint64_t SliceShares::word_of(const Units& units) const {
@@ -86,6 +87,7 @@ SliceShares::Units SliceShares::take_over(Share* shares, uint32_t worker, uint64
       richest = other;
       word = now;
       most = left;
+      if (2 * most.count() >= n_units) break;  // nobody has more
     }
     if (most.count() == 0) return most;
     uint64_t taken = (most.count() + 1) / 2;

@@ -2,16 +2,10 @@
 
 #include <pthread.h>
 #include <signal.h>
-#if defined(__linux__)
-#include <sched.h>
-#endif
 
-#include <algorithm>
-#include <cmath>
-#include <optional>
 #include <string>
 
-#include "cpu/cgroup.h"
+#include "cpu/processors.h"
 
 namespace akunu::cpu {
 namespace {
@@ -19,17 +13,11 @@ namespace {
 // Longer than the gap between two commands or two steps, far shorter than a scheduler's slice.
 constexpr uint32_t kSpinMicroseconds = 50;
 
-// The gate's word: workers in the stage (12 bits), whether it is open, and above them the stage's
-// number, counted from the pool's birth. It may wrap around: who waits waits for another number,
-// and entering is right whenever the word says that a stage is open.
-constexpr uint32_t kOneWorker = 1;
-constexpr uint32_t kOpen = 1u << 12;
-constexpr uint32_t kOneStage = kOpen << 1;
+// The gate's word: twice the number of a stage, counted from the pool's birth, and 1 while it is
+// open. It may wrap around: who waits waits for another value.
+constexpr uint32_t kOpen = 1, kOneStage = 2;
 
-uint32_t workers_in(uint32_t gate) { return gate & (kOpen - 1); }
 bool is_open(uint32_t gate) { return (gate & kOpen) != 0; }
-uint32_t number_of(uint32_t gate) { return gate / kOneStage; }
-uint32_t next_stage(uint32_t gate) { return (gate & ~(kOneStage - 1)) + kOneStage; }  // closed
 
 // Helpers inherit the mask of blocked signals; with all of them blocked, Ctrl-C reaches the
 // threads of the program that uses us. Those by which the system reports a mistake of the thread
@@ -61,8 +49,11 @@ void name_this_thread(uint32_t worker) {
 
 }  // namespace
 
-ThreadPool::ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes)
-    : n_workers_(n_workers), nodes_(std::move(nodes)) {
+ThreadPool::ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes, uint32_t first_gate)
+    : n_workers_(n_workers),
+      nodes_(std::move(nodes)),
+      gate_(first_gate & ~kOpen),
+      presence_(std::make_unique<Presence[]>(n_workers)) {
   // With more workers than processors, one that spins only keeps another from running.
   if (n_workers <= usable_processors()) spins_ = calibrate_spins(kSpinMicroseconds);
   const SignalsBlocked blocked;
@@ -80,91 +71,84 @@ ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::stop() {
   stopping_.store(true);
-  uint32_t gate = gate_.value();
-  gate_.replace(gate, next_stage(gate));  // nobody else changes a gate that is closed
+  gate_.set(gate_.value() + kOneStage);
   gate_.wake();
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void ThreadPool::run(Job job, void* context, std::span<const uint32_t> widths) {
-  if (widths.empty()) return;
+void ThreadPool::run(Job job, void* context, std::span<const uint64_t> n_slices) {
+  if (n_slices.empty()) return;
   job_ = job;
   context_ = context;
-  widths_ = widths;
-  uint32_t gate = gate_.value();
-  const uint32_t opened = next_stage(gate) | kOpen | kOneWorker;
-  first_stage_ = number_of(opened);
-  gate_.replace(gate, opened);
-  if (widths[0] > 1) gate_.wake();
-  work_from(first_stage_, 0);
-}
-
-// Of the job that is under way.
-uint32_t ThreadPool::index_of(uint32_t stage) const {
-  return (stage - first_stage_) & number_of(UINT32_MAX);
-}
-
-// From a stage that this worker is in to the end of the job.
-void ThreadPool::work_from(uint32_t stage, uint32_t worker) {
-  for (std::optional<uint32_t> inside = stage; inside;) {
-    job_(context_, worker, index_of(*inside));
-    const uint32_t done = *inside;
-    inside = leave(done);
-    if (!inside) inside = enter_after(done);
+  n_slices_ = n_slices;
+  first_gate_ = (gate_.value() + kOneStage) | kOpen;
+  uint32_t gate = open_next(0, 0);
+  while (is_open(gate)) {
+    if (!work_in(gate, 0)) gate_.wait_until([&](uint32_t now) { return now != gate; }, spins_);
+    gate = gate_.value();
   }
+  wait_until_nobody_is_inside();
 }
 
-// The last one out goes on to the next stage, where there is one.
-std::optional<uint32_t> ThreadPool::leave(uint32_t stage) {
-  const uint32_t next = index_of(stage) + 1;  // known as long as this worker is inside
-  const bool over = next == widths_.size();
-  const bool others_wanted = over || widths_[next] > 1;
-  uint32_t gate = gate_.value();
-  while (true) {
-    const bool last = workers_in(gate) == 1;
-    const uint32_t wanted = !last  ? gate - kOneWorker
-                            : over ? next_stage(gate)
-                                   : next_stage(gate) | kOpen | kOneWorker;
-    if (!gate_.replace(gate, wanted)) continue;
-    if (!last) return std::nullopt;
-    if (others_wanted) gate_.wake();
-    if (over) return std::nullopt;
-    return number_of(wanted);
-  }
+// Runs what it can of the open stage. Whether that was the last of it, and the gate has changed.
+bool ThreadPool::work_in(uint32_t gate, uint32_t worker) {
+  const uint32_t stage = (gate - first_gate_) / kOneStage;
+  const uint64_t n_done = job_(context_, worker, stage);
+  if (n_done == 0 || n_left_.fetch_sub(n_done, std::memory_order_acq_rel) != n_done) return false;
+  open_next(stage + 1, worker);
+  return true;
 }
 
-// Waits for another stage than `stage` and enters it; nothing where the job is over instead.
-std::optional<uint32_t> ThreadPool::enter_after(uint32_t stage) {
-  while (true) {
-    gate_.wait_until([&](uint32_t now) { return !is_open(now) || number_of(now) != stage; },
-                     spins_);
-    uint32_t gate = gate_.value();
-    if (!is_open(gate)) return std::nullopt;
-    if (number_of(gate) != stage && gate_.replace(gate, gate + kOneWorker)) return number_of(gate);
+// Opens a stage; those of one slice it runs itself. Behind the last stage it closes the gate. Called
+// by one worker at a time: in a stage that has not begun, nobody else is.
+uint32_t ThreadPool::open_next(uint32_t stage, uint32_t worker) {
+  for (; stage < n_slices_.size() && n_slices_[stage] == 1; ++stage) job_(context_, worker, stage);
+  uint32_t gate = first_gate_ + stage * kOneStage;
+  if (stage < n_slices_.size()) {
+    n_left_.store(n_slices_[stage], std::memory_order_relaxed);
+  } else {
+    gate &= ~kOpen;
+    if (!is_open(gate_.value())) return gate;  // nobody was told of this job
   }
+  gate_.set(gate);
+  gate_.wake();
+  return gate;
+}
+
+// A helper says that it reads the job before it looks whether the stage is still open; who ends a job
+// closes the gate before looking at who is inside. One of the two sees the other.
+bool ThreadPool::enter(uint32_t worker, uint32_t gate) {
+  std::atomic<bool>& inside = presence_[worker].inside;
+  inside.store(true, std::memory_order_seq_cst);
+  if (gate_.value() == gate) return true;
+  inside.store(false, std::memory_order_release);
+  return false;
+}
+
+// Helpers leave a stage as soon as they find nothing in it, and wait for the next one outside: whom
+// the system takes its processor from there is not waited for.
+void ThreadPool::wait_until_nobody_is_inside() const {
+  for (uint32_t worker = 1; worker < n_workers_; ++worker)
+    for (uint32_t looks = 0; presence_[worker].inside.load(std::memory_order_seq_cst); ++looks)
+      looks < spins_ ? spin_pause() : std::this_thread::yield();
 }
 
 void ThreadPool::help(uint32_t worker) {
   name_this_thread(worker);
   if (!nodes_.empty()) stay_on(nodes_[node_of_worker(nodes_, worker, n_workers_)]);
-  while (true) {
-    gate_.wait_until([&](uint32_t now) { return is_open(now) || stopping_.load(); }, spins_);
-    if (stopping_.load()) return;
-    uint32_t gate = gate_.value();
-    if (is_open(gate) && gate_.replace(gate, gate + kOneWorker)) work_from(number_of(gate), worker);
+  uint32_t seen = gate_.value();
+  while (!stopping_.load()) {
+    if (is_open(seen) && enter(worker, seen)) {
+      const bool ended = work_in(seen, worker);
+      presence_[worker].inside.store(false, std::memory_order_release);
+      if (ended) {
+        seen = gate_.value();
+        continue;
+      }
+    }
+    gate_.wait_until([&](uint32_t now) { return now != seen; }, spins_);
+    seen = gate_.value();
   }
-}
-
-uint32_t usable_processors(const std::string& root) {
-  uint32_t processors = std::max(1u, std::thread::hardware_concurrency());
-#if defined(__linux__)
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) == 0)
-    processors = std::max(1u, static_cast<uint32_t>(CPU_COUNT(&allowed)));
-#endif
-  if (const std::optional<double> quota = processor_quota(root))
-    processors = std::min(processors, std::max(1u, static_cast<uint32_t>(std::ceil(*quota))));
-  return processors;
 }
 
 }  // namespace akunu::cpu

@@ -6,14 +6,19 @@
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-
-#include <climits>
 #endif
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
 
 namespace akunu::cpu {
+namespace {
+
+// A wake-up costs the waker microseconds.
+[[maybe_unused]] constexpr int kWokenAtOnce = 2;
+
+}  // namespace
+
 // libstdc++'s std::atomic::wait spins on its own before it sleeps, so Linux gets the plain futex.
 void WaitWord::sleep_while(uint32_t seen) {
 #if defined(__linux__)
@@ -27,7 +32,7 @@ void WaitWord::sleep_while(uint32_t seen) {
 void WaitWord::wake() {
   if (n_sleepers_.load(std::memory_order_seq_cst) == 0) return;
 #if defined(__linux__)
-  syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, INT_MAX, nullptr, nullptr, 0);
+  syscall(SYS_futex, &value_, FUTEX_WAKE_PRIVATE, kWokenAtOnce, nullptr, nullptr, 0);
 #else
   value_.notify_all();
 #endif

@@ -9,13 +9,13 @@ namespace akunu::cpu {
 
 class WaitWord {
  public:
+  explicit WaitWord(uint32_t value = 0) : value_(value) {}
   // Sees everything that was written before the word got this value.
   uint32_t value() const { return value_.load(std::memory_order_seq_cst); }
-  // Changes the word from `expected`; where it is something else, says what and returns false.
   // Who waits for the change needs a `wake` after it.
-  bool replace(uint32_t& expected, uint32_t wanted) {
-    return value_.compare_exchange_strong(expected, wanted, std::memory_order_seq_cst);
-  }
+  void set(uint32_t value) { value_.store(value, std::memory_order_seq_cst); }
+  // Wakes a few of those who sleep; each of them wakes a few more. So whoever changes the word pays
+  // for a few, however many sleep. Everybody who waits must be waiting for this change.
   void wake();
   // Returns once `done(value())`; `spins` says how often to look before sleeping.
   template <class Done>
@@ -25,7 +25,7 @@ class WaitWord {
   void sleep_while(uint32_t seen);  // may return early
 
   // On a line of its own: the spinning threads' reads must not slow down their neighbours.
-  alignas(64) std::atomic<uint32_t> value_{0};
+  alignas(64) std::atomic<uint32_t> value_;
   std::atomic<uint32_t> n_sleepers_{0};
 };
 
@@ -46,7 +46,8 @@ void WaitWord::wait_until(Done&& done, uint32_t spins) {
   }
   n_sleepers_.fetch_add(1, std::memory_order_seq_cst);
   for (uint32_t seen = value(); !done(seen); seen = value()) sleep_while(seen);
-  n_sleepers_.fetch_sub(1, std::memory_order_relaxed);
+  n_sleepers_.fetch_sub(1, std::memory_order_seq_cst);
+  wake();
 }
 
 }  // namespace akunu::cpu

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from akunu import _core
 from akunu._shown import shorten
@@ -14,7 +14,7 @@ from akunu._typos import explains_typos
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
 from akunu.model_files import open_model_files, read_tokenizer
-from akunu.options import LoadOptions
+from akunu.options import AUTO, LoadOptions
 
 if TYPE_CHECKING:
     from akunu.hub.watch import Watch
@@ -32,7 +32,7 @@ def load(
     *,
     device: str = "auto",
     context: int | None = None,
-    threads: int | None = None,
+    threads: int | Literal["auto"] | None = None,
     kv_type: str = "f16",
     kv_memory: int | None = None,
     prefix_cache: bool = True,
@@ -68,6 +68,11 @@ def load(
         max_waiting=max_waiting,
     )
     path = find_model(path_or_name, options, local_only=local_only)
+    choice = None
+    if options.threads == AUTO:
+        from akunu.thread_choice import with_chosen_threads
+
+        options, choice = with_chosen_threads(path, options)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
     loading = begin_load(path, options)
@@ -83,7 +88,7 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    return Model(loading.result(), tokenizer, path, files, options.max_waiting)
+    return Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
 
 
 def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
@@ -92,7 +97,7 @@ def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
         os.fspath(path),
         device=options.device,
         context=options.context,
-        threads=options.threads or 0,
+        threads=int(options.threads or 0),
         kv_type=options.kv_type,
         kv_memory=options.kv_memory,
         prefix_cache=options.prefix_cache,

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from akunu.chat_request import ChatRequest
     from akunu.grammar import FreeText, Grammar
     from akunu.model_files import ModelFiles
+    from akunu.thread_choice import ThreadChoice
 
 
 class Model(AsyncCalls):
@@ -67,6 +68,7 @@ class Model(AsyncCalls):
         path: Path,
         files: ModelFiles,
         max_waiting: int,
+        thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
         self._native: _core.NativeModel | None = native
@@ -75,7 +77,9 @@ class Model(AsyncCalls):
         self._context = native.context
         sampling, notes = sampling_defaults_of(files, path)
         self._sampling_defaults = MappingProxyType(sampling)
-        self._notes = (*native.notes, *tokenizer.notes, *notes)
+        self._thread_choice = thread_choice
+        chosen = [] if thread_choice is None else [thread_choice.note()]
+        self._notes = (*native.notes, *chosen, *tokenizer.notes, *notes)
         self._path = path
         self._max_waiting = max_waiting
         self._is_building = threading.Lock()
@@ -99,6 +103,11 @@ class Model(AsyncCalls):
     def context(self) -> int:
         """Positions that one text can have, prompt and reply together."""
         return self._context
+
+    @property
+    def thread_choice(self) -> ThreadChoice | None:
+        """What `threads="auto"` measured and took; None for a model that was loaded otherwise."""
+        return self._thread_choice
 
     @property
     def notes(self) -> tuple[str, ...]:

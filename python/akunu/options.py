@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from typing import Any, TypeAlias, TypedDict, cast
+from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts, token_id_list
 from akunu._typos import Function, explains_typos, explains_typos_of_init
@@ -36,6 +36,7 @@ KV_TYPES = ("f16", "f32")
 
 MAX_OPTION_WORDS = 4096  # kMaxOptionWords in src/core/rows.h
 MAX_LOGPROBS = 20  # kMaxLogprobs in src/core/rows.h
+AUTO: Final = "auto"  # threads: as many as measurement says
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
 _MAX_UINT64 = 2**64 - 1
@@ -488,8 +489,10 @@ class LoadOptions:
     context: int | None = None
     """Positions per conversation, prompt and reply together; None: as many as the model was
     trained on, or as many as memory allows."""
-    threads: int | None = None
-    """Threads of the CPU device; None: one per core that this process may use."""
+    threads: int | Literal["auto"] | None = None
+    """Threads of the CPU device; None: one per core that this process may use. "auto": reads and
+    writes a little with several numbers of threads and takes the best; see `Model.thread_choice`.
+    The text does not depend on it."""
     kv_type: str = "f16"
     """Number format of the cache: "f16" or "f32"."""
     kv_memory: int | None = None
@@ -512,15 +515,27 @@ class LoadOptions:
             raise refusal("kv_type", self.kv_type, " or ".join(map(repr, KV_TYPES)), "")
         for name, highest in (
             ("context", 2**31 - 1),
-            ("threads", MAX_THREADS),
             ("kv_memory", _MAX_UINT64),
         ):
             value = getattr(self, name)
             if value is not None:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
+        if self.threads is not None:
+            object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
         flag("prefix_cache", self.prefix_cache)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)
+
+
+def thread_count(name: str, value: object, besides: str = "") -> int | Literal["auto"]:
+    """Return a number of threads, or "auto"; ArgumentError for what is neither."""
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    try:
+        return integer(name, value, 1, MAX_THREADS)
+    except ArgumentError:
+        allowed = f'an integer from 1 to {MAX_THREADS} or "{AUTO}"'
+        raise refusal(name, value, allowed, besides) from None
 
 
 def sampling_options(

@@ -427,16 +427,18 @@ py::list devices() {
       continue;
     }
     const ChipConfig& chip = device->chip();
-    list.append(py::dict(
-        py::arg("backend") = device->backend(), py::arg("name") = chip.name,
-        py::arg("level") = chip.level, py::arg("reason") = chip.reason,
-        py::arg("workers") = chip.workers,
-        py::arg("memory_bytes") =
-            chip.memory_bytes > 0 ? std::optional(chip.memory_bytes) : std::nullopt,
-        py::arg("available_bytes") = device->memory_left().memory,
-        py::arg("max_prompt_rows") = chip.max_prompt_rows,
-        py::arg("max_mixed_rows") = chip.max_mixed_rows,
-        py::arg("max_head_rows") = chip.max_head_rows, py::arg("chain_steps") = chip.chain_steps));
+    py::dict facts(py::arg("backend") = device->backend(), py::arg("name") = chip.name,
+                   py::arg("level") = chip.level, py::arg("reason") = chip.reason,
+                   py::arg("workers") = chip.workers,
+                   py::arg("memory_bytes") =
+                       chip.memory_bytes > 0 ? std::optional(chip.memory_bytes) : std::nullopt,
+                   py::arg("available_bytes") = device->memory_left().memory,
+                   py::arg("max_prompt_rows") = chip.max_prompt_rows,
+                   py::arg("max_mixed_rows") = chip.max_mixed_rows,
+                   py::arg("max_head_rows") = chip.max_head_rows,
+                   py::arg("chain_steps") = chip.chain_steps);
+    if (chip.processors > 0) facts["processors"] = chip.processors;  // that its threads may run on
+    list.append(std::move(facts));
   }
   return list;
 }

@@ -54,14 +54,18 @@ def test_the_environment_has_settings() -> None:
         "AKUNU_SERVE_IDLE_SECONDS": "1.5",
         "AKUNU_SERVE_PORT": "9",
         "AKUNU_SERVE_CORS_ORIGINS": "http://a, http://b",
+        "AKUNU_SERVE_THREADS": "3",
         "AKUNU_CPU_ISA": "avx2",
     }
     assert from_environment(given) == {
         "log_prompts": True,
         "idle_seconds": 1.5,
         "port": 9,
+        "threads": 3,
         "cors_origins": ["http://a", "http://b"],
     }
+    assert from_environment({"AKUNU_SERVE_THREADS": "auto"}) == {"threads": "auto"}
+    assert ServerSettings(threads="auto").load_options.threads == "auto"
     with pytest.raises(ArgumentError, match="AKUNU_SERVE_PROT is set"):
         from_environment({"AKUNU_SERVE_PROT": "1"})
     with pytest.raises(ArgumentError, match="port is 'x'"):
@@ -75,6 +79,8 @@ def test_the_environment_has_settings() -> None:
         ({"tls_key": "a"}, "need each other"),
         ({"default_max_tokens": 9, "most_tokens": 8}, "must not be more than"),
         ({"device": 3}, "device is 3"),
+        ({"threads": "many"}, "threads is 'many'; it must be an integer from 1 to 256 or \"auto\""),
+        ({"threads": 1000}, "threads is 1000"),
         ({"kv_type": "q4"}, "kv_type is 'q4'"),
         ({"access_log": "xml"}, "access_log is 'xml'"),
         ({"without_key": "yes"}, "without_key is 'yes'"),

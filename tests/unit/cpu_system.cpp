@@ -17,7 +17,7 @@
 #include "cpu/isa_level.h"
 #include "cpu/memory.h"
 #include "cpu/numa.h"
-#include "cpu/thread_pool.h"
+#include "cpu/processors.h"
 #include "unit/check.h"
 
 namespace akunu::test {
@@ -192,11 +192,44 @@ void test_workers_keep_to_the_quota() {
     system.add("sys/fs/cgroup/cpu.max", std::string(quota) + " 100000\n");
     check(cpu::usable_processors(system.root()) == std::min(without, processors),
           std::string("a quota of ") + quota + " in 100000 is rounded up");
+    check(cpu::usable_cores(system.root()) == std::min(without, processors),
+          "and holds for cores as for processors");
   }
+}
+
+void test_processors_of_one_core_are_one_core() {
+  FakeSystem system;
+  check(cpu::count_cores({0, 1, 2, 3}, system.root()) == 4,
+        "where nothing is said, each is a core");
+  const auto topology = [&](int processor, const char* file, const char* text) {
+    system.add("sys/devices/system/cpu/cpu" + std::to_string(processor) + "/topology/" + file,
+               text);
+  };
+  // Two performance cores of two processors each, numbered as Intel does, and two efficiency cores.
+  topology(0, "core_cpus_list", "0-1\n");
+  topology(1, "core_cpus_list", "0-1\n");
+  topology(2, "core_cpus_list", "2-3\n");
+  topology(3, "core_cpus_list", "2-3\n");
+  topology(4, "core_cpus_list", "4\n");
+  topology(5, "core_cpus_list", "5\n");
+  check(cpu::count_cores({0, 1, 2, 3, 4, 5}, system.root()) == 4, "six processors, four cores");
+  check(cpu::count_cores({1, 3, 5}, system.root()) == 3, "a mask with one processor of each core");
+  check(cpu::count_cores({0, 1}, system.root()) == 1, "a mask inside one core");
+  // As AMD numbers them, and with the older name.
+  topology(8, "thread_siblings_list", "8,24\n");
+  topology(24, "thread_siblings_list", "8,24\n");
+  topology(9, "thread_siblings_list", "9,25\n");
+  check(cpu::count_cores({8, 9, 24}, system.root()) == 2, "siblings far from each other");
+  topology(9, "core_cpus_list", "\n");
+  check(cpu::count_cores({8, 9, 24}, system.root()) == 2, "an empty file says nothing");
 }
 
 void test_this_machine() {
   check(cpu::usable_processors() >= 1, "there is a processor");
+  check(cpu::usable_cores() >= 1 && cpu::usable_cores() <= cpu::usable_processors(),
+        "and a core, which has one at least");
+  check(create_cpu_device({})->chip().workers == std::min(256u, cpu::usable_cores()),
+        "a device has a thread for each core");
   check(cpu::available_memory().value_or(0) > 0 && cpu::available_memory() <= cpu::total_memory(),
         "there is memory");
   check(!cpu::cpu_name().empty(), "the CPU has a name");
@@ -371,6 +404,7 @@ int main() {
   test_version_1();
   test_damaged_system_files();
   test_workers_keep_to_the_quota();
+  test_processors_of_one_core_are_one_core();
   test_this_machine();
   test_levels();
   test_every_level_has_kernels_of_its_own();

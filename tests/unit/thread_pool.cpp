@@ -30,17 +30,19 @@ struct Sums {
   explicit Sums(uint32_t n_stages, uint32_t n_items)
       : n_items_per_stage(n_items), taken(n_stages), values((n_stages + 1) * size_t{n_items}, 1) {}
 
-  static void work(void* context, uint32_t, uint32_t stage) {
+  static uint64_t work(void* context, uint32_t, uint32_t stage) {
     auto& sums = *static_cast<Sums*>(context);
     const uint32_t n = sums.n_items_per_stage;
     const uint64_t* before = sums.values.data() + size_t{stage} * n;
     uint64_t* after = sums.values.data() + size_t{stage + 1} * n;
+    uint64_t n_done = 0;
     for (uint32_t i = sums.taken[stage].fetch_add(1, std::memory_order_relaxed); i < n;
-         i = sums.taken[stage].fetch_add(1, std::memory_order_relaxed)) {
+         i = sums.taken[stage].fetch_add(1, std::memory_order_relaxed), ++n_done) {
       uint64_t sum = i;
       for (uint32_t j = 0; j < n; ++j) sum += before[j] % 1000;
       after[i] = sum;
     }
+    return n_done;
   }
 
   uint32_t n_items_per_stage;
@@ -55,47 +57,66 @@ void test_stages_see_what_the_stage_before_wrote(uint32_t n_workers) {
     constexpr uint32_t kStages = 50;
     Sums alone(kStages, n_items);
     for (uint32_t stage = 0; stage < kStages; ++stage) Sums::work(&alone, 0, stage);
-    const std::vector<uint32_t> widths(kStages, n_items);
+    const std::vector<uint64_t> n_slices(kStages, n_items);
     for (uint32_t round = 0; round < 100; ++round) {
       Sums together(kStages, n_items);
-      pool.run(Sums::work, &together, widths);
+      pool.run(Sums::work, &together, n_slices);
       same &= together.values == alone.values;
     }
   }
   check(same, "stages follow one another with " + std::to_string(n_workers) + " workers");
 }
 
-// More stages than the gate's number can count.
+// Twenty stages before the gate's word begins again at 0.
 void test_the_number_of_stages_may_wrap_around() {
-  ThreadPool pool(2);
-  struct Count {
-    std::array<std::atomic<uint32_t>, 100> next{};
-    uint64_t total = 0;  // written by whoever takes the only item of a stage
-  } count;
-  const std::vector<uint32_t> widths(count.next.size(), 1);
-  constexpr uint32_t kJobs = 6000;  // 600,000 stages; the number has 19 bits
-  for (uint32_t job = 0; job < kJobs; ++job) {
-    for (std::atomic<uint32_t>& next : count.next) next.store(0);
+  ThreadPool pool(3, {}, 0u - 40);
+  Sums expected(15, 9);
+  for (uint32_t stage = 0; stage < 15; ++stage) Sums::work(&expected, 0, stage);
+  const std::vector<uint64_t> n_slices(15, 9);
+  bool same = true;
+  for (int job = 0; job < 4; ++job) {
+    Sums sums(15, 9);
+    pool.run(Sums::work, &sums, n_slices);
+    same &= sums.values == expected.values;
+  }
+  check(same, "numbers of stages that wrap around change nothing");
+}
+
+// Each stage of one slice is one call of the job, by one worker: the others are not told of it.
+void test_a_stage_of_one_slice_is_one_call() {
+  ThreadPool pool(3);
+  struct Calls {
+    std::array<std::atomic<uint32_t>, 7> n{};
+    std::array<std::atomic<uint32_t>, 7> taken{};
+    std::array<uint64_t, 7> n_slices{1, 1, 6, 1, 1, 6, 1};
+  };
+  bool alone = true;
+  for (int job = 0; job < 200; ++job) {
+    Calls calls;
     pool.run(
         [](void* context, uint32_t, uint32_t stage) {
-          auto& c = *static_cast<Count*>(context);
-          if (c.next[stage].fetch_add(1) == 0) c.total += stage;
+          auto& c = *static_cast<Calls*>(context);
+          c.n[stage].fetch_add(1);
+          uint64_t n_done = 0;
+          while (c.taken[stage].fetch_add(1) < c.n_slices[stage]) ++n_done;
+          return n_done;
         },
-        &count, widths);
+        &calls, calls.n_slices);
+    for (const size_t stage : {0, 1, 3, 4, 6}) alone &= calls.n[stage] == 1;
   }
-  check(count.total == uint64_t{kJobs} * 4950, "600,000 stages run once each");
+  check(alone, "a stage of one slice is one call");
 }
 
 void test_jobs_may_come_from_any_thread() {
   ThreadPool pool(3);
   Sums expected(5, 9);
   for (uint32_t stage = 0; stage < 5; ++stage) Sums::work(&expected, 0, stage);
-  const std::vector<uint32_t> widths(5, 9);
+  const std::vector<uint64_t> n_slices(5, 9);
   bool same = true;
   for (int i = 0; i < 20; ++i) {
     std::thread caller([&] {
       Sums sums(5, 9);
-      pool.run(Sums::work, &sums, widths);
+      pool.run(Sums::work, &sums, n_slices);
       same &= sums.values == expected.values;
     });
     caller.join();
@@ -131,9 +152,9 @@ pid_t thread_named(const std::string& wanted) {
 // fault is the one thing that reaches a helper.)
 void test_a_helper_that_does_not_get_to_run_holds_up_nobody() {
   ThreadPool pool(2);
-  const std::vector<uint32_t> widths(20, 4);
+  const std::vector<uint64_t> n_slices(20, 4);
   Sums first(20, 4);
-  pool.run(Sums::work, &first, widths);
+  pool.run(Sums::work, &first, n_slices);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));  // it sleeps, outside every stage
 
   struct sigaction action{}, before{};
@@ -149,7 +170,7 @@ void test_a_helper_that_does_not_get_to_run_holds_up_nobody() {
   bool same = true;
   for (int i = 0; i < 100; ++i) {
     Sums sums(20, 4);
-    pool.run(Sums::work, &sums, widths);
+    pool.run(Sums::work, &sums, n_slices);
     same &= sums.values == first.values;
   }
   alarm(0);
@@ -157,7 +178,7 @@ void test_a_helper_that_does_not_get_to_run_holds_up_nobody() {
   parking.store(false);
   while (parked.load()) std::this_thread::yield();
   Sums last(20, 4);
-  pool.run(Sums::work, &last, widths);
+  pool.run(Sums::work, &last, n_slices);
   check(last.values == first.values, "and it comes back");
   sigaction(SIGFPE, &before, nullptr);
 }
@@ -171,6 +192,7 @@ int main() {
   for (const uint32_t n_workers : {1u, 2u, 3u, 5u})
     test_stages_see_what_the_stage_before_wrote(n_workers);
   test_the_number_of_stages_may_wrap_around();
+  test_a_stage_of_one_slice_is_one_call();
   test_jobs_may_come_from_any_thread();
 #if defined(__linux__)
   test_a_helper_that_does_not_get_to_run_holds_up_nobody();

@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import akunu
 from akunu.cli import bench_plan, console
-from akunu.cli.bench_output import FORMS, Kernels, Output, Row, Subject, output_of
+from akunu.cli.bench_output import (
+    FORMS,
+    Kernels,
+    Output,
+    Row,
+    Subject,
+    output_of,
+    write_curve,
+)
 from akunu.cli.bench_run import Bench
 from akunu.cli.devices import device_of
 from akunu.cli.loading import load_model, model_path
@@ -21,7 +31,8 @@ from akunu.cli.roofline import Limits, measure_limits, share_of
 from akunu.cli.work import WorkModel
 from akunu.model import Model
 from akunu.model_files import ModelFiles, open_model_files
-from akunu.options import MAX_THREADS
+from akunu.options import AUTO, MAX_THREADS
+from akunu.thread_choice import choose_threads, counts_on
 
 _N_PROMPT = 512
 _N_GEN = 128
@@ -64,11 +75,13 @@ class BenchCommand:
             bench_plan.numbers("--n-depth", self.n_depth, 0),
         )
         threads: list[int | None] = [None]
-        if self.threads is not None:
+        if self.threads is not None and list(self.threads) != [AUTO]:
             threads = [
                 *bench_plan.numbers("--threads", self.threads, 1, lowest=1, highest=MAX_THREADS)
             ]
         bench_plan.check_positions(open_model_files(model_path(self.model)), tests)
+        if self.threads is not None and list(self.threads) == [AUTO]:
+            threads = [self._measured_threads()]
         output = output_of(self.output, with_share=self.roofline)
         try:
             for count in threads:
@@ -79,6 +92,27 @@ class BenchCommand:
             raise
         output.finish()
         return 0
+
+    def _measured_threads(self) -> int | None:
+        """Write what was measured with each number of threads; return the one to take.
+
+        The table stands before the results, or on stderr where those are JSON or CSV.
+        """
+        counts = counts_on(self.device, from_one=True)
+        if not counts:
+            return None
+        options = load_options(device=self.device, kv_type=self.kv_type)
+        state = ""
+
+        def tell(what: str) -> None:
+            nonlocal state
+            state = what
+
+        with Progress(lambda: state):
+            choice = choose_threads(model_path(self.model), options, counts, tell)
+        with redirect_stdout(sys.stdout if self.output == "md" else sys.stderr):
+            write_curve(choice)
+        return choice.threads
 
     def _run_tests(self, tests: list[bench_plan.Test], threads: int | None, output: Output) -> None:
         path = model_path(self.model)
@@ -95,7 +129,7 @@ class BenchCommand:
             limits: Limits | None = None
             if self.roofline:
                 with Progress(lambda: "measuring bandwidth and peak"):
-                    limits = measure_limits(self.device, threads)
+                    limits = measure_limits(options)
             work = WorkModel.of(file.tensors, model.config, self.kv_type, device["max_prompt_rows"])
             bench = Bench(model)
             state = ""

@@ -15,6 +15,7 @@ from akunu.cli.bench_plan import Test
 from akunu.cli.bench_run import Result
 from akunu.cli.profile import Kind
 from akunu.cli.roofline import SHARE_HEADER, Limits, Share, limits_facts, limits_line
+from akunu.thread_choice import READ, WRITTEN, ThreadChoice
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +239,21 @@ class _Markdown:
         for kind in kernels.kinds:
             each = f"{kind.seconds / kind.count * 1e6:.1f}"
             table.write([kind.name, str(kind.count), each, *kind.share_cells()])
+
+
+def write_curve(choice: ThreadChoice) -> None:
+    """Write what each number of threads reads and writes, and which one is taken."""
+    table = _Table(
+        ("threads", 7, True),
+        ("read t/s", 10, True),
+        ("written t/s", 11, True),
+        (f"a turn of {READ} read, {WRITTEN} written", 34, True),
+    )
+    table.begin()
+    for point in choice.points:
+        turn = f"{point.turn_seconds:.2f} s{', taken' if point.threads == choice.threads else ''}"
+        table.write([str(point.threads), f"{point.reading:.1f}", f"{point.writing:.2f}", turn])
+    print()
 
 
 def _size(count: int) -> str:

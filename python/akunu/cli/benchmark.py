@@ -6,13 +6,13 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import akunu
 from akunu.cli import bench_plan, console
 from akunu.cli.benchmark_run import LENGTHS, Case, TextBench
 from akunu.cli.devices import device_of
-from akunu.cli.loading import load_model, model_path
+from akunu.cli.loading import load_model, measured_threads, model_path
 from akunu.cli.options import load_options
 from akunu.cli.progress import Progress
 from akunu.cli.tables import write_rows
@@ -34,7 +34,7 @@ class BenchmarkCommand:
     side_by_side: Sequence[str] | None
     reply_tokens: int
     rounds: int
-    threads: int | None
+    threads: int | Literal["auto"] | None
     device: str
     kv_type: str
     json: bool
@@ -46,12 +46,14 @@ class BenchmarkCommand:
             raise console.UsageError("--reply-tokens must be 2 or more, and --rounds 1 or more")
         baseline = _read(self.compare) if self.compare else None
         path = model_path(self.model)
-        config = _config(path, load_options(device=self.device, threads=self.threads))
+        asked = load_options(device=self.device, threads=self.threads, kv_type=self.kv_type)
+        threads = measured_threads(path, asked).threads
+        config = _config(path, replace(asked, threads=threads))
         cases = self._cases(config.context_length)
         longest = max(case.prompt_tokens for case in cases) + self.reply_tokens
         widest = max(case.side_by_side for case in cases)
         options = load_options(
-            device=self.device, context=longest, threads=self.threads, kv_type=self.kv_type
+            device=self.device, context=longest, threads=threads, kv_type=self.kv_type
         )
         # Room for all of them; and no prompt is to find another one in the cache.
         options = replace(
@@ -70,7 +72,7 @@ class BenchmarkCommand:
             "model": path.name,
             "device": str(device["name"]),
             "level": str(device["level"]),
-            "threads": self.threads or int(str(device["workers"])),
+            "threads": threads or int(str(device["workers"])),
             "kv_type": self.kv_type,
             "cases": found,
         }

@@ -12,7 +12,7 @@ from akunu.cli.progress import Progress
 from akunu.cli.wording import shortened
 from akunu.loading import PACKAGED_MODELS, find_model, load
 from akunu.model import Model
-from akunu.options import LoadOptions
+from akunu.options import AUTO, LoadOptions
 
 # What converters write where they know no name.
 _NAMELESS: Final = frozenset({"unknown", "none", "null", "model", "models", "output", "tmp", "."})
@@ -29,6 +29,22 @@ def load_model(name: str, options: LoadOptions) -> Model:
     for note in model.notes:
         console.say(f"akunu: {note}")
     return model
+
+
+def measured_threads(path: Path, options: LoadOptions) -> LoadOptions:
+    """Return the options with a number in the place of "auto"; what was measured goes to stderr.
+
+    Raises what `akunu.load` raises.
+    """
+    if options.threads != AUTO:
+        return options
+    from akunu.thread_choice import with_chosen_threads
+
+    with Progress(lambda: "measuring numbers of threads"):
+        chosen, choice = with_chosen_threads(path, options)
+    if choice is not None:
+        console.say(f"akunu: {choice.note()}")
+    return chosen
 
 
 def model_path(name: str, options: LoadOptions | None = None) -> Path:

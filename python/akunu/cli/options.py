@@ -143,7 +143,12 @@ Context = Annotated[
     int | None, _option("--context", help="Tokens that one text may have; default: what fits.")
 ]
 Threads = Annotated[
-    int | None, _option("--threads", help="Threads of the CPU; default: one per core.")
+    int | None,
+    _option(
+        "--threads",
+        metavar="INTEGER|auto",
+        help="Threads of the CPU; default: one per core; auto: what a measurement says.",
+    ),
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
 KvType = Annotated[

@@ -6,13 +6,14 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from akunu.cli import console
 from akunu.cli.bench_plan import Test
 from akunu.cli.devices import device_of
+from akunu.cli.loading import measured_threads
 from akunu.cli.model_file import format_totals, parameter_count, short_count
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import measure_limits
@@ -26,7 +27,7 @@ from akunu.hub.trial import named, outline_of
 from akunu.loading import find_model, load
 from akunu.model import Model
 from akunu.model_files import ModelFiles, open_model_files
-from akunu.options import LoadOptions
+from akunu.options import AUTO, LoadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,10 +106,12 @@ def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, 
         facts["parts"] = len(file.parts)
         facts["parameters"] = parameter_count(file.tensors)
         facts["formats"] = format_totals(file.tensors)
-        with load(target.path, **asdict(options)) as model:
+        # Memory hardly depends on the threads, and a measurement reads all weights.
+        chosen = replace(options, threads=None) if options.threads == AUTO else options
+        with load(target.path, **asdict(chosen)) as model:
             facts.update(_load_facts(model))
             if with_speed:
-                facts["speed"] = _speed(file, model, options)
+                facts["speed"] = _speed(file, model, measured_threads(target.path, options))
 
     with Progress(lambda: f"planning {target.shown}"):
         try:
@@ -132,7 +135,7 @@ def _speed(file: ModelFiles, model: Model, options: LoadOptions) -> dict[str, fl
     """Return how fast text can come at most: each token reads all weights once."""
     rows = device_of(options.device)["max_prompt_rows"]
     work = WorkModel.of(file.tensors, model.config, options.kv_type, rows)
-    limits = measure_limits(options.device, options.threads)
+    limits = measure_limits(options)
 
     def most(depth: int) -> float:
         return 1 / max(limits.seconds(work.work(Test(0, 1, depth))))

@@ -12,7 +12,7 @@ from typing import Any
 from akunu import _core
 from akunu.cli.bench_plan import Test, check_positions
 from akunu.cli.console import UsageError
-from akunu.cli.loading import load_model, model_path
+from akunu.cli.loading import load_model, measured_threads, model_path
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import (
     SHARE_HEADER,
@@ -65,6 +65,7 @@ def show_profile(
         if value < least:
             raise UsageError(f"{option} must be {least} or more, got {value}")
     path = model_path(name)
+    options = measured_threads(path, options)
     step = Test(n_prompt, 0 if n_prompt else 1, depth)
     check_positions(open_model_files(path), [step])
     limits: Limits | None = None
@@ -72,7 +73,7 @@ def show_profile(
     if roofline:
         work = _work_model(name, options, step)
         with Progress(lambda: "measuring bandwidth and peak"):
-            limits = measure_limits(options.device, options.threads)
+            limits = measure_limits(options)
     with Progress(lambda: f"profiling {path.name}"):
         commands = profile_step(path, options, step, repetitions)
     kinds = by_kind(commands, step, work, limits)
@@ -112,7 +113,7 @@ def profile_step(
     return _core.profile(
         path,
         device=options.device,
-        threads=options.threads or 0,
+        threads=int(options.threads or 0),
         kv_type=options.kv_type,
         n_prompt=step.n_prompt,
         depth=step.n_depth,

@@ -7,6 +7,7 @@ from typing import Any
 
 from akunu import _core
 from akunu.cli.work import Work
+from akunu.options import LoadOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +64,9 @@ class Share:
 SHARE_HEADER = ("GB/s", "of reads", "Gop/s", "of peak")
 
 
-def measure_limits(device: str, threads: int | None) -> Limits:
+def measure_limits(options: LoadOptions) -> Limits:
     """Measure the limits of a device, which takes about two seconds."""
-    return Limits(**_core.measure_roofline(device, threads or 0))
+    return Limits(**_core.measure_roofline(options.device, int(options.threads or 0)))
 
 
 def share_of(work: Work, limits: Limits, seconds: float) -> Share:

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, TypeVar
 
 import typer
 
+from akunu.server.configuration import value_of_text
 from akunu.server.settings import Declared, ServerSettings, declared_settings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -55,6 +56,13 @@ def _option(name: str, declared: Declared) -> Any:
         option = typer.Option(*flags, help=declared.help, show_default=False)
         return Annotated[bool | None, option]
     kind: Any = _KINDS.get(declared.metavar, str)
+    if "|" in declared.metavar:  # a number or a word
+
+        def typed(text: str) -> Any:
+            return value_of_text(declared, text)
+
+        option = typer.Option(*flags, metavar=declared.metavar, help=declared.help, parser=typed)
+        return Annotated[int | None, option]
     help = declared.help + (" May be repeated." if declared.is_list else "")
     option = typer.Option(*flags, metavar=declared.metavar, help=help)
     return Annotated[list[kind] | None if declared.is_list else kind | None, option]

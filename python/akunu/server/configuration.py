@@ -101,7 +101,7 @@ def value_of_text(declared: Declared, text: str) -> Any:
         return [each.strip() for each in text.split(",") if each.strip()]
     if not declared.metavar:
         return {**_TRUE, **_FALSE}.get(text.lower(), text)
-    if declared.metavar in ("INTEGER", "BYTES", "SECONDS"):
+    if declared.metavar.partition("|")[0] in ("INTEGER", "BYTES", "SECONDS"):
         for kind in (int, float):
             try:
                 return kind(text)

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
-from akunu.options import KV_TYPES, LoadOptions
+from akunu.options import KV_TYPES, LoadOptions, thread_count
 from akunu.server.proxies import TrustedProxies
 
 REASONING_FIELDS: Final = ("reasoning_content", "reasoning", "both")
@@ -229,8 +229,11 @@ class ServerSettings:
         "Tokens that one text may have; default: what fits.",
         "INTEGER",
     )
-    threads: int | None = _setting(
-        None, _integer(1, None), "Threads of the CPU; default: one per core.", "INTEGER"
+    threads: int | Literal["auto"] | None = _setting(
+        None,
+        thread_count,
+        "Threads of the CPU; default: one per core; auto: what a measurement says.",
+        "INTEGER|auto",
     )
     kv_type: str = _setting(
         "f16", _one_of(KV_TYPES), "Number format of the cache: f16 or f32.", "TYPE"
