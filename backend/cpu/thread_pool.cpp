@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <signal.h>
 
+#include <algorithm>
 #include <string>
 
 #include "cpu/processors.h"
@@ -10,8 +11,9 @@
 namespace akunu::cpu {
 namespace {
 
-// Longer than the gap between two commands or two steps, far shorter than a scheduler's slice.
-constexpr uint32_t kSpinMicroseconds = 50;
+// Longer than the gap between two commands or two steps, and about as long as it takes until all helpers
+// are awake again (100 µs for sixteen), far shorter than a scheduler's slice.
+uint32_t spin_microseconds(uint32_t n_workers) { return std::max(50u, 12 * n_workers); }
 
 // The gate's word: twice the number of a stage, counted from the pool's birth, and 1 while it is
 // open. It may wrap around: who waits waits for another value.
@@ -55,7 +57,7 @@ ThreadPool::ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes, uint32
       gate_(first_gate & ~kOpen),
       presence_(std::make_unique<Presence[]>(n_workers)) {
   // With more workers than processors, one that spins only keeps another from running.
-  if (n_workers <= usable_processors()) spins_ = calibrate_spins(kSpinMicroseconds);
+  if (n_workers <= usable_processors()) spins_ = calibrate_spins(spin_microseconds(n_workers));
   const SignalsBlocked blocked;
   helpers_.reserve(n_workers - 1);
   try {

@@ -61,6 +61,9 @@ class Model(AsyncCalls):
     every use raises AkunuError. After `os.fork()` a model works in the parent only.
     """
 
+    thread_choice: ThreadChoice | None
+    """What `threads="auto"` measured and took; None for a model that was loaded otherwise."""
+
     def __init__(
         self,
         native: _core.NativeModel,
@@ -77,8 +80,8 @@ class Model(AsyncCalls):
         self._context = native.context
         sampling, notes = sampling_defaults_of(files, path)
         self._sampling_defaults = MappingProxyType(sampling)
-        self._thread_choice = thread_choice
-        chosen = [] if thread_choice is None else [thread_choice.note()]
+        self.thread_choice = thread_choice
+        chosen = [thread_choice.note()] if thread_choice else []
         self._notes = (*native.notes, *chosen, *tokenizer.notes, *notes)
         self._path = path
         self._max_waiting = max_waiting
@@ -103,11 +106,6 @@ class Model(AsyncCalls):
     def context(self) -> int:
         """Positions that one text can have, prompt and reply together."""
         return self._context
-
-    @property
-    def thread_choice(self) -> ThreadChoice | None:
-        """What `threads="auto"` measured and took; None for a model that was loaded otherwise."""
-        return self._thread_choice
 
     @property
     def notes(self) -> tuple[str, ...]:
