@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -41,6 +42,18 @@ def test_an_engine_is_timed_with_each_count_of_threads() -> None:
     assert "| test | engine | 1 threads | 2 threads |" in table
     assert "(1.00)" in table
     assert "| 1 | " in table  # a command of one row
+
+
+def test_others_may_keep_processors_busy_meanwhile() -> None:
+    children = Path(f"/proc/self/task/{os.getpid()}/children")
+    before = children.read_text()
+    with scaling.busy_processors(1):
+        (spinner,) = set(children.read_text().split()) - set(before.split())
+        while os.sched_getaffinity(int(spinner)) != {min(os.sched_getaffinity(0))}:
+            assert Path(f"/proc/{spinner}").exists()
+    assert children.read_text() == before
+    with pytest.raises(ValueError, match="--busy is 5000"), scaling.busy_processors(5000):
+        pass
 
 
 def result_of(seconds: dict[int, list[float]]) -> dict[str, Any]:

@@ -8,8 +8,8 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import datetime, timezone
 from pathlib import Path
 from statistics import median
@@ -56,6 +56,28 @@ def command_seconds(python: str, model: Path, threads: int, n_prompt: int) -> di
     return {kind["name"]: kind["seconds"] / kind["count"] for kind in kinds}
 
 
+@contextmanager
+def busy_processors(count: int) -> Iterator[None]:
+    """Keep the first `count` processors of this process busy: another program has half of each.
+
+    A machine with cores of two speeds is about that, and one on which others work as well.
+    """
+    allowed = sorted(os.sched_getaffinity(0)) if count else []
+    if count > len(allowed):
+        raise ValueError(f"--busy is {count}; this process may use {len(allowed)} processors")
+    code = "import os, sys\nos.sched_setaffinity(0, {int(sys.argv[1])})\nwhile True: pass"
+    spinners = [
+        subprocess.Popen([sys.executable, "-c", code, str(processor)])
+        for processor in allowed[:count]
+    ]
+    try:
+        yield
+    finally:
+        for spinner in spinners:
+            spinner.kill()
+            spinner.wait()
+
+
 def scale(
     model: Path,
     tests: list[Test],
@@ -64,6 +86,7 @@ def scale(
     threads: list[int],
     alternations: int,
     commands: list[int],
+    busy: int = 0,
     save: Callable[[dict[str, Any]], None],
 ) -> dict[str, Any]:
     """Run it; the result is what the JSON file holds, and is saved after each number of threads."""
@@ -76,12 +99,14 @@ def scale(
         "date": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "processor": processor(),
         "processors": os.cpu_count(),
+        "busy": busy,
         "engines": systems,
         "points": points,
         "commands": kinds,
     }
     for count in threads:
         with ExitStack() as open_engines:
+            open_engines.enter_context(busy_processors(busy))
             running = {
                 name: open_engines.enter_context(
                     EngineProcess(python, worker, model, context=context, threads=count)
@@ -163,8 +188,9 @@ def _facts(result: dict[str, Any]) -> str:
         f"{name} {engine['version']}: `{engine['system']}`"
         for name, engine in result["engines"].items()
     )
+    busy = f", {result['busy']} of them kept busy by others" if result.get("busy") else ""
     return (
-        f"{result['model']}, {result['processor']}, {result['processors']} processors, "
+        f"{result['model']}, {result['processor']}, {result['processors']} processors{busy}, "
         f"{result['date'][:10]}; {systems}."
     )
 
@@ -179,6 +205,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--commands", action="store_true", help="single commands of 512 rows and of one as well"
+    )
+    parser.add_argument(
+        "--busy", type=int, default=0, help="processors on which a program spins meanwhile"
     )
     parser.add_argument("-r", "--alternations", type=int, default=5, help="(%(default)s)")
     parser.add_argument("-o", "--output", type=Path, help="JSON file (scaling-MODEL.json, here)")
@@ -207,6 +236,7 @@ def run(arguments: argparse.Namespace) -> int:
             threads=parse_threads(arguments.threads),
             alternations=arguments.alternations,
             commands=[512, 0] if arguments.commands else [],
+            busy=arguments.busy,
             save=save,
         )
     if arguments.plot:
