@@ -1,7 +1,7 @@
 // What the end of a stage costs: workers that take slices as commands' are taken, and wait for each
 // other, without a model.
 //
-//   cmake --build BUILD --target stage_cost && BUILD/tools/stage_cost 2 4 8 16 32
+//   cmake --build BUILD --target stage_cost && BUILD/backend/cpu/stage_cost 2 4 8 16 32
 //
 // For each number of workers, medians of several runs, in µs a stage:
 //   bare      a slice for each worker, which nobody else may take: all wait for all

@@ -391,7 +391,7 @@ class CpuDevice final : public Device {
     // Also after a time-out, in case a compile in between has moved the plan.
     plan_.lay_out(submission.passes);
     while (outcome.steps_done < submission.steps) {
-      if (!plan_.stage_slices().empty()) run_planned();
+      if (!plan_.stage_slices().empty()) run_planned(submission.passes);
       ++outcome.steps_done;
       if (outcome.steps_done < submission.steps && Clock::now() >= deadline) return false;
     }
@@ -422,12 +422,17 @@ class CpuDevice final : public Device {
     std::fill_n(memory.statuses, end_of_rows(submission.passes), Status{});
   }
 
-  void run_planned() {
+  void run_planned(std::span<const Pass> passes) {
     plan_.rewind();
-    run_stages(0, plan_.stage_slices());
+    // Of few rows, tokens: the host asks for the next ones within a fraction of a millisecond.
+    uint64_t n_rows = 0;
+    for (const Pass& pass : passes) n_rows += pass.n_rows;
+    using Length = ThreadPool::Length;
+    run_stages(0, plan_.stage_slices(), n_rows <= kMaxFewRows ? Length::is_short : Length::is_long);
   }
 
-  void run_stages(uint32_t first, std::span<const uint64_t> n_slices) {
+  void run_stages(uint32_t first, std::span<const uint64_t> n_slices,
+                  ThreadPool::Length length = ThreadPool::Length::is_long) {
     struct Context {
       CpuDevice& device;
       uint32_t first;
@@ -438,7 +443,7 @@ class CpuDevice final : public Device {
           return device.plan_.run_stage(first_stage + stage, worker,
                                         device.scratch_.data() + worker * device.scratch_bytes_);
         },
-        &context, n_slices);
+        &context, n_slices, length);
   }
 
   static void collect_statuses(Submission& submission) {

@@ -11,9 +11,13 @@
 namespace akunu::cpu {
 namespace {
 
-// Longer than the gap between two commands or two steps, and about as long as it takes until all helpers
-// are awake again (100 µs for sixteen), far shorter than a scheduler's slice.
-uint32_t spin_microseconds(uint32_t n_workers) { return std::max(50u, 12 * n_workers); }
+// Longer than the gap between two commands or two steps, far shorter than a scheduler's slice.
+constexpr uint32_t kSpinMicroseconds = 50;
+// Where jobs are short: about twice as long as it takes until all helpers are awake again (100 µs for
+// sixteen), which would be a part of the job.
+uint32_t long_spin_microseconds(uint32_t n_workers) {
+  return std::max(kSpinMicroseconds, 12 * n_workers);
+}
 
 // The gate's word: twice the number of a stage, counted from the pool's birth, and 1 while it is
 // open. It may wrap around: who waits waits for another value.
@@ -57,7 +61,10 @@ ThreadPool::ThreadPool(uint32_t n_workers, std::vector<MemoryNode> nodes, uint32
       gate_(first_gate & ~kOpen),
       presence_(std::make_unique<Presence[]>(n_workers)) {
   // With more workers than processors, one that spins only keeps another from running.
-  if (n_workers <= usable_processors()) spins_ = calibrate_spins(spin_microseconds(n_workers));
+  if (n_workers <= usable_processors()) {
+    spins_ = calibrate_spins(kSpinMicroseconds);
+    long_spins_ = calibrate_spins(long_spin_microseconds(n_workers));
+  }
   const SignalsBlocked blocked;
   helpers_.reserve(n_workers - 1);
   try {
@@ -78,18 +85,24 @@ void ThreadPool::stop() {
   for (std::thread& helper : helpers_) helper.join();
 }
 
-void ThreadPool::run(Job job, void* context, std::span<const uint64_t> n_slices) {
+void ThreadPool::run(Job job, void* context, std::span<const uint64_t> n_slices, Length length) {
   if (n_slices.empty()) return;
+  spins_now_.store(length == Length::is_short ? long_spins_ : spins_, std::memory_order_relaxed);
   job_ = job;
   context_ = context;
   n_slices_ = n_slices;
   first_gate_ = (gate_.value() + kOneStage) | kOpen;
   uint32_t gate = open_next(0, 0);
   while (is_open(gate)) {
-    if (!work_in(gate, 0)) gate_.wait_until([&](uint32_t now) { return now != gate; }, spins_);
+    if (!work_in(gate, 0)) wait_for_another(gate);
     gate = gate_.value();
   }
   wait_until_nobody_is_inside();
+}
+
+void ThreadPool::wait_for_another(uint32_t gate) {
+  gate_.wait_until([&](uint32_t now) { return now != gate; },
+                   spins_now_.load(std::memory_order_relaxed));
 }
 
 // Runs what it can of the open stage. Whether that was the last of it, and the gate has changed.
@@ -148,7 +161,7 @@ void ThreadPool::help(uint32_t worker) {
         continue;
       }
     }
-    gate_.wait_until([&](uint32_t now) { return now != seen; }, spins_);
+    wait_for_another(seen);
     seen = gate_.value();
   }
 }
