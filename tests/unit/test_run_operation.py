@@ -15,10 +15,12 @@ N_ROWS, K, N = 3, 64, 5
 
 
 def make_rows(n: int, sequence: int = 0) -> bytes:
-    return b"".join(
-        struct.pack("<16I", sequence, i, i + 1, i, 1, i, 0, 0xFFFFFFFF, 100, *[0] * 7)
-        for i in range(n)
-    )
+    rows = np.zeros(n, _core.step_dtypes()["row"])
+    rows["sequence"], rows["flags"], rows["last_position"] = sequence, 1, 100
+    rows["position"] = rows["draw"] = rows["head_row"] = np.arange(n)
+    rows["kv_length"] = rows["position"] + 1
+    rows["adapter"] = 0xFFFFFFFF
+    return rows.tobytes()
 
 
 def run_matmul(**changes: Any) -> dict[Any, Any]:
