@@ -72,7 +72,7 @@ def translated(program: Program) -> str:
         edits += attributes
         edits += [
             edit
-            for edit in _space_edits(declaration)
+            for edit in space_edits(declaration)
             if not any(start <= edit[0] < end for start, end in hidden)
         ]
     return edited(program.text, edits)
@@ -102,7 +102,7 @@ def attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
     return edits
 
 
-def _space_edits(declaration: Declaration) -> list[tuple[int, int, str]]:
+def space_edits(declaration: Declaration) -> list[tuple[int, int, str]]:
     edits: list[tuple[int, int, str]] = []
     tokens = declaration.tokens
     for index, token in enumerate(tokens):

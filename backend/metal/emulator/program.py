@@ -53,7 +53,7 @@ def read(text: str) -> Program:
     derived = _derived(variables, constants)
     functions = _functions(kernels, instantiations)
     for function in functions:
-        used = _reachable(declarations, function)
+        used = reachable(declarations, function)
         function.constants = [constant for constant in constants if constant.name in used]
     return Program(text, declarations, functions, constants, derived)
 
@@ -214,7 +214,7 @@ def _derived(variables: list[Constant], constants: list[Constant]) -> list[Const
     return derived
 
 
-def _reachable(declarations: list[Declaration], function: HostFunction) -> set[str]:
+def reachable(declarations: list[Declaration], function: HostFunction) -> set[str]:
     """Names that a function may use, by itself or through what it names."""
     by_name: dict[str, list[Declaration]] = {}
     for declaration in declarations:

@@ -249,3 +249,58 @@ inline bool has_work(Visible seen, uint first_split, uint n_simdgroups) {
     if (units_before(seen, first_split + s) < seen.n_units) return true;
   return false;
 }
+
+// The query heads of a chunk, normed and turned, and the keys of the rows of `row`'s span up to its own,
+// from `first_row` on, rounded to the cache's dtype: a SIMD-group for each.
+template <class Cache>
+inline void turn_heads(device const float* query, device const float* key,
+                       device const float* angles, device const float* query_norm,
+                       bool has_query_norm, device const float* key_norm, bool has_key_norm,
+                       constant RopeAttentionParams& params, HeadChunk chunk, uint row,
+                       uint first_row, uint stride, threadgroup float* queries,
+                       threadgroup float* fresh_keys, uint simdgroup, uint n_simdgroups,
+                       uint lane) {
+  const uint head_dim = params.head_dim, n_pairs = params.n_pairs;
+  const uint n_fresh = row - first_row + 1;
+  for (uint item = simdgroup; item < chunk.n_queries + n_fresh; item += n_simdgroups) {
+    const bool is_query = item < chunk.n_queries;
+    const uint of_row = is_query ? row : first_row + (item - chunk.n_queries);
+    device const float* data =
+        is_query ? query + (ulong(row) * params.n_heads + chunk.first_head + item) * head_dim
+                 : key + (ulong(of_row) * params.n_kv_heads + chunk.kv_head) * head_dim;
+    device const float* norm = data;  // as good as any where there is none
+    const bool has_norm = is_query ? has_query_norm : has_key_norm;
+    if (has_norm) norm = is_query ? query_norm : key_norm;
+    const Head head = head_of(data, norm, has_norm, head_dim, params.epsilon, lane);
+    device const float* row_angles = angles + ulong(of_row) * 2 * n_pairs;
+    threadgroup float* to =
+        is_query ? queries + item * stride : fresh_keys + (item - chunk.n_queries) * stride;
+    for (uint i = lane; i < n_pairs; i += 32) {
+      const uint2 pair = pair_of(i, n_pairs, params.style);
+      const float2 turned = rotated_pair(head, row_angles, i, pair);
+      to[pair.x] = is_query ? turned.x : float(Cache(turned.x));
+      to[pair.y] = is_query ? turned.y : float(Cache(turned.y));
+    }
+    for (uint i = 2 * n_pairs + lane; i < stride; i += 32) {
+      const float x = i < head_dim ? head_value(head, i) : 0.0f;
+      to[i] = is_query ? x : float(Cache(x));
+    }
+  }
+}
+
+// A row's key, which is turned already, and its value go to the cache; `index` of `n_threads` threads.
+template <class Cache>
+inline void write_row(threadgroup const float* key, device const float* value,
+                      device Cache* key_cache, device Cache* value_cache, device const uint* pages,
+                      constant RopeAttentionParams& params, uint kv_head, uint row, uint sequence,
+                      uint place, uint index, uint n_threads) {
+  const uint head_dim = params.head_dim;
+  const uint page =
+      page_of(pages, params.page_table_base, params.page_table_stride, sequence, place);
+  const ulong to = kv_offset(page, params.n_kv_heads, kv_head, place % kPagePositions, head_dim);
+  const ulong from = (ulong(row) * params.n_kv_heads + kv_head) * head_dim;
+  for (uint i = index; i < head_dim; i += n_threads) {
+    key_cache[to + i] = Cache(key[i]);
+    value_cache[to + i] = Cache(value[from + i]);
+  }
+}

@@ -58,50 +58,25 @@ template <class Cache, uint kDims>
   const bool attends = has_work(seen, first_split, n_simdgroups);
   if (!attends && !writes) return;
 
-  const uint head_dim = params.head_dim, n_pairs = params.n_pairs, stride = (head_dim + 3) / 4 * 4;
+  const uint head_dim = params.head_dim, stride = (head_dim + 3) / 4 * 4;
   const uint sequence = rows[row].sequence, place = rows[row].position;
   const uint first_row = spans[rows[row].span].first_row;
   const uint n_fresh = row - first_row + 1;  // rows of a span are consecutive, and so are positions
   threadgroup float* scores = memory + kChunk * stride;
   threadgroup float* fresh_keys = scores + n_simdgroups * kChunk * kBlockPositions;
-  for (uint item = simdgroup; item < chunk.n_queries + n_fresh; item += n_simdgroups) {
-    const bool is_query = item < chunk.n_queries;
-    const uint of_row = is_query ? row : first_row + (item - chunk.n_queries);
-    device const float* data =
-        is_query ? query + (ulong(row) * params.n_heads + chunk.first_head + item) * head_dim
-                 : key + (ulong(of_row) * params.n_kv_heads + chunk.kv_head) * head_dim;
-    device const float* norm = data;  // as good as any where there is none
-    if (kIsBound6 && is_query) norm = query_norm;
-    if (kIsBound7 && !is_query) norm = key_norm;
-    const Head head =
-        head_of(data, norm, is_query ? kIsBound6 : kIsBound7, head_dim, params.epsilon, lane);
-    device const float* row_angles = angles + ulong(of_row) * 2 * n_pairs;
-    threadgroup float* to =
-        is_query ? memory + item * stride : fresh_keys + (item - chunk.n_queries) * stride;
-    for (uint i = lane; i < n_pairs; i += 32) {
-      const uint2 pair = pair_of(i, n_pairs, params.style);
-      const float2 turned = rotated_pair(head, row_angles, i, pair);
-      to[pair.x] = is_query ? turned.x : float(Cache(turned.x));
-      to[pair.y] = is_query ? turned.y : float(Cache(turned.y));
-    }
-    for (uint i = 2 * n_pairs + lane; i < stride; i += 32) {
-      const float x = i < head_dim ? head_value(head, i) : 0.0f;
-      to[i] = is_query ? x : float(Cache(x));
-    }
-  }
+  device const float* norm_of_query = query;  // as good as any where there is none
+  device const float* norm_of_key = query;
+  if (kIsBound6) norm_of_query = query_norm;
+  if (kIsBound7) norm_of_key = key_norm;
+  turn_heads<Cache>(query, key, angles, norm_of_query, kIsBound6, norm_of_key, kIsBound7, params,
+                    chunk, row, first_row, stride, memory, fresh_keys, simdgroup, n_simdgroups,
+                    lane);
   threadgroup_barrier(mem_flags::mem_threadgroup);
 
-  if (writes) {
-    const uint page =
-        page_of(pages, params.page_table_base, params.page_table_stride, sequence, place);
-    const ulong to =
-        kv_offset(page, params.n_kv_heads, chunk.kv_head, place % kPagePositions, head_dim);
-    const ulong from = (ulong(row) * params.n_kv_heads + chunk.kv_head) * head_dim;
-    for (uint i = 32 * simdgroup + lane; i < head_dim; i += 32 * n_simdgroups) {
-      key_cache[to + i] = Cache(fresh_keys[(n_fresh - 1) * stride + i]);
-      value_cache[to + i] = Cache(value[from + i]);
-    }
-  }
+  if (writes)
+    write_row<Cache>(fresh_keys + (n_fresh - 1) * stride, value, key_cache, value_cache, pages,
+                     params, chunk.kv_head, row, sequence, place, 32 * simdgroup + lane,
+                     32 * n_simdgroups);
   if (units_before(seen, first_split + simdgroup) >= seen.n_units) return;
 
   const Fresh fresh =

@@ -35,6 +35,10 @@ constant bool kIsBound18 = (kBoundSlots & 0x40000u) != 0;
 constant bool kIsBound20 = (kBoundSlots & 0x100000u) != 0;
 constant bool kIsBound21 = (kBoundSlots & 0x200000u) != 0;
 
+// From here on a kernel reads what launches before it wrote. Where launches overlap, on other GPUs, this waits for
+// those.
+inline void inputs_ready() {}
+
 // Records the error of an active row and makes the row inactive. Only one thread writes a row at a
 // time, so there is no race.
 inline void record_status(device Status* statuses, device Row* rows, uint row, uint code,

@@ -57,7 +57,8 @@ struct MLX4Codec {
                float(row.biases[unit / 2])};
   }
   static void unpack(Raw raw, uint run, thread float4 (&q)[4]) {
-    const uint2 words = run == 0 ? raw.codes.xy : raw.codes.zw;
+    const uint2 words =
+        run == 0 ? uint2(raw.codes.x, raw.codes.y) : uint2(raw.codes.z, raw.codes.w);
     for (uint i = 0; i < 2; ++i) {
       const uint word = words[i];
       q[2 * i] = codes_less(uint4(word, word >> 4, word >> 8, word >> 12) & 15u, 0.0f);

@@ -50,10 +50,15 @@ inline void multiply(thread typename F::Row (&weights)[kOutputs], thread Input (
     for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
   }
   const uint n_units = F::units(k);
-  for (uint unit = lane; unit < n_units; unit += 32) {
-    typename F::Raw raw[kOutputs];
+  typename F::Raw raw[kOutputs];
 #pragma unroll
-    for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], unit, k);
+  for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], min(lane, n_units - 1), k);
+  inputs_ready();  // weights are under way
+  for (uint unit = lane; unit < n_units; unit += 32) {
+    if (unit != lane) {
+#pragma unroll
+      for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], unit, k);
+    }
 #pragma unroll
     for (uint run = 0; run < 2; ++run) {
       float4 q[kOutputs][4];

@@ -1,7 +1,7 @@
 // sample: chooses a row's next token; docs/kernels.md has the steps, in this file's order. One
 // threadgroup samples a row; the host takes no part.
 //
-// Floor: the logits are read twice when greedy (not a number? the largest), four to six times when
+// Floor: the logits are read once when greedy (not a number? the largest), four to six times when
 // drawing; a vocabulary of 256 thousand is 1 MB, which stays in the last cache. Sums are cut by the
 // vocabulary alone, so a row always picks the same.
 #include "metal/kernels/sample_filters.h"
@@ -38,11 +38,30 @@ inline void change(Team team, device const float* logits, device float* copy, ui
       if ((mask[i / 32] >> i % 32 & 1u) == 0) copy[i] = -infinity();
 }
 
-inline bool holds_nan(Team team, device const float* logits, uint vocab_size) {
+// The first by rank of logits as they are, and whether one of them is not a number. Many loads are under way at once:
+// one threadgroup reads all.
+inline Candidate first_of(Team team, device const float* logits, uint vocab_size,
+                          thread bool& has_nan) {
+  constexpr uint kAtOnce = 16;
   uint not_numbers = 0;
-  for (uint i = team.thread_index; i < vocab_size; i += team.n_threads)
-    not_numbers += isnan(logits[i]) ? 1 : 0;
-  return team_sum(team, not_numbers) != 0;
+  Candidate best = Candidate{-infinity(), kNone};
+  for (uint first = team.thread_index; first < vocab_size; first += kAtOnce * team.n_threads) {
+    float z[kAtOnce];
+#pragma unroll
+    for (uint j = 0; j < kAtOnce; ++j) {
+      const uint i = first + j * team.n_threads;
+      z[j] = i < vocab_size ? logits[i] : -infinity();
+    }
+#pragma unroll
+    for (uint j = 0; j < kAtOnce; ++j) {
+      const uint i = first + j * team.n_threads;
+      not_numbers += isnan(z[j]) ? 1 : 0;
+      const bool is_first = z[j] > best.value || (best.token == kNone && i < vocab_size);
+      best = Candidate{is_first ? z[j] : best.value, is_first ? i : best.token};
+    }
+  }
+  has_nan = team_sum(team, not_numbers) != 0;
+  return team_best(team, best);
 }
 
 // True where no sampler can change which token is the most likely.
@@ -151,7 +170,9 @@ inline uint draw_token(thread Candidates& from, device const uint* log, uint pos
 
     uint problem = kStatusOk;
     uint token = kNone;
-    if (holds_nan(team, from, vocab_size)) {
+    bool has_nan = false;
+    const Candidate first = first_of(team, from, vocab_size, has_nan);
+    if (has_nan) {
       problem = kStatusNotANumber;
     } else {
       Changes changes = Changes{false, false, false};
@@ -175,6 +196,8 @@ inline uint draw_token(thread Candidates& from, device const uint* log, uint pos
         from = copy;
       }
       Candidates candidates = all_candidates(team, vocab_size, from, copy, memory);
+      candidates.best = first;
+      candidates.is_best_known = !changes.biased && !changes.may_not_end && !changes.masked;
       const Candidate best = best_of(candidates);
       if (best.value == -infinity()) {
         problem = kStatusNoCandidate;

@@ -37,7 +37,8 @@ inline Candidates all_candidates(Team team, uint vocab_size, device const float*
 }
 inline Candidate candidate(thread Candidates& from, uint i) {
   if (from.is_listed) return Candidate{from.z[i], from.tokens[i]};
-  return Candidate{from.logits[i] / from.divisor, i};
+  const float z = from.logits[i];
+  return Candidate{from.divisor == 1.0f ? z : z / from.divisor, i};
 }
 
 // The first by rank.
