@@ -176,6 +176,19 @@ metal_host() {
   count metal-host
 }
 
+# Every kernel compiled for NVIDIA's Hopper chips, warnings as errors, and the device linked with them. No GPU is needed.
+cuda() {
+  ensure_clone
+  local folder="$CI_WORK/nvcc" build="$CI_WORK/build-cuda"
+  python3 -m venv "$folder"
+  "$folder/bin/pip" install --quiet 'nvidia-cuda-nvcc>=13,<14' 'nvidia-cuda-runtime>=13,<14' \
+    'nvidia-cuda-crt>=13,<14' 'nvidia-cuda-cccl>=13,<14' 'nvidia-nvvm>=13,<14'
+  cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DCMAKE_UNITY_BUILD=ON -DAKUNU_CPU_LEVELS=generic \
+    -DAKUNU_CUDA=ON -DAKUNU_CUDA_ARCHITECTURES=90a -DPython_EXECUTABLE="$folder/bin/python" >/dev/null
+  cmake --build "$build" --target akunu_cuda_kernels akunu_cuda akunu_backends
+  count cuda
+}
+
 # The package with a libstdc++ of its own inside, as wheels often have it, in a process that has another one: that of
 # PyTorch, which is imported first. What the engine must know of the machine, it knows there too.
 static_libstdcxx() {

@@ -12,6 +12,9 @@
 #include "core/error.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
+#ifdef AKUNU_CUDA
+#include "cuda/cuda_device.h"
+#endif
 #if defined(AKUNU_METAL) || defined(AKUNU_METAL_EMULATED)
 #include "metal/metal_device.h"
 #endif
@@ -31,6 +34,9 @@ struct Backend {
 constexpr std::array kBackends{
 #ifdef AKUNU_METAL
     Backend{"metal", create_metal_device, metal::measure_roofline, metal::levels},
+#endif
+#ifdef AKUNU_CUDA
+    Backend{"cuda", create_cuda_device, cuda::measure_roofline, cuda::levels},
 #endif
     Backend{"cpu", create_cpu_device, cpu::measure_roofline, cpu::levels},
 #ifdef AKUNU_METAL_EMULATED
@@ -54,6 +60,13 @@ auto with_backend(std::string_view name, const Use& use) {
     if (backend.name == name) return use(backend);
     known += ", " + std::string(backend.name);
   }
+#ifndef AKUNU_CUDA
+  if (name == "cuda")
+    throw ArgumentError(
+        "this build of akunu has no kernels for NVIDIA GPUs; docs/cuda.md says how to build it "
+        "with "
+        "them");
+#endif
   throw ArgumentError("there is no device \"" + std::string(name) + "\"; known are auto" + known);
 }
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from engine import HERE
 from golden_values import SEED
 from random_models import ModelCase, case_cache
 
 import akunu
-from akunu import _core
 
 # Emulated kernels run unchecked here: tests/kernels looks at each of them.
 CPU_PLACES = [("cpu", "generic"), ("cpu", "avx2")]
-PLACES = [*CPU_PLACES, ("metal", ""), ("metal-emulated", "plain")]
+PLACES = [*CPU_PLACES, ("metal", ""), ("cuda", ""), ("metal-emulated", "plain")]
 
 
 @pytest.fixture(scope="session")
@@ -38,7 +38,7 @@ def go_to(
     return name
 
 
-@pytest.fixture(params=[place for place in PLACES if place[0] in _core.backends()], ids="-".join)
+@pytest.fixture(params=[place for place in PLACES if place[0] in HERE], ids="-".join)
 def device(
     request: pytest.FixtureRequest,
     monkeypatch: pytest.MonkeyPatch,

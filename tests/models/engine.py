@@ -16,9 +16,16 @@ from numpy.typing import ArrayLike, NDArray
 import akunu
 from akunu import SamplingOptions, _core
 
-# The GPUs of this build, for `pytest.mark.parametrize`.
-_NO_GPU = pytest.param("", marks=pytest.mark.skip(reason="this build has no GPU, real or emulated"))
-GPUS = [name for name in _core.backends() if name != "cpu"] or [_NO_GPU]
+# The devices of this build that are here: one for NVIDIA's GPUs is tested without a GPU, too.
+HERE = [
+    name
+    for name in _core.backends()
+    if name != "cuda" or any(level["is_available"] for level in _core.levels(name))
+]
+
+# The GPUs among them, for `pytest.mark.parametrize`.
+_NO_GPU = pytest.param("", marks=pytest.mark.skip(reason="there is no GPU here, real or emulated"))
+GPUS = [name for name in HERE if name != "cpu"] or [_NO_GPU]
 
 # Largest error beside the largest logit, against Hugging Face in float32.
 BOUND_F32_CACHE = 2e-4

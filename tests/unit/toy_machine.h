@@ -155,6 +155,7 @@ void check_copies_between_submissions(Machine& machine, Program append) {
 
   const std::array<Copy, 2> idle{{{word(8), word(16), 12}, {word(10), word(20), 4}}};
   device.copy(idle);
+  words = machine.words();
   check(words[16] == 1 && words[17] == 2 && words[18] == 3 && words[20] == 3,
         "with nothing in flight it is done at once");
 

@@ -103,6 +103,7 @@ def attribute_edits(tokens: list[Token]) -> list[tuple[int, int, str]]:
 
 
 def space_edits(declaration: Declaration) -> list[tuple[int, int, str]]:
+    """Takes address spaces out; `constant` becomes const."""
     edits: list[tuple[int, int, str]] = []
     tokens = declaration.tokens
     for index, token in enumerate(tokens):

@@ -1,0 +1,231 @@
+"""Makes CUDA of a file of kernels: the same text, and an entry for each function of the host's.
+
+    generate.py --compiler c++ --include DIR ... --depfile OUT.d IN.metal OUT.cu
+
+Kernels of GPUs are written once, in MSL (backend/metal/kernels); those that only NVIDIA's chips
+have (backend/cuda/kernels) are written in the same words. The reader is that of Metal's emulator.
+Here address spaces and attributes go, every function becomes a __device__ function, and function
+constants are what the launch says. The words themselves are in kernels/language.h.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "metal" / "emulator"))
+
+import generate as emulated  # noqa: E402
+import msl_source as msl  # noqa: E402
+import program as programs  # noqa: E402
+from msl_source import Declaration, SourceError, Token  # noqa: E402
+from program import HostFunction, Program  # noqa: E402
+
+BUILT_INS = {
+    "thread_position_in_grid": (
+        "uint3(blockIdx.x * blockDim.x + threadIdx.x, blockIdx.y, blockIdx.z)"
+    ),
+    "threadgroup_position_in_grid": "uint3(blockIdx.x, blockIdx.y, blockIdx.z)",
+    "threadgroups_per_grid": "uint3(gridDim.x, gridDim.y, gridDim.z)",
+    "threads_per_threadgroup": "uint3(blockDim.x, 1u, 1u)",
+    "thread_index_in_threadgroup": "threadIdx.x",
+    "simdgroup_index_in_threadgroup": "threadIdx.x / 32",
+    "thread_index_in_simdgroup": "threadIdx.x % 32",
+    "simdgroups_per_threadgroup": "(blockDim.x + 31) / 32",
+    "threads_per_simdgroup": "32u",
+}
+
+# Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
+BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
+
+# Functions that language.h has in the place of those of the kernels.
+REPLACED = {"inputs_ready", "load_words"}
+
+
+def after_template(tokens: list[Token], index: int) -> int:
+    """Behind every `template <...>` that begins at `index`."""
+    while tokens[index].text == "template":
+        index = msl.closing_angle(tokens, index + 1) + 1
+    return index
+
+
+def members(tokens: list[Token]) -> list[Token]:
+    """The first token of each function in the body of a type."""
+    found: list[Token] = []
+    start = next((i for i, token in enumerate(tokens) if token.text == "{"), None)
+    if start is None:
+        return found
+    end = msl.closing(tokens, start)
+    index = start + 1
+    while index < end:
+        first = after_template(tokens, index)
+        is_function = False
+        is_initialized = False
+        while index < end and tokens[index].text != ";":
+            text = tokens[index].text
+            if text == "=":
+                is_initialized = True
+            if text == "(" and not is_initialized:
+                is_function = True
+            if text in ("(", "[", "{"):
+                index = msl.closing(tokens, index)
+                if text == "{" and is_function:
+                    break
+            index += 1
+        if is_function:
+            found.append(tokens[first])
+        index += 1
+    return found
+
+
+def device_functions(declaration: Declaration) -> list[Token]:
+    """The tokens that __device__ goes before."""
+    tokens = declaration.tokens
+    if declaration.kind == "function":
+        return [tokens[after_template(tokens, 0)]]
+    if declaration.kind == "type" and tokens[after_template(tokens, 0)].text in ("struct", "class"):
+        return members(tokens)
+    return []
+
+
+def translated(program: Program) -> str:
+    """The text as CUDA: function constants are names of what the launch says."""
+    edits: list[tuple[int, int, str]] = []
+    variables = {id(c.declaration): c for c in program.constants + program.derived}
+    for declaration in program.declarations:
+        tokens = declaration.tokens
+        constant = variables.get(id(declaration))
+        if constant is not None:
+            if constant.index is not None:
+                value = f"akunu_constants.values[{constant.index}]"
+                value = f"({value} != 0)" if constant.type_text == "bool" else value
+            else:
+                value = f"({constant.value_text})"
+            edits.append((tokens[0].start, tokens[-1].end, f"\n#define {constant.name} {value}\n"))
+            continue
+        if declaration.kind == "function" and declaration.names & REPLACED:
+            edits.append((tokens[0].start, tokens[-1].end, ""))
+            continue
+        hidden = emulated.attribute_edits(tokens)
+        for token in device_functions(declaration):
+            at = next((edit for edit in hidden if edit[0] == token.start), None)
+            if at is None:
+                edits.append((token.start, token.start, "__device__ "))
+            else:  # an attribute stands there
+                hidden[hidden.index(at)] = (at[0], at[1], "__device__ ")
+        edits += hidden
+        edits += [
+            edit
+            for edit in emulated.space_edits(declaration)
+            if not any(start <= edit[0] < end for start, end, _ in hidden)
+        ]
+        if declaration.kind == "instantiation":
+            edits = [edit for edit in edits if edit[0] < tokens[0].start]
+            edits.append((tokens[0].start, tokens[-1].end, ""))
+    return emulated.edited(program.text, edits)
+
+
+def entry(function: HostFunction, waits_itself: bool) -> str:
+    """The __global__ function of one that the host names."""
+    arguments: list[str] = []
+    for parameter in function.kernel.parameters:
+        if parameter.kind == "built_in":
+            arguments.append(BUILT_INS[parameter.built_in])
+            continue
+        if parameter.kind == "threadgroup":
+            at = f"akunu_shared + arguments.shared_offset[{parameter.index}]"
+        else:
+            at = BY_VALUE.get(parameter.index, f"arguments.slots[{parameter.index}]")
+        arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
+    lines = [
+        f'extern "C" __global__ void akunu_{function.host_name}('
+        "const __grid_constant__ AkunuArguments arguments) {",
+    ]
+    if function.constants:
+        lines += [
+            "  if (threadIdx.x < 8)",
+            "    akunu_constants.values[threadIdx.x] = arguments.constants[threadIdx.x];",
+            "  __syncthreads();",
+        ]
+    # The launch behind this one may begin; what it begins with is this wait, or reads only weights.
+    lines.append("  launch_next();")
+    if not waits_itself:
+        lines.append("  inputs_ready();")
+    lines.append(f"  {function.expression}({', '.join(arguments)});")
+    lines.append("}")
+    return "\n".join(lines) + "\n"
+
+
+PRELUDE = """\
+#include "cuda/kernels/language.h"
+
+namespace gpu {
+namespace metal {}
+struct AkunuConstants {
+  uint32_t values[8];
+};
+// Of the launch; each block has a copy, which its first threads fill before anything else runs.
+static __shared__ AkunuConstants akunu_constants;
+extern __shared__ __align__(16) unsigned char akunu_shared[];
+
+// An operand is what the kernel says that it is.
+struct Any {
+  const void* at;
+  template <class T>
+  __device__ operator T*() const { return static_cast<T*>(const_cast<void*>(at)); }
+};
+struct Dereferenced {
+  const void* at;
+  template <class T>
+  __device__ operator T&() const { return *static_cast<T*>(const_cast<void*>(at)); }
+};
+__device__ inline Any any(const void* at) { return Any{at}; }
+__device__ inline Dereferenced deref(const void* at) { return Dereferenced{at}; }
+"""
+
+
+def write_cuda(program: Program, source: Path) -> str:
+    """The whole generated file."""
+    for function in program.functions:
+        if function.declaration.namespace:
+            raise msl.error(function.declaration.tokens[0], "a kernel is in no namespace")
+    entries = [
+        entry(function, "inputs_ready" in programs.reachable(program.declarations, function))
+        for function in program.functions
+    ]
+    return (
+        f"// Made by generate.py of {source.name}. Do not edit.\n"
+        f"{PRELUDE}\n{translated(program)}\n"
+        '#line 1 "generated"\n'
+        f"{''.join(entries)}"
+        "}  // namespace gpu\n"
+    )
+
+
+def main() -> int:
+    """Runs the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0] if __doc__ else "")
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--include", action="append", default=[])
+    parser.add_argument("--depfile", type=Path)
+    parser.add_argument("source", type=Path)
+    parser.add_argument("output", type=Path)
+    options = parser.parse_args()
+    try:
+        text = emulated.preprocess(
+            options.source, options.compiler, options.include, options.depfile
+        )
+        if options.depfile is not None:
+            rule = options.depfile.read_text()
+            options.depfile.write_text(rule.replace("OUTPUT:", f"{options.output}:", 1))
+        options.output.write_text(write_cuda(programs.read(text), options.source))
+    except SourceError as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

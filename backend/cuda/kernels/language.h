@@ -1,0 +1,290 @@
+// The words of MSL that the kernels are written in, as CUDA has them. A SIMD-group is a warp, a
+// threadgroup a block, threadgroup memory shared memory. Kernels are translated (generate.py) before
+// this is compiled: no address spaces and no attributes are left in them, and every function is a
+// __device__ function.
+//
+// Nothing is contracted (-fmad=false), divisions and square roots are rounded correctly and small
+// numbers stay what they are: arithmetic gives the bits that it gives on other GPUs.
+#pragma once
+
+#include <stdint.h>
+
+#define AKUNU_DEVICE __device__ __forceinline__
+
+// What a launch tells its kernel, in the order of the contract. The host has the same struct
+// (cuda/launch.h).
+struct alignas(16) AkunuArguments {
+  uint32_t params[16];  // slot 25
+  uint32_t pass[4];     // slot 23
+  void* slots[31];
+  uint32_t constants[8];      // function constants, by index
+  uint32_t shared_offset[4];  // of [[threadgroup(n)]], in bytes
+};
+static_assert(sizeof(AkunuArguments) == 384, "as on the host");
+
+namespace gpu {
+
+using uchar = uint8_t;
+using ushort = uint16_t;
+using uint = uint32_t;
+using ulong = uint64_t;
+
+// --- Numbers ---------------------------------------------------------------------------------------
+
+template <class To, class From>
+AKUNU_DEVICE To as_type(From from) {
+  static_assert(sizeof(To) == sizeof(From), "as_type keeps the size");
+  To to;
+  __builtin_memcpy(&to, &from, sizeof(To));
+  return to;
+}
+
+struct half {
+  uint16_t bits;
+  half() = default;
+  AKUNU_DEVICE half(float value) { asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value)); }
+  AKUNU_DEVICE operator float() const {
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+  }
+};
+
+AKUNU_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+AKUNU_DEVICE float sqrt(float x) { return __fsqrt_rn(x); }
+AKUNU_DEVICE float fabs(float x) { return ::fabsf(x); }
+AKUNU_DEVICE float abs(float x) { return ::fabsf(x); }
+AKUNU_DEVICE bool isnan(float x) { return x != x; }
+AKUNU_DEVICE uint mulhi(uint a, uint b) { return __umulhi(a, b); }
+// One number that is not a number gives the other.
+template <class T>
+AKUNU_DEVICE T min(T x, T y) {
+  return (y < x || x != x) ? y : x;
+}
+template <class T>
+AKUNU_DEVICE T max(T x, T y) {
+  return (x < y || x != x) ? y : x;
+}
+
+// --- Vectors ---------------------------------------------------------------------------------------
+
+template <class T, int N>
+struct vec;
+
+template <class T>
+struct alignas(2 * sizeof(T)) vec<T, 2> {
+  T x, y;
+  vec() = default;
+  AKUNU_DEVICE explicit vec(T all) : x(all), y(all) {}
+  AKUNU_DEVICE vec(T a, T b) : x(a), y(b) {}
+  template <class U>
+  AKUNU_DEVICE explicit vec(vec<U, 2> v) : x(T(v.x)), y(T(v.y)) {}
+  AKUNU_DEVICE T operator[](uint i) const { return i == 0 ? x : y; }
+};
+template <class T>
+struct alignas(4 * sizeof(T)) vec<T, 3> {
+  T x, y, z;
+  vec() = default;
+  AKUNU_DEVICE vec(T a, T b, T c) : x(a), y(b), z(c) {}
+};
+template <class T>
+struct alignas(4 * sizeof(T)) vec<T, 4> {
+  T x, y, z, w;
+  vec() = default;
+  AKUNU_DEVICE explicit vec(T all) : x(all), y(all), z(all), w(all) {}
+  AKUNU_DEVICE vec(T a, T b, T c, T d) : x(a), y(b), z(c), w(d) {}
+  template <class U>
+  AKUNU_DEVICE explicit vec(vec<U, 4> v) : x(T(v.x)), y(T(v.y)), z(T(v.z)), w(T(v.w)) {}
+  AKUNU_DEVICE T operator[](uint i) const { return i == 0 ? x : i == 1 ? y : i == 2 ? z : w; }
+};
+
+using float2 = vec<float, 2>;
+using float4 = vec<float, 4>;
+using half2 = vec<half, 2>;
+using half4 = vec<half, 4>;
+using ushort4 = vec<ushort, 4>;
+using uint2 = vec<uint, 2>;
+using uint3 = vec<uint, 3>;
+using uint4 = vec<uint, 4>;
+using ulong2 = vec<ulong, 2>;
+
+// A type that is not deduced: a number beside a vector becomes its element.
+template <class T>
+struct same_as {
+  using type = T;
+};
+template <class T>
+using element = typename same_as<T>::type;
+
+#define AKUNU_VECTOR_OPERATOR(op)                                                 \
+  template <class T>                                                              \
+  AKUNU_DEVICE vec<T, 2> operator op(vec<T, 2> a, vec<T, 2> b) {                  \
+    return vec<T, 2>(T(a.x op b.x), T(a.y op b.y));                               \
+  }                                                                               \
+  template <class T>                                                              \
+  AKUNU_DEVICE vec<T, 4> operator op(vec<T, 4> a, vec<T, 4> b) {                  \
+    return vec<T, 4>(T(a.x op b.x), T(a.y op b.y), T(a.z op b.z), T(a.w op b.w)); \
+  }                                                                               \
+  template <class T>                                                              \
+  AKUNU_DEVICE vec<T, 4> operator op(vec<T, 4> a, element<T> b) {                 \
+    return a op vec<T, 4>(b);                                                     \
+  }
+AKUNU_VECTOR_OPERATOR(+)
+AKUNU_VECTOR_OPERATOR(-)
+AKUNU_VECTOR_OPERATOR(*)
+AKUNU_VECTOR_OPERATOR(/)
+AKUNU_VECTOR_OPERATOR(&)
+AKUNU_VECTOR_OPERATOR(|)
+AKUNU_VECTOR_OPERATOR(^)
+AKUNU_VECTOR_OPERATOR(<<)
+AKUNU_VECTOR_OPERATOR(>>)
+#undef AKUNU_VECTOR_OPERATOR
+template <class T>
+AKUNU_DEVICE vec<T, 2> operator-(vec<T, 2> a) {
+  return vec<T, 2>(-a.x, -a.y);
+}
+AKUNU_DEVICE float4 fma(float4 a, float4 b, float4 c) {
+  return float4(fma(a.x, b.x, c.x), fma(a.y, b.y, c.y), fma(a.z, b.z, c.z), fma(a.w, b.w, c.w));
+}
+
+// --- SIMD-groups and threadgroups ------------------------------------------------------------------
+
+enum class mem_flags : uint { mem_none = 0, mem_device = 1, mem_threadgroup = 2 };
+AKUNU_DEVICE mem_flags operator|(mem_flags a, mem_flags b) { return mem_flags(uint(a) | uint(b)); }
+// Both also order the device's memory among the threads that meet.
+AKUNU_DEVICE void threadgroup_barrier(mem_flags) { __syncthreads(); }
+AKUNU_DEVICE void simdgroup_barrier(mem_flags) { __syncwarp(); }
+
+constexpr uint32_t kAllLanes = 0xffffffffu;
+
+template <class T>
+AKUNU_DEVICE T simd_shuffle_xor(T value, uint mask) {
+  return __shfl_xor_sync(kAllLanes, value, int(mask));
+}
+template <class T>
+AKUNU_DEVICE T simd_shuffle(T value, uint lane) {
+  return __shfl_sync(kAllLanes, value, int(lane));
+}
+template <class T>
+AKUNU_DEVICE T simd_broadcast_first(T value) {
+  return __shfl_sync(kAllLanes, value, 0);
+}
+// The lanes meet pairwise, so that all of them have the same bits: a + b is b + a.
+template <class T>
+AKUNU_DEVICE T simd_sum(T value) {
+#pragma unroll
+  for (uint step = 16; step > 0; step /= 2) value += simd_shuffle_xor(value, step);
+  return value;
+}
+template <class T>
+AKUNU_DEVICE T simd_max(T value) {
+#pragma unroll
+  for (uint step = 16; step > 0; step /= 2) value = max(value, simd_shuffle_xor(value, step));
+  return value;
+}
+template <class T>
+AKUNU_DEVICE T simd_min(T value) {
+#pragma unroll
+  for (uint step = 16; step > 0; step /= 2) value = min(value, simd_shuffle_xor(value, step));
+  return value;
+}
+template <class T>
+AKUNU_DEVICE T simd_prefix_exclusive_sum(T value) {
+  const uint lane = threadIdx.x % 32;
+  T sum = value;
+#pragma unroll
+  for (uint step = 1; step < 32; step *= 2) {
+    const T before = __shfl_up_sync(kAllLanes, sum, step);
+    if (lane >= step) sum += before;
+  }
+  return sum - value;
+}
+AKUNU_DEVICE bool simd_any(bool value) { return __any_sync(kAllLanes, value) != 0; }
+
+// --- Launches ----------------------------------------------------------------------------------------
+
+// A launch may begin before the one before it has ended, so that its first instructions, and bytes of weights, are
+// there in time (programmatic dependent launch). What others wrote it reads behind `inputs_ready`.
+AKUNU_DEVICE void launch_next() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+AKUNU_DEVICE void inputs_ready() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// --- Loads -------------------------------------------------------------------------------------------
+
+// 16 bytes from an address that is a multiple of two, in loads of whole words: five where they lie
+// across words, whose first and last hold two bytes of neighbours. Buffers begin at and are as long as multiples of 16.
+AKUNU_DEVICE uint4 load_words(const uchar* p) {
+  const uint odd = uint(reinterpret_cast<ulong>(p)) & 2u;
+  const uint* words = reinterpret_cast<const uint*>(p - odd);
+  const uint last = odd != 0 ? words[4] : 0u;
+  const uint shift = 8 * odd;
+  return uint4(__funnelshift_r(words[0], words[1], shift),
+               __funnelshift_r(words[1], words[2], shift),
+               __funnelshift_r(words[2], words[3], shift), __funnelshift_r(words[3], last, shift));
+}
+
+// --- Atomics ---------------------------------------------------------------------------------------
+
+enum memory_order { memory_order_relaxed };
+struct atomic_uint {
+  uint value;
+};
+AKUNU_DEVICE uint atomic_load_explicit(const atomic_uint* at, memory_order) {
+  return *static_cast<const volatile uint*>(&at->value);
+}
+AKUNU_DEVICE void atomic_store_explicit(atomic_uint* at, uint value, memory_order) {
+  *static_cast<volatile uint*>(&at->value) = value;
+}
+AKUNU_DEVICE uint atomic_fetch_add_explicit(atomic_uint* at, uint operand, memory_order) {
+  return atomicAdd(&at->value, operand);
+}
+AKUNU_DEVICE uint atomic_fetch_max_explicit(atomic_uint* at, uint operand, memory_order) {
+  return atomicMax(&at->value, operand);
+}
+
+// --- Matrices of a SIMD-group ----------------------------------------------------------------------
+
+// Lane l holds elements (l / 4, 2 (l % 4)) and (l / 4, 2 (l % 4) + 1).
+struct simdgroup_float8x8 {
+  float first, second;
+};
+template <class T, int Rows, int Columns>
+AKUNU_DEVICE simdgroup_float8x8 make_filled_simdgroup_matrix(T value) {
+  return simdgroup_float8x8{value, value};
+}
+AKUNU_DEVICE void simdgroup_load(simdgroup_float8x8& matrix, const float* from, ulong stride,
+                                 ulong2 = ulong2(0), bool transpose = false) {
+  const uint lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
+  matrix.first = transpose ? from[column * stride + row] : from[row * stride + column];
+  matrix.second = transpose ? from[(column + 1) * stride + row] : from[row * stride + column + 1];
+}
+AKUNU_DEVICE void simdgroup_store(const simdgroup_float8x8& matrix, float* to, ulong stride) {
+  const uint lane = threadIdx.x % 32, row = lane / 4, column = lane % 4 * 2;
+  to[row * stride + column] = matrix.first;
+  to[row * stride + column + 1] = matrix.second;
+}
+AKUNU_DEVICE void simdgroup_multiply_accumulate(simdgroup_float8x8& product,
+                                                const simdgroup_float8x8& a,
+                                                const simdgroup_float8x8& b,
+                                                const simdgroup_float8x8& addend) {
+  const uint lane = threadIdx.x % 32;
+  float first = addend.first, second = addend.second;
+#pragma unroll
+  for (uint k = 0; k < 8; ++k) {
+    const float x = simd_shuffle(k % 2 == 0 ? a.first : a.second, lane / 4 * 4 + k / 2);
+    const uint from = k * 4 + lane % 4;
+    first = fma(x, simd_shuffle(b.first, from), first);
+    second = fma(x, simd_shuffle(b.second, from), second);
+  }
+  product.first = first;
+  product.second = second;
+}
+
+}  // namespace gpu

@@ -1,0 +1,75 @@
+#include "cuda/modules.h"
+
+#include <unistd.h>
+
+#include <mutex>
+
+#include "core/error.h"
+
+namespace akunu::cuda {
+namespace {
+
+// What stays open. Never destroyed: at the end of a process the driver may be gone before it.
+struct Kept {
+  std::mutex mutex;
+  std::shared_ptr<Opened> opened;
+  pid_t process = 0;  // after a fork the child has none of it
+};
+Kept& kept() {
+  static Kept* const it = new Kept;
+  return *it;
+}
+
+}  // namespace
+
+Modules::Modules(const Gpu& gpu) : gpu_(gpu) {
+  const Current current(gpu);
+  if (!kernel_images().empty()) load(kernel_images().front());
+}
+
+Modules::~Modules() {
+  if (gpu_.driver().context_push(gpu_.context()) != kSuccess) return;
+  for (Module module : modules_) static_cast<void>(gpu_.driver().module_unload(module));
+  Context before = nullptr;
+  static_cast<void>(gpu_.driver().context_pop(&before));
+}
+
+void Modules::load(const KernelImage& image) {
+  Module module = nullptr;
+  const Result result = gpu_.driver().module_load(&module, image.bytes);
+  if (result != kSuccess)
+    throw DeviceError(gpu_.driver().describe(
+        result, "loading the kernels " + std::string(image.name) + " (made for " +
+                    std::string(kernel_architectures()) + ") for " + gpu_.name()));
+  modules_.push_back(module);
+}
+
+Function Modules::get(const std::string& name) {
+  Function& known = functions_[name];
+  if (known != nullptr) return known;
+  while (modules_.size() < kernel_images().size()) load(kernel_images()[modules_.size()]);
+  const std::string symbol = "akunu_" + name;
+  for (Module module : modules_)
+    if (gpu_.driver().module_function(&known, module, symbol.c_str()) == kSuccess) return known;
+  functions_.erase(name);
+  throw UnsupportedModelError("the kernel " + name + " is not in this build (" +
+                              std::to_string(modules_.size()) + " files of kernels for " +
+                              std::string(kernel_architectures()) + "); install akunu again");
+}
+
+std::shared_ptr<Opened> open_gpu() {
+  const std::lock_guard lock(kept().mutex);
+  if (kept().opened != nullptr && kept().process == getpid()) return kept().opened;
+  if (kept().opened != nullptr)
+    static_cast<void>(new std::shared_ptr(kept().opened));  // the parent's
+  kept().opened = std::make_shared<Opened>();
+  kept().process = getpid();
+  return kept().opened;
+}
+
+void forget_gpu() {
+  const std::lock_guard lock(kept().mutex);
+  kept().opened = nullptr;
+}
+
+}  // namespace akunu::cuda
