@@ -158,6 +158,7 @@ class CpuDevice final : public Device {
     if (row_class == RowClass::many && format != Format::f32 && format_info(format).n_planes == 1)
       return format_info(format).block_size > 1 ? isa_.level->prompts_with_blocks
                                                 : isa_.level->prompts_with_halves;
+    if (is_mlx_affine(format)) return ActivationKind::f32;
     switch (format) {
       case Format::f32:
       case Format::f16:
@@ -174,8 +175,9 @@ class CpuDevice final : public Device {
       case Format::q5_k:
       case Format::q6_k:
         return ActivationKind::q8_32;
-      case Format::mlx4_64:
-      case Format::mlx8_64:
+      case Format::mlx_mxfp4:
+      case Format::mlx_first:  // and the rest of its family
+      case Format::mlx_last:
         return ActivationKind::f32;
     }
     __builtin_unreachable();
@@ -303,7 +305,7 @@ class CpuDevice final : public Device {
     if (reinterpret_cast<uintptr_t>(part.bytes.data()) % alignment == 0) {
       allocation.owner = part.owner;
       allocation.label = kMappedLabel;
-      allocation.mapped = true;
+      allocation.mapped = !part.mapping.empty();  // else somebody made the numbers in memory
       contents = const_cast<std::byte*>(part.bytes.data());  // kernels only read weights
     } else {
       allocation.block = take_memory(bytes, kCopiedLabel);

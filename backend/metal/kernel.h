@@ -65,6 +65,9 @@ struct Kernel {
   std::function<uint64_t(const std::byte* params, uint32_t max_rows)> workspace_bytes;
 };
 
+// Whether this device multiplies weights in a format.
+bool has_kernels(Format format);
+
 // The kernel for a request, or nothing where there is none.
 std::optional<Kernel> find_kernel(const KernelRequest& request);
 // See Device::unsupported_shape.

@@ -2,10 +2,22 @@
 
 namespace akunu::metal {
 
+// Of MLX's formats, groups of 64 at 4 and 8 bits with scales in halves: matvec_mlx.metal.
+bool has_kernels(Format format) {
+  if (format == Format::mlx_mxfp4) return false;
+  if (!is_mlx_affine(format)) return true;
+  for (const uint32_t bits : {4u, 8u})
+    for (const MlxScale scale : {MlxScale::f16, MlxScale::bf16})
+      if (format == mlx_format({bits, 64, scale})) return true;
+  return false;
+}
+
 std::optional<Kernel> find_kernel(const KernelRequest& request) {
   // Every activation of this device is float32.
   if (request.activation != ActivationKind::f32) return std::nullopt;
   if (!unsupported_shape(request).empty()) return std::nullopt;
+  for (const std::optional<Format>& weight : request.weights)
+    if (weight && !has_kernels(*weight)) return std::nullopt;
   std::optional<Kernel> kernel = find_matmul_kernel(request);
   if (!kernel) kernel = find_attention_kernel(request);
   if (!kernel) kernel = find_row_kernel(request);

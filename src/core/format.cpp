@@ -16,24 +16,57 @@ constexpr FormatInfo made_of(Format format, std::string_view name, uint32_t bloc
   return info;
 }
 
-// In the order of the enumeration.
-constexpr std::array<FormatInfo, kFormatCount> kFormats{{
-    made_of(Format::f32, "f32", 1, {4}),
-    made_of(Format::f16, "f16", 1, {2}),
-    made_of(Format::bf16, "bf16", 1, {2}),
-    made_of(Format::q4_0, "q4_0", 32, {18}),
-    made_of(Format::q4_1, "q4_1", 32, {20}),
-    made_of(Format::q5_0, "q5_0", 32, {22}),
-    made_of(Format::q5_1, "q5_1", 32, {24}),
-    made_of(Format::q8_0, "q8_0", 32, {34}),
-    made_of(Format::q2_k, "q2_k", 256, {84}),
-    made_of(Format::q3_k, "q3_k", 256, {110}),
-    made_of(Format::q4_k, "q4_k", 256, {144}),
-    made_of(Format::q5_k, "q5_k", 256, {176}),
-    made_of(Format::q6_k, "q6_k", 256, {210}),
-    made_of(Format::mlx4_64, "mlx4_64", 64, {32, 2, 2}),
-    made_of(Format::mlx8_64, "mlx8_64", 64, {64, 2, 2}),
-}};
+// In the order of the enumeration, without MLX's family.
+constexpr std::array kNamedFormats{
+    made_of(Format::f32, "f32", 1, {4}),       made_of(Format::f16, "f16", 1, {2}),
+    made_of(Format::bf16, "bf16", 1, {2}),     made_of(Format::q4_0, "q4_0", 32, {18}),
+    made_of(Format::q4_1, "q4_1", 32, {20}),   made_of(Format::q5_0, "q5_0", 32, {22}),
+    made_of(Format::q5_1, "q5_1", 32, {24}),   made_of(Format::q8_0, "q8_0", 32, {34}),
+    made_of(Format::q2_k, "q2_k", 256, {84}),  made_of(Format::q3_k, "q3_k", 256, {110}),
+    made_of(Format::q4_k, "q4_k", 256, {144}), made_of(Format::q5_k, "q5_k", 256, {176}),
+    made_of(Format::q6_k, "q6_k", 256, {210}), made_of(Format::mlx_mxfp4, "mlx_mxfp4", 32, {16, 1}),
+};
+
+// "mlx4_128_bf16", and how long it is.
+struct MlxName {
+  std::array<char, 16> text{};
+  size_t length = 0;
+
+  constexpr void append(std::string_view more) {
+    for (const char letter : more) text[length++] = letter;
+  }
+  constexpr std::string_view view() const { return {text.data(), length}; }
+};
+
+constexpr MlxName mlx_name(const MlxFormat& format) {
+  MlxName name;
+  name.append("mlx");
+  name.text[name.length++] = static_cast<char>('0' + format.bits);
+  name.append(format.group == 32 ? "_32" : format.group == 64 ? "_64" : "_128");
+  name.append(format.scale == MlxScale::f16    ? ""
+              : format.scale == MlxScale::bf16 ? "_bf16"
+                                               : "_f32");
+  return name;
+}
+
+constexpr auto kMlxNames = [] {
+  std::array<MlxName, kMlxFormatCount> names{};
+  for (uint32_t i = 0; i < kMlxFormatCount; ++i) names[i] = mlx_name(mlx_format_at(i));
+  return names;
+}();
+
+constexpr auto kFormats = [] {
+  std::array<FormatInfo, kFormatCount> formats{};
+  for (size_t i = 0; i < kNamedFormats.size(); ++i) formats[i] = kNamedFormats[i];
+  for (uint32_t i = 0; i < kMlxFormatCount; ++i) {
+    const MlxFormat format = mlx_format_at(i);
+    const uint32_t scale = format.scale == MlxScale::f32 ? 4 : 2;
+    formats[kNamedFormats.size() + i] =
+        made_of(*mlx_format(format), kMlxNames[i].view(), format.group,
+                {format.group * format.bits / 8, scale, scale});
+  }
+  return formats;
+}();
 
 constexpr bool every_format_is_in_its_place() {
   for (size_t i = 0; i < kFormats.size(); ++i)

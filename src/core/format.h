@@ -13,12 +13,20 @@ namespace akunu {
 
 struct FormatInfo {
   Format format;
-  std::string_view name;             // "q4_0"
+  std::string_view name;             // "q4_0", "mlx4_64" (its scales are f16), "mlx4_64_bf16"
   uint32_t block_size;               // weights per block
   uint32_t block_bytes;              // bytes per block, in all planes
   uint32_t n_planes;                 // 1 or more
   uint32_t plane_bytes[kMaxPlanes];  // bytes per block in each
 };
+
+// The format of MLX's family; nothing for bits or a group that there is none of.
+constexpr std::optional<Format> mlx_format(const MlxFormat& wanted) {
+  for (uint32_t i = 0; i < kMlxFormatCount; ++i)
+    if (mlx_format_at(i) == wanted)
+      return static_cast<Format>(static_cast<uint32_t>(Format::mlx_first) + i);
+  return std::nullopt;
+}
 
 const FormatInfo& format_info(Format format);
 std::optional<Format> format_from_name(std::string_view name);

@@ -57,10 +57,34 @@ enum class Format : uint8_t {
   q4_k,
   q5_k,
   q6_k,
-  mlx4_64,
-  mlx8_64,
+  mlx_mxfp4,  // MLX's planes of codes (e2m1) and scales (e8m0, one per 32), which GGUF has in one run
+  mlx_first,  // MLX's affine groups: a family, see MlxFormat
+  mlx_last = mlx_first + 53,
 };
-constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::mlx8_64) + 1;
+constexpr uint32_t kFormatCount = static_cast<uint32_t>(Format::mlx_last) + 1;
+
+// MLX's affine groups: weight = scale * code + bias, for each group of weights of a row. Three planes:
+// codes, as a stream of bits from the lowest one on; scales; biases, numbers of the same type.
+enum class MlxScale : uint8_t { f16, bf16, f32 };
+struct MlxFormat {
+  uint32_t bits;   // 2, 3, 4, 5, 6 or 8
+  uint32_t group;  // 32, 64 or 128
+  MlxScale scale;
+
+  constexpr bool operator==(const MlxFormat&) const = default;
+};
+constexpr uint32_t kMlxFormatCount = 6 * 3 * 3;
+
+// The number `index` of the family, in the order of bits, then groups, then scales.
+constexpr MlxFormat mlx_format_at(uint32_t index) {
+  constexpr uint32_t kBits[] = {2, 3, 4, 5, 6, 8};
+  return {kBits[index / 9], 32u << index / 3 % 3, static_cast<MlxScale>(index % 3)};
+}
+constexpr bool is_mlx_affine(Format format) {
+  return format >= Format::mlx_first && format <= Format::mlx_last;
+}
+static_assert(static_cast<uint32_t>(Format::mlx_last) - static_cast<uint32_t>(Format::mlx_first) ==
+              kMlxFormatCount - 1);
 
 // A weight lies in one or more planes: runs of bytes of their own, each with the same rows. Most formats
 // have one. MLX's have three, codes, scales and biases, each a tensor of its own in the file.

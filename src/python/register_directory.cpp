@@ -5,8 +5,10 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "register.h"
+#include "weight/hf_tensors.h"
 #include "weight/model_directory.h"
 #include "weight/model_source.h"
 #include "without_gil.h"
@@ -24,11 +26,10 @@ py::object path_object(const std::string& path) {
 // A tensor keeps its directory, whose mappings hold the names.
 struct DirectoryTensor {
   std::shared_ptr<const ModelDirectory> directory;
-  const SafetensorsFile* file;
-  const SafetensorsTensor* tensor;
+  ListedTensor tensor;
 };
 
-py::tuple shape_of(const SafetensorsTensor& tensor) {
+py::tuple shape_of(const ListedTensor& tensor) {
   py::tuple result(tensor.shape.size());
   for (size_t i = 0; i < tensor.shape.size(); ++i) result[i] = tensor.shape[i];
   return result;
@@ -50,9 +51,8 @@ class NativeDirectory {
   py::str config() const { return py::str(directory_->config_text()); }
   py::list tensors() const {
     py::list result;
-    for (const SafetensorsFile& file : directory_->files())
-      for (const SafetensorsTensor& tensor : file.tensors())
-        result.append(py::cast(DirectoryTensor{directory_, &file, &tensor}));
+    for (ListedTensor& tensor : list_tensors(*directory_))
+      result.append(py::cast(DirectoryTensor{directory_, std::move(tensor)}));
     return result;
   }
 
@@ -65,21 +65,23 @@ class NativeDirectory {
 void register_directory(py::module_& m) {
   py::class_<DirectoryTensor>(m, "DirectoryTensor",
                               "One tensor of a ModelDirectory; made by ModelDirectory.tensors.")
-      .def_property_readonly("name", [](const DirectoryTensor& view) { return view.tensor->name; })
+      .def_property_readonly("name", [](const DirectoryTensor& view) { return view.tensor.name; })
       .def_property_readonly(
-          "shape", [](const DirectoryTensor& view) { return shape_of(*view.tensor); },
+          "shape", [](const DirectoryTensor& view) { return shape_of(view.tensor); },
           "Tuple of int in NumPy's order: the last dimension is contiguous. () is one number.")
       .def_property_readonly(
-          "type_name", [](const DirectoryTensor& view) { return view.tensor->type->name; },
-          "Number format as safetensors names it, such as 'BF16'.")
+          "type_name", [](const DirectoryTensor& view) { return view.tensor.type; },
+          "Number format as safetensors names it, such as 'BF16', or 'mlx4_64' (bits, group) for\n"
+          "MLX's groups, of which codes, scales and biases are one tensor here.")
       .def_property_readonly(
-          "offset", [](const DirectoryTensor& view) { return view.tensor->offset; },
+          "offset", [](const DirectoryTensor& view) { return view.tensor.offset; },
           "Where the data begins, in bytes from the start of its file.")
       .def_property_readonly(
-          "path", [](const DirectoryTensor& view) { return path_object(view.file->path()); },
+          "path", [](const DirectoryTensor& view) { return path_object(view.tensor.file->path()); },
           "The file that holds it: one of ModelDirectory.parts.")
       .def_property_readonly(
-          "size", [](const DirectoryTensor& view) { return view.tensor->size; }, "Bytes of data.");
+          "size", [](const DirectoryTensor& view) { return view.tensor.size; },
+          "Bytes of data, with scales and biases.");
 
   py::class_<NativeDirectory>(
       m, "ModelDirectory",

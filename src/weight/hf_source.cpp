@@ -1,23 +1,17 @@
 #include "weight/hf_source.h"
 
 #include <algorithm>
-#include <map>
-#include <set>
 
 #include "core/error.h"
+#include "core/memory_left.h"
 #include "weight/hf_config.h"
+#include "weight/hf_tensors.h"
 #include "weight/left_out_notes.h"
 #include "weight/names.h"
 #include "weight/printable.h"
 
 namespace akunu {
 namespace {
-
-struct Located {
-  const SafetensorsFile* file;
-  const SafetensorsTensor* tensor;
-};
-using Tensors = std::map<std::string, Located, std::less<>>;  // by name without the prefix
 
 constexpr std::string_view kEmbedding = "embed_tokens.weight";
 
@@ -38,7 +32,8 @@ class HfSourceReader {
  public:
   explicit HfSourceReader(const ModelDirectory& directory)
       : directory_(directory),
-        config_(read_hf_config(directory.config(), directory.config_path())) {}
+        config_(read_hf_config(directory.config(), directory.config_path())),
+        quantization_(quantization_of(directory)) {}
 
   ModelSource read() {
     ModelSource source;
@@ -77,55 +72,26 @@ class HfSourceReader {
           left_out_.add(left_out->why, printable(tensor.name));
           continue;
         }
-        if (!tensors_.emplace(name, Located{&file, &tensor}).second)
-          throw ModelFormatError(label({&file, &tensor}) + " is there twice, as " +
+        if (!tensors_.emplace(name, HfTensor{&file, &tensor}).second)
+          throw ModelFormatError(HfTensor{&file, &tensor}.label() + " is there twice, as " +
                                  printable(tensor.name) + " and " + printable(name));
       }
   }
 
-  static std::string label(const Located& located) {
-    return printable(located.file->path(), kPathLimit) + ": tensor " +
-           printable(located.tensor->name);
-  }
-
   void add_tensors(ModelSource& source) const {
+    Fp8Expanded expanded;
     for (const auto& [name, located] : tensors_) {
-      const SourceTensor whole = plain(located);
+      if (is_companion(tensors_, name)) continue;
+      const SourceTensor whole = hf_tensor(tensors_, name, quantization_, expanded);
       std::vector<SourceTensor> named = give_names(rules(), name, whole, source.config);
       if (named.empty())
         throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
       for (SourceTensor& each : named) source.tensors.push_back(std::move(each));
     }
-  }
-
-  static std::optional<Format> format_of(std::string_view type) {
-    if (type == "F32") return Format::f32;
-    if (type == "F16") return Format::f16;
-    if (type == "BF16") return Format::bf16;
-    return std::nullopt;
-  }
-
-  static SourceTensor plain(const Located& located) {
-    const SafetensorsTensor& tensor = *located.tensor;
-    SourceTensor result;
-    result.name_in_file = printable(tensor.name);
-    result.path = printable(located.file->path(), kPathLimit);
-    const std::optional<Format> format = format_of(tensor.type->name);
-    if (!format)
-      throw UnsupportedModelError(result.label() + " has the number format " +
-                                  std::string(tensor.type->name) + "; akunu has F32, F16 and BF16");
-    if (tensor.shape.empty() || tensor.shape.size() > 3)
-      throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.shape.size()) +
-                                  " dimensions; akunu has one to three");
-    if (tensor.size == 0) throw ModelFormatError(result.label() + " is empty");
-    result.format = *format;
-    result.n_dims = static_cast<uint32_t>(tensor.shape.size());
-    std::ranges::copy(tensor.shape, result.shape.end() - result.n_dims);
-    result.parts[0] = {.bytes = located.file->bytes_of(tensor),
-                       .owner = located.file->mapping(),
-                       .mapping = located.file->mapping() ? located.file->mapping()->bytes()
-                                                          : std::span<const std::byte>()};
-    return result;
+    if (expanded.n_tensors > 0)
+      source.config.notes.push_back(std::to_string(expanded.n_tensors) +
+                                    " tensors in FP8 were expanded to BF16 and take " +
+                                    mebibytes(expanded.bytes));
   }
 
   static const SourceTensor* find(const ModelSource& source, std::string_view name) {
@@ -167,7 +133,8 @@ class HfSourceReader {
 
   const ModelDirectory& directory_;
   HfConfig config_;
-  Tensors tensors_;
+  HfQuantization quantization_;
+  HfTensors tensors_;
   LeftOutNotes left_out_;
 };
 

@@ -103,9 +103,14 @@ constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
 
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
+constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
 constexpr std::array kHfLeftOut{
     LeftOut{"layers.*.rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
     LeftOut{"rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
+    LeftOut{"*.input_scale", kFp8Activations},
+    LeftOut{"*.activation_scale", kFp8Activations},
+    LeftOut{"*.k_scale", kFp8Activations},
+    LeftOut{"*.v_scale", kFp8Activations},
     LeftOut{"vision_tower.*", kImages},
     LeftOut{"model.vision_tower.*", kImages},
     LeftOut{"multi_modal_projector.*", kImages},

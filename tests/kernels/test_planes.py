@@ -1,4 +1,4 @@
-"""Weights of several planes, bound at slots of their own: MLX's affine groups of 64.
+"""Weights of several planes, bound at slots of their own: MLX's affine groups, and its mxfp4.
 
 What one is, MLX's documentation of `quantize` says: weight = scale * code + bias for each group,
 codes packed into words of 32 bits from the lowest bit on.
@@ -29,26 +29,53 @@ from akunu import ArgumentError, _core
 GROUP = 64
 BITS = (4, 8)
 PARTS = ("codes", "scales", "biases")
+ALL_BITS = (2, 3, 4, 5, 6, 8)
+# Bits, group and type of scales, by the name of the format: the CPU has all of them.
+FORMATS = {
+    f"mlx{bits}_{group}" + ("" if scale == "f16" else f"_{scale}"): (bits, group, scale)
+    for bits, group, scale in itertools.product(ALL_BITS, (32, 64, 128), ("f16", "bf16", "f32"))
+}
+_ON_METAL = ("mlx4_64", "mlx8_64", "mlx4_64_bf16", "mlx8_64_bf16")
 
 
-def mlx_weight(bits: int, n: int, k: int, rng: np.random.Generator) -> ref.Weight:
+def skip_what_is_missing(target, name: str) -> None:
+    if target.device != "cpu" and name not in _ON_METAL:
+        pytest.skip(f"Metal has no kernels for {name}")
+
+
+def stored(values: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
+    """Numbers as a plane has them, and what is left of them as float32."""
+    if scale == "bf16":
+        halves = (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+        return halves, (halves.astype(np.uint32) << 16).view(np.float32)
+    rounded = values.astype(np.float16 if scale == "f16" else np.float32)
+    return rounded, rounded.astype(np.float32)
+
+
+def packed(codes: np.ndarray, bits: int) -> np.ndarray:
+    """Codes as a stream of bits in words, the lowest bit first."""
+    stream = np.unpackbits(codes.astype(np.uint8)[..., None], axis=-1, bitorder="little")
+    flat = np.ascontiguousarray(stream[..., :bits]).reshape(len(codes), -1)
+    return np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
+
+
+def mlx_weight(
+    bits: int, n: int, k: int, rng: np.random.Generator, group: int = GROUP, scale: str = "f16"
+) -> ref.Weight:
     """Random codes, scales and biases of both signs, some scales 0; `data` is a list of parts."""
     codes = rng.integers(0, 2**bits, (n, k), np.uint32)
-    scales, biases = (
-        (rng.standard_normal((n, k // GROUP)) * size).astype(np.float16)
-        for size in (2.0**-bits, 0.5)
-    )
+    scales, biases = (rng.standard_normal((n, k // group)) * size for size in (2.0**-bits, 0.5))
     scales[rng.random(scales.shape) < 0.1] = 0
-    in_word = 32 // bits
-    shifts = np.arange(in_word, dtype=np.uint32) * bits
-    words = (codes.reshape(n, -1, in_word) << shifts).sum(axis=-1, dtype=np.uint32)
-    scale, bias = (np.repeat(each.astype(np.float64), GROUP, axis=1) for each in (scales, biases))
+    parts = [stored(scales, scale), stored(biases, scale)]
+    by_weight = [np.repeat(values, group, axis=1) for _, values in parts]
+    values = by_weight[0] * codes.astype(np.float32) + by_weight[1]  # in float32, as mlx has it
+    name = f"mlx{bits}_{group}" + ("" if scale == "f16" else f"_{scale}")
     return ref.Weight(
-        f"mlx{bits}_64",
-        [words, scales, biases],  # type: ignore[arg-type]
-        scale * codes + bias,
-        np.abs(scale * codes) + np.abs(bias),
-        GROUP,
+        name,
+        [packed(codes, bits), *(part for part, _ in parts)],  # type: ignore[arg-type]
+        values.astype(np.float64),
+        (np.abs(by_weight[0] * codes) + np.abs(by_weight[1])).astype(np.float64),
+        group,
     )
 
 
@@ -69,9 +96,22 @@ def rows_of(rng, n, k):
     return rng.standard_normal((n, k)).astype(np.float32)
 
 
-# What `mlx.core.quantize` (0.32) made of the sines of 0 to 63, rounded to half precision, and the
-# CRC-32 of what its `dequantize` gives back as float32.
+# What `mlx.core.quantize` (0.32) made of the sines of 0 to 63, rounded to half precision: codes,
+# scale and bias; and the CRC-32 of what its `dequantize` gives back as float32.
 MADE_BY_MLX = {
+    2: ("827ff447bfe00bfdd11ff9827ff447bf", -0.5, 0xB94CC61B),
+    3: ("035633505d217407cc5ea09a41e80a993b603503d5154257", -0.333251953125, 0x4DC22F10),
+    5: (
+        "7004c73f2d20e59f1330f5731706f45e92c0f6b707a0fbf50a64fe0e8570fcd30254fe3801533f6f",
+        -0.0625,
+        0xA35BC54B,
+    ),
+    6: (
+        "5f316c768f2e8004fbb0042c686f6b43f1e5fb780417edb30ef0b0fe6c0508b9"
+        "e75e316c777f2ac004fb6f042c686f6b",
+        -0.032257080078125,
+        0x26B5364F,
+    ),
     4: (
         "1761ec2940eb4b20e96c11d78d02c5ae03a3ce0582dd1761ec2940eb4b30e96c",
         -0.142822265625,
@@ -86,8 +126,9 @@ MADE_BY_MLX = {
 }
 
 
-@pytest.mark.parametrize("bits", BITS)
+@pytest.mark.parametrize("bits", MADE_BY_MLX)
 def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
+    skip_what_is_missing(target, f"mlx{bits}_64")
     codes, scale, checksum = MADE_BY_MLX[bits]
     data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.float16([scale]), np.float16([1])]
     table = ref.Weight(f"mlx{bits}_64", data, np.zeros((1, 64)), np.zeros((1, 64)), GROUP)  # type: ignore[arg-type]
@@ -101,13 +142,40 @@ def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
     assert np.abs(out[0] - np.sin(np.arange(64))).max() <= -scale
 
 
-@pytest.mark.parametrize("bits", BITS)
-def test_embed_gives_each_weight_rounded_once(target, rng, bits):
-    table = mlx_weight(bits, 11, 192, rng)
+def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
+    skip_what_is_missing(target, "mlx_mxfp4")
+    codes = "5016ed5a36ec3c56ea1d56d09e65d2be64b4de6295de5016ed5a36ec3c56ea1d"
+    data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.uint8([0x7D, 0x7D])]
+    table = ref.Weight("mlx_mxfp4", data, np.zeros((1, 64)), np.zeros((1, 64)), 32)  # type: ignore[arg-type]
+    out = poisoned((1, 64))
+    log = np.zeros((1, 1), np.uint32)
+    run(
+        "embed", [log, table, out], pack_params("embed", 64, 1, 1, 1.0), make_step([Run(0, 0, 1)]),
+        On(target),
+    )  # fmt: skip
+    assert out[0, :8].tolist() == [0, 0.75, 1, 0.125, -0.75, -1, -0.25, 0.75]
+    assert zlib.crc32(out.tobytes()) == 0x5BE5A602
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
+    skip_what_is_missing(target, name)
+    bits, group, scale = FORMATS[name]
+    weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
+    x = rows_of(rng, 5, 3 * 128)
+    expected, bound = ref.matmul(weight, ref.Activation("f32", x, x.astype(np.float64)))
+    assert_within(multiply(target, weight, x), expected, bound)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
+    skip_what_is_missing(target, name)
+    bits, group, scale = FORMATS[name]
+    table = mlx_weight(bits, 11, 3 * 128, rng, group, scale)
     log = rng.permutation(11).astype(np.uint32)[None]
-    out = poisoned((11, 192))
+    out = poisoned((11, 3 * 128))
     step = make_step([Run(0, 0, 11)])
-    run("embed", [log, table, out], pack_params("embed", 192, 11, 11, 2.0), step, On(target, 2))
+    run("embed", [log, table, out], pack_params("embed", 384, 11, 11, 2.0), step, On(target, 2))
     assert_same_bits(out, table.values.astype(np.float32)[log[0]] * np.float32(2))
 
 

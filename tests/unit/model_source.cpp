@@ -125,7 +125,7 @@ Matrix random_matrix(uint32_t bits, uint64_t n, uint64_t k, std::mt19937& random
     const uint32_t code = bits == 8 ? codes[i] : codes[i / 2] >> i % 2 * 4 & 15;
     values[i] = static_cast<float>(half_value(scales[i / 64]) * code + half_value(biases[i / 64]));
   }
-  return {tensor_of("", bits == 8 ? Format::mlx8_64 : Format::mlx4_64, {n, k},
+  return {tensor_of("", *mlx_format({bits, 64, MlxScale::f16}), {n, k},
                     {part_of(codes), part_of(scales), part_of(biases)}),
           tensor_of("", Format::f32, {n, k}, {part_of(values)})};
 }

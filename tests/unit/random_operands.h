@@ -52,6 +52,7 @@ inline uint16_t small_half() {  // 2^-7 to 2^-3, of either sign: exponents 8 to 
 
 // Where a block of the format has halves.
 inline std::vector<uint32_t> offsets_of_halves(Format format) {
+  if (is_mlx_affine(format)) return {};
   switch (format) {
     case Format::q4_0:
     case Format::q5_0:
@@ -71,8 +72,9 @@ inline std::vector<uint32_t> offsets_of_halves(Format format) {
     case Format::f32:
     case Format::f16:
     case Format::bf16:
-    case Format::mlx4_64:  // of several planes: tests/kernels/test_planes.py
-    case Format::mlx8_64:
+    case Format::mlx_mxfp4:  // of several planes: tests/kernels/test_planes.py
+    case Format::mlx_first:
+    case Format::mlx_last:
       return {};
   }
   __builtin_unreachable();

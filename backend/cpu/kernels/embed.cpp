@@ -2,6 +2,8 @@
 //   0 tokens: log   1 table: weight [vocab_size, dim]   2 out: rows [rows, dim]   25 EmbedParams
 //   slices: one row   limit: memory, and next to nothing of it
 // The weight is `element`'s float32, which gguf's dequantisation gives too; the product rounds once.
+#include <utility>
+
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
@@ -38,18 +40,28 @@ struct Embed {
   }
 };
 
-template <template <class> class Format>
+template <class Format>
 constexpr KernelEntry embed_entry() {
-  using Rows = RowsKernel<ThisIsa, EmbedParams, Embed<ThisIsa, Format<ThisIsa>>>;
-  return {{Operation::embed, kAny, {Format<ThisIsa>::kFormat, kAbsent, kAbsent}},
+  using Rows = RowsKernel<ThisIsa, EmbedParams, Embed<ThisIsa, Format>>;
+  return {{Operation::embed, kAny, {Format::kFormat, kAbsent, kAbsent}},
           {Rows::slices, Rows::run, nullptr}};
 }
 
 constexpr KernelEntry kEmbedEntries[] = {
-    embed_entry<F32>(),  embed_entry<F16>(),     embed_entry<BF16>(),    embed_entry<Q4_0>(),
-    embed_entry<Q4_1>(), embed_entry<Q5_0>(),    embed_entry<Q5_1>(),    embed_entry<Q8_0>(),
-    embed_entry<Q2_K>(), embed_entry<Q3_K>(),    embed_entry<Q4_K>(),    embed_entry<Q5_K>(),
-    embed_entry<Q6_K>(), embed_entry<Mlx4_64>(), embed_entry<Mlx8_64>(),
+    embed_entry<F32<ThisIsa>>(),  embed_entry<F16<ThisIsa>>(),  embed_entry<BF16<ThisIsa>>(),
+    embed_entry<Q4_0<ThisIsa>>(), embed_entry<Q4_1<ThisIsa>>(), embed_entry<Q5_0<ThisIsa>>(),
+    embed_entry<Q5_1<ThisIsa>>(), embed_entry<Q8_0<ThisIsa>>(), embed_entry<Q2_K<ThisIsa>>(),
+    embed_entry<Q3_K<ThisIsa>>(), embed_entry<Q4_K<ThisIsa>>(), embed_entry<Q5_K<ThisIsa>>(),
+    embed_entry<Q6_K<ThisIsa>>(),
+};
+
+// MLX's, in the order of their numbers.
+template <class Indices>
+struct MlxEmbedEntries;
+template <size_t... kIndices>
+struct MlxEmbedEntries<std::index_sequence<kIndices...>> {
+  static constexpr KernelEntry kAll[] = {embed_entry<MlxMxfp4<ThisIsa>>(),
+                                         embed_entry<MlxAffine<ThisIsa, kIndices>>()...};
 };
 
 }  // namespace
@@ -57,6 +69,10 @@ constexpr KernelEntry kEmbedEntries[] = {
 template <>
 KernelList Families<ThisIsa>::embed() {
   return list_of(kEmbedEntries);
+}
+template <>
+KernelList Families<ThisIsa>::embed_mlx() {
+  return list_of(MlxEmbedEntries<std::make_index_sequence<kMlxFormatCount>>::kAll);
 }
 
 }  // namespace akunu::cpu

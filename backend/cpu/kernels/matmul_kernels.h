@@ -10,7 +10,7 @@ template <class Isa>
 struct VectorMatmuls {
   static MatmulKernels of_floats_and_32();  // blocks of 32 weights
   static MatmulKernels of_k();              // super-blocks of 256
-  static MatmulKernels of_mlx();            // affine groups of 64
+  static MatmulKernels of_mlx();            // affine groups, and mxfp4 in planes
   static MatmulKernels of_int16();  // floats rounded to q16_32, at levels that multiply int16
 };
 

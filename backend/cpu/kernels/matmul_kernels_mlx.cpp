@@ -1,4 +1,6 @@
 // Matmul kernels on vectors for MLX's weights: a group becomes floats once for all rows of a slice.
+#include <utility>
+
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_mlx.h"
 #include "cpu/kernels/matmul_kernels.h"
@@ -44,16 +46,20 @@ struct MultiplyMlx : OneSliceAtOnce {
   }
 };
 
-constexpr MatmulKernel kKernels[] = {
-    matmul_kernel<MultiplyMlx<ThisIsa, Mlx4_64<ThisIsa>>>(),
-    matmul_kernel<MultiplyMlx<ThisIsa, Mlx8_64<ThisIsa>>>(),
+template <class Indices>
+struct MlxKernels;
+template <size_t... kIndices>
+struct MlxKernels<std::index_sequence<kIndices...>> {
+  static constexpr MatmulKernel kAll[] = {
+      matmul_kernel<MultiplyMlx<ThisIsa, MlxMxfp4<ThisIsa>>>(),
+      matmul_kernel<MultiplyMlx<ThisIsa, MlxAffine<ThisIsa, kIndices>>>()...};
 };
 
 }  // namespace
 
 template <>
 MatmulKernels VectorMatmuls<ThisIsa>::of_mlx() {
-  return list_of(kKernels);
+  return list_of(MlxKernels<std::make_index_sequence<kMlxFormatCount>>::kAll);
 }
 
 }  // namespace akunu::cpu

@@ -10,6 +10,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
   using F = Families<ThisIsa>;
   const KernelList families[] = {
       F::embed(),
+      F::embed_mlx(),
       F::norm(),
       F::rope(),
       F::kv_write(),

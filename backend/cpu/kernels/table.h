@@ -60,6 +60,7 @@ static inline bool find_in(const KernelList (&families)[N], const KernelKey& req
 template <class Isa>
 struct Families {
   static KernelList embed();
+  static KernelList embed_mlx();  // of weights in MLX's formats
   static KernelList norm();
   static KernelList rope();
   static KernelList kv_write();

@@ -1,0 +1,70 @@
+#include "weight/hf_quantization.h"
+
+#include "core/error.h"
+
+namespace akunu {
+
+HfQuantization::HfQuantization(ConfigObject& config) {
+  mlx_ = config.object("quantization");
+  std::optional<ConfigObject> other = config.object("quantization_config");
+  if (!mlx_ && other && !other->find("quant_method") && other->find("bits")) mlx_ = other;
+  if (mlx_) {
+    usual_ = read_groups(*mlx_, std::nullopt);
+    return;
+  }
+  if (!other) return;
+  const std::string method = other->text("quant_method").value_or("");
+  constexpr std::string_view kHere =
+      "akunu has fp8, fbgemm_fp8, compressed-tensors and modelopt of FP8, and MLX's groups";
+  if (method == "compressed-tensors") {
+    if (other->text("format").value_or("float-quantized") != "float-quantized")
+      other->refuse_support("format", std::string(kHere));
+  } else if (method == "modelopt") {
+    if (other->text("quant_algo").value_or("FP8") != "FP8")
+      other->refuse_support("quant_algo", std::string(kHere));
+  } else if (method != "fp8" && method != "fbgemm_fp8") {
+    other->refuse_support("quant_method", std::string(kHere));
+  }
+  if (const JsonValue* block = other->find("weight_block_size")) {
+    const bool is_pair = block->items.size() == 2;
+    const auto size = [&](size_t i) {
+      return is_pair ? block->items[i].unsigned_integer().value_or(0) : 0;
+    };
+    constexpr uint64_t kMost = 1u << 30;
+    if (size(0) == 0 || size(1) == 0 || size(0) > kMost || size(1) > kMost)
+      other->refuse_value("weight_block_size", "two whole numbers from 1 on are needed");
+    fp8_block_rows_ = static_cast<uint32_t>(size(0));
+    fp8_block_columns_ = static_cast<uint32_t>(size(1));
+  }
+}
+
+std::optional<MlxGroups> HfQuantization::mlx_groups(const std::string& layer) const {
+  if (!mlx_) return std::nullopt;
+  const JsonValue* const entry = mlx_->find(layer);
+  if (entry == nullptr || entry->kind != JsonValue::Kind::object) return usual_;
+  ConfigObject own = *mlx_->object(layer);
+  return read_groups(own, usual_);
+}
+
+MlxGroups HfQuantization::read_groups(ConfigObject& entry, const std::optional<MlxGroups>& usual) {
+  MlxGroups groups;
+  const std::string mode =
+      entry.text("mode").value_or(usual && usual->is_mxfp4 ? "mxfp4" : "affine");
+  groups.is_mxfp4 = mode == "mxfp4";
+  if (mode != "affine" && !groups.is_mxfp4)
+    entry.refuse_support("mode", "akunu has \"affine\" and \"mxfp4\"");
+  groups.bits = entry.needed_count("bits", groups.is_mxfp4 ? 4 : usual ? usual->bits : 0);
+  groups.group = entry.needed_count("group_size", groups.is_mxfp4 ? 32 : usual ? usual->group : 0);
+  if (groups.is_mxfp4) {
+    if (groups.bits != 4) entry.refuse_value("bits", "mxfp4 has 4");
+    if (groups.group != 32) entry.refuse_value("group_size", "mxfp4 has 32");
+    return groups;
+  }
+  if (!mlx_format({groups.bits, 64, MlxScale::f16}))
+    entry.refuse_support("bits", "akunu has 2, 3, 4, 5, 6 and 8");
+  if (!mlx_format({4, groups.group, MlxScale::f16}))
+    entry.refuse_support("group_size", "akunu has 32, 64 and 128");
+  return groups;
+}
+
+}  // namespace akunu

@@ -1,0 +1,255 @@
+"""Directories with quantised weights, beside twins that hold the same numbers as float32."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hf_directory
+import numpy as np
+import pytest
+from engine import BOUND_F32_CACHE, GPUS, opened, relative_error
+from numpy.typing import NDArray
+from random_models import KINDS, ModelSpec, random_weights
+
+import akunu
+
+TOKENS = list(range(0, 330, 7))
+
+# name of a tensor -> its parts: name, format, shape, bytes; and what they stand for
+Parts = dict[str, tuple[str, tuple[int, ...], bytes]]
+Quantise = Callable[[str, NDArray[np.float32]], tuple[Parts, NDArray[np.float32]]]
+
+
+def twins(
+    tmp_path: Path, kind: str, quantise: Quantise, changes: dict[str, Any]
+) -> tuple[Path, Path]:
+    """Write a model whose matrices are quantised, and the same numbers in float32."""
+    spec: ModelSpec = KINDS[kind]
+    weights = random_weights(spec, seed=1)
+    tensors: Parts = {}
+    numbers = dict(weights)
+    for name, data in hf_directory.hf_weights(spec, weights).items():
+        if data.ndim == 1:
+            tensors[name] = ("F32", data.shape, data.tobytes())
+            continue
+        parts, numbers[name] = quantise(name, data)
+        tensors |= parts
+    floats = hf_directory.write(tmp_path / "floats", spec, numbers)
+    folder = tmp_path / "quantised"
+    folder.mkdir()
+    config = hf_directory.config_of(spec) | changes
+    (folder / "config.json").write_text(json.dumps(config))
+    hf_directory.write_tokenizer(folder, spec.vocab_size)
+    hf_directory.write_safetensors(folder / "model.safetensors", tensors)
+    return folder, floats
+
+
+def packed(codes: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
+    """Codes as MLX packs them: a stream of bits in words, the lowest bit first."""
+    stream = np.unpackbits(codes.astype(np.uint8)[..., None], axis=-1, bitorder="little")
+    flat = np.ascontiguousarray(stream[..., :bits]).reshape(len(codes), -1)
+    result: NDArray[np.uint32] = np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
+    return result
+
+
+def affine(
+    name: str, data: NDArray[np.float32], bits: int, group: int, scale: str
+) -> tuple[Parts, NDArray[np.float32]]:
+    """Quantise as MLX's documentation says: weight = scale * code + bias, by group."""
+    n, k = data.shape
+    grouped = data.reshape(n, k // group, group)
+    low, high = grouped.min(-1), grouped.max(-1)
+    kept = [_kept((high - low) / (2**bits - 1), scale), _kept(low, scale)]
+    scales, biases = (each[:, :, None] for each in kept)
+    codes = np.clip(np.rint((grouped - biases) / scales), 0, 2**bits - 1)
+    values = (scales * codes.astype(np.float32) + biases).reshape(n, k)
+    stem = name.removesuffix(".weight")
+    words = packed(codes.astype(np.uint32).reshape(n, k), bits)
+    parts: Parts = {
+        name: ("U32", words.shape, words.tobytes()),
+        f"{stem}.scales": (scale, kept[0].shape, hf_directory.stored(kept[0], scale)),
+        f"{stem}.biases": (scale, kept[1].shape, hf_directory.stored(kept[1], scale)),
+    }
+    return parts, values
+
+
+def _kept(values: NDArray[np.float32], scale: str) -> NDArray[np.float32]:
+    """What is left of numbers in a format."""
+    if scale == "BF16":
+        halves = np.frombuffer(hf_directory.stored(values, scale), np.uint16)
+        return (halves.astype(np.uint32) << 16).view(np.float32).reshape(values.shape)
+    kind = np.float16 if scale == "F16" else np.float32
+    return values.astype(kind).astype(np.float32)
+
+
+@pytest.mark.parametrize("scale", ["F16", "BF16", "F32"])
+@pytest.mark.parametrize(
+    ("bits", "group"), [(2, 32), (3, 64), (4, 128), (5, 32), (6, 64), (8, 128)]
+)
+def test_mlx_groups_compute_what_their_numbers_say(
+    tmp_path: Path, bits: int, group: int, scale: str
+) -> None:
+    quantised, floats = twins(
+        tmp_path,
+        "llama-256",
+        lambda name, data: affine(name, data, bits, group, scale),
+        {"quantization": {"bits": bits, "group_size": group, "mode": "affine"}},
+    )
+    with opened(quantised) as model:
+        logits = model.logits(TOKENS)
+        assert model.notes == ()
+    with opened(floats) as model:
+        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+def test_mlx_groups_on_a_gpu_compute_what_their_numbers_say(tmp_path: Path, gpu: str) -> None:
+    quantised, floats = twins(
+        tmp_path,
+        "qwen3-256",
+        lambda name, data: affine(name, data, 8 if "embed" in name else 4, 64, "BF16"),
+        {
+            "quantization": {
+                "bits": 4,
+                "group_size": 64,
+                "model.embed_tokens": {"bits": 8, "group_size": 64},
+            }
+        },
+    )
+    with opened(quantised, device=gpu) as model:
+        logits = model.logits(TOKENS)
+    with opened(floats, device=gpu) as model:
+        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
+
+
+def test_layers_may_have_groups_of_their_own_or_none(tmp_path: Path) -> None:
+    def quantise(name: str, data: NDArray[np.float32]) -> tuple[Parts, NDArray[np.float32]]:
+        if "down_proj" in name:
+            return {name: ("F32", data.shape, data.tobytes())}, data
+        if ".1.self_attn" in name:
+            return affine(name, data, 6, 32, "F16")
+        return affine(name, data, 3, 64, "F16")
+
+    own = {
+        f"model.layers.1.self_attn.{part}_proj": {"bits": 6, "group_size": 32} for part in "qkvo"
+    }
+    off = {f"model.layers.{layer}.mlp.down_proj": False for layer in range(3)}
+    quantised, floats = twins(
+        tmp_path,
+        "llama-256",
+        quantise,
+        {"quantization": {"bits": 3, "group_size": 64, **own, **off}},
+    )
+    with opened(quantised) as model:
+        logits = model.logits(TOKENS)
+    with opened(floats) as model:
+        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
+
+
+def fp8_values() -> NDArray[np.float32]:
+    """The numbers of the 256 bytes: sign, exponent with a bias of 7, three bits of mantissa."""
+    codes = np.arange(256)
+    exponent, mantissa = codes >> 3 & 15, codes & 7
+    size = np.where(
+        exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7.0)
+    )
+    values = np.where(codes >> 7, -size, size)
+    values[[0x7F, 0xFF]] = np.nan
+    return values.astype(np.float32)
+
+
+@pytest.mark.parametrize("scales", ["of blocks", "of rows", "of all"])
+def test_fp8_is_expanded_to_what_its_numbers_say(tmp_path: Path, scales: str) -> None:
+    table = fp8_values()
+    order = np.argsort(np.nan_to_num(table, nan=np.inf), kind="stable")[:254]
+
+    def quantise(name: str, data: NDArray[np.float32]) -> tuple[Parts, NDArray[np.float32]]:
+        if "proj" not in name:
+            return {name: ("F32", data.shape, data.tobytes())}, data
+        n, k = data.shape
+        blocks = {"of blocks": (32, 48), "of rows": (1, k), "of all": (n, k)}[scales]
+        grid = np.random.RandomState(1).uniform(
+            0.001, 0.003, (-(-n // blocks[0]), -(-k // blocks[1]))
+        )
+        scale = grid.astype(np.float32)
+        each = np.repeat(np.repeat(scale, blocks[0], 0)[:n], blocks[1], 1)[:, :k]
+        nearest = np.searchsorted(table[order], data / each).clip(0, 253)
+        codes = order[nearest].astype(np.uint8)
+        ending = "weight_scale_inv" if scales == "of blocks" else "weight_scale"
+        shape = () if scales == "of all" else scale.shape
+        parts: Parts = {
+            name: ("F8_E4M3", (n, k), codes.tobytes()),
+            name.replace("weight", ending): ("F32", shape, scale.tobytes()),
+        }
+        return parts, _kept(table[codes] * each, "BF16")
+
+    method = "fp8" if scales == "of blocks" else "fbgemm_fp8"
+    quantised, floats = twins(
+        tmp_path,
+        "llama-32",
+        quantise,
+        {"quantization_config": {"quant_method": method, "weight_block_size": [32, 48]}},
+    )
+    with opened(quantised) as model:
+        logits = model.logits(TOKENS)
+        assert model.notes[0].startswith("21 tensors in FP8 were expanded to BF16 and take ")
+    with opened(floats) as model:
+        # Rows beside weights in BF16 are rounded, too.
+        assert relative_error(logits, model.logits(TOKENS)) <= 25 * BOUND_F32_CACHE
+
+
+WRONG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
+    ({"quantization": {"bits": 7, "group_size": 64}}, akunu.UnsupportedModelError, "bits is 7; ak"),
+    (
+        {"quantization": {"bits": 4, "group_size": 16}},
+        akunu.UnsupportedModelError,
+        "quantization.group_size is 16; akunu has 32, 64 and 128",
+    ),
+    ({"quantization": {"bits": 4}}, akunu.ModelFormatError, "quantization.group_size is missing"),
+    (
+        {"quantization": {"bits": 4, "group_size": 64, "mode": "nvfp4"}},
+        akunu.UnsupportedModelError,
+        'quantization.mode is "nvfp4"; akunu has "affine" and "mxfp4"',
+    ),
+    (
+        {"quantization": {"bits": 8, "group_size": 64}},
+        akunu.ModelFormatError,
+        "scales is [331, 4]; [331, 2] is needed",
+    ),
+    ({}, akunu.UnsupportedModelError, "config.json does not say how they are quantised"),
+    (
+        {"quantization_config": {"quant_method": "gptq", "bits": 4}},
+        akunu.UnsupportedModelError,
+        'quantization_config.quant_method is "gptq"; akunu has fp8',
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "error", "message"), WRONG, ids=[each[2] for each in WRONG])
+def test_a_quantisation_that_is_wrong_or_missing_is_named(
+    tmp_path: Path, changes: dict[str, Any], error: type[akunu.AkunuError], message: str
+) -> None:
+    quantised, _ = twins(
+        tmp_path, "llama-256", lambda name, data: affine(name, data, 4, 64, "F16"), changes
+    )
+    with pytest.raises(error) as caught:
+        akunu.load(quantised)
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("missing", ["scales", "biases"])
+def test_a_part_that_is_missing_is_named(tmp_path: Path, missing: str) -> None:
+    def quantise(name: str, data: NDArray[np.float32]) -> tuple[Parts, NDArray[np.float32]]:
+        parts, values = affine(name, data, 4, 64, "F16")
+        if "lm_head" in name:
+            del parts[f"lm_head.{missing}"]
+        return parts, values
+
+    quantised, _ = twins(
+        tmp_path, "llama-256", quantise, {"quantization": {"bits": 4, "group_size": 64}}
+    )
+    with pytest.raises(akunu.ModelFormatError, match=rf"there is no tensor lm_head\.{missing}"):
+        akunu.load(quantised)
