@@ -316,7 +316,14 @@ def named_sources(given: Sequence[str]) -> dict[str, str]:
 
 
 def _name_of(source: str) -> str:
-    """Return what to call a model: a file by its name, all others as they are written."""
+    """Return what to call a model: a file or directory by its name, others as they are written.
+
+    >>> _name_of("/models/small.gguf"), _name_of("small/Model"), _name_of("/usr/")
+    ('small', 'small/Model', 'usr')
+    """
+    path = Path(source).expanduser()
+    if path.is_dir():
+        return path.resolve().name
     if source.lower().endswith(".gguf"):
         return source.rpartition("/")[2][: -len(".gguf")]
     return source
