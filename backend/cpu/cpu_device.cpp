@@ -174,6 +174,15 @@ class CpuDevice final : public Device {
       case Format::q4_k:
       case Format::q5_k:
       case Format::q6_k:
+      case Format::iq4_nl:
+      case Format::iq4_xs:
+      case Format::mxfp4:
+      case Format::nvfp4:
+      case Format::iq2_xxs:
+      case Format::iq2_xs:
+      case Format::iq2_s:
+      case Format::iq3_xxs:
+      case Format::iq3_s:
         return ActivationKind::q8_32;
       case Format::mlx_mxfp4:
       case Format::mlx_first:  // and the rest of its family

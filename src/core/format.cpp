@@ -18,13 +18,29 @@ constexpr FormatInfo made_of(Format format, std::string_view name, uint32_t bloc
 
 // In the order of the enumeration, without MLX's family.
 constexpr std::array kNamedFormats{
-    made_of(Format::f32, "f32", 1, {4}),       made_of(Format::f16, "f16", 1, {2}),
-    made_of(Format::bf16, "bf16", 1, {2}),     made_of(Format::q4_0, "q4_0", 32, {18}),
-    made_of(Format::q4_1, "q4_1", 32, {20}),   made_of(Format::q5_0, "q5_0", 32, {22}),
-    made_of(Format::q5_1, "q5_1", 32, {24}),   made_of(Format::q8_0, "q8_0", 32, {34}),
-    made_of(Format::q2_k, "q2_k", 256, {84}),  made_of(Format::q3_k, "q3_k", 256, {110}),
-    made_of(Format::q4_k, "q4_k", 256, {144}), made_of(Format::q5_k, "q5_k", 256, {176}),
-    made_of(Format::q6_k, "q6_k", 256, {210}), made_of(Format::mlx_mxfp4, "mlx_mxfp4", 32, {16, 1}),
+    made_of(Format::f32, "f32", 1, {4}),
+    made_of(Format::f16, "f16", 1, {2}),
+    made_of(Format::bf16, "bf16", 1, {2}),
+    made_of(Format::q4_0, "q4_0", 32, {18}),
+    made_of(Format::q4_1, "q4_1", 32, {20}),
+    made_of(Format::q5_0, "q5_0", 32, {22}),
+    made_of(Format::q5_1, "q5_1", 32, {24}),
+    made_of(Format::q8_0, "q8_0", 32, {34}),
+    made_of(Format::q2_k, "q2_k", 256, {84}),
+    made_of(Format::q3_k, "q3_k", 256, {110}),
+    made_of(Format::q4_k, "q4_k", 256, {144}),
+    made_of(Format::q5_k, "q5_k", 256, {176}),
+    made_of(Format::q6_k, "q6_k", 256, {210}),
+    made_of(Format::iq4_nl, "iq4_nl", 32, {18}),
+    made_of(Format::iq4_xs, "iq4_xs", 256, {136}),
+    made_of(Format::mxfp4, "mxfp4", 32, {17}),
+    made_of(Format::nvfp4, "nvfp4", 64, {36}),
+    made_of(Format::iq2_xxs, "iq2_xxs", 256, {66}),
+    made_of(Format::iq2_xs, "iq2_xs", 256, {74}),
+    made_of(Format::iq2_s, "iq2_s", 256, {82}),
+    made_of(Format::iq3_xxs, "iq3_xxs", 256, {98}),
+    made_of(Format::iq3_s, "iq3_s", 256, {110}),
+    made_of(Format::mlx_mxfp4, "mlx_mxfp4", 32, {16, 1}),
 };
 
 // "mlx4_128_bf16", and how long it is.

@@ -57,6 +57,15 @@ enum class Format : uint8_t {
   q4_k,
   q5_k,
   q6_k,
+  iq4_nl,
+  iq4_xs,
+  mxfp4,
+  nvfp4,
+  iq2_xxs,
+  iq2_xs,
+  iq2_s,
+  iq3_xxs,
+  iq3_s,
   mlx_mxfp4,  // MLX's planes of codes (e2m1) and scales (e8m0, one per 32), which GGUF has in one run
   mlx_first,  // MLX's affine groups: a family, see MlxFormat
   mlx_last = mlx_first + 53,

@@ -40,6 +40,13 @@ ModelSource read(const GgufFile& file) {
   return source;
 }
 
+// Which of the formats there are comes nearest, where that helps.
+std::string instead_of(std::string_view format) {
+  if (format.starts_with("IQ1_") || format.starts_with("TQ")) return ": IQ2_XXS is the smallest";
+  if (format == "Q8_1" || format == "Q8_K") return ": Q8_0 is the same size";
+  return "";
+}
+
 }  // namespace
 
 ModelSource gguf_source(const GgufFile& file) {
@@ -61,7 +68,8 @@ SourceTensor gguf_tensor(const GgufFile& file, const GgufTensor& tensor) {
     std::string name(gguf_type_name(tensor.type));
     if (name.empty()) name = "type " + std::to_string(tensor.type);
     throw UnsupportedModelError(result.label() + " has the number format " + name + "; akunu has " +
-                                gguf_types_with_a_format());
+                                gguf_types_with_a_format() +
+                                ". Take a file of this model in one of those" + instead_of(name));
   }
   if (tensor.n_dims == 0 || tensor.n_dims > 3)
     throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.n_dims) +

@@ -152,5 +152,5 @@ def test_what_is_not_there_or_not_clear_lists_what_is() -> None:
         choose(two, "", "org/two")
     with pytest.raises(ArgumentError, match=r"'q4_k_m' may mean; name one of its files: chat-"):
         choose(two, "q4_k_m", "org/two")
-    with pytest.raises(ArgumentError, match=r"no model in a format .* name one of IQ1_S, IQ2_M"):
-        choose(models("a-IQ1_S.gguf", "a-IQ2_M.gguf"), "", "org/a")
+    with pytest.raises(ArgumentError, match=r"no model in a format .* name one of IQ1_S, TQ1_0"):
+        choose(models("a-IQ1_S.gguf", "a-TQ1_0.gguf"), "", "org/a")

@@ -34,6 +34,8 @@ def growth(roundings: float) -> float:
 FLOAT_FORMATS = ("f32", "f16", "bf16")
 BLOCK_FORMATS = tuple(FORMATS)
 ALL_FORMATS = FLOAT_FORMATS + BLOCK_FORMATS
+# Codes are places in a table, or rows of a grid.
+TABLE_FORMATS = tuple(name for name in FORMATS if name.startswith(("iq", "mxfp", "nvfp")))
 
 
 @dataclass
@@ -69,8 +71,7 @@ def float_weight(format_name: str, values: Array) -> Weight:
 
 def block_weight(blocks: Blocks) -> Weight:
     """Blocks as a weight."""
-    codes = blocks.codes.astype(np.float64) - blocks.format.offset
-    magnitude = np.abs(blocks.scales * codes) + np.abs(blocks.minima)
+    magnitude = np.abs(blocks.scales * blocks.multiples) + np.abs(blocks.minima)
     return Weight(blocks.format.name, blocks.data, blocks.values, magnitude, 32)
 
 
@@ -97,6 +98,10 @@ def extreme_blocks(format_name: str) -> Blocks:
     """256 weights a row: every pair of halves, with codes, scales and minima at their ends."""
     made = FORMATS[format_name]
     halves = [0.0, -0.0, 2.0**-24, -(2.0**-24), 2.0**-14, 1.0, 65504.0, -65504.0, np.inf, np.nan]
+    if format_name == "mxfp4":
+        halves = [2.0**-128, 2.0**-127, 2.0**-126, 1.0, 2.0**126, 2.0**127]
+    elif made.d is not None:
+        halves = [made.d]
     cases = list(itertools.product(halves, halves if made.minimum_sign else [0.0], range(4)))
     groups = 256 // made.group
     d, m = (np.repeat([[case[i]] for case in cases], 256 // made.block, axis=1) for i in (0, 1))
@@ -104,11 +109,12 @@ def extreme_blocks(format_name: str) -> Blocks:
     column, group = np.arange(256)[None, :], np.arange(groups)[None, :]
     # All codes 0, all at the top, both in turns, each code after the other.
     top = made.levels - 1
-    codes = np.choose(which, [0 * column, 0 * column + top, column % 2 * top, column % made.levels])
+    each = (37 * column + np.arange(len(cases))[:, None]) % made.levels
+    codes = np.choose(which, [0 * column, 0 * column + top, column % 2 * top, each])
 
     def ends(low: int, high: int) -> Array:
         # Both ends in both orders, then everything between.
-        between = low + group * 7 % (high - low + 1)
+        between = low + group * (7 if high < 1000 else 5477) % (high - low + 1)
         choices = [0 * group + high, 0 * group + low, np.where(group % 2, low, high), between]
         return np.choose(which, choices)
 
@@ -334,8 +340,8 @@ def roundings_of_codes(format_name: str, k: int) -> int:
     """Additions to the sum, and what a term went through before. Where multiply-adds round twice,
     the products with the input's scale and with a super-block's factor are roundings too."""
     made = FORMATS[format_name]
-    if made.block == 32:  # before it is added: the product with its scale, the minimum
-        return k // 32 + 2 + 1
+    if made.block < 256:  # before it is added: the products with its scales, the minimum
+        return k // 32 + 2 + (1 if made.group == 32 else 2)
     # A super-block adds its groups up first. Their sum and each minimum are added.
     minima = 0 if made.minimum_sign == 0 else made.block // made.group
     return made.block // 32 + k // made.block * (1 + minima) + 2

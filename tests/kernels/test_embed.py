@@ -26,7 +26,8 @@ def embed(target, table, log, step, scale, dim, *, threads=2):
 @pytest.mark.parametrize("format_name", ref.ALL_FORMATS)
 @pytest.mark.parametrize("scale", [1.0, 11.3137085])
 def test_takes_the_row_of_the_token_at_the_row_s_position(target, rng, format_name, scale):
-    vocab_size, dim = 50, 512 if format_name.endswith("_k") else 96
+    block = ref.FORMATS[format_name].block if format_name in ref.FORMATS else 1
+    vocab_size, dim = 50, 512 if block > 32 else 96
     table = ref.random_weight(format_name, vocab_size, dim, rng)
     log = rng.integers(0, vocab_size, (2, LOG_STRIDE)).astype(np.uint32)
     step = make_step([Run(1, 30, 3), Run(0, 0, 1)])
@@ -52,6 +53,23 @@ def test_extreme_blocks_are_gguf_s_bit_for_bit(target, format_name):
     np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
     number = ~np.isnan(expected)
     assert_same_bits(out[number], expected[number])
+
+
+@pytest.mark.parametrize("format_name", ref.TABLE_FORMATS)
+def test_any_bytes_are_gguf_s_bit_for_bit(target, rng, format_name):
+    """Every byte of these formats means something, also every scale and every exponent."""
+    made = ref.FORMATS[format_name]
+    n, dim = 256, 256
+    data = rng.integers(0, 256, (n, dim // made.block * made.block_bytes)).astype(np.uint8)
+    data[:, 0] = np.arange(n)  # of mxfp4 the exponent, of nvfp4 a scale
+    with np.errstate(all="ignore"):
+        expected = gguf.quants.dequantize(data, gguf.GGMLQuantizationType(made.number))
+    table = ref.Weight(format_name, data, expected, expected, 32)
+    log = np.arange(n, dtype=np.uint32)[None]
+    out, _ = embed(target, table, log, make_step([Run(0, 0, n)], max_positions=n), 1.0, dim)
+    np.testing.assert_array_equal(np.isnan(out), np.isnan(expected))
+    number = ~np.isnan(expected) & ~((out == 0) & (expected == 0))
+    assert_same_bits(out[number], expected.astype(np.float32)[number])
 
 
 def test_every_finite_bfloat16_is_exact(target):

@@ -98,10 +98,10 @@ def test_zeros_give_zeros(target, format_name, rows):
         weight = ref.pack_weight(format_name, np.zeros((n, k)))
     else:
         made = ref.FORMATS[format_name]
-        codes = np.full((n, k), made.offset)
-        weight = ref.block_weight(
-            ref.make_blocks(format_name, codes, np.ones((n, k // made.block)))
-        )
+        # Where no code is 0, a scale is.
+        zero, one = made.code_of_zero, np.ones((n, k // made.block))
+        codes, d = (np.zeros((n, k)), 0 * one) if zero is None else (np.full((n, k), zero), one)
+        weight = ref.block_weight(ref.make_blocks(format_name, codes, d))
     activation = ref.make_activation(kind, np.ones((rows, k)))
     assert (multiply(target, weight, activation, plain_step(rows)) == 0).all()
     activation = ref.make_activation(kind, np.zeros((rows, k)))

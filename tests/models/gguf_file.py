@@ -38,13 +38,19 @@ _FILE_TYPES = {
     "q4_k": gguf.LlamaFileType.MOSTLY_Q4_K_S,
     "q5_k": gguf.LlamaFileType.MOSTLY_Q5_K_S,
     "q6_k": gguf.LlamaFileType.MOSTLY_Q6_K,
+    "iq4_nl": gguf.LlamaFileType.MOSTLY_IQ4_NL,
+    "iq4_xs": gguf.LlamaFileType.MOSTLY_IQ4_XS,
+    "iq3_s": gguf.LlamaFileType.MOSTLY_IQ3_S,
     "q4_k_m": gguf.LlamaFileType.MOSTLY_Q4_K_M,
     "all": gguf.LlamaFileType.GUESSED,
+    "tables": gguf.LlamaFileType.GUESSED,
 }
 WEIGHT_FORMATS = tuple(_FILE_TYPES)
 # Files that mix formats: layer and module to format. Q4_K_M has Q6_K where it matters most, in some
-# layers only; "all" has every format, so that q, k and v of a layer differ, and gate and up.
+# layers only; "all" and "tables" have many, so that
+# q, k and v of a layer differ, and gate and up.
 _IN_TURN = ["q4_1", "q5_0", "q5_1", "q2_k", "q3_k", "q4_k", "q5_k", "q6_k", "q8_0", "q4_0"]
+_TABLES = ["iq4_nl", "mxfp4", "iq4_xs", "nvfp4", "iq3_xxs", "iq2_s", "iq3_s", "iq2_xs", "iq2_xxs"]
 _MIXES: dict[str, Callable[[int, str], str]] = {
     "q4_k_m": lambda layer, module: (
         "q6_k"
@@ -53,6 +59,9 @@ _MIXES: dict[str, Callable[[int, str], str]] = {
     ),
     "all": lambda layer, module: _IN_TURN[
         (7 * layer + zlib.crc32(module.encode())) % len(_IN_TURN)
+    ],
+    "tables": lambda layer, module: _TABLES[
+        (7 * layer + zlib.crc32(module.encode())) % len(_TABLES)
     ],
 }
 
@@ -119,7 +128,8 @@ def _kind(number_format: str) -> gguf.GGMLQuantizationType:
 
 def stored_bytes(data: NDArray[np.float32], number_format: str) -> NDArray[Any]:
     """`data` in a format, as GGUFWriter takes it."""
-    if number_format.endswith("_k"):  # the gguf package reads these, but does not make them
+    # The gguf package reads these, but does not make them.
+    if number_format.endswith("_k") or number_format.startswith(("iq", "nvfp")):
         return block_formats.quantize(number_format, data).data
     return quantize(data, _kind(number_format))
 

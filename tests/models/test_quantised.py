@@ -100,8 +100,11 @@ def expected_error(path: Path, tokens: list[int]) -> tuple[NDArray[np.float64], 
     return exact_logits(path, key), noise_of(path, key, Variant(int8_activations=True))
 
 
-@pytest.mark.parametrize("weight_format", BLOCK_FORMATS)
-@pytest.mark.parametrize("kind", ALIGNED_KINDS)
+@pytest.mark.parametrize(
+    ("kind", "weight_format"),
+    [(kind, each) for kind in ALIGNED_KINDS for each in BLOCK_FORMATS]
+    + [("qwen3-256", each) for each in ("iq4_nl", "iq4_xs", "iq3_s", "tables")],
+)
 def test_block_formats_err_by_the_noise_of_int8_activations(
     model_case: Cases, cpu: str, kind: str, weight_format: str
 ) -> None:
@@ -151,7 +154,10 @@ def test_prompts_on_a_matrix_unit_err_by_the_noise_of_bf16(
     ("kind", "weight_format"),
     nightly_but(
         [(kind, each) for kind in K_KINDS for each in gguf_file.WEIGHT_FORMATS],
-        [("qwen3-256", "f16"), ("qwen3-256", "all"), ("gemma3-256", "all")],
+        [
+            *(("qwen3-256", "f16"), ("qwen3-256", "all"), ("gemma3-256", "all")),
+            ("qwen3-256", "tables"),
+        ],
     ),
 )
 def test_every_format_is_exact_where_activations_stay_float32(

@@ -53,11 +53,20 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
         (
             lambda w: w.add_tensor(
                 "blk.0.attn_q.bias",
-                np.zeros((1, 136), np.uint8),
-                raw_dtype=gguf.GGMLQuantizationType.IQ4_XS,
+                np.zeros((1, 50), np.uint8),
+                raw_dtype=gguf.GGMLQuantizationType.IQ1_S,
             ),
-            "number format IQ4_XS; akunu has F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, "
-            "Q4_K, Q5_K, Q6_K, BF16",
+            "number format IQ1_S; akunu has F32, F16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q2_K, Q3_K, "
+            "Q4_K, Q5_K, Q6_K, IQ2_XXS, IQ2_XS, IQ3_XXS, IQ4_NL, IQ3_S, IQ2_S, IQ4_XS, BF16, "
+            "MXFP4, NVFP4. Take a file of this model in one of those: IQ2_XXS is the smallest",
+        ),
+        (
+            lambda w: w.add_tensor(
+                "blk.0.attn_q.bias",
+                np.zeros((1, 66), np.uint8),
+                raw_dtype=gguf.GGMLQuantizationType.TQ2_0,
+            ),
+            "number format TQ2_0; akunu has ",
         ),
         (
             lambda w: w.add_tensor(

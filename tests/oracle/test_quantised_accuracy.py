@@ -25,6 +25,7 @@ from tools.compare.accuracy import EMBER, Result, compare, engine_logits, judge,
 from tools.compare.quantise import quantise_by_rows
 from tools.compare.texts import read_text
 from tools.make_synthetic import Shape, write
+from tools.make_synthetic.recipes import PURE
 
 pytestmark = pytest.mark.oracle
 
@@ -35,7 +36,7 @@ RECIPES = (
     "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K_M", "Q4_K_M", "Q5_K_M", "Q6_K",
 )  # fmt: skip
 # F32 is not here: with nothing to round, both are within float32's own noise of the reference.
-SYNTHETIC_FORMATS = ("F16", "BF16", *RECIPES)
+SYNTHETIC_FORMATS = ("F16", "BF16", *RECIPES, *PURE)
 
 
 def slow_but(names: Sequence[str], *quick: str) -> list[Any]:
@@ -84,9 +85,12 @@ def test_ember_is_as_near_to_the_reference_as_with_llama_cpp(
         assert abs(result.akunu.perplexity / result.peer.perplexity - 1) <= PERPLEXITY
 
 
-# One of halves, one of blocks of 32, one of the K formats without minima; Q4_K_M above has some.
+# One of halves, one of blocks of 32, one of the K formats without minima (Q4_K_M has some), one
+# with a table.
 @pytest.mark.parametrize("kind", slow_but(tuple(SHAPES), "llama"))
-@pytest.mark.parametrize("weight_format", slow_but(SYNTHETIC_FORMATS, "BF16", "Q5_1", "Q3_K_M"))
+@pytest.mark.parametrize(
+    "weight_format", slow_but(SYNTHETIC_FORMATS, "BF16", "Q5_1", "Q3_K_M", "IQ4_XS")
+)
 def test_random_weights_are_as_near_to_the_reference_as_with_llama_cpp(
     weight_format: str, kind: str, peer: str, tmp_path: Path
 ) -> None:

@@ -69,12 +69,22 @@ inline std::vector<uint32_t> offsets_of_halves(Format format) {
       return {108};
     case Format::q6_k:
       return {208};
+    case Format::iq4_nl:
+    case Format::iq4_xs:
+    case Format::iq2_xxs:
+    case Format::iq2_xs:
+    case Format::iq2_s:
+    case Format::iq3_xxs:
+    case Format::iq3_s:
+      return {0};
     case Format::f32:
     case Format::f16:
     case Format::bf16:
     case Format::mlx_mxfp4:  // of several planes: tests/kernels/test_planes.py
     case Format::mlx_first:
     case Format::mlx_last:
+    case Format::mxfp4:  // a power of two instead
+    case Format::nvfp4:  // any byte is a scale
       return {};
   }
   __builtin_unreachable();
@@ -100,6 +110,9 @@ inline Bytes weights(Format format, uint64_t rows, uint64_t k) {
         const uint16_t half = small_half();
         std::memcpy(bytes.data() + i * info.block_bytes + offset, &half, 2);
       }
+    if (format == Format::mxfp4)  // 2^-8 to 2^-5
+      for (uint64_t i = 0; i < blocks; ++i)
+        bytes.data()[i * info.block_bytes] = static_cast<std::byte>(120 + random_bits() % 4);
   }
   return bytes;
 }

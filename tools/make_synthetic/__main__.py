@@ -8,7 +8,7 @@ import time
 from dataclasses import fields, replace
 from pathlib import Path
 
-from tools.make_synthetic.recipes import ALIASES, RECIPES
+from tools.make_synthetic.recipes import ALIASES, PURE, RECIPES
 from tools.make_synthetic.shapes import ARCHITECTURES, PRESETS, RopeFactors, Shape
 from tools.make_synthetic.writer import write
 
@@ -41,7 +41,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--format",
         required=True,
-        help=f"number format, as llama-quantize names it: {', '.join([*RECIPES, *ALIASES])}",
+        help=f"number format, as llama-quantize names it: {', '.join([*RECIPES, *PURE, *ALIASES])}",
     )
     parser.add_argument("--pure", action="store_true", help="every matrix in the same format")
     parser.add_argument("--seed", type=int, default=0)

@@ -17,6 +17,8 @@ BLOCK_SIZES: dict[str, int] = {
     "F32": 1, "F16": 1, "BF16": 1,
     "Q4_0": 32, "Q4_1": 32, "Q5_0": 32, "Q5_1": 32, "Q8_0": 32,
     "Q2_K": 256, "Q3_K": 256, "Q4_K": 256, "Q5_K": 256, "Q6_K": 256,
+    "IQ4_NL": 32, "IQ4_XS": 256, "MXFP4": 32, "NVFP4": 64,
+    "IQ2_XXS": 256, "IQ2_XS": 256, "IQ2_S": 256, "IQ3_XXS": 256, "IQ3_S": 256,
 }  # fmt: skip
 
 # Recipe: the base format and llama.cpp's number of the recipe, general.file_type.
@@ -39,6 +41,18 @@ RECIPES: dict[str, tuple[str, int]] = {
     "Q6_K": ("Q6_K", 18),
     "BF16": ("BF16", 32),
 }
+# Recipes whose rules are not here: every matrix gets the base format.
+PURE: dict[str, tuple[str, int]] = {
+    "IQ2_XXS": ("IQ2_XXS", 19),
+    "IQ2_XS": ("IQ2_XS", 20),
+    "IQ3_XXS": ("IQ3_XXS", 23),
+    "IQ4_NL": ("IQ4_NL", 25),
+    "IQ3_S": ("IQ3_S", 26),
+    "IQ2_S": ("IQ2_S", 28),
+    "IQ4_XS": ("IQ4_XS", 30),
+    "MXFP4": ("MXFP4", 38),
+    "NVFP4": ("NVFP4", 39),
+}
 ALIASES = {"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M"}
 
 # Where rows are no multiple of 256 weights.
@@ -49,10 +63,15 @@ def recipe_name(name: str) -> str:
     """The recipe of that name, in any case and with llama.cpp's short names; or ValueError."""
     upper = name.upper()
     found = ALIASES.get(upper, upper)
-    if found not in RECIPES:
-        known = ", ".join([*RECIPES, *ALIASES])
+    if found not in RECIPES and found not in PURE:
+        known = ", ".join([*RECIPES, *PURE, *ALIASES])
         raise ValueError(f"there is no format {name!r}; there are {known}")
     return found
+
+
+def base_and_number(recipe: str) -> tuple[str, int]:
+    """The base format of a recipe, and llama.cpp's number of the recipe."""
+    return RECIPES.get(recipe) or PURE[recipe]
 
 
 def _gets_more_bits(layer: int, n_layers: int) -> bool:
@@ -111,11 +130,11 @@ def tensor_format(recipe: str, tensor: Tensor, shape: Shape, *, pure: bool = Fal
     """
     if not tensor.is_matrix:
         return "F32"
-    base = RECIPES[recipe][0]
+    base = base_and_number(recipe)[0]
     if BLOCK_SIZES[base] == 1:
         return base
     chosen = base
-    if not pure:
+    if not pure and recipe not in PURE:
         if tensor.name == "output.weight" or (shape.tied and tensor.name == "token_embd.weight"):
             fits = tensor.k % BLOCK_SIZES[base] == 0
             chosen = "Q6_K" if base != "Q8_0" and fits else "Q8_0"

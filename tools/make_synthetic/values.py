@@ -19,6 +19,7 @@ from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
+from tools.make_synthetic import tables
 from tools.make_synthetic.recipes import BLOCK_SIZES
 
 Bytes = NDArray[np.uint8]
@@ -276,7 +277,9 @@ _DRAWS: dict[str, _Draw] = {
 
 def blocks(number_format: str, stream: Stream, n: int, std: float) -> Bytes:
     """`n` blocks of random weights, `[n, bytes of a block]`."""
-    return _DRAWS[number_format](stream, n, std)
+    if number_format in _DRAWS:
+        return _DRAWS[number_format](stream, n, std)
+    return tables.draw(number_format, stream, n, std)
 
 
 def matrix(number_format: str, stream: Stream, rows: int, k: int, std: float) -> Iterator[Bytes]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import gguf
 import numpy as np
 from tools.make_synthetic import values
-from tools.make_synthetic.recipes import RECIPES, recipe_name, tensor_format
+from tools.make_synthetic.recipes import base_and_number, recipe_name, tensor_format
 from tools.make_synthetic.shapes import Shape, Tensor, tensors
 from tools.make_synthetic.values import Stream
 from tools.make_synthetic.vocabulary import invent
@@ -137,7 +137,7 @@ def _add_numbers(writer: gguf.GGUFWriter, shape: Shape, name: str, recipe: str) 
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(shape.rope_linear_factor)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
-    writer.add_file_type(RECIPES[recipe][1])
+    writer.add_file_type(base_and_number(recipe)[1])
 
 
 def _add_vocabulary(writer: gguf.GGUFWriter, shape: Shape, seed: int) -> None:

@@ -120,7 +120,13 @@ struct EightColumns {
                                       2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13)));
   }
   static Ints add(Ints a, Ints b) { return _mm256_add_epi32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm256_sub_epi32(a, b); }
   static Ints multiply_low(Ints a, Ints b) { return _mm256_mullo_epi32(a, b); }
+  // Each byte (0 .. 15) becomes the number that is there in the table.
+  static Ints look_up(Ints codes, const int8_t (&table)[16]) {
+    const __m128i numbers = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm256_shuffle_epi8(_mm256_broadcastsi128_si256(numbers), codes);
+  }
   template <int kBits>
   static Ints shift_right(Ints v) {
     return _mm256_srli_epi32(v, kBits);
@@ -144,6 +150,12 @@ struct EightColumns {
           _mm256_shuffle_epi8(upper[j % 2], _mm256_broadcastsi128_si256(byte_of_lanes(j / 2)));
       codes[j] = bit_or(codes[j], _mm256_min_epu8(bit_and(byte, four), sixteen));
     }
+  }
+  // Byte b is 255 where bit 4 j + b of the lane is set, else 0.
+  static Ints bytes_of_bits(Ints bits, uint32_t j) {
+    const Ints four = integers(j % 2 == 0 ? 0x08040201u : 0x80402010u);
+    const Ints byte = _mm256_shuffle_epi8(bits, _mm256_broadcastsi128_si256(byte_of_lanes(j / 2)));
+    return _mm256_cmpeq_epi8(bit_and(byte, four), four);
   }
   // For a shuffle in 128 bits: byte `byte` of every lane, four times.
   static __m128i byte_of_lanes(uint32_t byte) {

@@ -68,7 +68,12 @@ struct Avx512Columns {
   }
   static Ints halves_swapped(Ints v) { return _mm512_rol_epi32(v, 16); }
   static Ints add(Ints a, Ints b) { return _mm512_add_epi32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return _mm512_sub_epi32(a, b); }
   static Ints multiply_low(Ints a, Ints b) { return _mm512_mullo_epi32(a, b); }
+  static Ints look_up(Ints codes, const int8_t (&table)[16]) {
+    const __m128i numbers = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+    return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(numbers), codes);
+  }
   template <int kBits>
   static Ints shift_right(Ints v) {
     return _mm512_srli_epi32(v, kBits);
@@ -96,6 +101,12 @@ struct Avx512Columns {
       codes[j] = _mm512_mask_add_epi8(codes[j], _mm512_test_epi8_mask(byte, four[j % 2]), codes[j],
                                       _mm512_set1_epi8(16));
     }
+  }
+  static Ints bytes_of_bits(Ints bits, uint32_t j) {
+    const Ints four = integers(j % 2 == 0 ? 0x08040201u : 0x80402010u);
+    const Ints byte = _mm512_shuffle_epi8(
+        bits, _mm512_broadcast_i32x4(EightColumns<Level>::byte_of_lanes(j / 2)));
+    return _mm512_movm_epi8(_mm512_test_epi8_mask(byte, four));
   }
   static Ints larger_of_pairs(Ints a, Ints b) { return _mm512_max_epu16(a, b); }
   static uint16_t largest_magnitude(const uint16_t* halves) {

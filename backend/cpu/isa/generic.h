@@ -296,6 +296,22 @@ struct GenericColumns {
     return (low & 0xffff) | (Ints)((Generic::Bits4)high & 0xffff0000u);
   }
   static Ints halves_swapped(Ints v) { return shift_left<16>(v) | shift_right<16>(v); }
+  static Ints add(Ints a, Ints b) { return (Ints)((Generic::Bits4)a + (Generic::Bits4)b); }
+  static Ints subtract(Ints a, Ints b) { return (Ints)((Generic::Bits4)a - (Generic::Bits4)b); }
+  // Each byte (0 .. 15) becomes the number that is there in the table.
+  static Ints look_up(Ints codes, const int8_t (&table)[16]) {
+    uint8_t places[16];
+    int8_t numbers[16];
+    __builtin_memcpy(places, &codes, sizeof(places));
+    for (uint32_t i = 0; i < 16; ++i) numbers[i] = table[places[i] & 15];
+    __builtin_memcpy(&codes, numbers, sizeof(numbers));
+    return codes;
+  }
+  // Byte b is 255 where bit 4 j + b of the lane is set, else 0: a product puts bit i at bit 8 i too.
+  static Ints bytes_of_bits(Ints bits, uint32_t j) {
+    const Ints four = (Ints)((Generic::Bits4)bits >> 4 * j) & 15;
+    return multiply_low(multiply_low(four, integers(0x00204081u)) & 0x01010101, integers(255));
+  }
   static Ints multiply_low(Ints a, Ints b) { return (Ints)((Generic::Bits4)a * (Generic::Bits4)b); }
   template <int kBits>
   static Ints shift_right(Ints v) {

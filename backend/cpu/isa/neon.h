@@ -65,7 +65,22 @@ struct NeonColumns {
   static Ints halves_swapped(Ints v) {
     return vreinterpretq_s32_s16(vrev32q_s16(vreinterpretq_s16_s32(v)));
   }
+  static Floats as_floats(Ints v) { return vreinterpretq_f32_s32(v); }
+  static Ints add(Ints a, Ints b) { return vaddq_s32(a, b); }
+  static Ints subtract(Ints a, Ints b) { return vsubq_s32(a, b); }
   static Ints multiply_low(Ints a, Ints b) { return vmulq_s32(a, b); }
+  static Ints look_up(Ints codes, const int8_t (&table)[16]) {
+    return vreinterpretq_s32_s8(vqtbl1q_s8(vld1q_s8(table), vreinterpretq_u8_s32(codes)));
+  }
+  // As in avx2.h.
+  static Ints bytes_of_bits(Ints bits, uint32_t j) {
+    const uint32x4_t own = {0, 0x04040404, 0x08080808, 0x0c0c0c0c};
+    const uint32x4_t byte = vaddq_u32(own, vdupq_n_u32(j / 2 * 0x01010101u));
+    const uint8x16_t four =
+        vreinterpretq_u8_u32(vdupq_n_u32(j % 2 == 0 ? 0x08040201u : 0x80402010u));
+    return vreinterpretq_s32_u8(
+        vtstq_u8(vqtbl1q_u8(vreinterpretq_u8_s32(bits), vreinterpretq_u8_u32(byte)), four));
+  }
   // Operators, not intrinsics: those take no shift by 0.
   template <int kBits>
   static Ints shift_right(Ints v) {

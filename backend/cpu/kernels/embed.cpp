@@ -7,8 +7,10 @@
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/formats_32.h"
 #include "cpu/kernels/formats_bf16.h"
+#include "cpu/kernels/formats_grid.h"
 #include "cpu/kernels/formats_k.h"
 #include "cpu/kernels/formats_mlx.h"
+#include "cpu/kernels/formats_table.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -48,11 +50,14 @@ constexpr KernelEntry embed_entry() {
 }
 
 constexpr KernelEntry kEmbedEntries[] = {
-    embed_entry<F32<ThisIsa>>(),  embed_entry<F16<ThisIsa>>(),  embed_entry<BF16<ThisIsa>>(),
-    embed_entry<Q4_0<ThisIsa>>(), embed_entry<Q4_1<ThisIsa>>(), embed_entry<Q5_0<ThisIsa>>(),
-    embed_entry<Q5_1<ThisIsa>>(), embed_entry<Q8_0<ThisIsa>>(), embed_entry<Q2_K<ThisIsa>>(),
-    embed_entry<Q3_K<ThisIsa>>(), embed_entry<Q4_K<ThisIsa>>(), embed_entry<Q5_K<ThisIsa>>(),
-    embed_entry<Q6_K<ThisIsa>>(),
+    embed_entry<F32<ThisIsa>>(),    embed_entry<F16<ThisIsa>>(),    embed_entry<BF16<ThisIsa>>(),
+    embed_entry<Q4_0<ThisIsa>>(),   embed_entry<Q4_1<ThisIsa>>(),   embed_entry<Q5_0<ThisIsa>>(),
+    embed_entry<Q5_1<ThisIsa>>(),   embed_entry<Q8_0<ThisIsa>>(),   embed_entry<Q2_K<ThisIsa>>(),
+    embed_entry<Q3_K<ThisIsa>>(),   embed_entry<Q4_K<ThisIsa>>(),   embed_entry<Q5_K<ThisIsa>>(),
+    embed_entry<Q6_K<ThisIsa>>(),   embed_entry<IQ4_NL<ThisIsa>>(), embed_entry<IQ4_XS<ThisIsa>>(),
+    embed_entry<MXFP4<ThisIsa>>(),  embed_entry<NVFP4<ThisIsa>>(),  embed_entry<IQ2_XXS<ThisIsa>>(),
+    embed_entry<IQ2_XS<ThisIsa>>(), embed_entry<IQ2_S<ThisIsa>>(),  embed_entry<IQ3_XXS<ThisIsa>>(),
+    embed_entry<IQ3_S<ThisIsa>>(),
 };
 
 // MLX's, in the order of their numbers.

@@ -8,9 +8,10 @@ namespace akunu::cpu {
 
 template <>
 bool Families<ThisIsa>::find_matmul(const KernelKey& request, Kernel& kernel) {
-  const MatmulKernels known[] = {VectorMatmuls<ThisIsa>::of_floats_and_32(),
-                                 VectorMatmuls<ThisIsa>::of_k(), VectorMatmuls<ThisIsa>::of_mlx(),
-                                 VectorMatmuls<ThisIsa>::of_int16()};
+  const MatmulKernels known[] = {
+      VectorMatmuls<ThisIsa>::of_floats_and_32(), VectorMatmuls<ThisIsa>::of_k(),
+      VectorMatmuls<ThisIsa>::of_tables(),        VectorMatmuls<ThisIsa>::of_grids(),
+      VectorMatmuls<ThisIsa>::of_mlx(),           VectorMatmuls<ThisIsa>::of_int16()};
   if (request.operation != Operation::gated_matmul)
     return find_matmul_in<ThisIsa>(known, request, kernel);
   if (request.activation == F32Activation<ThisIsa>::kKind)

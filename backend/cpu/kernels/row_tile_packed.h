@@ -24,10 +24,20 @@ struct PackedRowTile : DirectRowTile<Columns> {
   template <class Format>
   static constexpr bool kWidened = Format::kSigned && Policy::kWidensSigned;
 
+  // Whether the sums of codes that meet a scale, less their offset, fit an int16 (dot_scaled). With an
+  // offset, pair_starts is for half a group.
+  template <class Format>
+  static constexpr bool sums_fit_int16() {
+    if constexpr (Format::kSigned) return false;
+    if constexpr (Format::kOffset == 0) return true;
+    constexpr uint32_t kOffset = Format::kOffset, kAbove = Format::kLargestCode - kOffset;
+    constexpr uint32_t kMost = kOffset > kAbove ? kOffset : kAbove;
+    return Format::kDots == 2 && 2 * 127 * 4 * kMost <= 32767;
+  }
   template <class Format>
   static constexpr ScaleForm scale_form() {
     if constexpr (Format::kSuperBlock) {
-      if constexpr (Policy::kInt16Scales) return ScaleForm::pairs;
+      if constexpr (Policy::kInt16Scales && sums_fit_int16<Format>()) return ScaleForm::pairs;
       constexpr ProductRange kRange = product_range<Format>();
       if constexpr (Policy::kWholeBytes && kRange.highest - kRange.lowest <= 255)
         return ScaleForm::in_codes;

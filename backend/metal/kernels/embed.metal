@@ -1,8 +1,10 @@
 // embed, in every format
 #include "metal/kernels/embed.h"
 #include "metal/kernels/formats_32.h"
+#include "metal/kernels/formats_grid.h"
 #include "metal/kernels/formats_k.h"
 #include "metal/kernels/formats_mlx.h"
+#include "metal/kernels/formats_table.h"
 
 AKUNU_EMBED(f32, F32)
 AKUNU_EMBED(f16, F16)
@@ -17,6 +19,15 @@ AKUNU_EMBED(q3_k, Q3_K)
 AKUNU_EMBED(q4_k, Q4_K)
 AKUNU_EMBED(q5_k, Q5_K)
 AKUNU_EMBED(q6_k, Q6_K)
+AKUNU_EMBED(iq4_nl, IQ4_NL)
+AKUNU_EMBED(iq4_xs, IQ4_XS)
+AKUNU_EMBED(mxfp4, MXFP4)
+AKUNU_EMBED(nvfp4, NVFP4)
+AKUNU_EMBED(iq2_xxs, IQ2_XXS)
+AKUNU_EMBED(iq2_xs, IQ2_XS)
+AKUNU_EMBED(iq2_s, IQ2_S)
+AKUNU_EMBED(iq3_xxs, IQ3_XXS)
+AKUNU_EMBED(iq3_s, IQ3_S)
 AKUNU_EMBED(mlx4_64, MLX4)
 AKUNU_EMBED(mlx8_64, MLX8)
 AKUNU_EMBED(mlx4_64_bf16, MLX4_BF16)

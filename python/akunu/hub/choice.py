@@ -15,7 +15,9 @@ from akunu.errors import ArgumentError
 
 PREFERENCE = (
     *("Q4_K_M", "Q4_K_S", "Q4_K_L", "Q5_K_M", "Q5_K_S", "Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q6_K"),
-    *("Q8_0", "Q3_K_L", "Q3_K_M", "Q3_K_S", "BF16", "F16", "F32", "Q2_K", "Q2_K_S"),
+    *("Q8_0", "IQ4_XS", "IQ4_NL", "MXFP4", "MXFP4_MOE", "NVFP4", "Q3_K_L", "Q3_K_M", "Q3_K_S"),
+    *("BF16", "F16", "F32", "IQ3_M", "IQ3_S", "IQ3_XS", "IQ3_XXS", "Q2_K", "Q2_K_S"),
+    *("IQ2_M", "IQ2_S", "IQ2_XS", "IQ2_XXS"),
 )
 """What is taken when a name says no more than the repository, first the most wanted."""
 
