@@ -21,6 +21,8 @@ class GgufTensor:
     def path(self) -> str: ...
     @property
     def size(self) -> int: ...
+    @property
+    def data(self) -> NDArray[np.uint8]: ...
 
 @final
 class GgufFile:
@@ -31,6 +33,8 @@ class GgufFile:
     def __len__(self) -> int: ...
     def keys(self) -> list[str]: ...
     def get(self, key: str, default: object = None) -> Any: ...
+    def raw(self, key: str) -> tuple[int, bool, int, bytes]: ...
+    def check(self) -> None: ...
     @property
     def path(self) -> str: ...
     @property
@@ -70,6 +74,51 @@ class ModelDirectory:
     def tensors(self) -> list[DirectoryTensor]: ...
 
 def is_model_directory(path: str | bytes | os.PathLike[str]) -> bool: ...
+
+@final
+class InputObserver:
+    def __init__(
+        self,
+        path: str | bytes | os.PathLike[str],
+        *,
+        context: int,
+        device: str = "auto",
+        threads: int = 0,
+    ) -> None: ...
+    def add(self, tokens: list[int]) -> None: ...
+    @property
+    def squares(self) -> dict[str, tuple[NDArray[np.float64], int]]: ...
+
+def gguf_block(type_name: str) -> tuple[int, int, int]: ...
+def can_quantize(type_name: str) -> bool: ...
+def quantize(
+    name: str,
+    data: NDArray[np.uint8],
+    type_name: str,
+    shape: tuple[int, int],
+    to: str,
+    *,
+    importance: NDArray[np.float32] | None = None,
+    threads: int = 1,
+) -> NDArray[np.uint8]: ...
+def quantization_error(
+    name: str,
+    data: NDArray[np.uint8],
+    type_name: str,
+    shape: tuple[int, int],
+    to: str,
+    *,
+    importance: NDArray[np.float32] | None = None,
+    threads: int = 1,
+) -> tuple[float, float]: ...
+def dequantize(
+    name: str,
+    data: NDArray[np.uint8],
+    type_name: str,
+    shape: tuple[int, int],
+    *,
+    threads: int = 1,
+) -> NDArray[np.float32]: ...
 
 GRAMMAR_LIMITS: tuple[int, int, int]
 

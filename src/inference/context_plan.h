@@ -18,6 +18,7 @@ struct LoadOptions {
   std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
   std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
   Format kv_format = Format::f16;     // f16 or f32
+  bool observed = false;              // the inputs of matmuls can be looked at: Model::observations
 };
 
 // What a model needs, in bytes.

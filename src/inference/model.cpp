@@ -29,28 +29,70 @@ void blaming(const std::string& path, Run&& run) {
   }
 }
 
-// One forward pass per row class: kinds of activations and what fuses depend on it.
+// A part of a pass that ends where a matmul's input is complete, in floats too.
+struct ObservedPart {
+  std::vector<Node> nodes;
+  ValueId weight;
+  ValueId input;
+  uint32_t k;
+};
+
+// What made the input, in the kind that the device multiplies, makes it once more in floats.
+std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& values) {
+  std::vector<ObservedPart> parts;
+  std::vector<Node> nodes;
+  std::map<ValueId, Node> writers;  // the last one of each value
+  for (const Node& node : body) {
+    if (node.operation == Operation::matmul) {
+      const uint32_t k = node.get<MatmulParams>().k;
+      const ValueId input = values.add({.name = "observed " + std::to_string(k),
+                                        .binding = {},
+                                        .bytes_per_row = uint64_t{k} * sizeof(float),
+                                        .per = Extent::rows,
+                                        .activation = ActivationKind::f32});
+      Node again = writers.at(node.operands[0]);
+      std::ranges::replace(again.operands, node.operands[0], input);
+      nodes.push_back(std::move(again));
+      parts.push_back({std::move(nodes), node.operands[1], input, k});
+      nodes.clear();
+    }
+    nodes.push_back(node);
+    const std::span<const OperandInfo> operands = operation_info(node.operation).operands;
+    for (size_t i = 0; i < operands.size(); ++i)
+      if (operands[i].access != Access::in) writers[node.operands[i]] = node;
+  }
+  return parts;
+}
+
+// One forward pass per row class: kinds of activations and what fuses depend on it. Nothing fuses
+// in a model that is observed.
 struct FusedForwards {
   Values values;
   std::array<Forward, 3> by_class;
-  std::vector<bool> used;  // values that are an operand somewhere
+  std::vector<ObservedPart> observed;  // of a prompt's body; empty unless it is asked for
+  std::vector<bool> used;              // values that are an operand somewhere
 
   FusedForwards(const ArchDescriptor& arch, const TensorMap& tensors,
                 const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                const Device& device) {
+                const Device& device, bool is_observed) {
     for (const RowClass row_class : kRowClasses) {
       Forward& fused = by_class[static_cast<size_t>(row_class)];
       fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values);
-      fuse(fused, values, device, row_class);
+      if (!is_observed) fuse(fused, values, device, row_class);
       for (const std::vector<Node>* nodes : fused.programs())
         require_kernels(*nodes, values, device, row_class);
     }
+    if (is_observed)
+      observed = cut_at_matmuls(by_class[static_cast<size_t>(RowClass::many)].body, values);
     used.resize(values.size());
+    const auto use = [&](const std::vector<Node>& nodes) {
+      for (const Node& node : nodes)
+        for (const ValueId id : node.operands)
+          if (id != kNoValue) used[id] = true;
+    };
     for (const Forward& fused : by_class)
-      for (const std::vector<Node>* nodes : fused.programs())
-        for (const Node& node : *nodes)
-          for (const ValueId id : node.operands)
-            if (id != kNoValue) used[id] = true;
+      for (const std::vector<Node>* nodes : fused.programs()) use(*nodes);
+    for (const ObservedPart& part : observed) use(part.nodes);
   }
 };
 
@@ -89,6 +131,7 @@ std::unique_ptr<Model> Model::load(const std::string& path, std::shared_ptr<Devi
 std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<Device> device,
                                    const LoadOptions& options) {
   std::unique_ptr<Model> model(new Model(std::move(device)));
+  model->is_observed_ = options.observed;
   model->import(source);
   // A file that was cut meanwhile makes nonsense of the rest: why is the better answer.
   const auto blame_damage = [&] {
@@ -205,7 +248,7 @@ void Model::plan(const LoadOptions& options) {
     throw ArgumentError("context is 0; it must be at least 1 position");
   groups_ = cache_groups(arch_, options.kv_format);
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, groups_), *device_);
+                            memory_without_buffers(arch_, groups_), *device_, is_observed_);
   refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
@@ -260,7 +303,8 @@ void Model::compile() {
   for (uint32_t group = 0; group < n_groups; ++group)
     memory.page_table_bases.push_back(sequences_->page_table_base(group));
 
-  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_, memory, *device_);
+  const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_, memory, *device_,
+                            is_observed_);
   scratch_ =
       std::make_unique<Scratch>(device_, fused.values, fused.used, max_rows(), max_head_rows());
   logits_ = scratch_->bindings()[fused.by_class[0].logits_value];
@@ -284,6 +328,11 @@ void Model::compile() {
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
+  if (!is_observed_) return;
+  for (const ObservedPart& part : fused.observed)
+    observations_.push_back({compile_nodes(part.nodes, RowClass::many),
+                             weights_->name_in_file(fused.values[part.weight].name),
+                             scratch_->bindings()[part.input], part.k});
 }
 
 }  // namespace akunu

@@ -25,6 +25,14 @@ struct ClassPrograms {
   Program logits;
 };
 
+// A part of the pass of a prompt, unfused, that ends where the input of a matmul is complete.
+struct Observation {
+  Program program;
+  std::string weight;  // in the file
+  Binding input;       // float32 [rows, k]
+  uint32_t k = 0;
+};
+
 class Model {
  public:
   // Succeeds, or throws ModelFormatError, UnsupportedModelError, DeviceError, OutOfMemoryError or
@@ -93,6 +101,10 @@ class Model {
   // was computed since is worth nothing, and neither is the model.
   void check_files() const;
 
+  // The parts of a prompt's body in their order, up to the last matmul; empty unless the model was
+  // loaded for it. For programs that look into a model: nothing is fused then.
+  const std::vector<Observation>& observations() const { return observations_; }
+
   // Labels of the commands that one row of a class runs, in order: what a launch count is made of.
   const std::vector<std::string>& labels(RowClass row_class) const {
     return labels_[static_cast<size_t>(row_class)];
@@ -125,6 +137,8 @@ class Model {
   std::unique_ptr<Scratch> scratch_;
   OwnedBuffer picked_, masks_, rows_, spans_, statuses_;
   SubmissionLimits limits_;
+  bool is_observed_ = false;
+  std::vector<Observation> observations_;
   std::array<ClassPrograms, 3> programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
   Program choose_, choose_scored_;

@@ -139,6 +139,19 @@ Ticket Step::submit_choice(Device& device, int32_t priority) {
   return device.submit(replay);
 }
 
+Ticket Step::submit_program(Device& device, Program program) {
+  passes_.clear();
+  add_pass(program, prompt_);
+  Replay replay;
+  replay.rows = rows_;
+  replay.spans = spans_;
+  replay.updates = updates_;
+  replay.passes = passes_;
+  const Ticket ticket = device.submit(replay);
+  updates_.clear();
+  return ticket;
+}
+
 std::vector<CommandTime> Step::profile(Device& device) {
   return device.profile(make_replay(Part::all, false));
 }

@@ -52,6 +52,8 @@ class Step {
   // outcome alone.
   Ticket submit_logits(Device& device, bool go_on, int32_t priority = 0);
   Ticket submit_choice(Device& device, int32_t priority = 0);
+  // Runs a program over the rows of the prompt, in place of the step's own.
+  Ticket submit_program(Device& device, Program program);
   // Runs one step, command after command; see Device::profile.
   std::vector<CommandTime> profile(Device& device);
 

@@ -17,6 +17,8 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_merges(m);
   akunu::python::register_waker(m);
   akunu::python::register_model(m);
+  akunu::python::register_observer(m);
   akunu::python::register_profile(m);
+  akunu::python::register_quantize(m);
   akunu::python::register_roofline(m);
 }

@@ -18,7 +18,9 @@ void register_grammar(pybind11::module_& m);
 void register_kernels(pybind11::module_& m);
 void register_merges(pybind11::module_& m);
 void register_model(pybind11::module_& m);
+void register_observer(pybind11::module_& m);
 void register_profile(pybind11::module_& m);
+void register_quantize(pybind11::module_& m);
 void register_roofline(pybind11::module_& m);
 void register_waker(pybind11::module_& m);
 

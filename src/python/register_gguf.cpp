@@ -104,6 +104,18 @@ std::string type_name(const GgufTensor& tensor) {
   return name.empty() ? "type " + std::to_string(tensor.type) : std::string(name);
 }
 
+// The bytes where they lie, read-only; the array keeps their file open.
+py::array_t<uint8_t> data(const TensorView& view) {
+  const std::span<const std::byte> bytes = view.file->tensor_bytes(*view.tensor);
+  const py::capsule owner(new std::shared_ptr<const GgufFile>(view.file), [](void* file) {
+    delete static_cast<std::shared_ptr<const GgufFile>*>(file);
+  });
+  py::array_t<uint8_t> result(static_cast<py::ssize_t>(bytes.size()),
+                              reinterpret_cast<const uint8_t*>(bytes.data()), owner);
+  result.attr("setflags")(py::arg("write") = false);
+  return result;
+}
+
 py::tuple shape(const GgufTensor& tensor) {
   py::tuple result(tensor.n_dims);
   for (uint32_t i = 0; i < tensor.n_dims; ++i) result[i] = tensor.dims[tensor.n_dims - 1 - i];
@@ -149,6 +161,17 @@ class NativeGgufFile {
       result.append(py::cast(TensorView{file_, &tensor}));
     return result;
   }
+  py::tuple raw(const py::str& key) const {
+    const GgufValue* value = find(key);
+    if (value == nullptr) {
+      PyErr_SetObject(PyExc_KeyError, key.ptr());
+      throw py::error_already_set();
+    }
+    const py::bytes bytes(reinterpret_cast<const char*>(value->bytes.data()), value->bytes.size());
+    check_damage();
+    return py::make_tuple(static_cast<uint32_t>(value->type), value->is_array, value->count, bytes);
+  }
+  void check() const { check_damage(); }
   py::object path() const { return to_path(file_->path()); }
   py::list parts() const {
     py::list result;
@@ -190,6 +213,9 @@ void register_gguf(py::module_& m) {
           "The file that holds it: one of GgufFile.parts.")
       .def_property_readonly(
           "size", [](const TensorView& view) { return view.tensor->size; }, "Bytes of data.")
+      .def_property_readonly("data", &data,
+                             "The bytes themselves, uint8 [size], read-only: nothing is copied. "
+                             "Call check() of the file after they were used.")
       .def("__repr__", [](const TensorView& view) {
         return py::str("GgufTensor(name={!r}, shape={!r}, type_name={!r}, offset={!r}, size={!r})")
             .format(to_str(view.tensor->name), shape(*view.tensor), type_name(*view.tensor),
@@ -222,6 +248,11 @@ void register_gguf(py::module_& m) {
       .def("__getitem__", &NativeGgufFile::at, py::arg("key"))
       .def("get", &NativeGgufFile::value_or, py::arg("key"), py::arg("default") = py::none(),
            "The value of `key`, or `default`.")
+      .def("raw", &NativeGgufFile::raw, py::arg("key"),
+           "A value as it lies in the file: GGUF's number of its type (of an array: of its\n"
+           "elements), whether it is an array, how many elements, and their bytes.")
+      .def("check", &NativeGgufFile::check,
+           "Raises ModelFormatError where the file was truncated since it was opened.")
       .def_property_readonly("path", &NativeGgufFile::path, "Of the first part.")
       .def_property_readonly(
           "parts", &NativeGgufFile::parts,

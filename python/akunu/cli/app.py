@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from akunu.cli import console, options
+from akunu.cli.making_commands import IMATRIX_HELP, QUANTIZE_HELP, imatrix, quantize
 from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
 from akunu.cli.shared_options import GivenForm, Loading, takes_form, takes_loading
@@ -86,6 +87,8 @@ def akunu_app() -> typer.Typer:
     app.command()(benchmark)
     app.command()(profile)
     app.command(help=_PERPLEXITY_HELP)(perplexity)
+    app.command(help=QUANTIZE_HELP)(quantize)
+    app.command(help=IMATRIX_HELP)(imatrix)
     app.command()(pull)
     app.command("list")(list_models)
     app.command("ls", hidden=True)(list_models)

@@ -1,0 +1,221 @@
+"""`akunu quantize`: a model's file in another number format."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from akunu import _core
+from akunu.cli import console
+from akunu.cli.loading import model_path
+from akunu.cli.model_file import format_totals
+from akunu.cli.progress import Progress
+from akunu.cli.tables import bytes_text, write_facts
+from akunu.errors import ArgumentError
+from akunu.making.gguf_writer import Value
+from akunu.making.importance import ImportanceMatrix, missing_from
+from akunu.making.quantizing import Quantization, Wishes
+from akunu.making.recipes import RECIPES, format_named, recipe_named
+from akunu.making.sizing import wishes_for_size
+from akunu.making.whole_file import check_target
+
+_NAMED: Final = 3  # the others are counted
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuantizeCommand:
+    """What the command line says."""
+
+    source: str
+    target: Path
+    type_name: str | None
+    bits: float | None
+    most_bytes: int | None
+    imatrix: Path | None
+    output_type: str | None
+    embedding_type: str | None
+    tensors: Sequence[str]
+    pure: bool
+    allow_requantize: bool
+    force: bool
+    threads: int | None
+    as_json: bool
+
+    def run(self) -> int:
+        """Write the file, and to stdout what became of it."""
+        wishes = self._wishes()
+        threads = self.threads if self.threads is not None else available_threads()
+        if threads < 1:
+            raise console.UsageError(f"--threads is {threads}; it must be 1 or more")
+        path = model_path(self.source)
+        started = time.monotonic()
+        if _core.is_model_directory(path):
+            raise ArgumentError(f"{path} is no GGUF file; akunu quantize takes those alone")
+        file = _core.GgufFile(path)
+        target = self.target.expanduser()
+        check_target(target, force=self.force, sources=[Path(part) for part in file.parts])
+        matrix = None if self.imatrix is None else ImportanceMatrix.read(self.imatrix)
+        if self.type_name is None:
+            wishes = self._mixed(file, wishes, matrix, threads)
+        work = Quantization(
+            file,
+            wishes,
+            None if matrix is None else matrix.means,
+            [] if matrix is None else _provenance(self.imatrix, matrix),
+        )
+        for note in _notes(work, matrix):
+            console.say(f"akunu: {note}")
+        at = 0
+
+        def describe() -> str:
+            step = work.steps[at]
+            n = f"{at + 1} of {len(work.steps)}"
+            return f"tensor {n}: {step.plan.name}, {step.plan.type_name}"
+
+        def on_step(number: int) -> None:
+            nonlocal at
+            at = number
+
+        with Progress(describe):
+            work.write(target, threads=threads, force=self.force, on_step=on_step)
+        self._report(path, target, work, time.monotonic() - started)
+        return 0
+
+    def _mixed(
+        self, file: _core.GgufFile, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
+    ) -> Wishes:
+        at = (0, 1)
+
+        def on_tensor(number: int, count: int) -> None:
+            nonlocal at
+            at = (number, count)
+
+        with Progress(lambda: f"measuring tensor {at[0] + 1} of {at[1]}"):
+            return wishes_for_size(
+                file,
+                wishes,
+                file_bytes=self.most_bytes,
+                bits=self.bits,
+                importance=None if matrix is None else matrix.means,
+                threads=threads,
+                on_tensor=on_tensor,
+            )
+
+    def _wishes(self) -> Wishes:
+        given = [self.type_name, self.bits, self.most_bytes]
+        if sum(each is not None for each in given) != 1:
+            raise console.UsageError("one of TYPE, --bits and --bytes is needed")
+        if self.bits is not None and not 0 < self.bits <= 16:
+            raise console.UsageError(f"--bits is {self.bits}; it must be above 0 and at most 16")
+        if self.type_name is None and (self.pure or self.output_type or self.embedding_type):
+            raise console.UsageError(
+                "--bits and --bytes choose every format; --tensor names some yourself"
+            )
+
+        def chosen(name: str | None, option: str) -> str | None:
+            return None if name is None else format_named(name, option)
+
+        try:
+            return Wishes(
+                recipe=RECIPES["F16"] if self.type_name is None else recipe_named(self.type_name),
+                output_type=chosen(self.output_type, "--output-type"),
+                embedding_type=chosen(self.embedding_type, "--embedding-type"),
+                tensor_types=_tensor_types(self.tensors),
+                pure=self.pure,
+                allow_requantize=self.allow_requantize,
+            )
+        except ArgumentError as error:
+            raise console.UsageError(str(error)) from None
+
+    def _report(self, path: Path, target: Path, work: Quantization, seconds: float) -> None:
+        before = sum(Path(part).stat().st_size for part in work.file.parts)
+        formats = format_totals(_core.GgufFile(target).tensors)
+        if self.as_json:
+            facts = {
+                "source": str(path),
+                "source_bytes": before,
+                "target": str(target),
+                "type": work.wishes.recipe.name,
+                "bytes": work.size,
+                "bits_per_weight": work.bits_per_weight,
+                "seconds": seconds,
+                "formats": formats,
+                "fallbacks": {
+                    step.plan.name: {"wished": step.wished, "format": step.plan.type_name}
+                    for step in work.steps
+                    if step.fell_back
+                },
+            }
+            json.dump(facts, sys.stdout, ensure_ascii=False, indent=2)
+            print()
+            return
+        shown = ", ".join(f"{each['tensors']} in {each['format']}" for each in formats)
+        write_facts(
+            "",
+            [
+                ("written", str(target)),
+                ("size", f"{bytes_text(work.size)} of {bytes_text(before)}"),
+                ("bits per weight", f"{work.bits_per_weight:.2f}"),
+                ("tensors", shown),
+                ("time", f"{seconds:.1f} s"),
+            ],
+        )
+
+
+def available_threads() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _tensor_types(given: Sequence[str]) -> Mapping[str, str]:
+    types = {}
+    for each in given:
+        name, separator, type_name = each.rpartition("=")
+        if not separator or not name:
+            raise console.UsageError(f"--tensor is '{each}'; it must be NAME=TYPE")
+        if name in types:
+            raise console.UsageError(f"--tensor names {name} twice")
+        types[name] = format_named(type_name, f"--tensor {name}")
+    return types
+
+
+def _provenance(path: Path | None, matrix: ImportanceMatrix) -> list[Value]:
+    """What llama-quantize writes about an importance matrix."""
+    return [
+        Value.of("quantize.imatrix.file", "" if path is None else path.name),
+        Value.of("quantize.imatrix.dataset", ", ".join(matrix.datasets)),
+        Value.of("quantize.imatrix.entries_count", len(matrix.means)),
+        Value.of("quantize.imatrix.chunks_count", matrix.chunks),
+    ]
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def _notes(work: Quantization, matrix: ImportanceMatrix | None) -> list[str]:
+    """Say which tensors are not as one would expect, and why."""
+    fallen: dict[tuple[str, str], list[str]] = {}
+    for step in work.steps:
+        if step.fell_back:
+            fallen.setdefault((step.wished, step.plan.type_name), []).append(step.plan.name)
+    notes = []
+    for (wished, became), names in fallen.items():
+        notes.append(
+            f"{became} in place of {wished}, whose blocks do not fit the rows: {_some(names)}"
+        )
+    if matrix is not None:
+        changed = [step.plan.name for step in work.steps if step.is_changed]
+        unseen = missing_from(matrix, changed)
+        if unseen:
+            notes.append(f"--imatrix says nothing of {_some(unseen)}")
+    return notes

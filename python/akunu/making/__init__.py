@@ -1,0 +1,1 @@
+"""Model files in other number formats: quantisation, importance matrices, conversion."""
