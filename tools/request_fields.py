@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
+from akunu.server.embeddings import EMBEDDINGS_FIELDS, OLLAMA_EMBED_FIELDS
 from akunu.server.field_meanings import meaning_of
 from akunu.server.fields import Field
 from akunu.server.fim import FIM_FIELDS
@@ -37,6 +38,8 @@ ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
     "POST /api/chat": OLLAMA_CHAT_FIELDS,
     "POST /api/generate": OLLAMA_GENERATE_FIELDS,
     "options of /api/chat and /api/generate": OLLAMA_OPTIONS,
+    "POST /v1/embeddings": EMBEDDINGS_FIELDS,
+    "POST /api/embed": OLLAMA_EMBED_FIELDS,
     "POST /completion": LLAMA_COMPLETION_FIELDS,
     "POST /infill": INFILL_FIELDS,
 }

@@ -27,6 +27,12 @@ std::optional<Kernel> find_kernel(const KernelRequest& request) {
 
 // Heads of attention are all that has a limit.
 std::string unsupported_shape(const KernelRequest& request) {
+  constexpr uint32_t kMostSpanHead = 256;  // encoder.metal
+  if (request.operation == Operation::span_attention)
+    if (const uint32_t head_dim = request.params.get<SpanAttentionParams>().head_dim;
+        head_dim > kMostSpanHead)
+      return "heads of " + std::to_string(head_dim) + " numbers; at most " +
+             std::to_string(kMostSpanHead);
   return unsupported_attention(request);
 }
 

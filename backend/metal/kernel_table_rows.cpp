@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
+// norm.metal, encoder.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
 #include <algorithm>
 #include <string>
 
@@ -132,6 +132,24 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return per_number("gather_head", [](const Scope& s) { return s.get<GatherParams>().dim; });
     case Operation::soft_cap:
       return per_number("soft_cap", [](const Scope& s) { return s.get<SoftCapParams>().n; });
+    case Operation::add_embedding: {
+      const std::optional<Format> format = request.weights[0];
+      if (format != Format::f32 && format != Format::f16 && format != Format::bf16)
+        return std::nullopt;
+      return per_number(
+          "add_embedding_" + std::string(format_info(*format).name),
+          [](const Scope& s) { return divide_up(s.get<AddEmbeddingParams>().dim, 16); });
+    }
+    case Operation::layer_norm:
+      return one_launch("layer_norm", norm_grid);
+    case Operation::activate:
+      return per_number("activate", [](const Scope& s) { return s.get<ActivateParams>().n; });
+    case Operation::span_attention:
+      return one_launch("span_attention", [](const Scope& s) {
+        return Grid{.threadgroups = {s.get<SpanAttentionParams>().n_heads, s.n_rows, 1}};
+      });
+    case Operation::pool:
+      return per_number("pool", [](const Scope& s) { return s.get<PoolParams>().dim; });
     case Operation::sample: {
       Kernel kernel = one_launch("sample", sample_grid);
       kernel.workspace_bytes = sample_workspace;

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from akunu.model import Model
     from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
     from akunu.options import LoadOptions, SamplingOptions
+    from akunu.sentence_encoder import SentenceEncoder
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
     from akunu.tools.calls import ToolCall
@@ -63,6 +64,7 @@ __all__ = [
     "OutOfMemoryError",
     "QueueFullError",
     "SamplingOptions",
+    "SentenceEncoder",
     "TextStream",
     "TokenLogprob",
     "Tokenizer",
@@ -85,6 +87,7 @@ _HOMES = {
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
     "TokenLogprob": "akunu.logprobs",
+    "SentenceEncoder": "akunu.sentence_encoder",
     "Tokenizer": "akunu.tokenizer",
     "ToolCall": "akunu.tools.calls",
     "load": "akunu.loading",

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from akunu.async_text_stream import AsyncTextStream
     from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
+    from akunu.embedding import EmbeddingJob
     from akunu.tokenizer import Tokenizer
 
     Ruled: TypeAlias = tuple[Prepared, _core.Constraint | None]
@@ -77,6 +78,13 @@ class AsyncCalls:
         def _constraint_of(
             self, options: SamplingOptions, prepared: Prepared
         ) -> _core.Constraint | None: ...
+        def _embedding_job(
+            self,
+            texts: object,
+            prompt: tuple[str | None, str | None],
+            progress: Callable[[int, int], None] | None,
+            **options: Any,
+        ) -> EmbeddingJob: ...
         def _rows(
             self, tokens: Sequence[SupportsIndex], last: int | None
         ) -> tuple[NDArray[np.uint32], int]: ...
@@ -349,6 +357,42 @@ class AsyncCalls:
         if not ids.size:
             return self._open().logits(ids)
         pending = self._open().start_logits(ids, first, priority_of(priority))
+        await self._done(pending)
+        return pending.take()
+
+    async def embed_async(
+        self,
+        texts: str | Sequence[str] | Sequence[Sequence[SupportsIndex]],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        dimensions: int | None = None,
+        truncate: bool | str = False,
+        batch_rows: int | None = None,
+        precision: str = "float32",
+        priority: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[Any]:
+        """Await the vectors of texts; arguments, result and errors are those of `embed`."""
+        job = self._embedding_job(
+            [texts] if isinstance(texts, str) else texts,
+            (prompt_name, prompt),
+            progress,
+            pooling=pooling,
+            normalize=normalize,
+            dimensions=dimensions,
+            truncate=truncate,
+            precision=precision,
+            batch_rows=batch_rows,
+            priority=priority,
+        )
+        vectors = await job.run_async(self._done)
+        return vectors[0] if isinstance(texts, str) else vectors
+
+    async def _done(self, pending: _core.PendingLogits) -> None:
+        """Wait until what is pending can be taken; who stops waiting cancels it."""
         place = self._wakers.join(pending)
         try:
             while not pending.is_done():
@@ -356,7 +400,6 @@ class AsyncCalls:
         finally:
             pending.cancel()
             place.leave()
-        return pending.take()
 
     def _answered(
         self,

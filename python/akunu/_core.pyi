@@ -187,6 +187,7 @@ class PendingLogits:
     def cancel(self) -> None: ...
     def is_done(self) -> bool: ...
     def take(self) -> NDArray[np.float32]: ...
+    def result(self) -> NDArray[np.float32]: ...
 
 @final
 class Waker:
@@ -237,6 +238,16 @@ class NativeModel:
     def start_logits(
         self, tokens: NDArray[np.uint32], first: int = 0, priority: int = 0
     ) -> PendingLogits: ...
+    def start_encode(
+        self,
+        tokens: NDArray[np.uint32],
+        *,
+        pooling: str,
+        second_segment: int | None = None,
+        priority: int = 0,
+    ) -> PendingLogits: ...
+    @property
+    def embedding(self) -> dict[str, Any] | None: ...
     def logits_chunked(
         self,
         tokens: NDArray[np.uint32],

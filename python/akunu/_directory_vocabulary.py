@@ -28,6 +28,7 @@ from akunu._vocabulary import (
     byte_of,
     read_vocabulary,
 )
+from akunu._wordpiece_json import is_wordpiece, read_wordpiece
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
 _TOKENIZER: Final = "tokenizer.json"
@@ -52,7 +53,9 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     settings = _json_file(directory / _TOKENIZER_CONFIG) or {}
     generation = _json_file(directory / _GENERATION_CONFIG) or {}
     described = _json_file(directory / _TOKENIZER)
-    if described is not None:
+    if described is not None and is_wordpiece(described):
+        read = _Read(read_wordpiece(described), adds=(True, None))
+    elif described is not None:
         read = _TokenizerJson(described).read()
     elif (directory / _SENTENCEPIECE).is_file():
         from akunu._sentencepiece_file import read_sentencepiece
@@ -110,7 +113,7 @@ class _TokenizerJson:
         self._model = _mapping(described.get("model"), "model")
         kind = self._model.get("type", "BPE" if "merges" in self._model else None)
         if kind != "BPE":
-            _refuse(f"model is of type {kind!r}; akunu has BPE")
+            _refuse(f"model is of type {kind!r}; akunu has BPE and WordPiece")
 
     def read(self) -> _Read:
         pieces = list(_flat(self._described.get("pre_tokenizer"), "pretokenizers"))

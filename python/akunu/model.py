@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
@@ -24,6 +24,14 @@ from akunu._checks import flag, integer, priority_of
 from akunu._driving import driven
 from akunu._reply_decoder import ReplyDecoder
 from akunu.completion import Completion
+from akunu.embedding import (
+    EmbeddingFacts,
+    EmbeddingJob,
+    checked_texts,
+    embedding_options,
+    facts_of,
+    no_embedding,
+)
 from akunu.errors import AkunuError, ArgumentError, MisuseError
 from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
 from akunu.options import (
@@ -78,6 +86,7 @@ class Model(AsyncCalls):
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
+        self._embedding = facts_of(native, path)
         sampling, notes = sampling_defaults_of(files, path)
         self._sampling_defaults = MappingProxyType(sampling)
         self.thread_choice = thread_choice
@@ -433,6 +442,66 @@ class Model(AsyncCalls):
         ids, first = self._rows(tokens, last)
         return self._open().logits(ids, first, priority_of(priority))
 
+    @property
+    def embedding(self) -> EmbeddingFacts | None:
+        """How `embed` embeds where its caller does not say; None of a model that embeds nothing."""
+        return self._embedding
+
+    def embed(
+        self,
+        texts: str | Sequence[str] | Sequence[Sequence[SupportsIndex]],
+        *,
+        prompt_name: str | None = None,
+        prompt: str | None = None,
+        pooling: str | None = None,
+        normalize: bool | None = None,
+        dimensions: int | None = None,
+        truncate: bool | str = False,
+        batch_rows: int | None = None,
+        precision: str = "float32",
+        priority: int = 0,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> NDArray[Any]:
+        """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
+
+        A text may be given as token ids, which are taken as they are.
+
+        `prompt`: put in front of each text; `prompt_name`: one of `embedding.prompts` by
+        its name. `pooling`: how the tokens' vectors become the text's:
+        "mean", "cls" (the first), "last" or "max". `normalize`: whether vectors have length 1.
+        `dimensions`: only so many first numbers, for models that were trained for it. For all of
+        these, None takes what the model says: see `embedding`. `truncate`: True cuts a text that is
+        too long for the model at its end, "left" at its beginning. `precision`: "float32",
+        "float16", "int8" (each vector's largest number becomes 127) or "binary" (a bit a number, in
+        int8 [n, dim / 8]). `batch_rows`: compute at most so many tokens at a time. `progress`:
+        called with how many texts are done, of how many. `priority`: as for `generate`. A text's
+        vector does not depend on the texts beside it.
+
+        Raises UnsupportedModelError for a model that embeds nothing, ArgumentError for arguments
+        that make no sense and ContextOverflowError for a text that is too long; errors name the
+        text: "texts[2]: ...".
+
+        >>> import akunu
+        >>> with akunu.load("all-minilm.gguf") as model:  # doctest: +SKIP
+        ...     vectors = model.embed(["a cat", "a kitten", "a tractor"])
+        >>> vectors @ vectors[0]  # doctest: +SKIP
+        array([1.    , 0.7882, 0.2876], dtype=float32)
+        """
+        job = self._embedding_job(
+            [texts] if isinstance(texts, str) else texts,
+            (prompt_name, prompt),
+            progress,
+            pooling=pooling,
+            normalize=normalize,
+            dimensions=dimensions,
+            truncate=truncate,
+            precision=precision,
+            batch_rows=batch_rows,
+            priority=priority,
+        )
+        vectors = job.run()
+        return vectors[0] if isinstance(texts, str) else vectors
+
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""
         native, self._native = self._native, None
@@ -484,6 +553,26 @@ class Model(AsyncCalls):
         ids = self._token_ids(tokens, "tokens")
         wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
         return ids, max(0, len(ids) - wanted)
+
+    def _embedding_job(
+        self,
+        texts: object,
+        prompt: tuple[str | None, str | None],
+        progress: Callable[[int, int], None] | None,
+        **options: Any,
+    ) -> EmbeddingJob:
+        if self._embedding is None:
+            raise no_embedding(self._config.architecture)
+        return EmbeddingJob(
+            self._open(),
+            self._tokenizer,
+            checked_texts(texts),
+            embedding_options(self._embedding, **options),
+            prompt=self._embedding.prompt(*prompt),
+            vocab_size=self._config.vocab_size,
+            most=self._embedding.most_tokens,
+            progress=progress,
+        )
 
     def _token_ids(
         self, tokens: Sequence[SupportsIndex], argument: str, *wanted: str

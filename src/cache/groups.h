@@ -157,7 +157,8 @@ struct GroupShape {
 // Entries that a page table needs per text and group.
 uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
-// The groups of a model, in the order of their first layers: layers of one kind and format are one.
+// The groups of a model, in the order of their first layers: layers of one kind and format are one. An
+// encoder has none.
 // A layer that reads another one's keys and values is in none. Throws ModelFormatError where a layer
 // reads those of a layer that has none, or none that fit.
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format);

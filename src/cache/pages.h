@@ -47,7 +47,8 @@ class KvCache {
 
   // Where each layer's keys and values lie: its own, or those of the layer that it reads.
   const std::vector<LayerCache>& layers() const { return layers_; }
-  Format format() const { return groups_.front().shape.format; }  // every group has this one
+  // Every group has this one; where there are none, it does not matter.
+  Format format() const { return groups_.empty() ? Format::f16 : groups_.front().shape.format; }
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
 

@@ -113,6 +113,27 @@ ArchDescriptor gemma3(const ModelConfig& config) {
   return arch;
 }
 
+// BERT's frame with rotary positions and a gated feed-forward network (Nussbaum et al., 2024).
+ArchDescriptor nomic_bert(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  arch.causal = false;
+  arch.norm = NormKind::layer;
+  arch.norm_place = NormPlace::after_sum;
+  arch.pooling = config.pooling.value_or(Pooling::mean);
+  return arch;
+}
+
+// BERT (Devlin et al., 2018): learned positions, token types, norms behind each sum.
+ArchDescriptor bert(const ModelConfig& config) {
+  ArchDescriptor arch = nomic_bert(config);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.rope_style = RopeStyle::none;
+    layer.feed_forward = FeedForward::plain;
+    layer.activation = Activation::gelu;
+  }
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -127,6 +148,8 @@ constexpr std::array kFamilies{
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
+    Family{"bert", bert, {.encoder = true, .rotates = false}},
+    Family{"nomic-bert", nomic_bert, {.encoder = true}},
 };
 
 const Family* family_of(std::string_view architecture) {
@@ -135,7 +158,7 @@ const Family* family_of(std::string_view architecture) {
   return nullptr;
 }
 
-void check_layer(const LayerConfig& layer, const ModelConfig& config) {
+void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotates) {
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
@@ -148,7 +171,8 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config) {
     throw ModelFormatError(std::to_string(layer.n_heads) + " heads of " +
                            std::to_string(layer.head_dim) +
                            " numbers are beyond what any model has");
-  if (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > layer.head_dim)
+  if (rotates &&
+      (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > layer.head_dim))
     throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
                            "; it must be even and at most the head dimension, " +
                            std::to_string(layer.head_dim));
@@ -183,7 +207,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   require(static_cast<uint32_t>(config.layers.size()), "number of layers", config);
   require(config.vocab_size, "vocabulary size", config);
   require(config.context_length, "context length", config);
-  for (const LayerConfig& layer : config.layers) check_layer(layer, config);
+  for (const LayerConfig& layer : config.layers) check_layer(layer, config, family->traits.rotates);
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");

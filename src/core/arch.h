@@ -26,6 +26,9 @@ struct LayerConfig {
   std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
 };
 
+// How the rows of a text become one vector.
+enum class Pooling : uint8_t { none, mean, first, last, max };
+
 // What a model file says, whatever its format; 0 or empty where it says nothing.
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", ...
@@ -45,12 +48,20 @@ struct ModelConfig {
   float attention_scale = 0;
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
+  std::optional<Pooling> pooling;           // of models that embed texts
   std::vector<std::string> notes;           // what of it was not taken as it is, a line each
 };
 
 enum class Mixer : uint8_t { attention };
-enum class FeedForward : uint8_t { gated };
-enum class Activation : uint8_t { silu, gelu_tanh };
+enum class FeedForward : uint8_t {
+  gated,  // down(act(gate(x)) * up(x))
+  plain,  // down(act(up(x)))
+};
+enum class Activation : uint8_t { silu, gelu_tanh, gelu };
+enum class NormKind : uint8_t { rms, layer };
+// Where a layer's two norms are: before attention and feed-forward, or after each was added to the
+// residual, which is then the normed sum.
+enum class NormPlace : uint8_t { before, after_sum };
 
 struct LayerDescriptor {
   Mixer mixer = Mixer::attention;
@@ -75,6 +86,12 @@ struct LayerDescriptor {
 };
 
 struct ArchDescriptor {
+  // False: an encoder. Every row sees all rows of its text, which run in one step and leave nothing
+  // in a cache; what comes out are the pooled rows, not logits.
+  bool causal = true;
+  NormKind norm = NormKind::rms;
+  NormPlace norm_place = NormPlace::before;
+  Pooling pooling = Pooling::mean;  // of an encoder, where the caller does not say
   uint32_t dim = 0;
   uint32_t vocab_size = 0;
   uint32_t context_length = 0;
@@ -93,6 +110,8 @@ struct FamilyTraits {
   bool windows = false;          // layers that see the last positions only
   bool soft_caps = false;        // of attention's scores and of the logits
   bool attention_scale = false;  // of its own, instead of 1 / sqrt(head_dim)
+  bool encoder = false;          // rows see those behind them too; norms subtract the mean
+  bool rotates = true;           // rotary positions
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

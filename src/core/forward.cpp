@@ -37,6 +37,10 @@ class Builder {
     for (uint32_t i = 0; i < arch_.layers.size(); ++i) layer(i);
 
     nodes_ = &forward_.logits;
+    if (!arch_.causal) {
+      pool();
+      return std::move(forward_);
+    }
     head();
 
     nodes_ = &forward_.choose;
@@ -119,10 +123,18 @@ class Builder {
     nodes_->push_back(std::move(node));
   }
 
-  void norm(const std::string& label, ValueId input, const std::string& weight_name, ValueId out,
+  // `name`: of its tensors, without ".weight".
+  void norm(const std::string& label, ValueId input, const std::string& name, ValueId out,
             Extent extent = Extent::rows) {
-    emit(Operation::rms_norm, label, {input, vector(weight_name, arch_.dim), out},
-         NormParams{arch_.dim, arch_.norm_epsilon, {}}, extent);
+    const NormParams params{arch_.dim, arch_.norm_epsilon, {}};
+    const ValueId weight = vector(name + ".weight", arch_.dim);
+    if (arch_.norm == NormKind::rms) {
+      emit(Operation::rms_norm, label, {input, weight, out}, params, extent);
+      return;
+    }
+    const bool has_bias = find(name + ".bias") != nullptr;
+    const ValueId bias = has_bias ? vector(name + ".bias", arch_.dim) : kNoValue;
+    emit(Operation::layer_norm, label, {input, weight, bias, out}, params, extent);
   }
 
   void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
@@ -138,9 +150,33 @@ class Builder {
   }
 
   void embed() {
+    const bool has_norm = find("embedding_norm.weight") != nullptr;
+    const ValueId embedded = has_norm ? rows("sum", arch_.dim) : residual_;
     emit(Operation::embed, "embedding",
-         {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), residual_},
+         {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded},
          EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale});
+    add_embedding_if_present("position embedding", embedded, "position_embedding.weight",
+                             kIndexPosition, arch_.context_length);
+    add_embedding_if_present("token types", embedded, "token_types.weight", kIndexTokenType, 1);
+    if (has_norm) norm_sum("embedding norm", embedded, "embedding_norm");
+  }
+
+  // data += a row of a table that has `n_least` rows at least
+  void add_embedding_if_present(const std::string& label, ValueId data, const std::string& name,
+                                uint32_t index, uint32_t n_least) {
+    const Weight* const table = find(name);
+    if (table == nullptr) return;
+    if (table->rows < n_least)
+      throw ModelFormatError("tensor " + name + " has " + std::to_string(table->rows) +
+                             " rows; the model's numbers ask for " + std::to_string(n_least));
+    emit(Operation::add_embedding, label, {data, weight(name, table->rows, arch_.dim)},
+         AddEmbeddingParams{arch_.dim, static_cast<uint32_t>(table->rows), index, 0});
+  }
+
+  // residual = norm(sum)
+  void norm_sum(const std::string& label, ValueId sum, const std::string& name) {
+    norm(label, sum, name, residual_);
+    sum_ = {label, sum, name};
   }
 
   // Layers with the same frequencies share their angles, computed once per step.
@@ -177,8 +213,9 @@ class Builder {
   void layer(uint32_t index) {
     const Layer layer{index, arch_.layers[index], "layers." + std::to_string(index) + ".",
                       "layer " + std::to_string(index) + " "};
-    add_to_residual(layer, "attention output", attention(layer), "attention_post_norm.weight");
-    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm.weight");
+    add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
+                    "attention_output_norm");
+    add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
   }
 
   ValueId attention(const Layer& layer) {
@@ -192,11 +229,20 @@ class Builder {
 
     std::vector<Part> parts{{"q", q_dim, query}};
     if (has_own) parts.insert(parts.end(), {{"k", kv_dim, key}, {"v", kv_dim, value}});
-    project_normed(layer, "attention norm", "attention_norm.weight", "attention.", parts);
+    project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
     head_norm(layer, "q", query, is.n_heads);
     if (has_own) head_norm(layer, "k", key, is.n_kv_heads);
     rope(layer, "q", query, is.n_heads);
     if (has_own) rope(layer, "k", key, is.n_kv_heads);
+
+    const ValueId attended = activation(
+        "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
+    if (!arch_.causal) {
+      emit(Operation::span_attention, layer.label + "attention", {query, key, value, attended},
+           SpanAttentionParams{
+               is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale, {}});
+      return project(layer, "attention output", attended, "attention.output", q_dim);
+    }
 
     const LayerCache& pools = memory_.layers[layer.index];
     const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
@@ -208,8 +254,6 @@ class Builder {
       emit(Operation::kv_write, layer.label + "kv write", {key, value, keys, values},
            KvWriteParams{is.n_kv_heads, is.head_dim, stride, base});
 
-    const ValueId attended = activation(
-        "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
     emit(Operation::attention, layer.label + "attention", {query, keys, values, attended},
          AttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale,
                          is.attention_soft_cap, stride, base});
@@ -218,17 +262,36 @@ class Builder {
 
   ValueId feed_forward(const Layer& layer) {
     const uint32_t dim = layer.is.ffn_dim;
+    const bool is_gated = layer.is.feed_forward == FeedForward::gated;
     const ValueId gate = rows("gate", dim);
     const ValueId up = rows("up", dim);
-    project_normed(layer, "ffn norm", "ffn_norm.weight", "ffn.",
-                   std::array{Part{"gate", dim, gate}, Part{"up", dim, up}});
+    std::vector<Part> parts;
+    if (is_gated) parts.push_back({"gate", dim, gate});
+    parts.push_back({"up", dim, up});
+    project_normed(layer, "ffn norm", "ffn_norm", "ffn.", parts);
 
     const ValueId hidden =
         activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
-    const bool silu = layer.is.activation == Activation::silu;
-    emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
-         GatedActivationParams{dim, silu ? kActivationSilu : kActivationGeluTanh, {}});
+    const uint32_t function = number_of(layer.is.activation);
+    if (is_gated)
+      emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
+           GatedActivationParams{dim, function, {}});
+    else
+      emit(Operation::activate, layer.label + "activation", {up, hidden},
+           ActivateParams{dim, function, {}});
     return project(layer, "down", hidden, "ffn.down", dim);
+  }
+
+  static uint32_t number_of(Activation activation) {
+    switch (activation) {
+      case Activation::silu:
+        return kActivationSilu;
+      case Activation::gelu_tanh:
+        return kActivationGeluTanh;
+      case Activation::gelu:
+        return kActivationGelu;
+    }
+    __builtin_unreachable();
   }
 
   // One of several projections of one input.
@@ -238,8 +301,9 @@ class Builder {
     ValueId out;
   };
 
-  // The residual's norm, and each part's projection of it.
-  void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_weight,
+  // The residual's norm, and each part's projection of it. Where norms are behind the sums, the
+  // residual is normed already.
+  void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
                       const std::string& prefix, std::span<const Part> parts) {
     const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
     const auto kind = [&](const Part& part) {
@@ -249,14 +313,30 @@ class Builder {
     std::map<ActivationKind, ValueId> normed;
     for (const Part& part : parts) {
       if (normed.contains(kind(part))) continue;
-      normed[kind(part)] = activation("normed", kind(part), arch_.dim);
-      norm(layer.label + norm_label, residual_, layer.name + norm_weight, normed[kind(part)]);
+      normed[kind(part)] = arch_.norm_place == NormPlace::before
+                               ? norm_of_residual(layer, norm_label, norm_name, kind(part))
+                               : residual_as(kind(part));
     }
     for (const Part& part : parts)
       matmul(layer.label + part.name, normed.at(kind(part)), name(part) + ".weight", part.n,
              arch_.dim, part.out);
     for (const Part& part : parts)
       bias_if_present(layer.label + part.name + " bias", part.out, name(part) + ".bias", part.n);
+  }
+
+  ValueId norm_of_residual(const Layer& layer, const char* label, const std::string& name,
+                           ActivationKind kind) {
+    const ValueId normed = activation("normed", kind, arch_.dim);
+    norm(layer.label + label, residual_, layer.name + name, normed);
+    return normed;
+  }
+
+  // The residual, a normed sum, in the kind that a weight wants.
+  ValueId residual_as(ActivationKind kind) {
+    if (kind == ActivationKind::f32) return residual_;
+    const ValueId normed = activation("normed", kind, arch_.dim);
+    norm(sum_.label, sum_.value, sum_.norm, normed);
+    return normed;
   }
 
   // weight * input (+ bias), as wide as the residual
@@ -269,12 +349,19 @@ class Builder {
     return projected;
   }
 
-  // residual += what one half of the layer made, normed before in models that have a weight for that
+  // residual += what one half of the layer made, normed before in models that have a weight for that;
+  // or residual = norm(residual + what it made).
   void add_to_residual(const Layer& layer, const std::string& label, ValueId made,
-                       const std::string& norm_weight) {
-    if (layer.is.post_norms || find(layer.name + norm_weight) != nullptr) {
+                       const std::string& norm_name, const std::string& sum_norm_name) {
+    if (arch_.norm_place == NormPlace::after_sum) {
+      emit(Operation::add, layer.label + label + " add", {made, residual_},
+           AddParams{arch_.dim, {}});
+      norm_sum(layer.label + label + " norm", made, layer.name + sum_norm_name);
+      return;
+    }
+    if (layer.is.post_norms || find(layer.name + norm_name + ".weight") != nullptr) {
       const ValueId normed = rows("post-normed", arch_.dim);
-      norm(layer.label + label + " norm", made, layer.name + norm_weight, normed);
+      norm(layer.label + label + " norm", made, layer.name + norm_name, normed);
       made = normed;
     }
     emit(Operation::add, layer.label + label + " add", {residual_, made}, AddParams{arch_.dim, {}});
@@ -296,6 +383,11 @@ class Builder {
          RopeParams{n_heads, layer.is.head_dim, layer.is.rope_dim / 2, style});
   }
 
+  void pool() {
+    forward_.logits_value = rows("pooled", arch_.dim, Extent::head_rows);
+    emit(Operation::pool, "pool", {residual_, forward_.logits_value}, PoolParams{arch_.dim, {}});
+  }
+
   void head() {
     const bool tied = find("output.weight") == nullptr;
     const std::string name = tied ? "token_embedding.weight" : "output.weight";
@@ -306,7 +398,7 @@ class Builder {
     const ValueId normed = activation("head normed", kind, arch_.dim, Extent::head_rows);
     forward_.logits_value = rows("logits", arch_.vocab_size, Extent::head_rows);
     emit(Operation::gather_head, "head gather", {residual_, gathered}, GatherParams{arch_.dim, {}});
-    norm("head norm", gathered, "output_norm.weight", normed, Extent::head_rows);
+    norm("head norm", gathered, "output_norm", normed, Extent::head_rows);
     matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
            Extent::head_rows);
     if (arch_.logit_soft_cap > 0)
@@ -340,6 +432,12 @@ class Builder {
   std::vector<ValueId> angles_;  // per layer
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
+  // What the residual is the norm of, where norms are behind the sums.
+  struct Sum {
+    std::string label;
+    ValueId value = kNoValue;
+    std::string norm;
+  } sum_;
 };
 
 }  // namespace

@@ -90,10 +90,10 @@ class Values {
 // computed on the host between the two.
 struct Forward {
   std::vector<Node> body;           // tokens to residual rows
-  std::vector<Node> logits;         // residual rows to logits of the head rows
+  std::vector<Node> logits;         // residual rows to logits of the head rows; or pools them
   std::vector<Node> choose;         // logits to tokens; moves the chained rows on
   std::vector<Node> choose_scored;  // likewise, and scores rows in between
-  ValueId logits_value = kNoValue;
+  ValueId logits_value = kNoValue;  // of an encoder: the pooled rows, as wide as the residual
 
   // All of them, in the order in which they run; of the last two one does.
   std::array<std::vector<Node>*, 4> programs() { return {&body, &logits, &choose, &choose_scored}; }

@@ -148,11 +148,44 @@ struct RopeAttentionParams {
 
 AKUNU_CONSTANT uint32_t kActivationSilu = 0;
 AKUNU_CONSTANT uint32_t kActivationGeluTanh = 1;
+AKUNU_CONSTANT uint32_t kActivationGelu = 2;  // with the error function; in `activate` only
+AKUNU_CONSTANT uint32_t kActivationTanh = 3;  // likewise
 
 struct GatedActivationParams {
   uint32_t n;
   uint32_t activation;  // kActivation...
   uint32_t padding[2];
+};
+
+struct ActivateParams {
+  uint32_t n;
+  uint32_t activation;  // kActivation...
+  uint32_t padding[2];
+};
+
+AKUNU_CONSTANT uint32_t kIndexPosition = 0;
+AKUNU_CONSTANT uint32_t kIndexTokenType = 1;  // 0, or 1 from the row's second_segment on
+
+struct AddEmbeddingParams {
+  uint32_t dim;
+  uint32_t n_rows;  // of the table
+  uint32_t index;   // kIndex...
+  uint32_t offset;  // added to the index
+};
+
+// Attention of a span's rows to each other, without a cache.
+struct SpanAttentionParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;  // divides n_heads
+  uint32_t head_dim;
+  uint32_t window;  // positions that a row sees on each side; 0: all of them
+  float scale;
+  uint32_t padding[3];
+};
+
+struct PoolParams {
+  uint32_t dim;
+  uint32_t padding[3];
 };
 
 struct AddParams {

@@ -27,6 +27,11 @@ enum class Operation : uint8_t {
   sample,
   logprobs,
   advance,
+  add_embedding,
+  layer_norm,
+  activate,
+  span_attention,
+  pool,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

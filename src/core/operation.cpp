@@ -57,6 +57,17 @@ constexpr Operands<4> kLogprobs{{{"logits", head_rows, in},
                                  {"picked", picked, in},
                                  {"out", logprobs, inout}}};
 constexpr Operands<2> kAdvance{{{"picked", picked, in}, {"tokens", log, in}}};
+constexpr Operands<2> kAddEmbedding{{{"data", rows, inout}, {"table", weight, in}}};
+constexpr Operands<4> kLayerNorm{{{"input", rows, in},
+                                  {"weight", vector, in},
+                                  {"bias", vector, in, true},
+                                  {"out", activation, out}}};
+constexpr Operands<2> kActivate{{{"input", rows, in}, {"out", activation, out}}};
+constexpr Operands<4> kSpanAttention{{{"query", rows, in},
+                                      {"key", rows, in},
+                                      {"value", rows, in},
+                                      {"out", activation, out}}};
+constexpr Operands<2> kPool{{{"input", rows, in}, {"out", head_rows, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -138,6 +149,11 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"sample", kSample, sizeof(SampleParams)},
     {"logprobs", kLogprobs, sizeof(LogprobsParams)},
     {"advance", kAdvance, sizeof(AdvanceParams), true},
+    {"add_embedding", kAddEmbedding, sizeof(AddEmbeddingParams)},
+    {"layer_norm", kLayerNorm, sizeof(NormParams)},
+    {"activate", kActivate, sizeof(ActivateParams)},
+    {"span_attention", kSpanAttention, sizeof(SpanAttentionParams)},
+    {"pool", kPool, sizeof(PoolParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -35,6 +35,12 @@ AKUNU_CONSTANT uint32_t kRowScored =
     1u
     << 5;  // `logprobs` scores the token behind it; of a prompt, one that is not chained chooses none
 
+// What `pool` makes of a row with a head row.
+AKUNU_CONSTANT uint32_t kPoolOwn = 0;    // the row itself
+AKUNU_CONSTANT uint32_t kPoolFirst = 1;  // the first row of its span
+AKUNU_CONSTANT uint32_t kPoolMean = 2;   // the mean of its span's rows
+AKUNU_CONSTANT uint32_t kPoolMax = 3;    // their maximum, number by number
+
 struct Row {
   uint32_t sequence;   // index of the sequence record, the token log and the page tables
   uint32_t position;   // of this row's token in its sequence
@@ -45,7 +51,10 @@ struct Row {
   uint32_t span;       // index of its span
   uint32_t adapter;    // kNone; reserved for low-rank adapters of weights
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
-  uint32_t reserved[7];
+  uint32_t
+      second_segment;  // of an encoder's row: positions from here on have token type 1, or kNone
+  uint32_t pool;       // likewise: kPool...
+  uint32_t reserved[5];
 };
 static_assert(sizeof(Row) == 64, "a row is 64 bytes on every device");
 

@@ -41,8 +41,9 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   for (const Active& active : actives) n_drafted += static_cast<uint32_t>(active.drafted.size());
   const ChipConfig& chip = model_.device().chip();
   Room room{.generated = model_.max_generated_rows() - step.n_generated(),
-            .prompts = chip.max_prompt_rows,
+            .prompts = model_.max_prompt_rows(),
             .logits = model_.max_head_rows() - static_cast<uint32_t>(actives.size()) - n_drafted};
+  plan_whole(actives, room);
   plan_chunks(actives, room);
   add_planned(actives, step, false, true);
   // Keep the step short: a text generates beside this prompt, or the step is idle work that a request may
@@ -114,7 +115,7 @@ void Composer::add_generated_before(std::span<Active> actives, Step& step) const
 void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
   for (Active& active : actives) {
     const TaskRows& rows = active.task->rows();
-    if (rows.chunks.empty()) continue;
+    if (rows.chunks.empty() || rows.whole) continue;
     const uint32_t chunk = rows.chunks[active.chunk];
     const uint32_t n_logits = sequence_of(active).n_done >= rows.first_output ? chunk - 1 : 0;
     uint32_t& of_kind = rows.generated ? room.generated : room.prompts;
@@ -125,11 +126,25 @@ void Composer::plan_chunks(std::span<Active> actives, Room& room) const {
   }
 }
 
+// Texts of an encoder, in order: who does not fit in what is left of the step lets shorter ones pass,
+// and comes first in a later one.
+void Composer::plan_whole(std::span<Active> actives, Room& room) const {
+  for (Active& active : actives) {
+    const TaskRows& rows = active.task->rows();
+    const uint32_t n_more = active.task->n_given() - rows.first_output - 1;
+    if (!rows.whole || active.task->n_given() > room.prompts || n_more > room.logits) continue;
+    plan(active, active.task->n_given());
+    room.prompts -= active.task->n_given();
+    room.logits -= n_more;
+  }
+}
+
 // Each of the most important gets the same share, then all of them what is left, in order: a short
 // prompt does not wait for the long one before it.
 void Composer::plan_prompts(std::span<Active> actives, Room& room) const {
   const auto takes_part = [&](const Active& active) {
-    return active.task->rows().chunks.empty() && runs_prompt_kernels(active);
+    const TaskRows& rows = active.task->rows();
+    return rows.chunks.empty() && !rows.whole && runs_prompt_kernels(active);
   };
   std::optional<int32_t> first_priority;
   uint32_t n_first = 0;
@@ -171,8 +186,8 @@ void Composer::plan(Active& active, uint32_t n_rows) const {
   active.chooses = task.rows().max_chosen > 0 && sequence.n_done + n_rows == sequence.tokens.size();
   active.is_masked = active.chooses && task.is_constrained();
   active.scores_prompt = task.rows().scores_given && n_rows > 0 && runs_prompt_kernels(active);
-  active.wants_logits =
-      task.rows().max_chosen == 0 && n_rows > 0 && sequence.n_done >= task.rows().first_output;
+  active.wants_logits = task.rows().max_chosen == 0 && n_rows > 0 &&
+                        (task.rows().whole || sequence.n_done >= task.rows().first_output);
 }
 
 // Adds rows that were planned, of the kernels for prompts or of the others, of tasks that want
@@ -193,9 +208,11 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
       active.is_known = true;
     }
     step.update(cache_.take_unsent(active.sequence));
-    const Step::Logits wanted = active.wants_logits || active.scores_prompt ? Step::Logits::all
-                                : active.chooses                            ? Step::Logits::last
-                                                                            : Step::Logits::none;
+    const bool is_pooled = rows.whole && rows.first_output > 0;
+    const Step::Logits wanted = (active.wants_logits && !is_pooled) || active.scores_prompt
+                                    ? Step::Logits::all
+                                : active.chooses || is_pooled ? Step::Logits::last
+                                                              : Step::Logits::none;
     active.first_row =
         prompts ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses)
                 : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
@@ -213,6 +230,8 @@ Row Composer::next_row(const Active& active) const {
   row.adapter = sequence_of(active).key.adapter;
   const bool is_given = row.position < task.n_given();
   if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;
+  row.pool = task.rows().pool;
+  row.second_segment = task.rows().second_segment;
   row.last_position = task.rows().max_chosen > 0 ? most_positions(task) - 1 : kNone;
   return row;
 }

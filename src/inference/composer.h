@@ -43,6 +43,7 @@ class Composer {
   bool runs_prompt_kernels(const Active& active) const;
   void plan_chunks(std::span<Active> actives, Room& room) const;
   void plan_prompts(std::span<Active> actives, Room& room) const;
+  void plan_whole(std::span<Active> actives, Room& room) const;
   void plan(Active& active, uint32_t n_rows) const;
   void draft(std::span<Active> actives) const;
   void add_generating(std::span<Active> actives, Step& step) const;

@@ -1,10 +1,11 @@
-// A task whose output is the logits of a text's tokens.
+// A task whose output is the logits of a text's tokens, or what an encoder makes of them.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
+#include "core/arch.h"
 #include "inference/task.h"
 
 namespace akunu {
@@ -18,14 +19,27 @@ struct LogitsRequest {
   int32_t priority = 0;
 };
 
+// A text for an encoder.
+struct EncodeRequest {
+  std::vector<uint32_t> tokens;
+  Pooling pooling = Pooling::mean;  // none: a vector for each token
+  uint32_t second_segment = kNone;  // the first token of type 1
+  int32_t priority = 0;
+};
+
 class LogitsTask : public Task {
  public:
-  LogitsTask(LogitsRequest request, uint32_t vocab_size);
+  // `width`: numbers of one output, which are logits or an encoder's vector.
+  LogitsTask(LogitsRequest request, uint32_t width);
+  LogitsTask(EncodeRequest request, uint32_t width);
 
   // False when the time is up. Throws the error that ended the task.
   bool wait(std::chrono::milliseconds timeout);
-  // float32 [tokens - first, vocab_size], once `wait` was true.
+  // float32 [n_outputs, width], once `wait` was true.
   std::unique_ptr<float[]> take() { return std::move(logits_); }
+
+  uint32_t n_outputs() const { return n_given() - rows().first_output; }
+  uint32_t width() const { return width_; }
 
   // The scheduler's side.
   const std::vector<uint32_t>& chosen() const override { return none_; }
@@ -36,7 +50,9 @@ class LogitsTask : public Task {
   bool has_news() const override { return false; }  // all of it comes with the end
 
  private:
-  const uint32_t vocab_size_;
+  LogitsTask(TaskRows rows, int32_t priority, uint32_t width);
+
+  const uint32_t width_;
   const std::vector<uint32_t> none_;
   std::unique_ptr<float[]> logits_;  // not zeroed: of a long text they are hundreds of megabytes
 };

@@ -247,6 +247,14 @@ void Model::plan(const LoadOptions& options) {
   if (options.context && *options.context == 0)
     throw ArgumentError("context is 0; it must be at least 1 position");
   groups_ = cache_groups(arch_, options.kv_format);
+  max_prompt_rows_ = device_->chip().max_prompt_rows;
+  if (!arch_.causal) {
+    const uint32_t context = options.context.value_or(arch_.context_length);
+    if (context > arch_.context_length)
+      throw ArgumentError("context is " + std::to_string(context) + "; this encoder has " +
+                          std::to_string(arch_.context_length) + " positions");
+    max_prompt_rows_ = std::max(max_prompt_rows_, context);
+  }
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
                             memory_without_buffers(arch_, groups_), *device_, is_observed_);
   refuse_unused_tensors(*weights_, arch_, fused);
@@ -326,6 +334,7 @@ void Model::compile() {
     programs.logits = compile_nodes(from.logits, row_class);
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
+  if (!arch_.causal) return;  // an encoder chooses nothing
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
   if (!is_observed_) return;

@@ -62,19 +62,28 @@ class Model {
   }
   Program choose() const { return choose_; }
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
-  Binding logits() const { return logits_; }                // float32 [max_head_rows, vocab_size]
+  Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]
+  // Numbers of a row that comes out: logits, or an encoder's vector.
+  uint32_t output_width() const { return arch_.causal ? arch_.vocab_size : arch_.dim; }
   Binding picked() const { return picked_.binding(); }
   // The tokens that a row with kRowMasked may choose, by its head row: mask_words(vocab_size) words,
   // which may be written between the logits and the choice of a step.
   Binding mask(uint32_t head_row) const { return masks_.binding(head_row * mask_bytes()); }
-  uint64_t mask_bytes() const { return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)}; }
+  uint64_t mask_bytes() const {
+    if (!arch_.causal) return 0;
+    return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)};
+  }
 
   // What one step can hold. Every text under way has a row that generates; beside them there is
   // room for a group of rows that were generated before, for prompts, and for logits of many rows.
   uint32_t max_texts() const { return device_->chip().max_texts; }
   uint32_t max_generated_rows() const { return max_texts() + kMaxFewRows; }
-  uint32_t max_rows() const { return max_generated_rows() + device_->chip().max_prompt_rows; }
-  uint32_t max_head_rows() const { return max_texts() + device_->chip().max_head_rows; }
+  // A text of an encoder is in one step whole, and may want a vector of each row.
+  uint32_t max_prompt_rows() const { return max_prompt_rows_; }
+  uint32_t max_rows() const { return max_generated_rows() + max_prompt_rows_; }
+  uint32_t max_head_rows() const {
+    return max_texts() + (arch_.causal ? device_->chip().max_head_rows : max_prompt_rows_);
+  }
   const SubmissionLimits& submission_limits() const { return limits_; }
   // Records, options and tokens of sequences that begin in one step; one has room, and several
   // short ones.
@@ -94,7 +103,7 @@ class Model {
   uint32_t max_rows_in_flight() const {
     const ChipConfig& chip = device_->chip();
     return std::max(
-        {chip.max_prompt_rows, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
+        {max_prompt_rows_, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
   }
 
   // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
@@ -130,6 +139,7 @@ class Model {
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
   uint32_t context_ = 0;
+  uint32_t max_prompt_rows_ = 0;
   std::vector<GroupShape> groups_;  // of the cache
   std::vector<uint32_t> n_pages_;   // of each group
   std::unique_ptr<KvCache> cache_;

@@ -47,10 +47,13 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   // A later request with the same prompt can continue from here.
   if (sequence.n_done == sequence.n_prompt) static_cast<void>(cache_.checkpoint(active.sequence));
   if (active.wants_logits) {
-    const uint64_t row = step.head_row(active.first_row);
+    // A whole text has its outputs from the first one on, others have one for every row.
+    const uint32_t n_before = task.rows().whole ? task.rows().first_output : 0;
+    const uint64_t row = step.head_row(active.first_row + n_before);
     Binding logits = model_.logits();
-    logits.offset += row * model_.arch().vocab_size * sizeof(float);
-    model_.device().read(logits, std::as_writable_bytes(task.logits_of(first, active.n_rows)));
+    logits.offset += row * model_.output_width() * sizeof(float);
+    model_.device().read(
+        logits, std::as_writable_bytes(task.logits_of(first + n_before, active.n_rows - n_before)));
   }
   if (active.scores_prompt)
     task.take_given_logprobs(first, read_logprobs(active.sequence, first, active.n_rows));

@@ -50,13 +50,13 @@ std::span<const Status> join(std::vector<Status>& first, std::span<const Status>
 
 Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
     : model_(model),
-      prefix_cache_(options.prefix_cache),
+      prefix_cache_(options.prefix_cache && model.arch().causal),
       process_(getpid()),
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
       occupancy_(model.cache().groups().size()),
-      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), options.prefix_cache),
+      cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_),
       composer_(model, cache_),
       results_(model, cache_, chain_steps_),
       step_(model) {
@@ -89,9 +89,15 @@ void Scheduler::check_process() const {
         "the process was forked after the model was loaded; load the model in the child");
 }
 
-void Scheduler::check(const std::vector<uint32_t>& tokens) const {
+void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
   check_process();
   model_.check_files();
+  if (encodes == model_.arch().causal)
+    throw UnsupportedModelError(
+        encodes
+            ? model_.config().architecture + " is no encoder: it generates text"
+            : model_.config().architecture +
+                  " is an encoder: it embeds text, and has neither logits nor tokens to choose");
   if (tokens.empty()) throw ArgumentError("the prompt has no tokens");
   const uint32_t vocab_size = model_.arch().vocab_size;
   for (size_t i = 0; i < tokens.size(); ++i)
@@ -170,6 +176,13 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
                         " on, with which no chunk begins");
   refuse_unless_fits(request.tokens.size() - request.first);
   auto task = std::make_shared<LogitsTask>(std::move(request), model_.arch().vocab_size);
+  queue_.add(task);
+  return task;
+}
+
+std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
+  check(request.tokens, true);
+  auto task = std::make_shared<LogitsTask>(std::move(request), model_.output_width());
   queue_.add(task);
   return task;
 }
@@ -312,10 +325,10 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   // With the page that the next token may need, or it would step back at once.
   const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*task));
   const bool is_scored = !rows.scores_given || task->n_scored() >= task->n_given();
-  const uint32_t most_reused = !rows.chunks.empty()  ? 0
-                               : !is_scored          ? task->n_scored()
-                               : rows.max_chosen > 0 ? n_tokens
-                                                     : rows.first_output;
+  const uint32_t most_reused = !rows.chunks.empty() || rows.whole ? 0
+                               : !is_scored                       ? task->n_scored()
+                               : rows.max_chosen > 0              ? n_tokens
+                                                                  : rows.first_output;
   const std::optional<uint32_t> sequence =
       cache_.begin({.id = task->arrival,
                     .key = {.format = model_.cache().format(), .adapter = kNone},

@@ -62,6 +62,8 @@ class Scheduler {
   std::shared_ptr<Generation> generate(GenerateRequest request,
                                        std::unique_ptr<Constraint> constraint = nullptr);
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
+  // Of an encoder; the others are not.
+  std::shared_ptr<LogitsTask> encode(EncodeRequest request);
   // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.
   void cut(const std::shared_ptr<Task>& task, uint32_t n_chosen);
@@ -90,7 +92,7 @@ class Scheduler {
         {};  // what was submitted before `ticket`, where masks came between
   };
 
-  void check(const std::vector<uint32_t>& tokens) const;
+  void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
   void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
   void run();

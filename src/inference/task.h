@@ -41,6 +41,10 @@ struct TaskRows {
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate
+  // Of an encoder's text: all of its rows run in one step.
+  bool whole = false;
+  uint32_t pool = kPoolOwn;         // what the outputs are; see Row
+  uint32_t second_segment = kNone;  // where tokens of type 1 begin
 
   // Nobody waits for a task without output: see Reading.
   bool has_output() const { return max_chosen > 0 || first_output < tokens.size(); }

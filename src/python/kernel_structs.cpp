@@ -14,7 +14,7 @@ namespace {
 // pybind11 takes size, offset and type of each field from the struct, and leaves gaps where none is named.
 bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(Row, sequence, position, kv_length, draw, flags, head_row, span, adapter,
-                       last_position);
+                       last_position, second_segment, pool);
   PYBIND11_NUMPY_DTYPE(Span, sequence, first_row, n_rows);
   PYBIND11_NUMPY_DTYPE(Sampling, temperature, top_k, top_p, min_p, typical_p, top_n_sigma,
                        xtc_probability, xtc_threshold, repetition_penalty, frequency_penalty,
@@ -42,6 +42,10 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SampleParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(LogprobsParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
+  PYBIND11_NUMPY_DTYPE(AddEmbeddingParams, dim, n_rows, index, offset);
+  PYBIND11_NUMPY_DTYPE(ActivateParams, n, activation);
+  PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale);
+  PYBIND11_NUMPY_DTYPE(PoolParams, dim);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
   PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
                        page_table_stride, page_table_base, epsilon);
@@ -76,6 +80,7 @@ py::object params_dtype(Operation operation) {
       return dtype_of<RopeAnglesParams>();
     case Operation::rms_norm:
     case Operation::norm_add:
+    case Operation::layer_norm:
       return dtype_of<NormParams>();
     case Operation::matmul:
     case Operation::matmul_add:
@@ -104,6 +109,14 @@ py::object params_dtype(Operation operation) {
       return dtype_of<LogprobsParams>();
     case Operation::advance:
       return dtype_of<AdvanceParams>();
+    case Operation::add_embedding:
+      return dtype_of<AddEmbeddingParams>();
+    case Operation::activate:
+      return dtype_of<ActivateParams>();
+    case Operation::span_attention:
+      return dtype_of<SpanAttentionParams>();
+    case Operation::pool:
+      return dtype_of<PoolParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -201,8 +201,7 @@ Sampling sampling_of(const std::string& packed) {
 // Logits under way.
 class NativeLogits {
  public:
-  NativeLogits(std::shared_ptr<LogitsTask> task, uint32_t vocab_size)
-      : task_(std::move(task)), vocab_size_(vocab_size) {}
+  explicit NativeLogits(std::shared_ptr<LogitsTask> task) : task_(std::move(task)) {}
   ~NativeLogits() {
     task_->cancel();
     if (!process_.is_another()) task_->on_change({});
@@ -216,15 +215,20 @@ class NativeLogits {
   }
   void cancel() { task_->cancel(); }
   bool wait(std::chrono::milliseconds timeout) { return get().wait(timeout); }
-  // float32 [n - first, vocab_size], once `wait` was true.
+  // float32 [n_outputs, width], once `wait` was true.
   py::array_t<float> take() {
-    const auto n_rows = static_cast<py::ssize_t>(task_->n_given() - task_->rows().first_output);
+    const auto n_rows = static_cast<py::ssize_t>(task_->n_outputs());
     std::unique_ptr<float[]> values = task_->take();
     const py::capsule owner(values.get(),
                             [](void* pointer) { delete[] static_cast<float*>(pointer); });
     float* const first_value = values.release();
-    return py::array_t<float>(py::array::ShapeContainer{n_rows, py::ssize_t{vocab_size_}},
+    return py::array_t<float>(py::array::ShapeContainer{n_rows, py::ssize_t{task_->width()}},
                               first_value, owner);
+  }
+  // Waits until it can be taken.
+  py::array_t<float> result() {
+    wait_until([&](std::chrono::milliseconds timeout) { return wait(timeout); });
+    return take();
   }
 
  private:
@@ -235,9 +239,33 @@ class NativeLogits {
   }
 
   std::shared_ptr<LogitsTask> task_;
-  const uint32_t vocab_size_;
   Process process_;
 };
+
+Pooling pooling_of(const std::string& name) {
+  if (name == "mean") return Pooling::mean;
+  if (name == "cls") return Pooling::first;
+  if (name == "last") return Pooling::last;
+  if (name == "max") return Pooling::max;
+  if (name == "none") return Pooling::none;
+  throw ArgumentError("pooling is '" + name + "'; possible are mean, cls, last, max and none");
+}
+
+const char* name_of(Pooling pooling) {
+  switch (pooling) {
+    case Pooling::none:
+      return "none";
+    case Pooling::mean:
+      return "mean";
+    case Pooling::first:
+      return "cls";
+    case Pooling::last:
+      return "last";
+    case Pooling::max:
+      return "max";
+  }
+  __builtin_unreachable();
+}
 
 class NativeModel {
  public:
@@ -274,10 +302,10 @@ class NativeModel {
   }
 
   std::unique_ptr<NativeLogits> start_logits(LogitsRequest request) {
-    const std::shared_ptr<Engine> engine = this->engine();
-    const uint32_t vocab_size = engine->model->arch().vocab_size;
-    return std::make_unique<NativeLogits>(engine->scheduler->logits(std::move(request)),
-                                          vocab_size);
+    return std::make_unique<NativeLogits>(engine()->scheduler->logits(std::move(request)));
+  }
+  std::unique_ptr<NativeLogits> start_encode(EncodeRequest request) {
+    return std::make_unique<NativeLogits>(engine()->scheduler->encode(std::move(request)));
   }
   // float32 [n - first, vocab_size]
   py::array_t<float> logits(LogitsRequest request) {
@@ -285,9 +313,7 @@ class NativeModel {
       const auto vocab_size = static_cast<py::ssize_t>(engine()->model->arch().vocab_size);
       return py::array_t<float>(py::array::ShapeContainer{py::ssize_t{0}, vocab_size});
     }
-    const std::unique_ptr<NativeLogits> logits = start_logits(std::move(request));
-    wait_until([&](std::chrono::milliseconds timeout) { return logits->wait(timeout); });
-    return logits->take();
+    return start_logits(std::move(request))->result();
   }
 
   bool wait_until_idle(int timeout_ms) const {
@@ -481,7 +507,8 @@ void register_model(py::module_& m) {
       .def("cancel", &NativeLogits::cancel)
       .def("is_done",
            [](NativeLogits& logits) { return logits.wait(std::chrono::milliseconds(0)); })
-      .def("take", &NativeLogits::take);
+      .def("take", &NativeLogits::take)
+      .def("result", &NativeLogits::result);
 
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
@@ -522,6 +549,24 @@ void register_model(py::module_& m) {
             return model.start_logits(logits_request(tokens, first, priority));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
+      .def(
+          "start_encode",
+          [](NativeModel& model, const Tokens& tokens, const std::string& pooling,
+             std::optional<uint32_t> second_segment, int32_t priority) {
+            return model.start_encode({.tokens = to_vector(tokens),
+                                       .pooling = pooling_of(pooling),
+                                       .second_segment = second_segment.value_or(kNone),
+                                       .priority = priority});
+          },
+          py::arg("tokens"), py::kw_only(), py::arg("pooling"),
+          py::arg("second_segment") = py::none(), py::arg("priority") = 0)
+      .def_property_readonly("embedding",
+                             [](const NativeModel& model) -> py::object {
+                               const ArchDescriptor& arch = model.engine()->model->arch();
+                               if (arch.causal) return py::none();
+                               return py::dict(py::arg("dim") = arch.dim,
+                                               py::arg("pooling") = name_of(arch.pooling));
+                             })
       .def(
           "logits_chunked",
           [](NativeModel& model, const Tokens& tokens, std::vector<uint32_t> chunks,

@@ -47,11 +47,12 @@ class Reader {
       config.logit_soft_cap = number("final_logit_softcapping");
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
-    const std::optional<float> epsilon = number("attention.layer_norm_rms_epsilon");
-    if (!epsilon)
-      throw ModelFormatError(path() + ": the key " + key("attention.layer_norm_rms_epsilon") +
-                             " is missing");
+    const char* const epsilon_key =
+        family->encoder ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+    const std::optional<float> epsilon = number(epsilon_key);
+    if (!epsilon) throw ModelFormatError(path() + ": the key " + key(epsilon_key) + " is missing");
     config.norm_epsilon = *epsilon;
+    if (family->encoder) config.pooling = pooling();
 
     const GgufTensor* embedding = file_.find_tensor("token_embd.weight");
     if (embedding == nullptr)
@@ -91,6 +92,25 @@ class Reader {
     const std::optional<double> value = file_.get_float(key(name));
     if (!value) return std::nullopt;
     return static_cast<float>(*value);
+  }
+
+  // As llama.cpp numbers them.
+  std::optional<Pooling> pooling() const {
+    const std::optional<uint32_t> type = optional("pooling_type");
+    if (!type) return std::nullopt;
+    switch (*type) {
+      case 0:
+        return Pooling::none;
+      case 1:
+        return Pooling::mean;
+      case 2:
+        return Pooling::first;
+      case 3:
+        return Pooling::last;
+      default:
+        refuse(key("pooling_type") + " is " + std::to_string(*type) +
+               "; akunu has 0 (none), 1 (mean), 2 (cls) and 3 (last)");
+    }
   }
 
   // What the file says of every layer: one number for all, or a list of one each.
@@ -215,8 +235,10 @@ class Reader {
     if (const auto experts = optional("expert_count"); experts && *experts > 0)
       refuse(key("expert_count") + " is " + std::to_string(*experts) +
              "; mixtures of experts are not supported");
-    if (const auto causal = file_.get_bool(key("attention.causal")); causal && !*causal)
-      refuse(key("attention.causal") + " is false; encoders are not supported");
+    if (const auto causal = file_.get_bool(key("attention.causal"));
+        causal && *causal == family.encoder)
+      refuse(key("attention.causal") + " is " + (*causal ? "true" : "false") +
+             "; it is not supported for " + architecture_);
     const auto window = optional("attention.sliding_window");
     if (!family.windows && window && *window > 0 &&
         *window < file_.get_uint(key("context_length")).value_or(0))

@@ -60,6 +60,7 @@ constexpr std::array kHfFamilies{
              .scale_dim = 256,
              .rope_theta = 1000000,
              .rope_theta_windowed = 10000},
+    HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
 };
 
 // Text models inside of others: the numbers are under `text_config`.
@@ -72,13 +73,18 @@ const HfFamily* find_hf_family(std::string_view model_type) {
 }
 
 // Keys that change nothing of what is computed, or that others read (token ids: the tokenizer).
-constexpr std::array<std::string_view, 44> kWithoutEffect{"_model_name_or_path",
+constexpr std::array<std::string_view, 49> kWithoutEffect{"_model_name_or_path",
                                                           "_name_or_path",
                                                           "_attn_implementation",
                                                           "_attn_implementation_autoset",
                                                           "architectures",
                                                           "attention_bias",
                                                           "attention_dropout",
+                                                          "attention_probs_dropout_prob",
+                                                          "classifier_dropout",
+                                                          "gradient_checkpointing",
+                                                          "hidden_dropout_prob",
+                                                          "type_vocab_size",
                                                           "auto_map",
                                                           "boi_token_index",
                                                           "bos_token_id",
@@ -330,6 +336,37 @@ class HfConfigReader {
   ConfigObject& config_;
 };
 
+// An encoder whose norms are behind the sums, with learned positions.
+HfConfig read_bert(ConfigObject& config, uint32_t n_layers) {
+  HfConfig result;
+  ModelConfig& model = result.model;
+  result.naming = HfNaming::bert;
+  model.architecture = "bert";
+  model.dim = config.needed_count("hidden_size", 768);
+  model.vocab_size = config.needed_count("vocab_size", 30522);
+  model.context_length = config.needed_count("max_position_embeddings", 512);
+  model.norm_epsilon = config.number("layer_norm_eps").value_or(1e-12f);
+  if (!(model.norm_epsilon > 0)) config.refuse_value("layer_norm_eps", "it must be above 0");
+  LayerConfig layer;
+  layer.n_heads = layer.n_kv_heads = config.needed_count("num_attention_heads", 12);
+  if (model.dim % layer.n_heads != 0)
+    config.refuse_value("num_attention_heads", "hidden_size is " + std::to_string(model.dim) +
+                                                   ", which it does not divide");
+  layer.head_dim = model.dim / layer.n_heads;
+  layer.ffn_dim = config.needed_count("intermediate_size", 3072);
+  model.layers.assign(n_layers, layer);
+  model.rope_theta = 10000;  // nothing rotates
+  for (const std::string_view key : {"is_decoder", "add_cross_attention"})
+    if (config.flag(key).value_or(false))
+      config.refuse_support(key, "it is not supported for bert");
+  if (const auto positions = config.text("position_embedding_type");
+      positions && *positions != "absolute")
+    config.refuse_support("position_embedding_type", "akunu has absolute for bert");
+  if (const auto activation = config.text("hidden_act"); activation && *activation != "gelu")
+    config.refuse_support("hidden_act", "akunu has gelu for bert");
+  return result;
+}
+
 // A directory has as many layers as it says; absurd counts would exhaust memory before a tensor is missed.
 constexpr uint32_t kMostLayers = 10000;
 
@@ -359,7 +396,9 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   const uint32_t n_layers = config.needed_count("num_hidden_layers");
   if (n_layers > kMostLayers)
     config.refuse_value("num_hidden_layers", "that is out of any sensible range");
-  HfConfig result = HfConfigReader(*family, config).read(n_layers);
+  HfConfig result = family->naming == HfNaming::bert
+                        ? read_bert(config, n_layers)
+                        : HfConfigReader(*family, config).read(n_layers);
   if (text && !result.tied) result.tied = whole.flag("tie_word_embeddings");
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");

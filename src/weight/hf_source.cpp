@@ -13,19 +13,19 @@
 namespace akunu {
 namespace {
 
-constexpr std::string_view kEmbedding = "embed_tokens.weight";
-
 // What stands before the names of the text model: "model." of most, "language_model.model." of those
 // with images, nothing of a model without an output of its own.
-std::string find_prefix(const ModelDirectory& directory) {
+std::string find_prefix(const ModelDirectory& directory, HfNaming naming) {
+  const std::string_view embedding = hf_embedding(naming);
   for (const SafetensorsFile& file : directory.files())
     for (const SafetensorsTensor& tensor : file.tensors())
-      if (tensor.name.ends_with(kEmbedding) &&
-          (tensor.name.size() == kEmbedding.size() ||
-           tensor.name[tensor.name.size() - kEmbedding.size() - 1] == '.'))
-        return tensor.name.substr(0, tensor.name.size() - kEmbedding.size());
-  throw ModelFormatError(printable(directory.path(), kPathLimit) +
-                         ": tensor model.embed_tokens.weight is missing");
+      if (tensor.name.ends_with(embedding) &&
+          (tensor.name.size() == embedding.size() ||
+           tensor.name[tensor.name.size() - embedding.size() - 1] == '.'))
+        return tensor.name.substr(0, tensor.name.size() - embedding.size());
+  throw ModelFormatError(printable(directory.path(), kPathLimit) + ": tensor " +
+                         (naming == HfNaming::bert ? "" : "model.") + std::string(embedding) +
+                         " is missing");
 }
 
 class HfSourceReader {
@@ -54,7 +54,7 @@ class HfSourceReader {
   const NameRules& rules() const { return hf_names(config_.naming); }
 
   void find_tensors() {
-    const std::string prefix = find_prefix(directory_);
+    const std::string prefix = find_prefix(directory_, config_.naming);
     // "language_model.lm_head" beside "language_model.model.layers".
     const std::string outer = prefix.ends_with("model.") ? prefix.substr(0, prefix.size() - 6) : "";
     for (const SafetensorsFile& file : directory_.files())

@@ -18,6 +18,9 @@ constexpr std::array kGgufModel{
     same("output_norm", "output_norm"),
     same("output", "output"),
     same("rope_freqs", "rope_factors"),
+    same("position_embd", "position_embedding"),
+    same("token_types", "token_types"),
+    same("token_embd_norm", "embedding_norm"),
 };
 
 // Some architectures keep query, key and value in one tensor, and the gate above the rows of up
@@ -41,6 +44,8 @@ constexpr std::array kGgufLayer{
     same("ffn_up", "ffn.up"),
     same("ffn_down", "ffn.down"),
     same("post_ffw_norm", "ffn_post_norm"),
+    same("attn_output_norm", "attention_output_norm"),
+    same("layer_output_norm", "layer_output_norm"),
 };
 
 constexpr std::array kGgufLeftOut{
@@ -101,6 +106,29 @@ template <Transform kNorm>
 constexpr auto kHfLayer = joined(kHfProjections, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
 constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
+
+constexpr std::array kBertModel{
+    same("embeddings.word_embeddings", "token_embedding"),
+    same("embeddings.position_embeddings", "position_embedding"),
+    same("embeddings.token_type_embeddings", "token_types"),
+    same("embeddings.LayerNorm", "embedding_norm"),
+};
+constexpr std::array kBertLayer{
+    same("attention.self.query", "attention.q"),
+    same("attention.self.key", "attention.k"),
+    same("attention.self.value", "attention.v"),
+    same("attention.output.dense", "attention.output"),
+    same("attention.output.LayerNorm", "attention_output_norm"),
+    same("intermediate.dense", "ffn.up"),
+    same("output.dense", "ffn.down"),
+    same("output.LayerNorm", "layer_output_norm"),
+};
+constexpr std::array kBertLeftOut{
+    LeftOut{"embeddings.position_ids", "it counts positions"},
+    // Only classifiers read what it makes of the first token.
+    LeftOut{"pooler.dense.weight", "texts are embedded without it"},
+    LeftOut{"pooler.dense.bias", "texts are embedded without it"},
+};
 
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
 constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
@@ -232,6 +260,7 @@ const NameRules& hf_names(HfNaming naming) {
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
+  static constexpr NameRules kBert{"encoder.layer.", kBertModel, kBertLayer, kBertLeftOut};
   switch (naming) {
     case HfNaming::usual:
       return kUsual;
@@ -239,8 +268,14 @@ const NameRules& hf_names(HfNaming naming) {
       return kGemma;
     case HfNaming::later_gemma:
       return kLaterGemma;
+    case HfNaming::bert:
+      return kBert;
   }
   __builtin_unreachable();
+}
+
+std::string_view hf_embedding(HfNaming naming) {
+  return naming == HfNaming::bert ? "embeddings.word_embeddings.weight" : "embed_tokens.weight";
 }
 
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {

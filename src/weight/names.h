@@ -3,6 +3,9 @@
 //   layers.N.attention_norm.weight  layers.N.ffn_norm.weight
 //   layers.N.attention.{q,k,v,output}.{weight,bias}  layers.N.attention.{q_norm,k_norm}.weight
 //   layers.N.ffn.{gate,up,down}.{weight,bias}
+// and of encoders
+//   position_embedding.weight  token_types.weight  embedding_norm.{weight,bias}
+//   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}
 //
 // How they follow from the names in a kind of file is data: a table of rules per kind. A rule may
 // also cut a tensor by its rows into several, each a view of the same bytes.
@@ -62,8 +65,11 @@ enum class HfNaming : uint8_t {
   usual,        // Llama's; Qwen's and Mistral's are the same
   gemma,        // its norms multiply by 1 + w
   later_gemma,  // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+  bert,         // "encoder.layer.", behind "bert." or nothing
 };
 const NameRules& hf_names(HfNaming naming);
+// The tensor that every model of this naming has, and before whose name others' prefix stands.
+std::string_view hf_embedding(HfNaming naming);
 
 // Null where a tensor of that name may not be left out.
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name);

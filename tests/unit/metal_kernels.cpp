@@ -111,6 +111,12 @@ void test_the_table_names_what_is_there() {
               check(!kernel, std::string(operation_info(operation).name) + " is left to the CPU");
               continue;
             }
+            // Tables of positions are never in blocks.
+            if (operation == Operation::add_embedding && last != Format::f32 &&
+                last != Format::f16 && last != Format::bf16) {
+              check(!kernel, "tables of positions are floats");
+              continue;
+            }
             // Prompts go without what pays for single rows only.
             const bool is_fused = operation == Operation::norm_matmul_group ||
                                   operation == Operation::norm_gated_matmul ||

@@ -18,6 +18,8 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::int16_attention(),
       F::gated_activation(),
       F::elementwise(),
+      F::encoder(),
+      F::span_attention(),
       F::sample(),
       F::logprobs(),
       F::advance(),

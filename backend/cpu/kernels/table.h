@@ -68,6 +68,8 @@ struct Families {
   static KernelList int16_attention();  // empty at levels that do not multiply int16
   static KernelList gated_activation();
   static KernelList elementwise();
+  static KernelList encoder();
+  static KernelList span_attention();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

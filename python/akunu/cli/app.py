@@ -81,6 +81,7 @@ def akunu_app() -> typer.Typer:
     app.command(help=_RAY_HELP)(ray)
     app.command("ps")(show_servers)
     app.command("stop")(stop_servers)
+    app.command()(embed)
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=_BENCH_HELP)(bench)
@@ -276,6 +277,73 @@ def complete(
             parse_special=parse_special,
             loop_guard=loop_guard,
             as_json=json,
+        )
+
+    return console.reported(run)
+
+
+def embed(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="An encoder: a file's path or a model's name.")
+    ],
+    texts: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="A text; several may follow.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="A text on each line; - is stdin."),
+    ] = None,
+    json_lines: Annotated[
+        bool,
+        typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".'),
+    ] = False,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE.npy", help="Write a NumPy array there."),
+    ] = None,
+    prompt: Annotated[
+        str | None, typer.Option("--prompt", metavar="TEXT", help="Put in front of each text.")
+    ] = None,
+    pooling: Annotated[
+        str | None, typer.Option(metavar="KIND", help="mean, cls, last or max.")
+    ] = None,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Scale vectors to length 1, or leave them as they are.")
+    ] = None,
+    dimensions: Annotated[
+        int | None, typer.Option(metavar="N", help="Only so many first numbers.")
+    ] = None,
+    truncate: Annotated[
+        bool, typer.Option("--truncate", help="Cut texts that are too long for the model.")
+    ] = False,
+    precision: Annotated[
+        str, typer.Option(metavar="KIND", help="float32, float16, int8 or binary.")
+    ] = "float32",
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+) -> int:
+    """Write the vectors of texts, a line of JSON each, or a NumPy file."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads)
+        from akunu.cli.embed import show_embeddings
+
+        return show_embeddings(
+            model,
+            texts or [],
+            file,
+            load,
+            output=output,
+            json_lines=json_lines,
+            arguments={
+                "prompt": prompt,
+                "pooling": pooling,
+                "normalize": normalize,
+                "dimensions": dimensions,
+                "truncate": truncate,
+                "precision": precision,
+            },
         )
 
     return console.reported(run)

@@ -35,6 +35,7 @@ from akunu.server.origins import cors_options
 from akunu.server.routes import (
     chat,
     completions,
+    embeddings,
     health,
     llama_cpp,
     messages,
@@ -100,11 +101,13 @@ def create_app(
         messages.router,
         models.router,
         tokens.router,
+        embeddings.router,
     ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
     app.include_router(llama_cpp.router)
     app.include_router(ollama.router)
+    app.include_router(embeddings.ollama_router)
     app.include_router(health.router)
     app.include_router(page.router)
     app.include_router(metrics.router)

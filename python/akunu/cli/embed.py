@@ -1,0 +1,83 @@
+"""`akunu embed`: vectors of texts, from arguments, lines of a file, or standard input."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from akunu.cli import console
+from akunu.cli.loading import load_model
+from akunu.cli.progress import Progress
+from akunu.cli.text_input import as_unicode, text_of
+from akunu.options import LoadOptions
+
+
+def show_embeddings(
+    model_name: str,
+    given: list[str],
+    path: Path | None,
+    load: LoadOptions,
+    *,
+    output: Path | None,
+    json_lines: bool,
+    arguments: dict[str, Any],
+) -> int:
+    """Write a line of JSON for each text to stdout, or all vectors to a `.npy` file.
+
+    `arguments`: of `Model.embed`.
+    """
+    if output is not None and output.suffix != ".npy":
+        raise console.UsageError(f"--output is {output}; its name must end with .npy")
+    texts = texts_of(given, path, json_lines=json_lines)
+    done = 0
+
+    def count(n_done: int, _: int) -> None:
+        nonlocal done
+        done = n_done
+
+    with (
+        load_model(model_name, load) as model,
+        Progress(lambda: f"embedding {done} of {len(texts)} texts"),
+    ):
+        vectors = model.embed(texts, progress=count, **arguments)
+    if output is not None:
+        np.save(output, vectors)
+        return 0
+    for index, vector in enumerate(vectors):
+        json.dump({"index": index, "embedding": vector.tolist()}, sys.stdout)
+        print()
+    return 0
+
+
+def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[str]:
+    """Return the texts of arguments, or of a file's lines; empty lines are none.
+
+    `json_lines`: each line is a JSON text, or an object that has one as "text". Raises UsageError.
+    """
+    if given and path is not None:
+        raise console.UsageError("texts as arguments and --file are two ways to give them")
+    if given:
+        return [as_unicode(text, "a text") for text in given]
+    options = "arguments or --file"
+    lines = text_of(None, path, command="embed", options=options).splitlines()
+    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    if not numbered:
+        raise console.UsageError("there is no text: every line is empty")
+    if not json_lines:
+        return [line for _, line in numbered]
+    return [_from_json(line, number) for number, line in numbered]
+
+
+def _from_json(line: str, number: int) -> str:
+    try:
+        found = json.loads(line)
+    except ValueError as error:
+        raise console.UsageError(f"line {number} is no JSON: {error}") from None
+    text = found.get("text") if isinstance(found, dict) else found
+    if not isinstance(text, str):
+        raise console.UsageError(f'line {number} must be a JSON text, or an object with a "text"')
+    return text

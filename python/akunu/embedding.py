@@ -1,0 +1,353 @@
+"""Texts to vectors: what `Model.embed` does with its texts, and in which order."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu._batches import SIDE_BY_SIDE, naming
+from akunu._checks import flag, integer, priority_of, refusal
+from akunu._sentence_files import SentenceFiles, read_sentence_files
+from akunu.errors import ArgumentError, ContextOverflowError, QueueFullError, UnsupportedModelError
+from akunu.token_ids import token_ids
+
+if TYPE_CHECKING:
+    from akunu import _core
+    from akunu.tokenizer import Tokenizer
+
+Pooling: TypeAlias = Literal["mean", "cls", "last", "max"]
+Precision: TypeAlias = Literal["float32", "float16", "int8", "binary"]
+Truncate: TypeAlias = Literal["right", "left"]
+
+POOLINGS: tuple[Pooling, ...] = ("mean", "cls", "last", "max")
+PRECISIONS: tuple[Precision, ...] = ("float32", "float16", "int8", "binary")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EmbeddingFacts:
+    """How a model embeds where the caller does not say."""
+
+    dim: int
+    """Numbers of a vector."""
+    pooling: Pooling
+    """How the rows of a text become one vector."""
+    normalize: bool
+    """Whether vectors are scaled to length 1."""
+    most_tokens: int
+    """Tokens of a text, at most."""
+    prompts: Mapping[str, str] = field(default_factory=dict)
+    """What `prompt_name` puts in front of texts, by name."""
+    default_prompt: str | None = None
+    """The name of the prompt that is put there where the caller names none."""
+
+    def prompt(self, name: str | None, given: str | None) -> str | None:
+        """Return what is put in front of a text; ArgumentError for a name that is not there."""
+        if given is not None and name is not None:
+            raise ArgumentError("prompt and prompt_name are two ways to give one prompt")
+        if given is not None:
+            return given
+        name = self.default_prompt if name is None else name
+        if name is None:
+            return None
+        if name not in self.prompts:
+            known = ", ".join(map(repr, self.prompts)) or "none"
+            raise ArgumentError(f"prompt_name is {name!r}; the model's prompts are {known}")
+        return self.prompts[name]
+
+
+@dataclass(frozen=True, slots=True)
+class EmbeddingOptions:
+    """The arguments of `Model.embed`, checked."""
+
+    pooling: Pooling
+    normalize: bool
+    dimensions: int
+    truncate: Truncate | None
+    precision: Precision
+    batch_rows: int | None
+    priority: int
+
+
+def embedding_options(
+    facts: EmbeddingFacts,
+    *,
+    pooling: str | None,
+    normalize: bool | None,
+    dimensions: int | None,
+    truncate: bool | str,
+    precision: str,
+    batch_rows: int | None,
+    priority: int,
+) -> EmbeddingOptions:
+    """Check the arguments, and fill in what the model says; ArgumentError for nonsense."""
+    if pooling is not None and pooling not in POOLINGS:
+        raise refusal("pooling", pooling, f"one of {', '.join(POOLINGS)}", "or None")
+    if precision not in PRECISIONS:
+        raise refusal("precision", precision, f"one of {', '.join(PRECISIONS)}", "")
+    if normalize is not None:
+        flag("normalize", normalize)
+    if not isinstance(truncate, bool) and truncate not in ("left", "right"):
+        raise refusal("truncate", truncate, "True, False, 'right' or 'left'", "")
+    side = ("right" if truncate else None) if isinstance(truncate, bool) else truncate
+    width = (
+        facts.dim
+        if dimensions is None
+        else integer("dimensions", dimensions, 1, facts.dim, "(what the model has), or None")
+    )
+    if precision == "binary" and width % 8:
+        raise ArgumentError(f"dimensions is {width}; binary vectors need a multiple of 8")
+    return EmbeddingOptions(
+        pooling=pooling or facts.pooling,
+        normalize=facts.normalize if normalize is None else bool(normalize),
+        dimensions=width,
+        truncate=cast("Truncate | None", side),
+        precision=precision,
+        batch_rows=None if batch_rows is None else integer("batch_rows", batch_rows, 1),
+        priority=priority_of(priority),
+    )
+
+
+def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
+    """Return how the model embeds, None where it does not.
+
+    `path`: the model's; where it is a directory, files of sentence-transformers in it are heeded.
+    Raises ModelFormatError for one of these that cannot be read, and UnsupportedModelError for what
+    is asked for there and not done here.
+    """
+    found = native.embedding
+    if found is None:
+        return None
+    directory = path if path.is_dir() else path.parent
+    is_directory = path.is_dir() or path.suffix == ".safetensors"
+    said = read_sentence_files(directory) if is_directory else SentenceFiles()
+    if said.unknown:
+        raise UnsupportedModelError(
+            f"{directory / 'modules.json'} asks for {', '.join(said.unknown)}; akunu has "
+            "Transformer, Pooling (cls, mean, max, lasttoken) and Normalize"
+        )
+    pooling = said.pooling or found["pooling"]
+    return EmbeddingFacts(
+        dim=found["dim"],
+        pooling=pooling if pooling in POOLINGS else "mean",
+        normalize=True if said.normalize is None else said.normalize,
+        most_tokens=min(native.context, said.most_tokens or native.context),
+        prompts=said.prompts,
+        default_prompt=said.default_prompt,
+    )
+
+
+def no_embedding(architecture: str) -> UnsupportedModelError:
+    """Return the error of a model that embeds nothing."""
+    return UnsupportedModelError(
+        f"{architecture} models generate text; to embed, load an encoder such as all-MiniLM-L6-v2"
+    )
+
+
+def fitting_ids(
+    tokenizer: Tokenizer,
+    text: str | Sequence[SupportsIndex],
+    vocab_size: int,
+    most: int,
+    truncate: Truncate | None,
+) -> NDArray[np.uint32]:
+    """Return the ids of a text, at most so many: ContextOverflowError, or cut where that is asked.
+
+    What the tokenizer puts around a text stays around what is left. Ids are taken as they are.
+    """
+    if isinstance(text, str):
+        ids = tokenizer.encode(text)
+    else:
+        ids = token_ids(text, vocab_size, "ids").tolist()
+    if len(ids) > most:
+        if truncate is None:
+            raise ContextOverflowError(
+                f"the text has {len(ids)} tokens, the model takes {most}; "
+                "truncate=True embeds what fits"
+            )
+        inner = tokenizer.encode(text, add_special=False) if isinstance(text, str) else ids
+        n_added = len(ids) - len(inner)
+        n_before = next(n for n in range(n_added + 1) if ids[n : n + len(inner)] == inner)
+        n_left = max(0, most - n_added)
+        kept = inner[:n_left] if truncate == "right" else inner[len(inner) - n_left :]
+        ids = [*ids[:n_before], *kept, *ids[n_before + len(inner) :]]
+    if not ids:
+        raise ArgumentError("there are no tokens to embed")
+    return np.array(ids, np.uint32)
+
+
+def finished(vector: NDArray[np.float32], options: EmbeddingOptions) -> NDArray[np.float32]:
+    """Return a pooled row cut and scaled as wanted, by its own numbers alone."""
+    vector = vector[: options.dimensions]
+    if options.normalize:
+        length = np.sqrt(np.sum(vector.astype(np.float64) ** 2))
+        vector = (vector / max(length, 1e-12)).astype(np.float32)
+    return vector
+
+
+def in_precision(vectors: NDArray[np.float32], precision: Precision) -> NDArray[np.generic]:
+    """Return vectors in fewer bits.
+
+    "int8": each vector by its own largest number, which becomes 127, so that cosines stay.
+    "binary": a bit for each number, set where it is above 0, the first one highest; bytes are
+    shifted by -128 to int8, as sentence-transformers has them.
+
+    >>> in_precision(np.array([[1.0, -0.5, 0.0]], np.float32), "int8")
+    array([[127, -64,   0]], dtype=int8)
+    """
+    if precision == "float16":
+        return vectors.astype(np.float16)
+    if precision == "int8":
+        largest = np.abs(vectors).max(axis=-1, keepdims=True)
+        scaled = vectors * (127 / np.where(largest > 0, largest, 1))
+        return np.rint(scaled).astype(np.int8)
+    if precision == "binary":
+        return (np.packbits(vectors > 0, axis=-1).astype(np.int16) - 128).astype(np.int8)
+    return vectors
+
+
+def checked_texts(texts: object) -> Sequence[str | Sequence[SupportsIndex]]:
+    """Return several texts, each a str or token ids; ArgumentError for anything else."""
+    if isinstance(texts, (str, bytes)) or not isinstance(texts, (Sequence, np.ndarray)):
+        raise refusal("texts", texts, "a text or a sequence of texts", "")
+    for index, text in enumerate(texts):
+        if not isinstance(text, (str, Sequence, np.ndarray)) or isinstance(text, bytes):
+            raise refusal(f"texts[{index}]", text, "a text (str) or its token ids", "")
+    return cast("Sequence[str | Sequence[SupportsIndex]]", texts)
+
+
+class EmbeddingJob:
+    """The texts of one call: some of them are under way at a time, in order.
+
+    Whoever runs it begins them as long as `try_begin` says True, waits for `first` where it says
+    False, and hands the row that it gave to `take`.
+    """
+
+    def __init__(
+        self,
+        native: _core.NativeModel,
+        tokenizer: Tokenizer,
+        texts: Sequence[str | Sequence[SupportsIndex]],
+        options: EmbeddingOptions,
+        *,
+        prompt: str | None,
+        vocab_size: int,
+        most: int,
+        progress: Callable[[int, int], None] | None,
+    ) -> None:
+        """Begin nothing yet."""
+        self._native = native
+        self._tokenizer = tokenizer
+        self._texts = texts
+        self._options = options
+        self._prompt = prompt
+        self._vocab_size = vocab_size
+        self._most = most
+        self._progress = progress
+        self._under_way: deque[tuple[_core.PendingLogits, int]] = deque()
+        self._n_rows = 0
+        self._n_done = 0
+        self._vectors = np.empty((len(texts), options.dimensions), np.float32)
+        self.n_tokens = 0
+        """Of all texts that were begun."""
+
+    @property
+    def result(self) -> NDArray[np.generic]:
+        """The vectors, once all texts are done."""
+        return in_precision(self._vectors, self._options.precision)
+
+    def prepared(self) -> Iterator[NDArray[np.uint32]]:
+        """Yield the ids of each text; an error names it."""
+        for index, text in enumerate(self._texts):
+            with naming(f"texts[{index}]"):
+                if self._prompt is not None:
+                    if not isinstance(text, str):
+                        raise ArgumentError("a prompt is for texts, not for token ids")
+                    text = self._prompt + text
+                yield fitting_ids(
+                    self._tokenizer, text, self._vocab_size, self._most, self._options.truncate
+                )
+
+    def try_begin(self, ids: NDArray[np.uint32]) -> bool:
+        """Begin a text, unless those under way are as many as may be, or no more may wait."""
+        most_rows = self._options.batch_rows
+        if self._under_way and (
+            len(self._under_way) >= SIDE_BY_SIDE
+            or (most_rows is not None and self._n_rows + len(ids) > most_rows)
+        ):
+            return False
+        options = self._options
+        try:
+            pending = self._native.start_encode(
+                ids, pooling=options.pooling, priority=options.priority
+            )
+        except QueueFullError:
+            if not self._under_way:
+                raise
+            return False
+        self._under_way.append((pending, len(ids)))
+        self._n_rows += len(ids)
+        self.n_tokens += len(ids)
+        return True
+
+    def first(self) -> _core.PendingLogits | None:
+        """Return the first that is under way; it counts as such no more. None: there is none."""
+        if not self._under_way:
+            return None
+        pending, n_rows = self._under_way.popleft()
+        self._n_rows -= n_rows
+        return pending
+
+    def take(self, rows: NDArray[np.float32]) -> None:
+        """Keep what came out for the next text."""
+        self._vectors[self._n_done] = finished(rows[0], self._options)
+        self._n_done += 1
+        if self._progress is not None:
+            self._progress(self._n_done, len(self._texts))
+
+    def cancel(self) -> None:
+        """End what is under way."""
+        for pending, _ in self._under_way:
+            pending.cancel()
+
+    def run(self) -> NDArray[np.generic]:
+        """Do all of it."""
+        try:
+            for ids in self.prepared():
+                while not self.try_begin(ids):
+                    self._finish_first()
+            while self._under_way:
+                self._finish_first()
+        finally:
+            self.cancel()
+        return self.result
+
+    def _finish_first(self) -> None:
+        pending = self.first()
+        assert pending is not None
+        self.take(pending.result())
+
+    async def run_async(
+        self, wait: Callable[[_core.PendingLogits], Awaitable[None]]
+    ) -> NDArray[np.generic]:
+        """Do all of it; `wait` waits until a result can be taken."""
+
+        async def finish(pending: _core.PendingLogits) -> None:
+            await wait(pending)
+            self.take(pending.take())
+
+        try:
+            for ids in self.prepared():
+                while not self.try_begin(ids):
+                    if pending := self.first():
+                        await finish(pending)
+            while pending := self.first():
+                await finish(pending)
+        finally:
+            self.cancel()
+        return self.result

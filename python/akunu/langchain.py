@@ -1,0 +1,15 @@
+"""Encoders for LangChain, which must be installed: `pip install langchain-core`.
+
+>>> from akunu.langchain import AkunuEmbeddings  # doctest: +SKIP
+>>> store = InMemoryVectorStore(AkunuEmbeddings("all-minilm.gguf"))  # doctest: +SKIP
+"""
+
+from __future__ import annotations
+
+from langchain_core.embeddings import Embeddings
+
+from akunu.sentence_encoder import SentenceEncoder
+
+
+class AkunuEmbeddings(SentenceEncoder, Embeddings):  # type: ignore[misc]  # of what has no types
+    """A SentenceEncoder that is one of LangChain's embeddings."""

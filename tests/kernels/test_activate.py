@@ -1,0 +1,72 @@
+"""activate: silu, gelu_tanh, gelu and tanh in every kind, over the whole range of floats."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import reference as ref
+from harness import On, assert_same_bits, pack_params, plain_step, run
+
+SILU, GELU_TANH, GELU, TANH = range(4)
+ACTIVATIONS = [
+    pytest.param(SILU, id="silu"),
+    pytest.param(GELU_TANH, id="gelu_tanh"),
+    pytest.param(GELU, id="gelu"),
+    pytest.param(TANH, id="tanh"),
+]
+
+
+def activate(target, kind, x, activation, *, threads=1, **part):
+    rows, n = x.shape
+    out = ref.activation_array(kind, rows, n)
+    params = pack_params("activate", n, activation)
+    run("activate", [x, out], params, plain_step(rows), On(target, threads, kind), **part)
+    return out
+
+
+def reference(x, activation):
+    if activation in (SILU, GELU_TANH):
+        return ref.gated_activation(x, np.ones_like(x), activation)
+    exact = x.astype(np.float64)
+    if activation == TANH:
+        values = np.tanh(exact)
+        return values, ref.growth(5) * np.abs(values) + 2 * ref.TINY
+    values = exact / 2 * np.vectorize(math.erfc, otypes=[float])(-exact / math.sqrt(2))
+    relative = 2.0**-21 * (1 + exact**2 / 2)
+    positive = np.where(exact >= 0, np.abs(exact), 0)
+    # e^-104 and less counts as e^-104, which rounds to the smallest numbers.
+    return values, np.abs(values) * relative + 2.0**-24 * positive + 2.0**-140
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("n", [1, 7, 64, 416, 1536])
+def test_agrees_with_float64(target, rng, kind, activation, n):
+    n = -(-n // 32) * 32 if kind == "q8_32" else n
+    x = (rng.standard_normal((3, n)) * 3).astype(np.float32)
+    expected, bound = reference(x, activation)
+    ref.assert_activation(kind, activate(target, kind, x, activation), expected, bound)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_every_size_of_number(target, activation):
+    """Each sign, exponents from the subnormals to 1e15, and every eighth up to 20."""
+    sizes = np.concatenate([10.0 ** np.arange(-44, 15, 0.25), np.arange(0, 20, 0.125)])
+    x = np.concatenate([sizes, -sizes]).astype(np.float32)[None]
+    expected, bound = reference(x, activation)
+    ref.assert_activation("f32", activate(target, "f32", x, activation), expected, bound)
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+def test_not_a_number_stays_one(target, activation):
+    out = activate(target, "f32", np.array([[np.nan, 1, 2]], np.float32), activation)
+    assert np.isnan(out[0]).tolist() == [True, False, False]
+
+
+def test_rows_and_threads_change_no_bit(target, rng, kind):
+    x = rng.standard_normal((20, 352)).astype(np.float32)
+    together = activate(target, kind, x, GELU)
+    assert_same_bits(activate(target, kind, x, GELU, threads=3), together)
+    part = activate(target, kind, x, GELU, first_row=7, n_rows=2)
+    assert_same_bits(part[7:9], together[7:9])
