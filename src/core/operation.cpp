@@ -63,10 +63,8 @@ constexpr Operands<4> kLayerNorm{{{"input", rows, in},
                                   {"bias", vector, in, true},
                                   {"out", activation, out}}};
 constexpr Operands<2> kActivate{{{"input", rows, in}, {"out", activation, out}}};
-constexpr Operands<4> kSpanAttention{{{"query", rows, in},
-                                      {"key", rows, in},
-                                      {"value", rows, in},
-                                      {"out", activation, out}}};
+constexpr Operands<4> kSpanAttention{
+    {{"query", rows, in}, {"key", rows, in}, {"value", rows, in}, {"out", activation, out}}};
 constexpr Operands<2> kPool{{{"input", rows, in}, {"out", head_rows, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};

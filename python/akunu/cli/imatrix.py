@@ -52,7 +52,10 @@ def write_imatrix(
     done = 0
     with Progress(lambda: f"chunk {done + 1} of {n_chunks}"):
         observer = _core.InputObserver(
-            os.fspath(path), context=context, device=load.device, threads=load.threads or 0
+            os.fspath(path),
+            context=context,
+            device=load.device,
+            threads=load.threads if isinstance(load.threads, int) else 0,
         )
         for done in range(n_chunks):
             chunk = list(tokens[done * context : (done + 1) * context])
