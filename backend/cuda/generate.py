@@ -116,6 +116,9 @@ def translated(program: Program) -> str:
             else:  # an attribute stands there
                 hidden[hidden.index(at)] = (at[0], at[1], "__device__ ")
         edits += hidden
+        if declaration.kind == "variable" and any(token.text == "[" for token in tokens):
+            # A table that kernels index at run time has to lie on the device; numbers are folded.
+            edits.append((tokens[0].start, tokens[0].start, "__device__ "))
         edits += [
             edit
             for edit in emulated.space_edits(declaration)

@@ -51,6 +51,7 @@ struct half {
 };
 
 AKUNU_DEVICE float fma(float a, float b, float c) { return __fmaf_rn(a, b, c); }
+AKUNU_DEVICE uint popcount(uint x) { return uint(__popc(x)); }
 AKUNU_DEVICE float sqrt(float x) { return __fsqrt_rn(x); }
 AKUNU_DEVICE float fabs(float x) { return ::fabsf(x); }
 AKUNU_DEVICE float abs(float x) { return ::fabsf(x); }

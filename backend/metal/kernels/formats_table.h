@@ -113,7 +113,8 @@ struct NVFP4Codec {
   }
   static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
-    const uint2 words = run == 0 ? raw.nibbles.xy : raw.nibbles.zw;
+    const uint2 words =
+        run == 0 ? uint2(raw.nibbles.x, raw.nibbles.y) : uint2(raw.nibbles.z, raw.nibbles.w);
     for (uint i = 0; i < 2; ++i) {
       q[i] = fp4_values(fields_of(words[i], 0u, 15u));
       q[2 + i] = fp4_values(fields_of(words[i], 4u, 15u));
