@@ -54,6 +54,8 @@ struct Step {
                       .span = is_run ? 0u : 1u,
                       .adapter = kNone,
                       .last_position = 400,
+                      .second_segment = kNone,
+                      .pool = kPoolOwn,
                       .reserved = {}});
     }
     for (uint32_t s = 0; s < 2; ++s) {
