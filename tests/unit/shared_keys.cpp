@@ -109,6 +109,8 @@ class SmallModel {
                  .span = 0,
                  .adapter = kNone,
                  .last_position = kNone,
+                 .second_segment = kNone,
+                 .pool = kPoolOwn,
                  .reserved = {}};
     const std::vector<Span> spans{{0, 0, n, 0}};
     std::vector<uint32_t> tokens(n);
