@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <locale>
-#include <sstream>
+
+#ifdef __APPLE__
+#include <xlocale.h>
+
+#include <cstdlib>
+#endif
 
 #include "core/error.h"
 #include "weight/printable.h"
@@ -236,13 +240,14 @@ std::optional<uint64_t> JsonValue::unsigned_integer() const {
 
 std::optional<double> JsonValue::number() const {
   if (kind != Kind::number) return std::nullopt;
-  // Not from_chars: Apple's library has none for floats.
   double value = 0;
-  std::istringstream stream(text);
-  stream.imbue(std::locale::classic());
-  stream >> value;
-  if (stream.fail() || !std::isfinite(value)) return std::nullopt;
-  return value;
+#ifdef __APPLE__  // whose library has no from_chars of floats; without a locale it is the one of C
+  value = strtod_l(text.c_str(), nullptr, nullptr);
+#else
+  const auto [after, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{}) return std::nullopt;  // beyond the range
+#endif
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::string_view JsonValue::kind_name() const {

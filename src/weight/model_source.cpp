@@ -1,7 +1,9 @@
 #include "weight/model_source.h"
 
+#include <array>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 
 #include "core/error.h"
 #include "weight/gguf_source.h"
@@ -28,9 +30,11 @@ bool is_hf_model(const std::string& path) {
   // Whatever else is wrong with a file is said by the reader of GGUF.
   if (!std::filesystem::is_regular_file(path, error)) return false;
   std::array<char, 16> begin{};
-  std::ifstream file(path, std::ios::binary);
-  file.read(begin.data(), begin.size());
-  return looks_like_safetensors({begin.data(), static_cast<size_t>(file.gcount())});
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return false;
+  return looks_like_safetensors(
+      {begin.data(), std::fread(begin.data(), 1, begin.size(), file.get())});
 }
 
 ModelSource open_model(const std::string& path) {

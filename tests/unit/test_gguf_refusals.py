@@ -31,7 +31,7 @@ REFUSED: dict[str, tuple[bytes, type[Exception], list[str]]] = {
     "another format": (
         b"\x7fELF" + bytes(30),
         ModelFormatError,
-        ["byte 0: ", r'begins with "\x7fELF"', '"GGUF"'],
+        ["byte 0: ", r'begins with "\x7fELF\x00', '"GGUF"'],
     ),
     "too short for the magic": (b"GG", ModelFormatError, ["byte 0: ", "needs 4 bytes, 2 are left"]),
     "version 0": (file_of(version=0), UnsupportedModelError, ["byte 4: ", "version 0", "2 and 3"]),

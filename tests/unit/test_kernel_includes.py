@@ -8,7 +8,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-FREESTANDING = {"stdint.h", "cstddef", "bit", "type_traits", "math.h", "immintrin.h", "arm_neon.h"}
+# Of <utility> std::index_sequence alone is used, a type without code.
+FREESTANDING = {
+    *("stdint.h", "cstddef", "bit", "type_traits", "utility", "math.h"),
+    *("immintrin.h", "arm_neon.h"),
+}
 
 
 def headers_behind(file: Path, found: dict[str, Path]) -> None:

@@ -79,22 +79,27 @@ def _run(build: Callable[[], typer.Typer], arguments: list[str], program: str) -
                 raise
             context = getattr(error, "ctx", None)  # of the command that it happened in
             command = context.command_path if context is not None else program
-            told = message() + _chat_hint(message()) + _option_hint(message(), context)
+            told = _with_chat_hint(message()) + _option_hint(message(), context)
             raise console.UsageError(f"{told} ({command} --help explains)") from None
         return result if isinstance(result, int) else 0
 
     return _reported(run)
 
 
-def _chat_hint(message: str) -> str:
-    """Return what to type where a model was in the place of a command.
+def _with_chat_hint(message: str) -> str:
+    """Return the message, with what to type where a model was in the place of a command.
 
-    >>> _chat_hint("No such command 'Ember'."), _chat_hint("No such command 'caht'.")
-    (' Did you mean: akunu chat Ember', '')
+    >>> _with_chat_hint("No such command 'Ember'. Did you mean 'embed'?")
+    "No such command 'Ember'. Did you mean: akunu chat Ember"
+    >>> _with_chat_hint("No such command 'caht'. Did you mean 'chat'?")
+    "No such command 'caht'. Did you mean 'chat'?"
     """
-    name = message.removeprefix("No such command '").removesuffix("'.")
+    import re
+
+    unknown = re.match(r"No such command '(.*?)'\.", message)
+    name = unknown[1] if unknown else ""
     is_model = name.lower() == "ember" or "/" in name or name.lower().endswith(".gguf")
-    return f" Did you mean: akunu chat {name}" if name != message and is_model else ""
+    return f"{unknown[0]} Did you mean: akunu chat {name}" if unknown and is_model else message
 
 
 def _option_hint(message: str, context: Any) -> str:
