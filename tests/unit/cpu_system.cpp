@@ -358,8 +358,11 @@ void test_weights() {
   const auto file = std::make_shared<std::vector<std::byte>>(4096, std::byte{42});
   const auto source = [&](uint64_t offset, uint64_t bytes, Format format, uint64_t rows,
                           uint64_t k) {
-    return WeightSource{
-        "blk.0", format, rows, k, {WeightPart{std::span(*file).subspan(offset, bytes), file}}};
+    return WeightSource{"blk.0",
+                        format,
+                        rows,
+                        k,
+                        {WeightPart{std::span(*file).subspan(offset, bytes), file, *file}}};
   };
   const Weight mapped = device->import_weight(source(2, 3 * 18, Format::q4_0, 3, 32));
   check(mapped.planes[0].buffer.contents == file->data() + 2,
