@@ -110,14 +110,17 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
         assert (path.parent / target).exists(), target
 
 
-# They import Ray, which is there where the nightly test of a cluster has installed it.
-OF_RAY = tuple(f"akunu.ray.{name}" for name in ("application", "router", "run"))
+# They import Ray or LangChain, which are there where nightly tests have installed them.
+OF_OTHERS = (
+    *(f"akunu.ray.{name}" for name in ("application", "router", "run")),
+    "akunu.langchain",
+)
 MODULES = [
     "akunu",
     *(
         module.name
         for module in pkgutil.walk_packages(akunu.__path__, "akunu.")
-        if module.name not in ("akunu._core", "akunu.__main__", *OF_RAY)
+        if module.name not in ("akunu._core", "akunu.__main__", *OF_OTHERS)
     ),
 ]
 

@@ -12,6 +12,8 @@ from tools.quantise_quality import qualities
 import akunu
 from akunu.loading import PACKAGED_MODELS
 
+pytestmark = pytest.mark.oracle
+
 
 @pytest.fixture(scope="module")
 def ember_f32(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -18,6 +18,8 @@ sys.path.append(str(Path(__file__).parents[1] / "models"))
 
 import encoder_models as em
 
+pytestmark = [pytest.mark.real, pytest.mark.oracle]
+
 HARD = [
     "",
     "a",
