@@ -157,10 +157,10 @@ struct GroupShape {
 // Entries that a page table needs per text and group.
 uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
-// The groups of a model, in the order of their first layers: layers of one kind and format are one. An
-// encoder has none.
-// A layer that reads another one's keys and values is in none. Throws ModelFormatError where a layer
-// reads those of a layer that has none, or none that fit.
+// The cache groups of a model: layers whose caches have the same kind and format form one group. Groups
+// are in the order of their first layers. An encoder has no groups. A layer that shares another layer's
+// keys and values belongs to no group. Throws ModelFormatError if the layer that it names has no cache,
+// or one of another shape.
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format);
 
 }  // namespace akunu

@@ -1,8 +1,8 @@
 // Who has which pages, and what goes when there are none left. sequence_cache.h has the rules.
 //
-// 1. What it does. `begin` finds the longest prefix that a sequence, under way or kept, has in
-//    common with a new one (`find`) and shares its pages (`share`); `extend` gives pages as a text
-//    grows; `end` keeps what ended.
+// 1. What it does. `begin` finds the cached sequence, running or ended, that has the longest prefix
+//    in common with a new one (`find`), and shares its pages (`share`). `extend` allocates pages as
+//    a text grows. `end` keeps the pages of an ended sequence for later ones.
 // 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction
 //    over all pages of a group.
 // 3. What is done about it. At most kMostKept sequences are kept. Pages are looked at only when none is free.

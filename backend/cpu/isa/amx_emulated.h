@@ -6,7 +6,8 @@
 
 namespace akunu::cpu {
 
-// The same members as AmxTiles. A tile that no configuration gave lines to does nothing.
+// AmxTiles in plain code, with the same members. Operations on a tile that was configured with no rows
+// do nothing.
 template <class Level>
 struct EmulatedTiles : TileShape<EmulatedTiles<Level>> {
   using Shape = TileShape<EmulatedTiles>;

@@ -88,8 +88,8 @@ struct RowPairTile {
     out.factor = for_both_rows(of_group.factor);
   }
 
-  // A packed group of two rows: 64 codes, alternately eight of each row; the scale of the first row
-  // twice, of the second row twice; the sums that are multiplied with minima, likewise.
+  // A packed group of two rows: 64 codes, in turns eight of the first row and eight of the second; then
+  // four scales (first row, first, second, second); then the sums of codes for minima, in that order.
   template <class Format>
   static constexpr uint64_t kGroupBytes = 80 + 16 * Direct::template kSums<Format>;
   template <class Format>

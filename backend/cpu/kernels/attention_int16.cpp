@@ -10,7 +10,7 @@
 // 3. What is done about it. Queries are the columns of a packed panel (panel.h), one in each lane.
 //    Keys are the input rows, and so are values, transposed to a row for each dimension. A query's
 //    largest score, denominator and scales stay in its lane: softmax needs no operation across
-//    lanes. A page's keys and values are unpacked once for 256 queries.
+//    lanes. The keys and values of a page are unpacked once, and serve up to 256 queries.
 // 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with
 //    AVX2: scores had to be laid out again, and reduced across lanes); 512 queries for a page (4 %
 //    faster, but half as many slices). docs/decisions/0010.

@@ -443,7 +443,8 @@ struct Q5_K : SixBitScales<Isa, Q5_K<Isa>, BlockQ5_K> {
   }
 };
 
-// Low nibbles are in another order than in Q4_K: 64 bytes hold 128 weights, low nibbles first.
+// The order of the nibbles differs from Q4_K's: 64 bytes hold 128 weights, the first 64 of them in the
+// low nibbles.
 template <class Isa>
 struct Q6_K : HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K> {
   using Base = HalfGroupScales<Isa, Q6_K<Isa>, BlockQ6_K>;

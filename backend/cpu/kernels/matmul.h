@@ -269,8 +269,8 @@ static inline uint64_t count_group_slices(const Call& call, const auto& part_of)
       n += count_slices(part.tiling, part.n, call.n_rows);
   return n;
 }
-// Calls run(i, member_of(i), slice) for slices [begin, end); slices that a kernel takes at once are
-// one. The first slice of each member is prefetched.
+// Calls run(i, member_of(i), slice) for slices [begin, end). Neighbouring slices that a kernel computes
+// together are one call. The first slice of each member is prefetched.
 static inline void run_group_slices(const Call& call, uint64_t begin, uint64_t end,
                                     const auto& part_of, const auto& member_of, const auto& run) {
   uint64_t first = 0;  // the member's first slice

@@ -1,8 +1,8 @@
 // A few input rows times weight rows of floats: the micro-kernel of float matmuls, and of attention's scores.
 //
 // 1. What it computes. Every (input row, weight row) pair has one accumulator of eight lanes, and
-//    takes its blocks in order of k, whatever tile it is computed in: a result has the same bits
-//    alone, among 16 rows or 512, and wherever a slice begins.
+//    adds its blocks in order of k, whatever tile it is computed in. So the bits of a result do
+//    not depend on how many rows are computed beside it, nor on where a slice begins.
 // 2. What bounds it. One row: memory. Several: the latency and throughput of FMA.
 // 3. What is done about it. Tiles of R input rows x C weight rows are unrolled, so that
 //    accumulators stay in registers. Weights are prefetched by the hardware, which predicts whole

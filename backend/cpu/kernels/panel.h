@@ -26,7 +26,8 @@
 //   acc = (float(sum) * input_scale) * minimum + acc   with minima, groups in order of k, halves likewise
 //   acc = b * factor + acc                             behind the last group
 //
-// So a result has the same bits alone, among 16 rows or 512, in every lane, tile and slice.
+// So the bits of a result do not depend on how many rows are computed beside it, nor on its lane, tile
+// or slice.
 //
 // A format is a trait with these members:
 //

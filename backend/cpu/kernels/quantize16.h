@@ -1,9 +1,10 @@
-// The rounding to q16_32: 32 numbers become whole ones of 13 bits and a sign, times a power of two.
+// Quantises to q16_32: a block of 32 numbers becomes integers of 13 bits and a sign, with one scale that
+// is a power of two.
 //
-// 1. With e the exponent of the largest magnitude, the scale is 2^(e - 12): codes are at most 2^13,
-//    and a sum of 32 products with those of halves (which are less) fits an int32.
-// 2. Numbers of 11 bits, as halves are, stay what they are down to a quarter of the largest power
-//    of two, those of 8 bits down to a 32nd.
+// 1. The scale is 2^(e - 12), where e is the exponent of the largest magnitude of the block. So codes
+//    are at most 2^13, and a sum of 32 products with the smaller codes of F16 numbers fits an int32.
+// 2. Numbers with 11 significant bits, as F16 has, are exact down to a quarter of the largest power of
+//    two in the block; those with 8, as BF16 has, down to a 32nd.
 #pragma once
 
 #include "cpu/kernels/formats.h"

@@ -26,7 +26,7 @@ uint32_t two_bits(const uint8_t* bytes, size_t i) {
   return bytes[32 * (i / 128) + i % 32] >> (2 * (i % 128 / 32)) & 3u;
 }
 
-// One bit of each code: bit j of byte i is that of weight 32 j + i.
+// Packs bit `bit` of the 256 codes into 32 bytes: bit j of byte i belongs to weight 32 j + i.
 void put_bit(const SuperNumbers& codes, uint32_t bit, uint8_t* out) {
   for (size_t i = 0; i < 32; ++i) {
     uint32_t byte = 0;

@@ -88,7 +88,8 @@ float curve_error(const Group& group, float scale) {
   return error;
 }
 
-// Codes of 32 weights in 16 bytes: weight i below weight i + 16.
+// Packs the 4-bit codes of 32 weights into 16 bytes: byte i has weight i in its low nibble, and
+// weight i + 16 in its high nibble.
 void put_on_curve(std::span<const float> x, float scale, uint8_t* out) {
   const float inverse = scale != 0.0f ? 1.0f / scale : 0.0f;
   for (size_t i = 0; i < 16; ++i)
