@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/tables/codes.h"
 #include "weight/quantize/half.h"
 #include "weight/quantize/lanes.h"
 #include "weight/quantize/rows.h"
@@ -15,10 +16,7 @@ namespace {
 
 constexpr size_t kTableBlock = 32;
 
-// The table of IQ4_NL and IQ4_XS: closer together near zero, where most weights are.
-constexpr std::array<int8_t, 16> kCurve{-127, -104, -83, -65, -49, -35, -22, -10,
-                                        1,    13,   25,  38,  53,  69,  89,  113};
-// That of MXFP4: floats of four bits, doubled; the sign is the upper bit.
+// MXFP4's table as floats, doubled: kFp4Values (core/tables/codes.h) has no negative zero.
 constexpr std::array<float, 16> kTinyFloats{0,     1,  2,  3,  4,  6,  8,  12,
                                             -0.0f, -1, -2, -3, -4, -6, -8, -12};
 
@@ -29,7 +27,7 @@ constexpr std::array<uint8_t, 256> make_nearest_on_curve() {
   for (int x = -128; x < 128; ++x) {
     uint8_t best = 0;
     for (uint8_t code = 1; code < 16; ++code) {
-      const int there = x - kCurve[code], here = x - kCurve[best];
+      const int there = x - kIq4Values[code], here = x - kIq4Values[best];
       if (there * there < here * here) best = code;
     }
     codes[static_cast<size_t>(x + 128)] = best;
@@ -43,7 +41,7 @@ uint8_t code_on_curve(float x) {
   return kNearestOnCurve[static_cast<size_t>(at + 128)];
 }
 
-float curve(uint8_t code) { return static_cast<float>(kCurve[code]); }
+float curve(uint8_t code) { return static_cast<float>(kIq4Values[code]); }
 
 struct CurveSums {
   float xq = 0.0f;
@@ -65,15 +63,15 @@ float best_curve_scale(const Group& group) {
   for (const float x : group.x)
     if (std::fabs(x) > std::fabs(most)) most = x;
   if (most == 0.0f) return 0.0f;
-  float best = most / kCurve[0], best_gain = -1.0f;
+  float best = most / kIq4Values[0], best_gain = -1.0f;
   const auto try_one = [&](float inverse) {
     const CurveSums sums = curve_sums(group, inverse);
     if (!(sums.qq > 0.0f)) return;
     const float scale = sums.xq / sums.qq, gain = scale * sums.xq;
     if (gain > best_gain) best_gain = gain, best = scale;
   };
-  for (int i = -6; i <= 6; ++i) try_one((kCurve[0] + 1.5f * static_cast<float>(i)) / most);
-  for (int i = -3; i <= 3; ++i) try_one((kCurve[15] + 3.0f * static_cast<float>(i)) / most);
+  for (int i = -6; i <= 6; ++i) try_one((kIq4Values[0] + 1.5f * static_cast<float>(i)) / most);
+  for (int i = -3; i <= 3; ++i) try_one((kIq4Values[15] + 3.0f * static_cast<float>(i)) / most);
   if (best != 0.0f) try_one(1.0f / best);
   return best;
 }
