@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 
 from akunu._batches import is_batch, refuse_for_several
+from akunu._call_steps import CallSteps
 from akunu._checks import flag, priority_of
 from akunu.options import (
     ChatArguments,
@@ -34,8 +35,6 @@ if TYPE_CHECKING:
     from akunu.async_text_stream import AsyncTextStream
     from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
-    from akunu.embedding import EmbeddingJob
-    from akunu.tokenizer import Tokenizer
 
     Ruled: TypeAlias = tuple[Prepared, _core.Constraint | None]
 
@@ -47,47 +46,14 @@ _QUICK_CHARACTERS = 2_000
 _QUICK_TOKENS = 10_000
 
 
-class AsyncCalls:
+class AsyncCalls(CallSteps):
     """What `Model` has for coroutines."""
-
-    _tokenizer: Tokenizer
-    _max_waiting: int
 
     @cached_property
     def _wakers(self) -> Wakers:
         from akunu._wakers import Wakers  # asyncio is for who has coroutines
 
         return Wakers()
-
-    if TYPE_CHECKING:
-
-        def _open(self) -> _core.NativeModel: ...
-        def _prepare_text(self, prompt: Any) -> Prepared: ...
-        def _prepare_chat(self, request: ChatRequest) -> Prepared: ...
-        def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]: ...
-        def _begin(
-            self,
-            native: _core.NativeModel,
-            options: SamplingOptions,
-            prepared: Prepared,
-            shares_with: _core.Generation | None = None,
-            *,
-            priority: int = 0,
-            constraint: _core.Constraint | None = None,
-        ) -> ReplyDecoder: ...
-        def _constraint_of(
-            self, options: SamplingOptions, prepared: Prepared
-        ) -> _core.Constraint | None: ...
-        def _embedding_job(
-            self,
-            texts: object,
-            prompt: tuple[str | None, str | None],
-            progress: Callable[[int, int], None] | None,
-            **options: Any,
-        ) -> EmbeddingJob: ...
-        def _rows(
-            self, tokens: Sequence[SupportsIndex], last: int | None
-        ) -> tuple[NDArray[np.uint32], int]: ...
 
     @overload
     def generate_async(  # type: ignore[overload-overlap]  # a str is no list of prompts

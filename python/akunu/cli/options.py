@@ -6,6 +6,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 import typer
@@ -56,6 +57,10 @@ Model = Annotated[
 NamedModel = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, autocompletion=complete_model),
+]
+TextFile = Annotated[
+    Path | None,
+    typer.Option("--file", "-f", metavar="FILE", help="A file with the text; - is standard input."),
 ]
 
 

@@ -1,0 +1,209 @@
+"""What the calls of a model share: prompts become tokens, rules become constraints, texts begin.
+
+`generate`, `chat` and `embed` (model.py) take these steps one after the other; their twins for
+coroutines (_async_calls.py) take the same ones, the long ones in threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from threading import Lock
+from typing import TYPE_CHECKING, Any, SupportsIndex
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu import _core
+from akunu._batches import Prepared, prepared_all
+from akunu._checks import integer, priority_of
+from akunu.embedding import (
+    EmbeddingFacts,
+    EmbeddingJob,
+    checked_texts,
+    embedding_options,
+    no_embedding,
+)
+from akunu.errors import AkunuError, ArgumentError
+from akunu.options import SamplingOptions, TextOptions
+from akunu.request import begin_text
+from akunu.structure import ruled
+from akunu.text_stream import TextStream
+from akunu.token_ids import token_ids
+
+if TYPE_CHECKING:
+    from akunu._reply_decoder import ReplyDecoder
+    from akunu._reply_splitter import ReplySplitter
+    from akunu.chat import ChatTemplate
+    from akunu.chat_request import ChatRequest
+    from akunu.grammar import FreeText, Grammar
+    from akunu.model_facts import ModelConfig
+    from akunu.tokenizer import Tokenizer
+
+
+class CallSteps:
+    """The steps of a call, for `Model`, which has what they need."""
+
+    _native: _core.NativeModel | None
+    _tokenizer: Tokenizer
+    _config: ModelConfig
+    _context: int
+    _embedding: EmbeddingFacts | None
+    _max_waiting: int
+    _is_building: Lock  # held while the grammar vocabulary is built
+
+    def _open(self) -> _core.NativeModel:
+        native = self._native
+        if native is None:
+            raise AkunuError("the model is closed; load it again to go on")
+        return native
+
+    @cached_property
+    def _chat_template(self) -> ChatTemplate:
+        from akunu.chat import ChatTemplate
+
+        return ChatTemplate.of(self._tokenizer)
+
+    def _rows(
+        self, tokens: Sequence[SupportsIndex], last: int | None
+    ) -> tuple[NDArray[np.uint32], int]:
+        """Return the ids and the first of those whose logits are wanted."""
+        ids = self._token_ids(tokens, "tokens")
+        wanted = len(ids) if last is None else integer("last", last, 1, None, "or None")
+        return ids, max(0, len(ids) - wanted)
+
+    def _embedding_job(
+        self,
+        texts: object,
+        prompt: tuple[str | None, str | None],
+        progress: Callable[[int, int], None] | None,
+        **options: Any,
+    ) -> EmbeddingJob:
+        if self._embedding is None:
+            raise no_embedding(self._config.architecture)
+        return EmbeddingJob(
+            self._open(),
+            self._tokenizer,
+            checked_texts(texts),
+            embedding_options(self._embedding, **options),
+            prompt=self._embedding.prompt(*prompt),
+            vocab_size=self._config.vocab_size,
+            most=self._embedding.most_tokens,
+            progress=progress,
+        )
+
+    def _token_ids(
+        self, tokens: Sequence[SupportsIndex], argument: str, *wanted: str
+    ) -> NDArray[np.uint32]:
+        return token_ids(tokens, self._config.vocab_size, argument, *wanted)
+
+    def _prepare_text(self, prompt: Any) -> Prepared:
+        ids = self._tokenizer.encode(prompt) if isinstance(prompt, str) else prompt
+        tokens = self._token_ids(ids, "prompt", "a text (str) or token ids")
+        if not tokens.size:
+            if self._tokenizer.bos_id is None:
+                raise ArgumentError(
+                    "the prompt is empty, and this model has no BOS token to start from; "
+                    "give it at least one token"
+                )
+            tokens = np.array([self._tokenizer.bos_id], dtype=np.uint32)
+        return Prepared(tokens, text=prompt if isinstance(prompt, str) else None)
+
+    def _prepare_chat(self, request: ChatRequest) -> Prepared:
+        from akunu.chat_request import prepared
+
+        chat = prepared(request, self._tokenizer, self._chat_template, self._context)
+        tokens = self._token_ids(chat.tokens, "messages")
+        return Prepared(
+            tokens,
+            chat.splitter,
+            chat.grammar,
+            chat.functions,
+            chat.thoughts,
+            chat.holds_form,
+            holds_calls=chat.holds_calls,
+        )
+
+    def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
+        """Prepare several prompts or requests, called by this name."""
+        prepare = self._prepare_text if name == "prompt" else self._prepare_chat
+        return prepared_all(name, given, prepare, self._context)
+
+    def _reply(
+        self,
+        prompt: Sequence[int],
+        splitter: ReplySplitter,
+        options: SamplingOptions,
+        thoughts: FreeText | None = None,
+    ) -> TextStream:
+        """Return the reply to a conversation whose prompt is there already.
+
+        `thoughts`: what it begins with; they may have a budget.
+        """
+        from akunu.grammar import Grammar
+
+        has_budget = thoughts is not None and thoughts.most_tokens is not None
+        prepared = Prepared(
+            self._token_ids(prompt, "prompt"),
+            splitter,
+            Grammar(after=thoughts) if has_budget else None,
+            thoughts=thoughts,
+        )
+        native = self._open()
+        return TextStream(native, self._begin(native, options, prepared))
+
+    def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
+        if grammar is None:
+            return None
+        from akunu.grammar.vocabulary import constraint_of, needs_vocabulary
+
+        if grammar.after is not None:
+            for each in (*grammar.after.until, grammar.after.then):
+                if not isinstance(each, str):
+                    self._token_ids(each, "a FreeText's tokens")
+        return constraint_of(
+            self._grammar_vocabulary if needs_vocabulary(grammar) else None, grammar
+        )
+
+    @property
+    def _grammar_vocabulary(self) -> _core.GrammarVocabulary:
+        with self._is_building:  # coroutines get here in several threads at once
+            return self._built_vocabulary
+
+    @cached_property
+    def _built_vocabulary(self) -> _core.GrammarVocabulary:
+        from akunu.grammar.vocabulary import grammar_vocabulary
+
+        return grammar_vocabulary(self._tokenizer, self._config.vocab_size)
+
+    def _begin(
+        self,
+        native: _core.NativeModel,
+        options: SamplingOptions,
+        prepared: Prepared,
+        shares_with: _core.Generation | None = None,
+        *,
+        priority: int = 0,
+        constraint: _core.Constraint | None = None,
+    ) -> ReplyDecoder:
+        """Have the engine begin a text; whoever drives the decoder takes what comes.
+
+        `constraint`: what `_constraint_of` has returned, for who made it somewhere else.
+        """
+        return begin_text(
+            native,
+            self._tokenizer,
+            prepared,
+            options,
+            priority=priority_of(priority),
+            constraint=constraint or self._constraint_of(options, prepared),
+            structure=options.structure if isinstance(options, TextOptions) else None,
+            shares_with=shares_with,
+        )
+
+    def _constraint_of(
+        self, options: SamplingOptions, prepared: Prepared
+    ) -> _core.Constraint | None:
+        """Return what rules one text. It may take long, and any thread may do it."""
+        structure = options.structure if isinstance(options, TextOptions) else None
+        return self._constraint(ruled(structure, prepared))

@@ -1,0 +1,175 @@
+"""The commands that measure a model; each is carried out by the module of its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from akunu.cli import console, options
+from akunu.cli.options import load_options
+
+BENCH_HELP = """Measure how fast a model runs here.
+
+The options, columns and keys are those of llama-bench. A test is a prompt (pp), a generated text
+(tg) or both (pg), each behind a text of some depth. Lists are separated by commas, options may be
+repeated, and every combination is measured."""
+
+PERPLEXITY_HELP = """Say how well a model predicts a text.
+
+The definition is llama.cpp's: chunks of --context tokens, each opened by BOS where the model wants
+one, and only the second half of each scored."""
+
+
+def bench(
+    model: options.Model = "ember",
+    n_prompt: Annotated[
+        list[str] | None,
+        typer.Option("-p", "--n-prompt", metavar="NUMBERS", help="Tokens of a prompt."),
+    ] = None,
+    n_gen: Annotated[
+        list[str] | None,
+        typer.Option("-n", "--n-gen", metavar="NUMBERS", help="Tokens to generate."),
+    ] = None,
+    prompt_gen: Annotated[
+        list[str] | None, typer.Option("-pg", metavar="PAIR", help="Both, as a pair: 512,128.")
+    ] = None,
+    n_depth: Annotated[
+        list[str] | None,
+        typer.Option("-d", "--n-depth", metavar="NUMBERS", help="Tokens before the test."),
+    ] = None,
+    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs per test.")] = 5,
+    threads: Annotated[
+        list[str] | None,
+        typer.Option("-t", "--threads", metavar="NUMBERS", help="Threads of the CPU."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FORM", help="md, json or csv.")
+    ] = "md",
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    roofline: Annotated[
+        bool,
+        typer.Option("--roofline", help="Measure bandwidth and peak as well: shares, by kernel."),
+    ] = False,
+) -> int:
+    """Measure how fast a model runs here."""
+
+    def run() -> int:
+        from akunu.cli.bench import BenchCommand
+
+        return BenchCommand(
+            model=model,
+            n_prompt=n_prompt,
+            n_gen=n_gen,
+            prompt_gen=prompt_gen,
+            n_depth=n_depth,
+            repetitions=repetitions,
+            threads=threads,
+            output=output,
+            device=device,
+            kv_type=kv_type,
+            roofline=roofline,
+        ).run()
+
+    return console.reported(run)
+
+
+def benchmark(
+    model: options.Model = "ember",
+    prompts: Annotated[
+        str | None,
+        typer.Option("--prompts", metavar="NAMES", help="short, medium, long: 32, 256, 2048."),
+    ] = None,
+    side_by_side: Annotated[
+        list[str] | None,
+        typer.Option("--side-by-side", metavar="NUMBERS", help="Texts at a time; 1,4,16."),
+    ] = None,
+    reply_tokens: Annotated[
+        int, options.count("-n", "--reply-tokens", help="Tokens of a reply.")
+    ] = 64,
+    rounds: Annotated[int, options.count("-r", "--rounds", help="Rounds per case.")] = 5,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", metavar="FILE", help="JSON of an earlier run to compare with."),
+    ] = None,
+) -> int:
+    """Measure texts of real words, alone and side by side."""
+
+    def run() -> int:
+        from akunu.cli.benchmark import BenchmarkCommand
+
+        return BenchmarkCommand(
+            model=model,
+            prompts=prompts,
+            side_by_side=side_by_side,
+            reply_tokens=reply_tokens,
+            rounds=rounds,
+            threads=threads,
+            device=device,
+            kv_type=kv_type,
+            json=json,
+            compare=compare,
+        ).run()
+
+    return console.reported(run)
+
+
+def profile(
+    model: options.Model = "ember",
+    n_prompt: Annotated[
+        int, options.count("-p", "--n-prompt", help="Rows of a prompt; 0: one generated row.")
+    ] = 0,
+    n_depth: Annotated[int, options.count("-d", "--n-depth", help="Tokens before the step.")] = 0,
+    repetitions: Annotated[int, options.count("-r", "--repetitions", help="Runs.")] = 5,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    roofline: Annotated[
+        bool, typer.Option("--roofline", help="Measure bandwidth and peak as well: the shares.")
+    ] = False,
+    json: options.Json = False,
+) -> int:
+    """Show where the time of one step goes, each command timed alone."""
+
+    def run() -> int:
+        load = load_options(device=device, threads=threads, kv_type=kv_type)
+        from akunu.cli.profile import show_profile
+
+        return show_profile(
+            model,
+            load,
+            n_prompt=n_prompt,
+            depth=n_depth,
+            repetitions=repetitions,
+            roofline=roofline,
+            as_json=json,
+        )
+
+    return console.reported(run)
+
+
+def perplexity(
+    model: options.Model = "ember",
+    file: options.TextFile = None,
+    context: Annotated[int, options.count("--context", help="Tokens per chunk.")] = 512,
+    chunks: Annotated[int | None, options.count("--chunks", help="Only this many chunks.")] = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+    kv_type: options.KvType = "f16",
+    json: options.Json = False,
+) -> int:
+    """Say how well a model predicts a text."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads, kv_type=kv_type)
+        from akunu.cli.perplexity import show_perplexity
+
+        return show_perplexity(model, file, load, chunks=chunks, as_json=json)
+
+    return console.reported(run)
