@@ -7,21 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from add_tool import ABOUT, PARAMETERS
 
 import akunu
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
-ADD = {
-    "name": "add",
-    "description": "Add two numbers.",
-    "input_schema": {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "required": ["a", "b"],
-        "additionalProperties": False,
-    },
-    "cache_control": {"type": "ephemeral"},
-}
+ADD = {**ABOUT, "input_schema": PARAMETERS, "cache_control": {"type": "ephemeral"}}
 
 
 def ask(client: httpx.Client, **body: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from add_tool import FUNCTION
 from edited_model import edited
 from running_server import EMBER, THINKING, running
 from test_chat import ask, chunks
@@ -22,20 +23,7 @@ SCHEMA = {
     "required": ["sum"],
     "additionalProperties": False,
 }
-ADD = {
-    "type": "function",
-    "function": {
-        "name": "add",
-        "description": "Add two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-            "required": ["a", "b"],
-            "additionalProperties": False,
-        },
-        "strict": True,
-    },
-}
+ADD = {"type": "function", "function": {**FUNCTION, "strict": True}}
 SPELL = {"type": "function", "function": {"name": "spell", "parameters": {}}}
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
+from add_tool import FUNCTION
 from running_server import EMBER, running
 
 import akunu
@@ -17,19 +18,7 @@ from akunu.server import ServedModels
 from akunu.server.ollama_fields import chat_request
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
-ADD = {
-    "type": "function",
-    "function": {
-        "name": "add",
-        "description": "Add two numbers.",
-        "parameters": {
-            "type": "object",
-            "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-            "required": ["a", "b"],
-            "additionalProperties": False,
-        },
-    },
-}
+ADD = {"type": "function", "function": FUNCTION}
 
 
 def post(client: httpx.Client, path: str, **body: Any) -> Any:

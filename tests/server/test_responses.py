@@ -7,22 +7,12 @@ from typing import Any
 
 import httpx
 import pytest
+from add_tool import FUNCTION
 
 import akunu
 
 SUM = [{"role": "user", "content": "What is 12 + 7?"}]
-ADD = {
-    "type": "function",
-    "name": "add",
-    "description": "Add two numbers.",
-    "parameters": {
-        "type": "object",
-        "properties": {"a": {"type": "integer"}, "b": {"type": "integer"}},
-        "required": ["a", "b"],
-        "additionalProperties": False,
-    },
-    "strict": True,
-}
+ADD = {"type": "function", **FUNCTION, "strict": True}
 CALL = {"type": "function_call", "call_id": "c1", "name": "add", "arguments": '{"a": 12, "b": 7}'}
 
 
