@@ -33,6 +33,8 @@ ArchDescriptor llama(const ModelConfig& config) {
     layer.rope_dim = config.rope_dim;
     layer.rope_theta = config.rope_theta;
     layer.rope_linear_factor = config.rope_linear_factor;
+    layer.rope_dynamic_factor = config.rope_dynamic_factor;
+    layer.window = from.windowed.value_or(true) ? config.window : 0;
     layer.activation = Activation::silu;
     layer.ffn_dim = from.ffn_dim;
   }
@@ -52,6 +54,9 @@ ArchDescriptor qwen3(const ModelConfig& config) {
   return arch;
 }
 
+// Phi-3 (2024): Q, K and V in one matrix, gate and up in another; the names say how they are cut.
+ArchDescriptor phi3(const ModelConfig& config) { return qwen2(config); }
+
 // Gemma (2024): larger embeddings, GELU in the gate. Its norms multiply by 1 + w; whoever makes the
 // file adds the 1.
 ArchDescriptor gemma(const ModelConfig& config) {
@@ -65,8 +70,9 @@ ArchDescriptor gemma(const ModelConfig& config) {
 void give_windows(ArchDescriptor& arch, const ModelConfig& config, size_t period,
                   uint32_t usual_window) {
   for (size_t i = 0; i < arch.layers.size(); ++i)
-    if (config.layers[i].windowed.value_or((i + 1) % period != 0))
-      arch.layers[i].window = config.window != 0 ? config.window : usual_window;
+    arch.layers[i].window = !config.layers[i].windowed.value_or((i + 1) % period != 0) ? 0
+                            : config.window != 0 ? config.window
+                                                 : usual_window;
 }
 
 // The scale is 1 / sqrt(head_dim), in the largest model of a generation 1 / sqrt(dim / n_heads).
@@ -108,7 +114,7 @@ ArchDescriptor gemma3(const ModelConfig& config) {
     layer.head_norms = layer.post_norms = true;
     if (layer.window == 0) continue;
     layer.rope_theta = config.rope_theta_windowed != 0 ? config.rope_theta_windowed : 10000.0f;
-    layer.rope_linear_factor = 1;
+    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
   }
   return arch;
 }
@@ -140,11 +146,13 @@ struct Family {
   FamilyTraits traits;
 };
 
+constexpr FamilyTraits kWindows{.windows = true};
 constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attention_scale = true};
 constexpr std::array kFamilies{
-    Family{"llama", llama, {}},
-    Family{"qwen2", qwen2, {}},
-    Family{"qwen3", qwen3, {}},
+    Family{"llama", llama, kWindows},
+    Family{"qwen2", qwen2, kWindows},
+    Family{"qwen3", qwen3, kWindows},
+    Family{"phi3", phi3, kWindows},
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
@@ -211,6 +219,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");
+  require_positive(config.rope_dynamic_factor, "rotary factor of dynamic NTK");
   require_positive(config.rope_attention_factor, "rotary attention factor");
   if (config.rope_theta_windowed != 0)
     require_positive(config.rope_theta_windowed, "rotary base of windowed layers");

@@ -42,6 +42,8 @@ struct ModelConfig {
   float rope_theta = 0;
   float rope_theta_windowed = 0;        // of windowed layers, where it is another
   float rope_linear_factor = 1;         // positions are divided by it
+  float rope_dynamic_factor = 1;        // of dynamic NTK, where a context goes beyond the model's
+  uint32_t rope_original_context = 0;   // where long-RoPE's long factors begin; 0: context_length
   float rope_attention_factor = 1;      // Q and K are multiplied by it where they rotate (YaRN)
   std::optional<RopeStyle> rope_style;  // how the rows of Q and K lie, where not as GGUF has them
   float norm_epsilon = 0;
@@ -80,6 +82,7 @@ struct LayerDescriptor {
   uint32_t rope_dim = 0;
   float rope_theta = 0;
   float rope_linear_factor = 1;
+  float rope_dynamic_factor = 1;
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;

@@ -14,6 +14,9 @@ namespace akunu {
 namespace {
 
 constexpr std::string_view kRopeFactors = "rope_factors.weight";
+// Of long-RoPE: which of them holds depends on the context.
+constexpr std::string_view kLongRopeFactors = "rope_factors_long.weight";
+constexpr std::string_view kShortRopeFactors = "rope_factors_short.weight";
 
 constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
@@ -100,9 +103,10 @@ struct FusedForwards {
 void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
                            const FusedForwards& fused) {
   std::set<std::string_view> used;
-  // upload_frequencies reads them for the layers that rotate.
+  // write_frequencies reads them for the layers that rotate.
   for (const LayerDescriptor& layer : arch.layers)
-    if (layer.rope_style != RopeStyle::none) used.insert(kRopeFactors);
+    if (layer.rope_style != RopeStyle::none)
+      used.insert({kRopeFactors, kLongRopeFactors, kShortRopeFactors});
   for (size_t id = 0; id < fused.values.size(); ++id)
     if (fused.used[id]) used.insert(fused.values[id].name);
   for (const auto& [name, weight] : weights.tensors())
@@ -110,6 +114,15 @@ void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
       throw UnsupportedModelError("tensor " + weights.name_in_file(name) +
                                   " has no place in what akunu computes for this architecture; "
                                   "without it, the model would be another one");
+}
+
+// Dynamic NTK: a longer context turns slow frequencies slower still, by a larger base.
+double stretched_theta(const LayerDescriptor& layer, uint32_t trained, uint32_t context) {
+  const double theta = static_cast<double>(layer.rope_theta);
+  const double factor = static_cast<double>(layer.rope_dynamic_factor);
+  if (factor == 1 || context <= trained || layer.rope_dim <= 2) return theta;
+  const double stretch = factor * context / trained - (factor - 1);
+  return theta * std::pow(stretch, layer.rope_dim / (layer.rope_dim - 2.0));
 }
 
 // Bindings are empty: good for sizes and names only.
@@ -142,6 +155,7 @@ std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<De
     blaming(source.path, [&] {
       model->describe_layers();
       model->plan(options);
+      model->write_frequencies();
       model->allocate();
       model->compile();
     });
@@ -185,7 +199,7 @@ void Model::describe_layers() {
       throw ModelFormatError("there are tensors of layer " + std::to_string(layer) + ", but only " +
                              std::to_string(arch_.layers.size()) + " layers, counted from 0");
   }
-  layer_frequencies_ = upload_frequencies();
+  layer_frequencies_ = place_frequencies();
 }
 
 // Threads that wait for a processor hold up the others at the end of every command.
@@ -199,47 +213,82 @@ void Model::note_threads() {
                    std::to_string(chip.processors) + ", or leave it out");
 }
 
-// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
-// factors are Llama 3.1's, computed by whoever made the file).
-std::vector<Binding> Model::upload_frequencies() {
-  std::vector<float> factors;
-  if (const auto found = weights_->tensors().find(kRopeFactors);
-      found != weights_->tensors().end()) {
-    if (found->second.format != Format::f32 || found->second.rows != 1)
-      throw UnsupportedModelError("tensor " + weights_->name_in_file(kRopeFactors) +
-                                  " is a matrix; akunu has a vector there");
-    factors.resize(found->second.k);
-    device_->read(found->second.planes[0], std::as_writable_bytes(std::span(factors)));
-  }
-  std::map<std::tuple<uint32_t, float, float>, Binding> made;
+// One buffer for layers that rotate alike. write_frequencies fills them once the context is known.
+std::vector<Binding> Model::place_frequencies() {
+  std::map<std::tuple<uint32_t, float, float, float>, Binding> made;
   std::vector<Binding> bindings;
   for (const LayerDescriptor& layer : arch_.layers) {
-    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor}];
+    Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor,
+                             layer.rope_dynamic_factor}];
     if (!binding && layer.rope_style != RopeStyle::none) {
-      const uint32_t n_pairs = layer.rope_dim / 2;
-      if (!factors.empty() && factors.size() != n_pairs)
-        throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) + " has " +
-                               std::to_string(factors.size()) + " factors; the rotary dimension " +
-                               std::to_string(layer.rope_dim) + " asks for " +
-                               std::to_string(n_pairs));
-      std::vector<float> inverse(n_pairs);
-      for (uint32_t i = 0; i < n_pairs; ++i) {
-        const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
-        if (!(factor > 0) || !std::isfinite(factor))
-          throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) + " holds " +
-                                 std::to_string(factor) + " at " + std::to_string(i) +
-                                 "; factors must be positive");
-        inverse[i] = static_cast<float>(
-            std::pow(static_cast<double>(layer.rope_theta), -2.0 * i / layer.rope_dim) / factor /
-            static_cast<double>(layer.rope_linear_factor));
-      }
-      frequencies_.emplace_back(device_, inverse.size() * sizeof(float), "constants");
+      frequencies_.emplace_back(device_, layer.rope_dim / 2 * sizeof(float), "constants");
       binding = frequencies_.back().binding();
-      device_->write(binding, std::as_bytes(std::span(inverse)));
     }
     bindings.push_back(binding);
   }
   return bindings;
+}
+
+// The tensor of factors that holds for this context, if the file has any: the one there is, or of two
+// the long one where the context goes beyond what the model was first trained on. It is chosen by the
+// context and not by a text's length: rows of texts of all lengths share steps and prefixes.
+std::optional<std::string_view> Model::rope_factors() {
+  const TensorMap& tensors = weights_->tensors();
+  const bool has_long = tensors.contains(kLongRopeFactors);
+  if (has_long != tensors.contains(kShortRopeFactors))
+    throw ModelFormatError(
+        "tensor " + weights_->name_in_file(has_long ? kLongRopeFactors : kShortRopeFactors) +
+        " is there, its twin for " + (has_long ? "short" : "long") + " contexts is not");
+  if (tensors.contains(kRopeFactors)) {
+    if (has_long)
+      throw ModelFormatError("tensor " + weights_->name_in_file(kRopeFactors) +
+                             " is there, and long and short ones besides");
+    return kRopeFactors;
+  }
+  if (!has_long) return std::nullopt;
+  const uint32_t original =
+      config_.rope_original_context != 0 ? config_.rope_original_context : config_.context_length;
+  if (context_ <= original) return kShortRopeFactors;
+  notes_.push_back("positions turn by the factors for contexts beyond " + std::to_string(original) +
+                   " (long-RoPE), in short texts too: context is " + std::to_string(context_));
+  return kLongRopeFactors;
+}
+
+// inverse_frequency[i] = theta^(-2i / rope_dim) / factor[i] / linear factor (Su et al., 2021; the
+// factors are Llama 3.1's, computed by whoever made the file, or long-RoPE's).
+void Model::write_frequencies() {
+  std::vector<float> factors;
+  const std::optional<std::string_view> name = rope_factors();
+  if (name) {
+    const Weight& found = weights_->tensors().find(*name)->second;
+    if (found.format != Format::f32 || found.rows != 1)
+      throw UnsupportedModelError("tensor " + weights_->name_in_file(*name) +
+                                  " is a matrix; akunu has a vector there");
+    factors.resize(found.k);
+    device_->read(found.planes[0], std::as_writable_bytes(std::span(factors)));
+  }
+  for (size_t n = 0; n < arch_.layers.size(); ++n) {  // layers that rotate alike share a buffer
+    const LayerDescriptor& layer = arch_.layers[n];
+    if (layer.rope_style == RopeStyle::none) continue;
+    const uint32_t n_pairs = layer.rope_dim / 2;
+    if (name && factors.size() != n_pairs)
+      throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " has " +
+                             std::to_string(factors.size()) + " factors; the rotary dimension " +
+                             std::to_string(layer.rope_dim) + " asks for " +
+                             std::to_string(n_pairs));
+    const double theta = stretched_theta(layer, config_.context_length, context_);
+    std::vector<float> inverse(n_pairs);
+    for (uint32_t i = 0; i < n_pairs; ++i) {
+      const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
+      if (!(factor > 0) || !std::isfinite(factor))
+        throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " holds " +
+                               std::to_string(factor) + " at " + std::to_string(i) +
+                               "; factors must be positive");
+      inverse[i] = static_cast<float>(std::pow(theta, -2.0 * i / layer.rope_dim) / factor /
+                                      static_cast<double>(layer.rope_linear_factor));
+    }
+    device_->write(layer_frequencies_[n], std::as_bytes(std::span(inverse)));
+  }
 }
 
 // Decides context_ and n_pages_, and refuses what cannot be computed, before taking any memory.

@@ -129,7 +129,9 @@ class Model {
   void allocate();
   void compile();
 
-  std::vector<Binding> upload_frequencies();
+  std::vector<Binding> place_frequencies();
+  std::optional<std::string_view> rope_factors();
+  void write_frequencies();
 
   std::shared_ptr<Device> device_;
   ModelConfig config_;

@@ -65,6 +65,20 @@ std::optional<float> ConfigObject::number(std::string_view key) {
   return static_cast<float>(*number);
 }
 
+std::optional<std::vector<float>> ConfigObject::numbers(std::string_view key) {
+  const JsonValue* const value = find(key);
+  if (value == nullptr) return std::nullopt;
+  if (value->kind != JsonValue::Kind::array) refuse_kind(key, "a list of numbers");
+  std::vector<float> numbers;
+  for (const JsonValue& item : value->items) {
+    const std::optional<double> number = item.number();
+    if (!number || std::abs(*number) > static_cast<double>(std::numeric_limits<float>::max()))
+      throw ModelFormatError(named(key) + " holds " + item.shown() + "; numbers are needed");
+    numbers.push_back(static_cast<float>(*number));
+  }
+  return numbers;
+}
+
 std::optional<bool> ConfigObject::flag(std::string_view key) {
   const JsonValue* const value = find(key);
   if (value == nullptr) return std::nullopt;

@@ -26,6 +26,7 @@ class ConfigObject {
   std::optional<bool> flag(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   std::optional<ConfigObject> object(std::string_view key);
+  std::optional<std::vector<float>> numbers(std::string_view key);
 
   // What a model cannot do without: positive, and there unless `usual` says what it is otherwise.
   uint32_t needed_count(std::string_view key, uint32_t usual = 0);

@@ -38,6 +38,8 @@ class Reader {
     config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
     config.rope_linear_factor = rope_linear_factor();
+    config.rope_attention_factor = number("rope.scaling.attn_factor").value_or(1.0f);
+    config.rope_original_context = optional("rope.scaling.original_context_length").value_or(0);
     if (family->windows) {
       config.window = optional("attention.sliding_window").value_or(0);
       config.rope_theta_windowed = number("rope.freq_base_swa").value_or(0.0f);
@@ -213,10 +215,10 @@ class Reader {
   float rope_linear_factor() const {
     const std::string type(file_.get_string(key("rope.scaling.type")).value_or("linear"));
     if (type == "none") return 1.0f;
-    if (type != "linear")
-      throw UnsupportedModelError(path() + ": " + key("rope.scaling.type") + " is '" +
-                                  printable(type) +
-                                  "'; akunu has none and linear, and RoPE factors as a tensor");
+    if (type != "linear" && type != "longrope")
+      throw UnsupportedModelError(
+          path() + ": " + key("rope.scaling.type") + " is '" + printable(type) +
+          "'; akunu has none, linear and longrope, and RoPE factors as tensors");
     std::optional<float> factor = number("rope.scaling.factor");
     if (!factor) factor = number("rope.scale_linear");  // the key's old name
     return factor.value_or(0.0f) == 0.0f ? 1.0f : *factor;
@@ -264,7 +266,6 @@ class Reader {
         {"attention.output_scale", {0, 1}},
         {"attention.value_scale", {0, 1}},
         // Factors that are taken as they are.
-        {"rope.scaling.attn_factor", {1}},
         {"rope.scaling.yarn_attn_factor", {1}},
         // Limits, slopes and lengths: only 0 switches them off.
         {"attn_logit_softcapping", {0}, family.soft_caps},

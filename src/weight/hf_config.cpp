@@ -26,24 +26,46 @@ struct HfFamily {
   uint32_t head_dim = 0;
   uint32_t vocab_size = 0;
   uint32_t context_length = 0;
+  bool has_windows = false;
   uint32_t window = 0;         // 0: none unless the file says so
   uint32_t window_period = 0;  // every so manyth layer sees everything
-  uint32_t scale_dim = 0;      // attention is scaled by 1 / sqrt of it; 0: by the head's dimension
+  uint32_t window_first = 0;  // layers before it see everything (`max_window_layers`); 0: none does
+  bool window_asked = false;  // only `use_sliding_window` switches windows on
+  uint32_t original_context = 0;  // before it was stretched
+  uint32_t scale_dim = 0;  // attention is scaled by 1 / sqrt of it; 0: by the head's dimension
   float rope_theta = 10000;
+  float norm_epsilon = 1e-6f;
   float rope_theta_windowed = 0;
 };
 
 constexpr std::array kHfFamilies{
     HfFamily{.model_type = "llama", .architecture = "llama"},
-    HfFamily{.model_type = "mistral", .architecture = "llama", .window = 4096},
-    HfFamily{.model_type = "qwen2", .architecture = "qwen2"},
-    HfFamily{.model_type = "qwen3", .architecture = "qwen3", .head_dim = 128},
+    HfFamily{.model_type = "mistral", .architecture = "llama", .has_windows = true, .window = 4096},
+    HfFamily{.model_type = "qwen2",
+             .architecture = "qwen2",
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 28,
+             .window_asked = true},
+    HfFamily{.model_type = "qwen3",
+             .architecture = "qwen3",
+             .head_dim = 128,
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 28,
+             .window_asked = true},
+    HfFamily{.model_type = "phi3",
+             .architecture = "phi3",
+             .has_windows = true,
+             .original_context = 4096,
+             .norm_epsilon = 1e-5f},
     HfFamily{
         .model_type = "gemma", .architecture = "gemma", .naming = HfNaming::gemma, .head_dim = 256},
     HfFamily{.model_type = "gemma2",
              .architecture = "gemma2",
              .naming = HfNaming::later_gemma,
              .head_dim = 256,
+             .has_windows = true,
              .window = 4096,
              .window_period = 2,
              .scale_dim = 256},
@@ -55,6 +77,7 @@ constexpr std::array kHfFamilies{
              .head_dim = 256,
              .vocab_size = 262208,
              .context_length = 131072,
+             .has_windows = true,
              .window = 4096,
              .window_period = 6,
              .scale_dim = 256,
@@ -73,7 +96,7 @@ const HfFamily* find_hf_family(std::string_view model_type) {
 }
 
 // Keys that change nothing of what is computed, or that others read (token ids: the tokenizer).
-constexpr std::array<std::string_view, 49> kWithoutEffect{"_model_name_or_path",
+constexpr std::array<std::string_view, 48> kWithoutEffect{"_model_name_or_path",
                                                           "_name_or_path",
                                                           "_attn_implementation",
                                                           "_attn_implementation_autoset",
@@ -101,7 +124,6 @@ constexpr std::array<std::string_view, 49> kWithoutEffect{"_model_name_or_path",
                                                           "initializer_range",
                                                           "is_decoder",
                                                           "label2id",
-                                                          "max_window_layers",
                                                           "mlp_bias",
                                                           "mm_tokens_per_image",
                                                           "model_type",
@@ -150,7 +172,7 @@ class HfConfigReader {
     model.dim = config_.needed_count("hidden_size");
     model.vocab_size = config_.needed_count("vocab_size", family_.vocab_size);
     model.context_length = config_.needed_count("max_position_embeddings", family_.context_length);
-    model.norm_epsilon = config_.number("rms_norm_eps").value_or(1e-6f);
+    model.norm_epsilon = config_.number("rms_norm_eps").value_or(family_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value("rms_norm_eps", "it must be above 0");
     read_layers(model, n_layers);
     read_windows(model);
@@ -224,26 +246,33 @@ class HfConfigReader {
   }
 
   void read_windows(ModelConfig& model) {
-    const bool off = !config_.flag("use_sliding_window").value_or(family_.window != 0) ||
-                     config_.has_null("sliding_window");
-    const uint32_t window = off ? 0 : config_.count("sliding_window").value_or(family_.window);
-    config_.count("sliding_window");
+    const bool asked = config_.flag("use_sliding_window").value_or(!family_.window_asked);
+    const bool has_null = config_.has_null("sliding_window");
+    const uint32_t said = config_.count("sliding_window").value_or(family_.window);
+    const uint32_t window = !asked || has_null ? 0 : said;
+    const uint32_t said_first = config_.count("max_window_layers").value_or(family_.window_first);
+    const uint32_t first = family_.window_first != 0 ? said_first : 0;
     const uint32_t period =
         config_.needed_count("sliding_window_pattern", std::max(family_.window_period, 1u));
     config_.count("_sliding_window_pattern");
     const std::vector<bool> listed = layer_types(model.layers.size());
-    if (window == 0 || window >= model.context_length) {
-      if (window == 0 && std::ranges::find(listed, true) != listed.end() && is_later_gemma())
-        config_.refuse_value("layer_types", "there is no sliding_window for them");
-      if (is_later_gemma())
-        for (LayerConfig& layer : model.layers) layer.windowed = false;
+    if (!family_.has_windows) {
+      // transformers looks at no window there; a file that asks for one means another model.
+      if (config_.flag("use_sliding_window").value_or(false) && window != 0 &&
+          window < model.context_length)
+        config_.refuse_support("sliding_window", "sliding windows are not supported for " + type());
+      if (std::ranges::find(listed, true) != listed.end())
+        config_.refuse_support("layer_types", "sliding windows are not supported for " + type());
       return;
     }
-    if (!is_later_gemma())
-      config_.refuse_support("sliding_window", "sliding windows are not supported for " + type());
-    model.window = window;
-    for (size_t i = 0; i < model.layers.size(); ++i)
-      model.layers[i].windowed = listed.empty() ? (i + 1) % period != 0 : listed[i];
+    if (window == 0 && std::ranges::find(listed, true) != listed.end())
+      config_.refuse_value("layer_types", "there is no sliding_window for them");
+    const bool none = window == 0 || window >= model.context_length;
+    if (!none) model.window = window;
+    for (size_t i = 0; i < model.layers.size(); ++i) {
+      const bool usual = family_.window_period != 0 ? (i + 1) % period != 0 : i >= first;
+      model.layers[i].windowed = !none && (listed.empty() ? usual : listed[i]);
+    }
   }
 
   // Of each layer, whether it sees a window; empty where the file has no list.
@@ -290,24 +319,34 @@ class HfConfigReader {
       config_.refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
     model.rope_dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
 
+    const uint32_t original =
+        config_.count("original_max_position_embeddings").value_or(family_.original_context);
     std::optional<ConfigObject> scaling = config_.object("rope_scaling");
     if (parameters) scaling = parameters;
     if (!scaling) return;
     const RopeScaling read = read_rope_scaling(*scaling, {.theta = model.rope_theta,
                                                           .rope_dim = model.rope_dim,
-                                                          .context_length = model.context_length});
-    if (windowed && read_rope_scaling(*windowed, {.theta = model.rope_theta_windowed,
-                                                  .rope_dim = model.rope_dim,
-                                                  .context_length = model.context_length})
-                            .linear_factor != 1)
-      windowed->refuse_support("factor", "akunu scales positions of full layers only");
-    if (model.window != 0 && !read.divisors.empty())
+                                                          .context_length = model.context_length,
+                                                          .original_context = original,
+                                                          .is_phi3 = type() == "phi3"});
+    if (windowed) {
+      const RopeScaling of_windows =
+          read_rope_scaling(*windowed, {.theta = model.rope_theta_windowed,
+                                        .rope_dim = model.rope_dim,
+                                        .context_length = model.context_length});
+      if (of_windows.linear_factor != 1 || of_windows.dynamic_factor != 1 ||
+          !of_windows.divisors.empty())
+        windowed->refuse_support("rope_type", "akunu scales positions of full layers only");
+    }
+    if (is_later_gemma() && model.window != 0 && !read.divisors.empty())
       scaling->refuse_support("rope_type", "with windows akunu has linear scaling only");
     model.rope_linear_factor = read.linear_factor;
     model.rope_attention_factor = read.attention_factor;
+    model.rope_dynamic_factor = read.dynamic_factor;
+    model.rope_original_context = read.original_context;
     result.rope_divisors = read.divisors;
+    result.rope_long_divisors = read.long_divisors;
     add_unused(*scaling, model.notes);
-    model.notes.insert(model.notes.end(), read.notes.begin(), read.notes.end());
   }
 
   static float theta(ConfigObject& config, std::string_view key, float usual) {

@@ -15,8 +15,9 @@ struct HfConfig {
   // Of a ModelConfig all but the name; notes are those on the config.
   ModelConfig model;
   HfNaming naming = HfNaming::usual;
-  std::optional<bool> tied;          // whether the file says that output and embedding are one
-  std::vector<float> rope_divisors;  // of the rotary frequencies; empty: all 1
+  std::optional<bool> tied;               // whether the file says that output and embedding are one
+  std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1
+  std::vector<float> rope_long_divisors;  // long-RoPE's for longer contexts; empty: the same
 };
 
 // `where` names the file in messages. Throws ModelFormatError where a number is missing or makes no

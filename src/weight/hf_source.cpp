@@ -45,7 +45,9 @@ class HfSourceReader {
     add_tensors(source);
     check_output(source);
     check_vocabulary(source);
-    add_rope_divisors(source);
+    const bool two = !config_.rope_long_divisors.empty();
+    add_rope_divisors(source, two ? "rope_factors_short" : "rope_factors", config_.rope_divisors);
+    add_rope_divisors(source, "rope_factors_long", config_.rope_long_divisors);
     left_out_.write(source.config.notes);
     return source;
   }
@@ -118,11 +120,12 @@ class HfSourceReader {
   }
 
   // As a tensor, which is how GGUF has them.
-  void add_rope_divisors(ModelSource& source) const {
-    if (config_.rope_divisors.empty()) return;
-    const auto values = std::make_shared<const std::vector<float>>(config_.rope_divisors);
+  void add_rope_divisors(ModelSource& source, const std::string& name,
+                         const std::vector<float>& divisors) const {
+    if (divisors.empty()) return;
+    const auto values = std::make_shared<const std::vector<float>>(divisors);
     SourceTensor tensor;
-    tensor.name = "rope_factors.weight";
+    tensor.name = name + ".weight";
     tensor.name_in_file = "of rope_scaling";
     tensor.path = directory_.config_path();
     tensor.n_dims = 1;

@@ -18,6 +18,8 @@ constexpr std::array kGgufModel{
     same("output_norm", "output_norm"),
     same("output", "output"),
     same("rope_freqs", "rope_factors"),
+    same("rope_factors_long", "rope_factors_long"),
+    same("rope_factors_short", "rope_factors_short"),
     same("position_embd", "position_embedding"),
     same("token_types", "token_types"),
     same("token_embd_norm", "embedding_norm"),
@@ -66,9 +68,18 @@ constexpr std::array kHfModel{
 };
 
 constexpr std::array kHfProjections{
-    same("self_attn.q_proj", "attention.q"), same("self_attn.k_proj", "attention.k"),
-    same("self_attn.v_proj", "attention.v"), same("self_attn.o_proj", "attention.output"),
-    same("mlp.gate_proj", "ffn.gate"),       same("mlp.up_proj", "ffn.up"),
+    // Phi-3's.
+    NameRule{"self_attn.qkv_proj",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    NameRule{"mlp.gate_up_proj", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("self_attn.q_proj", "attention.q"),
+    same("self_attn.k_proj", "attention.k"),
+    same("self_attn.v_proj", "attention.v"),
+    same("self_attn.o_proj", "attention.output"),
+    same("mlp.gate_proj", "ffn.gate"),
+    same("mlp.up_proj", "ffn.up"),
     same("mlp.down_proj", "ffn.down"),
 };
 

@@ -1,5 +1,6 @@
 // Canonical tensor names: what the rest of the engine calls a tensor, whatever file it came from.
-//   token_embedding.weight  output_norm.weight  output.weight  rope_factors.weight
+//   token_embedding.weight  output_norm.weight  output.weight
+//   rope_factors.weight, or rope_factors_long.weight and rope_factors_short.weight
 //   layers.N.attention_norm.weight  layers.N.ffn_norm.weight
 //   layers.N.attention.{q,k,v,output}.{weight,bias}  layers.N.attention.{q_norm,k_norm}.weight
 //   layers.N.ffn.{gate,up,down}.{weight,bias}

@@ -17,6 +17,20 @@ float factor_of(ConfigObject& scaling) {
   return factor;
 }
 
+// Of the context that it was stretched from: what the model says goes before what the scaling says.
+uint32_t original_context(ConfigObject& scaling, const RopeBasis& basis, uint32_t usual) {
+  const uint32_t said =
+      scaling.needed_count("original_max_position_embeddings",
+                           basis.original_context != 0 ? basis.original_context : usual);
+  return basis.original_context != 0 ? basis.original_context : said;
+}
+
+// Where no factor is said, how much longer the context became.
+double factor_or_ratio(ConfigObject& scaling, const RopeBasis& basis, uint32_t original) {
+  if (scaling.find("factor") != nullptr) return static_cast<double>(factor_of(scaling));
+  return static_cast<double>(basis.context_length) / original;
+}
+
 // Positions that pair `i` of a head turns once in, theta^(2i / rope_dim) * 2 pi.
 double wavelength(const RopeBasis& basis, size_t i) {
   return kTurn *
@@ -31,7 +45,7 @@ std::vector<float> llama3_divisors(ConfigObject& scaling, const RopeBasis& basis
   const double high = static_cast<double>(scaling.needed_number("high_freq_factor"));
   if (!(low > 0)) scaling.refuse_value("low_freq_factor", "it must be above 0");
   if (!(high > low)) scaling.refuse_value("high_freq_factor", "it must be above low_freq_factor");
-  const uint32_t original = scaling.needed_count("original_max_position_embeddings");
+  const uint32_t original = original_context(scaling, basis, 0);
   std::vector<float> divisors(basis.rope_dim / 2);
   for (size_t i = 0; i < divisors.size(); ++i) {
     const double turns = original / wavelength(basis, i);
@@ -47,9 +61,8 @@ double yarn_magnitude(double factor, double scale) {
 
 // YaRN (Peng et al., 2023), with the corrections and defaults of transformers.
 void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
-  const uint32_t original =
-      scaling.needed_count("original_max_position_embeddings", basis.context_length);
-  const double factor = static_cast<double>(factor_of(scaling));
+  const uint32_t original = original_context(scaling, basis, basis.context_length);
+  const double factor = factor_or_ratio(scaling, basis, original);
   const double beta_fast = static_cast<double>(scaling.number("beta_fast").value_or(32.0f));
   const double beta_slow = static_cast<double>(scaling.number("beta_slow").value_or(1.0f));
   if (!(beta_slow > 0)) scaling.refuse_value("beta_slow", "it must be above 0");
@@ -85,6 +98,35 @@ void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& resul
     scaling.refuse_value("attention_factor", "it must be above 0");
 }
 
+std::vector<float> factor_list(ConfigObject& scaling, std::string_view key, size_t n_pairs) {
+  const std::optional<std::vector<float>> factors = scaling.numbers(key);
+  if (!factors) scaling.refuse_missing(key);
+  if (factors->size() != n_pairs)
+    throw ModelFormatError(scaling.named(key) + " has " + std::to_string(factors->size()) +
+                           " numbers; " + std::to_string(n_pairs) + " frequencies rotate");
+  for (const float factor : *factors)
+    if (!(factor > 0))
+      throw ModelFormatError(scaling.named(key) + " holds " + std::to_string(factor) +
+                             "; factors must be above 0");
+  return *factors;
+}
+
+// Long-RoPE (Ding et al., 2024): a list of factors each for contexts up to the original one and beyond.
+void read_longrope(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
+  result.original_context = original_context(scaling, basis, basis.context_length);
+  result.divisors = factor_list(scaling, "short_factor", basis.rope_dim / 2);
+  result.long_divisors = factor_list(scaling, "long_factor", basis.rope_dim / 2);
+  const double factor = factor_or_ratio(scaling, basis, result.original_context);
+  const double usual =
+      factor <= 1 ? 1.0
+                  : std::sqrt(1 + std::log(factor) /
+                                      std::log(static_cast<double>(result.original_context)));
+  result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
+  if (!(result.attention_factor > 0) || !std::isfinite(result.attention_factor))
+    throw ModelFormatError(scaling.named("attention_factor") + " would be " +
+                           std::to_string(result.attention_factor) + "; it must be above 0");
+}
+
 }  // namespace
 
 RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
@@ -97,17 +139,15 @@ RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
   } else if (type == "linear") {
     result.linear_factor = factor_of(scaling);
   } else if (type == "dynamic") {
-    const float factor = factor_of(scaling);
-    if (factor != 1.0f)
-      result.notes.push_back(scaling.named(key) + " is \"dynamic\": it changes nothing up to " +
-                             std::to_string(basis.context_length) +
-                             " positions; beyond them akunu does not stretch positions");
+    result.dynamic_factor = factor_of(scaling);
   } else if (type == "llama3") {
     result.divisors = llama3_divisors(scaling, basis);
+  } else if (type == "longrope" || type == "su" || (type == "yarn" && basis.is_phi3)) {
+    read_longrope(scaling, basis, result);
   } else if (type == "yarn") {
     read_yarn(scaling, basis, result);
   } else {
-    scaling.refuse_support(key, "akunu has default, linear, dynamic, llama3 and yarn");
+    scaling.refuse_support(key, "akunu has default, linear, dynamic, llama3, yarn and longrope");
   }
   return result;
 }

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "weight/config_object.h"
@@ -12,19 +11,23 @@ namespace akunu {
 struct RopeScaling {
   float linear_factor = 1;
   float attention_factor = 1;   // of Q and of K, where they rotate
+  float dynamic_factor = 1;     // of the frequencies' base, in longer contexts; see ModelConfig
   std::vector<float> divisors;  // of the frequencies, [rope_dim / 2]; empty: all 1
-  std::vector<std::string> notes;
+  std::vector<float> long_divisors;  // in contexts beyond original_context; empty: the same
+  uint32_t original_context = 0;
 };
 
 // What the scaling is computed from.
 struct RopeBasis {
   float theta = 0;
   uint32_t rope_dim = 0;
-  uint32_t context_length = 0;  // the model's own, `max_position_embeddings`
+  uint32_t context_length = 0;    // the model's own, `max_position_embeddings`
+  uint32_t original_context = 0;  // before it was stretched, where the model says it itself; else 0
+  bool is_phi3 = false;           // whose old files say "su" and "yarn" and mean long-RoPE
 };
 
 // Throws ModelFormatError for numbers that are missing or make no sense, and UnsupportedModelError for
-// a kind of scaling that akunu does not have. Reads linear, dynamic, llama3 and yarn.
+// a kind of scaling that akunu does not have. Reads linear, dynamic, llama3, yarn and longrope.
 RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis);
 
 }  // namespace akunu

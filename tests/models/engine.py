@@ -42,10 +42,11 @@ def opened(
     kv_type: str = "f32",
     threads: int = 1,
     kv_memory: int | None = None,
+    context: int = 512,
 ) -> Iterator[Any]:
     """The model at `path`, closed at the end."""
     model = akunu.load(
-        path, device=device, context=512, threads=threads, kv_type=kv_type, kv_memory=kv_memory
+        path, device=device, context=context, threads=threads, kv_type=kv_type, kv_memory=kv_memory
     )
     try:
         yield model

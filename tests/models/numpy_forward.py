@@ -44,7 +44,7 @@ class Variant:
 class NumpyModel:
     """A model of any architecture of `random_models`, read from a GGUF file."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, context: int = 512) -> None:
         reader = gguf.GGUFReader(path)
         self.tensors: dict[str, Array] = {}
         self.quantised: set[str] = set()
@@ -75,7 +75,11 @@ class NumpyModel:
         if meta.get(prefix + "rope.scaling.type") == "linear":
             factor = meta[prefix + "rope.scaling.factor"]
         exponents = np.arange(0, rope_dim, 2) / rope_dim
+        original = meta.get(prefix + "rope.scaling.original_context_length", context)
         divisors = self.tensors.get("rope_freqs.weight", np.ones(rope_dim // 2))
+        reach = "long" if context > original else "short"
+        divisors = self.tensors.get(f"rope_factors_{reach}.weight", divisors)
+        self.rope_magnitude: float = meta.get(prefix + "rope.scaling.attn_factor", 1.0)
         self.frequencies: Array = theta**-exponents / divisors / factor
 
         self.is_gemma = self.architecture.startswith("gemma")
@@ -84,13 +88,15 @@ class NumpyModel:
         self.attention_cap: float = 0.0
         self.logit_cap: float = 0.0
         self.window: int = 0
+        if not self.is_gemma:
+            self.window = meta.get(prefix + "attention.sliding_window", 0)
         if later:
             caps = (50.0, 30.0) if self.architecture == "gemma2" else (0.0, 0.0)
             self.attention_cap = meta.get(prefix + "attn_logit_softcapping", caps[0])
             self.logit_cap = meta.get(prefix + "final_logit_softcapping", caps[1])
             self.window = meta.get(prefix + "attention.sliding_window", 0)
         period = 2 if self.architecture == "gemma2" else 6
-        pattern = [(layer + 1) % period != 0 for layer in range(self.n_layers)]
+        pattern = [not later or (layer + 1) % period != 0 for layer in range(self.n_layers)]
         pattern = meta.get(prefix + "attention.sliding_window_pattern", pattern)
         self.windowed = [bool(each) and self.window > 0 for each in pattern]
         # Gemma 3's windows have a base of their own, and no scaling.
@@ -152,6 +158,7 @@ class NumpyModel:
         turned = x.copy()
         turned[..., first] = x[..., first] * np.cos(angles) - x[..., second] * np.sin(angles)
         turned[..., second] = x[..., second] * np.cos(angles) + x[..., first] * np.sin(angles)
+        turned[..., : 2 * n_pairs] *= self.rope_magnitude
         return turned
 
     def _attention(self, x: Array, layer: int, variant: Variant) -> Array:

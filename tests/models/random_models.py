@@ -149,6 +149,9 @@ KINDS: dict[str, ModelSpec] = {
         architecture="qwen3", dim=96, n_heads=8, n_kv_heads=2, head_dim=24, ffn_dim=352,
         rope_theta=1000000.0, qk_norm=True, tied=True,
     ),
+    "phi3-32": ModelSpec(
+        architecture="phi3", dim=96, n_heads=3, n_kv_heads=1, head_dim=32, ffn_dim=160
+    ),
     "gemma2-32": ModelSpec(
         architecture="gemma2", dim=96, n_heads=4, n_kv_heads=2, head_dim=32, ffn_dim=160, tied=True,
         post_norms=True, window=70, attention_soft_cap=1.5, logit_soft_cap=2.0,

@@ -191,9 +191,19 @@ WRONG_CONFIG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
     ({"num_local_experts": 8}, akunu.UnsupportedModelError, "num_local_experts is 8"),
     ({"partial_rotary_factor": 2}, akunu.ModelFormatError, "partial_rotary_factor is 2; it must"),
     (
-        {"rope_parameters": {"rope_type": "longrope", "rope_theta": 1e4}},
+        {"rope_parameters": {"rope_type": "spiral", "rope_theta": 1e4}},
         akunu.UnsupportedModelError,
-        'rope_parameters.rope_type is "longrope"; akunu has default, linear, dynamic, llama3 and',
+        'rope_parameters.rope_type is "spiral"; akunu has default, linear, dynamic, llama3, yarn',
+    ),
+    (
+        {"rope_parameters": {"rope_type": "longrope", "short_factor": [1.0], "long_factor": [2]}},
+        akunu.ModelFormatError,
+        "rope_parameters.short_factor has 1 numbers; 16 frequencies rotate",
+    ),
+    (
+        {"rope_parameters": {"type": "su", "short_factor": [1] * 16, "long_factor": [0] * 16}},
+        akunu.ModelFormatError,
+        "rope_parameters.long_factor holds 0",
     ),
     (
         {"rope_parameters": {"rope_type": "linear", "rope_theta": 1e4}},
@@ -209,6 +219,16 @@ WRONG_CONFIG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
         {"use_sliding_window": True, "sliding_window": 64},
         akunu.UnsupportedModelError,
         "sliding_window is 64; sliding windows are not supported for llama",
+    ),
+    (
+        {"layer_types": ["full_attention", "sliding_attention", "full_attention"]},
+        akunu.UnsupportedModelError,
+        "layer_types is a list; sliding windows are not supported for llama",
+    ),
+    (
+        {"model_type": "qwen2", "layer_types": ["sliding_attention"] * 3},
+        akunu.ModelFormatError,
+        "there is no sliding_window for them",
     ),
     ({"layer_types": ["full_attention"]}, akunu.ModelFormatError, "layer_types has 1 entries for"),
 ]

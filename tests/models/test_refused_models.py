@@ -42,7 +42,6 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
     [
         (lambda w: w.add_string("llama.rope.scaling.type", "yarn"), "rope.scaling.type is 'yarn'"),
         (lambda w: w.add_uint32("llama.expert_count", 8), "llama.expert_count is 8"),
-        (lambda w: w.add_uint32("llama.attention.sliding_window", 64), "sliding_window is 64"),
         (lambda w: w.add_bool("llama.attention.causal", False), "llama.attention.causal is false"),
         (lambda w: w.add_bool("llama.swin_norm", True), "llama.swin_norm is true"),
         (lambda w: w.add_string("general.type", "adapter"), "general.type is 'adapter'"),
@@ -103,7 +102,6 @@ NEUTRAL: list[tuple[str, tuple[float, ...], tuple[float, ...]]] = [
     ("attention.max_alibi_bias", (0.0,), (1.0, 8.0)),
     ("attention.temperature_scale", (0.0,), (0.1, 1.0)),
     ("attention.temperature_length", (0.0,), (1.0, 8192.0)),
-    ("rope.scaling.attn_factor", (1.0,), (0.0, 1.1902381)),
     ("rope.scaling.yarn_attn_factor", (1.0,), (0.0, 1.25)),
     ("rope.scaling.yarn_ext_factor", (0.0, -1.0), (1.0,)),
 ]
@@ -296,3 +294,12 @@ def test_nan_is_reported_and_never_chosen(tmp_path: Path) -> None:
             ):
                 model.generate([1, 2, 3], max_tokens=4)
         assert np.isnan(model.logits([1, 2, 3])).all()
+
+
+def test_a_factor_on_rotated_numbers_must_be_positive(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    built_with(monkeypatch, path, lambda w: w.add_float32("llama.rope.scaling.attn_factor", 0.0))
+    with pytest.raises(akunu.ModelFormatError, match="rotary attention factor is 0"):
+        load(path)

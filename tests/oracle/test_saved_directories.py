@@ -23,6 +23,12 @@ _LLAMA3 = {
 SCALINGS: dict[str, dict[str, Any]] = {
     "linear": {"rope_type": "linear", "factor": 4.0},
     "dynamic": {"rope_type": "dynamic", "factor": 4.0},
+    "longrope": {
+        "rope_type": "longrope",
+        "short_factor": [1.0 + i / 12 for i in range(12)],
+        "long_factor": [1.0 + i for i in range(12)],
+        "original_max_position_embeddings": 256,
+    },
     "llama3": _LLAMA3,
     "yarn": {"rope_type": "yarn", "factor": 4.0, "original_max_position_embeddings": 128},
     "yarn-not-truncated": {
@@ -73,6 +79,48 @@ def test_scaled_positions_are_those_of_transformers(
         with opened(plain) as model:
             unscaled = relative_error(model.logits(tokens), expected)
         assert unscaled >= MUTATION_FACTOR * BOUND_F32_CACHE
+
+
+def test_dynamic_ntk_is_that_of_transformers_for_a_text_as_long_as_the_context(
+    model_case: Callable[..., ModelCase], oracle: Any, tmp_path: Path
+) -> None:
+    case = model_case("qwen3-32")
+    scaling = {"rope_theta": 10000.0, "rope_type": "dynamic", "factor": 4.0}
+    folder = hf_directory.write(
+        tmp_path / "model",
+        case.spec,
+        case.weights,
+        changes={"rope_parameters": scaling, "max_position_embeddings": 128},
+    )
+    tokens = random_tokens(case.spec, 300, seed=3)
+    expected = oracle.logits(oracle.from_directory(folder), tokens)
+    with opened(folder, context=300) as model:
+        assert relative_error(model.logits(tokens), expected) <= BOUND_F32_CACHE
+
+
+WINDOWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "mistral": ("llama-32", {"model_type": "mistral"}),
+    "qwen2": ("qwen2-32", {"use_sliding_window": True, "max_window_layers": 1}),
+    "qwen3": ("qwen3-32", {"use_sliding_window": True, "max_window_layers": 2}),
+}
+
+
+@pytest.mark.parametrize("name", WINDOWS)
+def test_windows_are_those_of_transformers(
+    model_case: Callable[..., ModelCase], oracle: Any, tmp_path: Path, name: str
+) -> None:
+    kind, changes = WINDOWS[name]
+    case = model_case(kind)
+    folder = hf_directory.write(
+        tmp_path / "model",
+        case.spec,
+        case.weights,
+        changes={"sliding_window": 70, "layer_types": None, **changes},
+    )
+    tokens = random_tokens(case.spec, 300, seed=3)
+    expected = oracle.logits(oracle.from_directory(folder), tokens)
+    with opened(folder) as model:
+        assert relative_error(model.logits(tokens), expected) <= BOUND_F32_CACHE
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
