@@ -21,9 +21,9 @@ from tools.compare.quantise import quantise_by_rows
 from tools.compare.texts import Chunks, read_text
 
 import akunu
-from akunu import _core
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import recipe_named
+from akunu.making.sources import GgufSource
 
 TYPES = "Q8_0,Q6_K,Q5_K_M,Q5_K_S,Q5_1,Q5_0,Q4_K_M,Q4_K_S,Q4_1,Q4_0,Q3_K_L,Q3_K_M,Q3_K_S,Q2_K"
 
@@ -57,7 +57,7 @@ def kl_divergence(reference: list[np.ndarray], model: Path, chunks: Chunks) -> f
 def qualities(model: Path, types: list[str], chunks: Chunks) -> list[Quality]:
     """Measure each type."""
     reference = logits_of(model, chunks)
-    file = _core.GgufFile(model)
+    file = GgufSource(model)
     found = []
     with tempfile.TemporaryDirectory() as folder:
         ours, theirs = Path(folder, "ours.gguf"), Path(folder, "theirs.gguf")

@@ -50,11 +50,30 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     Raises ModelFormatError for files that are missing or contradict themselves, and
     UnsupportedModelError for a kind of tokenizer that akunu does not have; both name the file.
     """
+    read = read_directory_tokenizer(directory, config)
+    vocabulary = read_vocabulary(read.metadata)
+    types = vocabulary.types.copy()
+    for index in read.stop_ids:
+        if types[index] != UNKNOWN:
+            types[index] = CONTROL
+    return replace(
+        vocabulary,
+        pre=read.pre or vocabulary.pre,
+        types=types,
+        stop_ids=vocabulary.stop_ids | frozenset(read.stop_ids),
+        space_prefix_at_start_only=read.prefix_at_start_only,
+        space_prefix_unless_there=read.prefix_unless_there,
+        notes=(*read.notes, *map(said_of_directory, vocabulary.notes)),
+    )
+
+
+def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> ReadTokenizer:
+    """Read the same as `read_directory_vocabulary`, under the keys of GGUF; raises what it does."""
     settings = _json_file(directory / _TOKENIZER_CONFIG) or {}
     generation = _json_file(directory / _GENERATION_CONFIG) or {}
     described = _json_file(directory / _TOKENIZER)
     if described is not None and is_wordpiece(described):
-        read = _Read(read_wordpiece(described), adds=(True, None))
+        read = ReadTokenizer(read_wordpiece(described), adds=(True, None))
     elif described is not None:
         read = _TokenizerJson(described).read()
     elif (directory / _SENTENCEPIECE).is_file():
@@ -70,25 +89,12 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     template, more = _template(directory, settings)
     if template is not None:
         read.metadata["tokenizer.chat_template"] = template
-    vocabulary = read_vocabulary(read.metadata)
-    types = vocabulary.types.copy()
-    for index in read.stop_ids:
-        if types[index] != UNKNOWN:
-            types[index] = CONTROL
-    notes = (*read.notes, *more, *map(said_of_directory, vocabulary.notes))
-    return replace(
-        vocabulary,
-        pre=read.pre or vocabulary.pre,
-        types=types,
-        stop_ids=vocabulary.stop_ids | frozenset(read.stop_ids),
-        space_prefix_at_start_only=read.prefix_at_start_only,
-        space_prefix_unless_there=read.prefix_unless_there,
-        notes=notes,
-    )
+    read.notes += more
+    return read
 
 
 @dataclass(slots=True)
-class _Read:
+class ReadTokenizer:
     """What a tokenizer's file says, under the keys that GGUF has for it."""
 
     metadata: dict[str, Any]
@@ -115,7 +121,7 @@ class _TokenizerJson:
         if kind != "BPE":
             _refuse(f"model is of type {kind!r}; akunu has BPE and WordPiece")
 
-    def read(self) -> _Read:
+    def read(self) -> ReadTokenizer:
         pieces = list(_flat(self._described.get("pre_tokenizer"), "pretokenizers"))
         byte_level = any(piece.get("type") == "ByteLevel" for piece in pieces)
         tokens, types = self._tokens(byte_level)
@@ -127,7 +133,7 @@ class _TokenizerJson:
             "tokenizer.ggml.add_bos_token": False,
             "tokenizer.ggml.add_space_prefix": False,
         }
-        result = _Read(metadata)
+        result = ReadTokenizer(metadata)
         unknown = self._model.get("unk_token")
         if isinstance(unknown, str) and unknown in tokens:
             metadata["tokenizer.ggml.unknown_token_id"] = tokens.index(unknown)
@@ -189,7 +195,7 @@ class _TokenizerJson:
             joined.append(merge)
         return joined
 
-    def _read_normalizer(self, result: _Read, byte_level: bool) -> None:
+    def _read_normalizer(self, result: ReadTokenizer, byte_level: bool) -> None:
         for piece in _flat(self._described.get("normalizer"), "normalizers"):
             kind = piece.get("type")
             if kind == "NFC":
@@ -201,7 +207,7 @@ class _TokenizerJson:
             else:
                 _refuse(f"normalizer {_told(piece)} is not supported")
 
-    def _read_metaspace(self, result: _Read, pieces: list[dict[str, Any]]) -> None:
+    def _read_metaspace(self, result: ReadTokenizer, pieces: list[dict[str, Any]]) -> None:
         for piece in pieces:
             if piece.get("type") == "Metaspace" and piece.get("replacement") == SPACE:
                 if piece.get("split", True):
@@ -258,7 +264,7 @@ class _TokenizerJson:
                 _refuse(f"post_processor {_told(piece)} is not supported")
         return None, None
 
-    def _note_added(self, result: _Read) -> None:
+    def _note_added(self, result: ReadTokenizer) -> None:
         for option in ("lstrip", "rstrip", "single_word"):
             with_it = [each["content"] for each in self._added() if each.get(option)]
             if with_it:
@@ -287,11 +293,11 @@ def said_of_directory(message: str) -> str:
     return message
 
 
-def _of_sentencepiece(metadata: dict[str, Any]) -> _Read:
-    return _Read(metadata, adds=(True, False))
+def _of_sentencepiece(metadata: dict[str, Any]) -> ReadTokenizer:
+    return ReadTokenizer(metadata, adds=(True, False))
 
 
-def _limit(read: _Read, config: Mapping[str, Any]) -> None:
+def _limit(read: ReadTokenizer, config: Mapping[str, Any]) -> None:
     """Leave out tokens that the model has no rows for."""
     text = config.get("text_config")
     rows = config.get("vocab_size") or (text.get("vocab_size") if isinstance(text, dict) else None)
@@ -308,7 +314,7 @@ def _limit(read: _Read, config: Mapping[str, Any]) -> None:
 
 
 def _add_special(
-    read: _Read,
+    read: ReadTokenizer,
     settings: dict[str, Any],
     generation: dict[str, Any],
     config: Mapping[str, Any],

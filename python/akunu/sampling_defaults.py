@@ -122,6 +122,20 @@ def sampling_defaults_of(
     return options, found
 
 
+def sampling_keys_of(directory: Path) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return what a directory's configuration asks for under the keys of GGUF, and notes."""
+    options, notes = sampling_defaults_of({}, directory)
+    keys: dict[str, Any] = {}
+    for name, field in _OPTIONS.items():
+        if (value := options.get(field)) is None:
+            continue
+        if field in ("top_k", "penalty_window"):
+            keys[_PREFIX + name] = np.array(-1 if value == _WHOLE_TEXT else value, np.int32)
+        else:
+            keys[_PREFIX + name] = float(value)
+    return keys, notes
+
+
 def _of_config(given: dict[str, Any]) -> tuple[dict[str, float | int], tuple[str, ...]]:
     """Return what a generation_config.json asks for, and notes."""
     notes = [

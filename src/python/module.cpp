@@ -21,4 +21,5 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_profile(m);
   akunu::python::register_quantize(m);
   akunu::python::register_roofline(m);
+  akunu::python::register_source(m);
 }

@@ -285,6 +285,18 @@ const NameRules& hf_names(HfNaming naming) {
   __builtin_unreachable();
 }
 
+std::string gguf_name(std::string_view canonical) {
+  const NameRules& rules = gguf_names();
+  const std::optional<FileName> parts = take_apart(canonical, "layers.");
+  if (parts)
+    for (const NameRule& rule : parts->layer ? rules.layer : rules.model)
+      if (pieces_of(rule).size() == 1 && rule.pieces[0].canonical == parts->stem)
+        return (parts->layer ? std::string(rules.layer_prefix) + std::to_string(*parts->layer) + "."
+                             : "") +
+               std::string(rule.name) + std::string(parts->suffix);
+  throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
+}
+
 std::string_view hf_embedding(HfNaming naming) {
   return naming == HfNaming::bert ? "embeddings.word_embeddings.weight" : "embed_tokens.weight";
 }

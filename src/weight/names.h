@@ -60,6 +60,10 @@ struct NameRules {
 
 const NameRules& gguf_names();
 
+// The name that GGUF has for a canonical one, by the rules the other way round. Throws
+// UnsupportedModelError where there is none.
+std::string gguf_name(std::string_view canonical);
+
 // Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
 // "embed_tokens" ("model.", "language_model.model.").
 enum class HfNaming : uint8_t {

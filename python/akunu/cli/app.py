@@ -10,7 +10,14 @@ from typing import Annotated, Any
 import typer
 
 from akunu.cli import console, options
-from akunu.cli.making_commands import IMATRIX_HELP, QUANTIZE_HELP, imatrix, quantize
+from akunu.cli.making_commands import (
+    CONVERT_HELP,
+    IMATRIX_HELP,
+    QUANTIZE_HELP,
+    convert,
+    imatrix,
+    quantize,
+)
 from akunu.cli.measuring_commands import (
     BENCH_HELP,
     PERPLEXITY_HELP,
@@ -81,6 +88,7 @@ def akunu_app() -> typer.Typer:
     app.command()(benchmark)
     app.command()(profile)
     app.command(help=PERPLEXITY_HELP)(perplexity)
+    app.command(help=CONVERT_HELP)(convert)
     app.command(help=QUANTIZE_HELP)(quantize)
     app.command(help=IMATRIX_HELP)(imatrix)
     app.command()(pull)

@@ -9,6 +9,12 @@ import typer
 
 from akunu.cli import console, options
 
+CONVERT_HELP = """Write a Hugging Face or MLX directory as a GGUF file.
+
+Numbers stay in the format that they have, or all matrices are written as --type: any that
+`quantize` knows. Tokenizer, chat template and sampling settings become keys of the file.
+OUT appears when all of it is written, or not at all."""
+
 QUANTIZE_HELP = """Write a model's file in another number format.
 
 TYPE is written as for llama-quantize: Q8_0, Q6_K, Q5_K_M, Q4_K_M, Q4_0, IQ4_XS, F16 and so on.
@@ -21,11 +27,43 @@ _Threads = Annotated[
 _Force = Annotated[bool, typer.Option("--force", help="Overwrite a file that is there.")]
 
 
+def convert(
+    source: Annotated[
+        str,
+        typer.Argument(metavar="DIR", help="A directory, or one safetensors file in it."),
+    ],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    type_name: Annotated[
+        str | None,
+        typer.Option("--type", metavar="TYPE", help="Of the matrices: F16, Q8_0 and so on."),
+    ] = None,
+    force: _Force = False,
+    threads: _Threads = None,
+    json: options.Json = False,
+) -> int:
+    """Write a directory as a GGUF file."""
+
+    def run() -> int:
+        from akunu.cli.convert import ConvertCommand
+
+        return ConvertCommand(
+            source=source,
+            target=target,
+            type_name=type_name,
+            force=force,
+            threads=threads,
+            as_json=json,
+        ).run()
+
+    return console.reported(run)
+
+
 def quantize(
     source: Annotated[
         str,
         typer.Argument(
-            metavar="IN", help="A GGUF file in F32, F16 or BF16, or the name of a model."
+            metavar="IN",
+            help="A GGUF file or a directory in F32, F16 or BF16, or the name of a model.",
         ),
     ],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],

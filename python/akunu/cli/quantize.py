@@ -2,30 +2,23 @@
 
 from __future__ import annotations
 
-import json
-import os
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
-from akunu import _core
 from akunu.cli import console
 from akunu.cli.loading import model_path
-from akunu.cli.model_file import format_totals
+from akunu.cli.made_file import available_threads, report_made, some, write_made
 from akunu.cli.progress import Progress
-from akunu.cli.tables import bytes_text, write_facts
 from akunu.errors import ArgumentError
 from akunu.making.gguf_writer import Value
 from akunu.making.importance import ImportanceMatrix, missing_from
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, format_named, recipe_named
 from akunu.making.sizing import wishes_for_size
+from akunu.making.sources import Source, open_source
 from akunu.making.whole_file import check_target
-
-_NAMED: Final = 3  # the others are counted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,9 +48,7 @@ class QuantizeCommand:
             raise console.UsageError(f"--threads is {threads}; it must be 1 or more")
         path = model_path(self.source)
         started = time.monotonic()
-        if _core.is_model_directory(path):
-            raise ArgumentError(f"{path} is no GGUF file; akunu quantize takes those alone")
-        file = _core.GgufFile(path)
+        file = open_source(path)
         target = self.target.expanduser()
         check_target(target, force=self.force, sources=[Path(part) for part in file.parts])
         matrix = None if self.imatrix is None else ImportanceMatrix.read(self.imatrix)
@@ -71,24 +62,12 @@ class QuantizeCommand:
         )
         for note in _notes(work, matrix):
             console.say(f"akunu: {note}")
-        at = 0
-
-        def describe() -> str:
-            step = work.steps[at]
-            n = f"{at + 1} of {len(work.steps)}"
-            return f"tensor {n}: {step.plan.name}, {step.plan.type_name}"
-
-        def on_step(number: int) -> None:
-            nonlocal at
-            at = number
-
-        with Progress(describe):
-            work.write(target, threads=threads, force=self.force, on_step=on_step)
-        self._report(path, target, work, time.monotonic() - started)
+        write_made(work, target, threads=threads, force=self.force)
+        report_made(path, target, work, time.monotonic() - started, as_json=self.as_json)
         return 0
 
     def _mixed(
-        self, file: _core.GgufFile, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
+        self, file: Source, wishes: Wishes, matrix: ImportanceMatrix | None, threads: int
     ) -> Wishes:
         at = (0, 1)
 
@@ -133,47 +112,6 @@ class QuantizeCommand:
         except ArgumentError as error:
             raise console.UsageError(str(error)) from None
 
-    def _report(self, path: Path, target: Path, work: Quantization, seconds: float) -> None:
-        before = sum(Path(part).stat().st_size for part in work.file.parts)
-        formats = format_totals(_core.GgufFile(target).tensors)
-        if self.as_json:
-            facts = {
-                "source": str(path),
-                "source_bytes": before,
-                "target": str(target),
-                "type": work.wishes.recipe.name,
-                "bytes": work.size,
-                "bits_per_weight": work.bits_per_weight,
-                "seconds": seconds,
-                "formats": formats,
-                "fallbacks": {
-                    step.plan.name: {"wished": step.wished, "format": step.plan.type_name}
-                    for step in work.steps
-                    if step.fell_back
-                },
-            }
-            json.dump(facts, sys.stdout, ensure_ascii=False, indent=2)
-            print()
-            return
-        shown = ", ".join(f"{each['tensors']} in {each['format']}" for each in formats)
-        write_facts(
-            "",
-            [
-                ("written", str(target)),
-                ("size", f"{bytes_text(work.size)} of {bytes_text(before)}"),
-                ("bits per weight", f"{work.bits_per_weight:.2f}"),
-                ("tensors", shown),
-                ("time", f"{seconds:.1f} s"),
-            ],
-        )
-
-
-def available_threads() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
 
 def _tensor_types(given: Sequence[str]) -> Mapping[str, str]:
     types = {}
@@ -197,25 +135,20 @@ def _provenance(path: Path | None, matrix: ImportanceMatrix) -> list[Value]:
     ]
 
 
-def _some(names: Sequence[str]) -> str:
-    more = len(names) - _NAMED
-    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")
-
-
 def _notes(work: Quantization, matrix: ImportanceMatrix | None) -> list[str]:
     """Say which tensors are not as one would expect, and why."""
     fallen: dict[tuple[str, str], list[str]] = {}
     for step in work.steps:
         if step.fell_back:
             fallen.setdefault((step.wished, step.plan.type_name), []).append(step.plan.name)
-    notes = []
+    notes = list(work.file.notes)
     for (wished, became), names in fallen.items():
         notes.append(
-            f"{became} in place of {wished}, whose blocks do not fit the rows: {_some(names)}"
+            f"{became} in place of {wished}, whose blocks do not fit the rows: {some(names)}"
         )
     if matrix is not None:
         changed = [step.plan.name for step in work.steps if step.is_changed]
         unseen = missing_from(matrix, changed)
         if unseen:
-            notes.append(f"--imatrix says nothing of {_some(unseen)}")
+            notes.append(f"--imatrix says nothing of {some(unseen)}")
     return notes

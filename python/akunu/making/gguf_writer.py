@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import BinaryIO, Final
+from typing import Any, BinaryIO, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,10 @@ _UINT32: Final = 4
 _FLOAT32: Final = 6
 _BOOLEAN: Final = 7
 _STRING: Final = 8
+_NUMBERS: Final = {"int32": 5, "float32": _FLOAT32, "bool": _BOOLEAN}
+
+KeyValue: TypeAlias = "str | bool | int | float | list[str] | NDArray[Any]"
+"""What a key may have, as `Value.of_any` takes it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +57,27 @@ class Value:
         if isinstance(value, float):
             return cls(key, struct.pack("<If", _FLOAT32, value))
         return cls(key, struct.pack("<I", _STRING) + _string(value))
+
+    @classmethod
+    def of_numbers(cls, key: str, values: NDArray[Any]) -> Value:
+        """Encode an array of int32, float32 or bool, or the only number of one without dimensions.
+
+        >>> Value.of_numbers("x", np.array([True])).encoded.hex()
+        '0900000007000000010000000000000001'
+        """
+        kind = _NUMBERS[values.dtype.name]
+        if values.ndim == 0:
+            return cls(key, struct.pack("<I", kind) + values.tobytes())
+        return cls(key, struct.pack("<IIQ", _ARRAY, kind, len(values)) + values.tobytes())
+
+    @classmethod
+    def of_any(cls, key: str, value: KeyValue) -> Value:
+        """Encode a value of any of these kinds."""
+        if isinstance(value, np.ndarray):
+            return cls.of_numbers(key, value)
+        if isinstance(value, list):
+            return cls.of_strings(key, value)
+        return cls.of(key, value)
 
     @classmethod
     def of_strings(cls, key: str, values: Sequence[str]) -> Value:

@@ -21,6 +21,7 @@ from akunu.making.recipes import (
     fitting_format,
     is_quantised,
 )
+from akunu.making.sources import Source, Tensor
 from akunu.making.whole_file import written_whole
 
 Importance = NDArray[np.float32]
@@ -41,7 +42,6 @@ _REPLACED: Final = frozenset(
 )
 _QUANTIZATION_VERSION: Final = 2
 """Of ggml's block formats."""
-_FLOAT_FORMATS: Final = frozenset({"F32", "F16", "BF16"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +63,7 @@ class Wishes:
 class Step:
     """One tensor of the file that is made."""
 
-    source: _core.GgufTensor
+    source: Tensor
     plan: TensorPlan
     wished: str
     """The format that the rules chose; `plan` has another where rows are too short for it."""
@@ -84,7 +84,8 @@ class Quantization:
 
     >>> from akunu.making.recipes import recipe_named
     >>> from akunu.loading import PACKAGED_MODELS
-    >>> file = _core.GgufFile(PACKAGED_MODELS["ember"])
+    >>> from akunu.making.sources import GgufSource
+    >>> file = GgufSource(PACKAGED_MODELS["ember"])
     >>> plan = Quantization(file, Wishes(recipe=recipe_named("Q4_K_M"), allow_requantize=True))
     >>> plan.steps[0].plan.name, plan.steps[0].plan.type_name
     ('token_embd.weight', 'Q6_K')
@@ -92,7 +93,7 @@ class Quantization:
 
     def __init__(
         self,
-        file: _core.GgufFile,
+        file: Source,
         wishes: Wishes,
         importance: Mapping[str, Importance] | None = None,
         values: Sequence[Value] = (),
@@ -111,7 +112,7 @@ class Quantization:
             file, {tensor.name for tensor in tensors}, has_importance=importance is not None
         )
         _check_names(wishes.tensor_types, tensors)
-        self.steps = [_step(tensor, shape, wishes) for tensor in tensors]
+        self.steps = [_step(tensor, file, shape, wishes) for tensor in tensors]
         self._check_importance()
         self._layout = GgufLayout(
             [*self._values(), *values],
@@ -168,10 +169,8 @@ class Quantization:
         )
 
     def _values(self) -> list[Value]:
-        file = self.file
-        kept = [Value.copied(file, key) for key in file if key not in _REPLACED]
         return [
-            *kept,
+            *self.file.values(lambda key: key not in _REPLACED),
             Value.of("general.file_type", self.wishes.recipe.number),
             Value.of("general.quantization_version", _QUANTIZATION_VERSION),
             Value.of("akunu.quantized_by", f"akunu {akunu.__version__}"),
@@ -187,7 +186,7 @@ class Quantization:
                 )
 
 
-def _step(tensor: _core.GgufTensor, shape: ModelShape, wishes: Wishes) -> Step:
+def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> Step:
     plan = TensorPlan(tensor.name, tensor.shape, tensor.type_name)
     wished = wishes.tensor_types.get(tensor.name)
     if wished is not None:
@@ -211,22 +210,23 @@ def _step(tensor: _core.GgufTensor, shape: ModelShape, wishes: Wishes) -> Step:
         )
     target = fitting_format(wished, plan.k)
     if target != tensor.type_name:
-        check_source(tensor, target, allow_requantize=wishes.allow_requantize)
+        check_source(tensor, file, target, allow_requantize=wishes.allow_requantize)
     return Step(tensor, TensorPlan(tensor.name, tensor.shape, target), wished)
 
 
-def check_source(tensor: _core.GgufTensor, target: str, *, allow_requantize: bool) -> None:
+def check_source(tensor: Tensor, file: Source, target: str, *, allow_requantize: bool) -> None:
     """Refuse a tensor that cannot be read, or is quantised already and shall not be again."""
     if not _core.can_quantize(tensor.type_name):
         raise ArgumentError(f"{tensor.name} is {tensor.type_name}, which cannot be read here")
-    if tensor.type_name not in _FLOAT_FORMATS and not allow_requantize:
+    known = file.quantised_as(tensor.name)
+    if known is not None and not allow_requantize:
         raise ArgumentError(
-            f"{tensor.name} is quantised already, as {tensor.type_name}: making it {target} adds "
+            f"{tensor.name} is quantised already, as {known}: making it {target} adds "
             "to its errors. Start from F32, F16 or BF16, or add --allow-requantize"
         )
 
 
-def _check_names(tensor_types: Mapping[str, str], tensors: list[_core.GgufTensor]) -> None:
+def _check_names(tensor_types: Mapping[str, str], tensors: Sequence[Tensor]) -> None:
     names = {tensor.name for tensor in tensors}
     for name in tensor_types:
         if name not in names:

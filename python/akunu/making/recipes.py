@@ -15,6 +15,7 @@ from typing import Final
 from akunu import _core
 from akunu.errors import ArgumentError
 from akunu.making.gguf_writer import TensorPlan
+from akunu.making.sources import Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +122,7 @@ class ModelShape:
     has_importance: bool
 
     @classmethod
-    def of(cls, file: _core.GgufFile, names: set[str], *, has_importance: bool) -> ModelShape:
+    def of(cls, file: Source, names: set[str], *, has_importance: bool) -> ModelShape:
         """Read it from a file's values; what is missing is as in the simplest model."""
         architecture = str(file.get("general.architecture", ""))
 

@@ -12,6 +12,7 @@ from akunu.making.gguf_writer import TensorPlan
 from akunu.making.mixing import FORMATS, Choice, Mixed, best_mix, dependence
 from akunu.making.quantizing import Importance, Quantization, Wishes, check_source
 from akunu.making.recipes import RECIPES, Recipe, is_quantised
+from akunu.making.sources import Source
 
 _NUMBERS: Final = {
     "F16": 1, "Q2_K": 10, "Q3_K": 12, "Q4_0": 2, "Q4_K": 15, "Q5_0": 8, "Q5_1": 9, "Q5_K": 17,
@@ -21,7 +22,7 @@ _NUMBERS: Final = {
 
 
 def wishes_for_size(
-    file: _core.GgufFile,
+    file: Source,
     wishes: Wishes,
     *,
     file_bytes: int | None = None,
@@ -55,7 +56,7 @@ def wishes_for_size(
     for number, step in enumerate(free):
         if on_tensor is not None:
             on_tensor(number, len(free))
-        check_source(step.source, "a mix", allow_requantize=wishes.allow_requantize)
+        check_source(step.source, file, "a mix", allow_requantize=wishes.allow_requantize)
         choices = []
         for name in (*FORMATS, "F16"):
             target = TensorPlan(step.plan.name, step.plan.shape, name)
@@ -79,7 +80,7 @@ def wishes_for_size(
     return replace(wishes, recipe=_recipe_of(chosen), tensor_types={**types, **wishes.tensor_types})
 
 
-def _padded(plan: TensorPlan, file: _core.GgufFile) -> int:
+def _padded(plan: TensorPlan, file: Source) -> int:
     return plan.size + -plan.size % file.alignment
 
 

@@ -1,0 +1,152 @@
+"""A Hugging Face or MLX directory as a GGUF file would have it: names, keys, and numbers in order.
+
+Nothing is converted before it is asked for: a tensor's `data` is made when it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from akunu import _core
+from akunu.errors import UnsupportedModelError
+from akunu.making.gguf_writer import TensorPlan, Value
+from akunu.making.model_keys import model_keys
+from akunu.making.plain_numbers import as_bytes, as_floats, expand_affine, expand_mxfp4
+from akunu.making.recipes import is_quantised
+from akunu.making.sources import Tensor
+from akunu.making.tokenizer_keys import tokenizer_keys
+from akunu.model_files import ModelDirectory
+
+_FLOATS: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
+_ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
+_FACTORS: Final = "rope_factors.weight"
+
+
+class DirectoryTensor:
+    """One tensor; vectors, and matrices that no recipe makes smaller, are F32."""
+
+    def __init__(self, native: _core.SourceTensor, head: tuple[int, int] | None) -> None:
+        """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved."""
+        self.name = native.gguf_name
+        self.shape = native.shape
+        self.quantised_as: str | None = None
+        self._native = native
+        self._head = head
+        if native.mlx is not None:
+            self._stored = native.mlx[2]
+            self.quantised_as = f"MLX's groups of {native.mlx[1]} at {native.mlx[0]} bits"
+        elif native.format == "mlx_mxfp4":
+            self._stored = "BF16"
+            self.quantised_as = "MLX's mxfp4"
+        else:
+            self._stored = _FLOATS[native.format]
+        kept = is_quantised(TensorPlan(self.name, self.shape, self._stored))
+        self.type_name = self._stored if kept else "F32"
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """Its bytes in `type_name`."""
+        data = self._interleaved(self._plain())
+        if self.type_name == self._stored and not self._native.adds_one:
+            return data
+        values = as_floats(data, self._stored)
+        return as_bytes(values + np.float32(1) if self._native.adds_one else values, self.type_name)
+
+    def _plain(self) -> NDArray[np.uint8]:
+        parts = self._native.parts
+        if self._native.mlx is not None:
+            return expand_affine(parts, self._matrix(), self._native.mlx)
+        if self.quantised_as is not None:
+            return expand_mxfp4(parts, self._matrix())
+        return parts[0]
+
+    def _matrix(self) -> tuple[int, int]:
+        rows, k = self.shape
+        return rows, k
+
+    def _interleaved(self, data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+        """Put the rows that rotate with each other beside each other, as GGUF's llama has them."""
+        if self._head is None:
+            return data
+        size, rotating = self._head
+        pairs = np.arange(rotating).reshape(2, -1).T.reshape(-1)
+        order = np.concatenate([pairs, np.arange(rotating, size)])
+        heads = data.reshape(-1, size, data.size // self.shape[0])
+        return heads[:, order].reshape(-1)
+
+
+class DirectorySource:
+    """What GGUF says of a directory's model. Raises what loading it raises, and
+    UnsupportedModelError for what GGUF cannot say.
+    """
+
+    alignment: Final = 32
+
+    def __init__(self, path: Path) -> None:
+        """Read the directory, or a safetensors file with its config.json beside it."""
+        files = ModelDirectory(path)
+        self._native = _core.ModelSource(path)
+        directory = Path(files.path)
+        self.parts = files.parts
+        numbers = self._native.config
+        self._keys, notes = model_keys(self._native, directory, files)
+        tokenizer, more = tokenizer_keys(directory, files, numbers["vocab_size"])
+        self._keys |= tokenizer
+        found = [self._tensor(each, numbers) for each in self._native.tensors]
+        found.sort(key=lambda tensor: _place(tensor.name))
+        self._by_name = {tensor.name: tensor for tensor in found}
+        if (types := self._by_name.get("token_types.weight")) is not None:
+            self._keys["tokenizer.ggml.token_type_count"] = types.shape[0]
+        self.tensors: Sequence[Tensor] = found
+        self.notes = [*self._native.notes, *notes, *more]
+        groups = [tensor for tensor in found if tensor.quantised_as is not None]
+        if groups:
+            kinds = sorted({f"{each.quantised_as} to {each.type_name}" for each in groups})
+            self.notes.append(f"{len(groups)} tensors are expanded: {', '.join(kinds)}")
+
+    @property
+    def plans(self) -> list[TensorPlan]:
+        """All tensors as a file that changes no format would have them."""
+        return [TensorPlan(each.name, each.shape, each.type_name) for each in self.tensors]
+
+    def get(self, key: str, default: object = None) -> Any:
+        """Return the value of a key."""
+        return self._keys.get(key, default)
+
+    def values(self, is_kept: Callable[[str], bool]) -> list[Value]:
+        """Return the keys that `is_kept` says yes to, encoded."""
+        return [Value.of_any(key, value) for key, value in self._keys.items() if is_kept(key)]
+
+    def quantised_as(self, name: str) -> str | None:
+        """Return the format in blocks that a tensor lies in; None for plain numbers."""
+        return self._by_name[name].quantised_as
+
+    def check(self) -> None:
+        """Raise ModelFormatError where a file changed since it was opened."""
+        self._native.check()
+
+    def _tensor(self, native: _core.SourceTensor, numbers: dict[str, Any]) -> DirectoryTensor:
+        layers, usual = (numbers[each]["layers"][0] for each in ("described", "usual"))
+        if native.name == _FACTORS and numbers["architecture"] != "llama":
+            raise UnsupportedModelError(
+                f"config.json: rope_scaling gives each frequency a factor; GGUF has those for "
+                f"llama, not for {numbers['architecture']}"
+            )
+        interleaves = usual["interleaved"] and not layers["interleaved"]
+        if interleaves and _ROTATED.search(native.name) is not None:
+            return DirectoryTensor(native, (layers["head_dim"], numbers["rope_dim"]))
+        return DirectoryTensor(native, None)
+
+
+def _place(name: str) -> tuple[int, int, str]:
+    """What a pass meets first is first: the embedding, layers by number, the output."""
+    found = re.match(r"blk\.(\d+)\.", name)
+    if found is not None:
+        return 1, int(found[1]), name
+    return (2 if name.startswith("output") else 0), 0, name

@@ -1,0 +1,131 @@
+"""The numbers of a directory's model as the keys of a GGUF file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+
+from akunu import _core
+from akunu._sentence_files import read_sentence_files
+from akunu.errors import UnsupportedModelError
+from akunu.making.gguf_writer import KeyValue
+from akunu.sampling_defaults import sampling_keys_of
+
+_POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
+_SAME: Final = 1e-6
+"""Relative: what is nearer is the same number, rounded."""
+
+
+def model_keys(
+    source: _core.ModelSource, directory: Path, config: Mapping[str, Any]
+) -> tuple[dict[str, KeyValue], list[str]]:
+    """Return the keys, and notes on what they do not say; `config`: of config.json.
+
+    Raises UnsupportedModelError for numbers that GGUF has no key for.
+    """
+    numbers = source.config
+    architecture = numbers["architecture"]
+    layers = numbers["described"]["layers"]
+    keys: dict[str, KeyValue] = {
+        "general.architecture": architecture,
+        "general.type": "model",
+        "general.name": _name(directory, config),
+    }
+    notes: list[str] = []
+
+    def put(key: str, value: KeyValue) -> None:
+        keys[f"{architecture}.{key}"] = value
+
+    put("context_length", numbers["context_length"])
+    put("embedding_length", numbers["dim"])
+    put("block_count", len(layers))
+    put("feed_forward_length", _of_layers(layers, "ffn_dim"))
+    put("attention.head_count", _of_layers(layers, "n_heads"))
+    put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
+    put("attention.key_length", layers[0]["head_dim"])
+    put("attention.value_length", layers[0]["head_dim"])
+    if numbers["is_encoder"]:
+        put("attention.layer_norm_epsilon", numbers["norm_epsilon"])
+        put("attention.causal", False)
+        put("pooling_type", _pooling(directory, notes))
+    else:
+        put("attention.layer_norm_rms_epsilon", numbers["norm_epsilon"])
+    if layers[0]["rotates"]:
+        put("rope.dimension_count", numbers["rope_dim"])
+        put("rope.freq_base", numbers["rope_theta"])
+    if numbers["rope_linear_factor"] != 1:
+        put("rope.scaling.type", "linear")
+        put("rope.scaling.factor", numbers["rope_linear_factor"])
+    for key, value in _what_the_family_does_not_say(numbers).items():
+        put(key, value)
+        if key == "attention.scale":
+            notes.append(
+                f"llama.cpp does not read {architecture}.{key}, {value}, and takes another"
+            )
+    if not numbers["is_encoder"]:
+        found, more = sampling_keys_of(directory)
+        keys |= found
+        notes += more
+    return keys, notes
+
+
+def _of_layers(layers: list[dict[str, Any]], name: str) -> KeyValue:
+    """Return one number where all layers have it, else a list."""
+    values = [layer[name] for layer in layers]
+    return values[0] if len(set(values)) == 1 else np.array(values, np.int32)
+
+
+def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
+    """Windows, caps and scales, where readers would take other ones."""
+    layers, usual = numbers["described"]["layers"], numbers["usual"]["layers"]
+    keys: dict[str, KeyValue] = {}
+    windowed = [layer["window"] != 0 for layer in layers]
+    if any(windowed):
+        keys["attention.sliding_window"] = max(layer["window"] for layer in layers)
+        theta = next(layer["rope_theta"] for layer in layers if layer["window"] != 0)
+        if theta != numbers["rope_theta"]:
+            keys["rope.freq_base_swa"] = theta
+    if windowed != [layer["window"] != 0 for layer in usual]:
+        keys["attention.sliding_window_pattern"] = np.array(windowed)
+    if numbers["has_soft_caps"]:
+        cap = layers[0]["attention_soft_cap"]
+        if cap != usual[0]["attention_soft_cap"]:
+            keys["attn_logit_softcapping"] = cap
+        cap = numbers["described"]["logit_soft_cap"]
+        if cap != numbers["usual"]["logit_soft_cap"]:
+            keys["final_logit_softcapping"] = cap
+    scale, other = (each[0]["attention_scale"] for each in (layers, usual))
+    if abs(scale - other) > _SAME * other:
+        keys["attention.scale"] = scale
+    return keys
+
+
+def _pooling(directory: Path, notes: list[str]) -> int:
+    files = read_sentence_files(directory)
+    name = files.pooling or "mean"
+    if name not in _POOLINGS or files.unknown:
+        what = ", ".join(files.unknown) or f"pooling {name!r}"
+        raise UnsupportedModelError(f"{directory}: GGUF has no key for {what} of modules.json")
+    said = {
+        "Normalize of modules.json": files.normalize,
+        "max_seq_length of sentence_bert_config.json": files.most_tokens,
+        "prompts of config_sentence_transformers.json": any(files.prompts.values()),
+    }
+    lost = [what for what, value in said.items() if value]
+    if lost:
+        notes.append(f"GGUF has no key for {', '.join(lost)}")
+    return _POOLINGS[name]
+
+
+def _name(directory: Path, config: Mapping[str, Any]) -> str:
+    """Return what to call the model: as its repository or its folder."""
+    given = config.get("_name_or_path")
+    if isinstance(given, str) and given:
+        return given.rstrip("/").rpartition("/")[2]
+    folder = directory.resolve()
+    if folder.parent.name == "snapshots":  # of the hub's cache: models--owner--name
+        folder = folder.parent.parent
+    return folder.name.rpartition("--")[2]

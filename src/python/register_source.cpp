@@ -1,0 +1,188 @@
+// _core.ModelSource: a directory's model as the engine reads it, under the names that GGUF has for it.
+#include <pybind11/numpy.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "core/arch.h"
+#include "core/error.h"
+#include "core/format.h"
+#include "register.h"
+#include "weight/model_source.h"
+#include "weight/names.h"
+#include "without_gil.h"
+
+namespace py = pybind11;
+
+namespace akunu::python {
+namespace {
+
+struct SourceView {
+  std::shared_ptr<const ModelSource> source;
+  const SourceTensor* tensor;
+};
+
+py::tuple shape_of(const SourceTensor& tensor) {
+  py::tuple result(tensor.n_dims);
+  for (uint32_t i = 0; i < tensor.n_dims; ++i)
+    result[i] = tensor.shape[tensor.shape.size() - tensor.n_dims + i];
+  return result;
+}
+
+// Codes, scales and biases of MLX's groups, else one array; each keeps the files open.
+py::list parts_of(const SourceView& view) {
+  py::list result;
+  for (uint32_t i = 0; i < format_info(view.tensor->format).n_planes; ++i) {
+    const std::span<const std::byte> bytes = view.tensor->parts[i].bytes;
+    const py::capsule owner(new std::shared_ptr<const ModelSource>(view.source), [](void* source) {
+      delete static_cast<std::shared_ptr<const ModelSource>*>(source);
+    });
+    py::array_t<uint8_t> part(static_cast<py::ssize_t>(bytes.size()),
+                              reinterpret_cast<const uint8_t*>(bytes.data()), owner);
+    part.attr("setflags")(py::arg("write") = false);
+    result.append(std::move(part));
+  }
+  return result;
+}
+
+py::object mlx_of(const SourceTensor& tensor) {
+  if (!is_mlx_affine(tensor.format)) return py::none();
+  const MlxFormat format = mlx_format_at(static_cast<uint32_t>(tensor.format) -
+                                         static_cast<uint32_t>(Format::mlx_first));
+  const char* scale = format.scale == MlxScale::f16    ? "F16"
+                      : format.scale == MlxScale::bf16 ? "BF16"
+                                                       : "F32";
+  return py::make_tuple(format.bits, format.group, scale);
+}
+
+// What a file of this architecture is where it does not say.
+ArchDescriptor usual(ModelConfig config) {
+  config.rope_style.reset();
+  config.attention_scale = 0;
+  config.window = 0;
+  config.attention_soft_cap.reset();
+  config.logit_soft_cap.reset();
+  config.rope_theta_windowed = 0;
+  config.rope_attention_factor = 1;
+  for (LayerConfig& layer : config.layers) layer.windowed.reset();
+  return describe(config);
+}
+
+py::dict numbers_of(const ArchDescriptor& arch) {
+  py::dict result;
+  py::list layers;
+  for (const LayerDescriptor& layer : arch.layers) {
+    py::dict each;
+    each["n_heads"] = layer.n_heads;
+    each["n_kv_heads"] = layer.n_kv_heads;
+    each["head_dim"] = layer.head_dim;
+    each["ffn_dim"] = layer.ffn_dim;
+    each["window"] = layer.window;
+    each["rope_theta"] = layer.rope_theta;
+    each["attention_scale"] = layer.attention_scale;
+    each["attention_soft_cap"] = layer.attention_soft_cap;
+    each["interleaved"] = layer.rope_style == RopeStyle::interleaved;
+    each["rotates"] = layer.rope_style != RopeStyle::none;
+    layers.append(each);
+  }
+  result["layers"] = layers;
+  result["logit_soft_cap"] = arch.logit_soft_cap;
+  return result;
+}
+
+class NativeSource {
+ public:
+  explicit NativeSource(const std::filesystem::path& path) {
+    const WithoutGil without_gil;
+    source_ = std::make_shared<const ModelSource>(open_model(path.native()));
+  }
+
+  py::dict config() const {
+    const ModelConfig& config = source_->config;
+    py::dict result;
+    result["architecture"] = config.architecture;
+    result["dim"] = config.dim;
+    result["vocab_size"] = config.vocab_size;
+    result["context_length"] = config.context_length;
+    result["window"] = config.window;
+    result["rope_dim"] = config.rope_dim;
+    result["rope_theta"] = config.rope_theta;
+    result["rope_theta_windowed"] = config.rope_theta_windowed;
+    result["rope_linear_factor"] = config.rope_linear_factor;
+    result["rope_attention_factor"] = config.rope_attention_factor;
+    result["norm_epsilon"] = config.norm_epsilon;
+    result["is_encoder"] = find_family(config.architecture)->encoder;
+    result["has_soft_caps"] = find_family(config.architecture)->soft_caps;
+    result["described"] = numbers_of(describe(config));
+    result["usual"] = numbers_of(usual(config));
+    return result;
+  }
+
+  std::vector<std::string> notes() const { return source_->config.notes; }
+
+  py::list tensors() const {
+    py::list result;
+    for (const SourceTensor& tensor : source_->tensors)
+      result.append(py::cast(SourceView{source_, &tensor}));
+    return result;
+  }
+
+  void check() const {
+    if (const std::optional<std::string> damage = source_->damage())
+      throw ModelFormatError(*damage);
+  }
+
+ private:
+  std::shared_ptr<const ModelSource> source_;
+};
+
+}  // namespace
+
+void register_source(py::module_& m) {
+  py::class_<SourceView>(m, "SourceTensor", "One tensor of a ModelSource.")
+      .def_property_readonly(
+          "name", [](const SourceView& view) { return view.tensor->name; },
+          "The engine's name of it: 'layers.0.attention.q.weight'.")
+      .def_property_readonly(
+          "gguf_name", [](const SourceView& view) { return gguf_name(view.tensor->name); },
+          "GGUF's name of it: 'blk.0.attn_q.weight'.")
+      .def_property_readonly(
+          "label", [](const SourceView& view) { return view.tensor->label(); },
+          "Its file and its name there, for messages.")
+      .def_property_readonly(
+          "shape", [](const SourceView& view) { return shape_of(*view.tensor); },
+          "Tuple of int in NumPy's order: the last dimension is contiguous.")
+      .def_property_readonly(
+          "format",
+          [](const SourceView& view) { return std::string(format_info(view.tensor->format).name); },
+          "Name of the engine's number format.")
+      .def_property_readonly(
+          "mlx", [](const SourceView& view) { return mlx_of(*view.tensor); },
+          "(bits, group, type of scales) of MLX's groups, else None.")
+      .def_property_readonly(
+          "adds_one",
+          [](const SourceView& view) { return view.tensor->transform == Transform::add_one; },
+          "Whether the model multiplies by 1 more than what is stored.")
+      .def_property_readonly("parts", &parts_of,
+                             "Its bytes where they lie, a uint8 array for each plane.");
+
+  py::class_<NativeSource>(m, "ModelSource",
+                           "A directory's model as the engine reads it: numbers and tensors. "
+                           "Raises what loading raises.")
+      .def(py::init<const std::filesystem::path&>(), py::arg("path"))
+      .def_property_readonly("config", &NativeSource::config,
+                             "The model's numbers: what the directory says, what that means for\n"
+                             "each layer ('described'), and what the architecture means where a\n"
+                             "file says nothing ('usual').")
+      .def_property_readonly("notes", &NativeSource::notes, "What of it was not taken as it is.")
+      .def_property_readonly("tensors", &NativeSource::tensors, "List of SourceTensor.")
+      .def("check", &NativeSource::check,
+           "Raises ModelFormatError where a file was truncated or changed since it was opened.");
+}
+
+}  // namespace akunu::python

@@ -1,0 +1,129 @@
+"""GGUF files made of directories, beside the files of the same models and the directories."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import hf_directory
+import numpy as np
+import pytest
+import test_quantised_directories as quantised
+from engine import BOUND_F32_CACHE, opened, relative_error
+from gguf import GGUFReader
+from random_models import KINDS, ModelCase
+
+from akunu.making.directory_source import DirectorySource
+from akunu.making.quantizing import Quantization, Wishes
+from akunu.making.recipes import RECIPES, is_quantised
+
+Cases = Callable[..., ModelCase]
+TOKENS = list(range(0, 330, 7))
+
+
+def converted(folder: Path, target: Path, type_name: str | None = None) -> Path:
+    """The directory as a file, matrices as they lie where no type is given."""
+    source = DirectorySource(folder)
+    kept = {} if type_name else {p.name: p.type_name for p in source.plans if is_quantised(p)}
+    wishes = Wishes(recipe=RECIPES[type_name or "F32"], tensor_types=kept)
+    Quantization(source, wishes).write(target)
+    return target
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_converted_directory_has_the_tensors_and_keys_of_the_same_model_in_gguf(
+    model_case: Cases, tmp_path: Path, kind: str
+) -> None:
+    case = model_case(kind)
+    folder = hf_directory.write(tmp_path / "model", case.spec, case.weights)
+    made = GGUFReader(converted(folder, tmp_path / "made.gguf"))
+    expected = GGUFReader(case.path)
+    tensors = {tensor.name: tensor.data for tensor in made.tensors}
+    assert set(tensors) == {tensor.name for tensor in expected.tensors}
+    for tensor in expected.tensors:
+        data = tensors[tensor.name]
+        if (
+            case.spec.is_gemma and data.ndim == 1
+        ) or tensor.name == "rope_freqs.weight":  # a 1 was taken away, and added again
+            np.testing.assert_allclose(data, tensor.data, rtol=1e-6)
+        else:
+            np.testing.assert_array_equal(data, tensor.data, err_msg=tensor.name)
+    with opened(folder) as of_directory, opened(tmp_path / "made.gguf") as of_file:
+        logits = of_directory.logits(TOKENS), of_file.logits(TOKENS)
+    assert relative_error(*logits) <= BOUND_F32_CACHE / 10
+
+
+@pytest.mark.parametrize("dtype", ["F16", "BF16"])
+@pytest.mark.parametrize("kind", ["llama-32", "qwen3-32", "gemma2-32"])
+def test_halves_stay_halves(model_case: Cases, tmp_path: Path, kind: str, dtype: str) -> None:
+    case = model_case(kind)
+    folder = hf_directory.write(tmp_path / "model", case.spec, case.weights, dtype=dtype)
+    made = converted(folder, tmp_path / "made.gguf")
+    kinds = {tensor.tensor_type.name: len(tensor.data.shape) for tensor in GGUFReader(made).tensors}
+    assert set(kinds) == {dtype, "F32"}
+    with opened(folder) as of_directory, opened(made) as of_file:
+        logits = of_directory.logits(TOKENS), of_file.logits(TOKENS)
+    assert relative_error(*logits) <= 5 * BOUND_F32_CACHE
+
+
+@pytest.mark.parametrize("bits", [2, 3, 4, 5, 6, 8])
+def test_groups_of_mlx_are_expanded_to_the_numbers_that_they_stand_for(
+    tmp_path: Path, bits: int
+) -> None:
+    folder, floats = quantised.twins(
+        tmp_path,
+        "llama-32",
+        lambda name, data: quantised.affine(name, data, bits, 32, "F32"),
+        {"quantization": {"group_size": 32, "bits": bits}},
+    )
+    source = DirectorySource(folder)
+    assert any(f"groups of 32 at {bits} bits" in note for note in source.notes)
+    expected = {each.name: each.data.view(np.float32) for each in DirectorySource(floats).tensors}
+    for tensor in source.tensors:
+        assert tensor.type_name == "F32"
+        np.testing.assert_allclose(tensor.data.view(np.float32), expected[tensor.name], rtol=1e-5,
+                                   atol=1e-6)  # fmt: skip
+
+
+def test_the_tokenizer_says_the_same(model_case: Cases, tmp_path: Path) -> None:
+    case = model_case("qwen3-32")
+    folder = hf_directory.write(tmp_path / "model", case.spec, case.weights)
+    settings_path = folder / "tokenizer_config.json"
+    settings = json.loads(settings_path.read_text())
+    template = "{% for m in messages %}{{ m.content }}{% endfor %}"
+    (folder / "tokenizer_config.json").write_text(
+        json.dumps(settings | {"chat_template": template})
+    )
+    (folder / "generation_config.json").write_text(
+        json.dumps({"temperature": 0.6, "top_k": 20, "repetition_penalty": 1.05})
+    )
+    text = "The tree, não? <|end|> 12"
+    with (
+        opened(folder) as one,
+        opened(converted(folder, tmp_path / "made.gguf")) as other,
+    ):
+        for each in (one, other):
+            assert each.tokenizer.decode(each.tokenizer.encode(text)) == text
+        assert one.tokenizer.encode(text) == other.tokenizer.encode(text)
+        assert one.sampling_defaults == other.sampling_defaults != {}
+        assert one.tokenizer.chat_template == other.tokenizer.chat_template == template
+
+
+def test_expressions_without_a_name_are_refused(model_case: Cases, tmp_path: Path) -> None:
+    from akunu.errors import UnsupportedModelError
+
+    case = model_case("qwen3-32")
+    folder = hf_directory.write(tmp_path / "model", case.spec, case.weights)
+    described: dict[str, Any] = json.loads((folder / "tokenizer.json").read_text())
+    described["pre_tokenizer"] = {
+        "type": "Sequence",
+        "pretokenizers": [
+            {"type": "Split", "pattern": {"Regex": "x+"}, "behavior": "Isolated", "invert": False},
+            {"type": "ByteLevel", "add_prefix_space": False, "use_regex": False},
+        ],
+    }
+    (folder / "tokenizer.json").write_text(json.dumps(described))
+    with pytest.raises(UnsupportedModelError, match=r"no name for: x\+"):
+        DirectorySource(folder)
