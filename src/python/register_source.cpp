@@ -114,6 +114,8 @@ class NativeSource {
     result["rope_theta"] = config.rope_theta;
     result["rope_theta_windowed"] = config.rope_theta_windowed;
     result["rope_linear_factor"] = config.rope_linear_factor;
+    result["rope_dynamic_factor"] = config.rope_dynamic_factor;
+    result["rope_original_context"] = config.rope_original_context;
     result["rope_attention_factor"] = config.rope_attention_factor;
     result["norm_epsilon"] = config.norm_epsilon;
     result["is_encoder"] = find_family(config.architecture)->encoder;

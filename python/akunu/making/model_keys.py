@@ -59,6 +59,7 @@ def model_keys(
     if numbers["rope_linear_factor"] != 1:
         put("rope.scaling.type", "linear")
         put("rope.scaling.factor", numbers["rope_linear_factor"])
+    _refuse_what_has_no_key(numbers)
     for key, value in _what_the_family_does_not_say(numbers).items():
         put(key, value)
         if key == "attention.scale":
@@ -70,6 +71,19 @@ def model_keys(
         keys |= found
         notes += more
     return keys, notes
+
+
+def _refuse_what_has_no_key(numbers: Mapping[str, Any]) -> None:
+    if numbers["architecture"] == "phi3":
+        raise UnsupportedModelError("config.json: model_type phi3 is not converted")
+    for name, what in (
+        ("rope_attention_factor", "a factor on rotated numbers"),
+        ("rope_dynamic_factor", "dynamic scaling"),
+    ):
+        if numbers[name] != 1:
+            raise UnsupportedModelError(
+                f"config.json: rope_scaling asks for {what}; akunu convert has linear and llama3"
+            )
 
 
 def _of_layers(layers: list[dict[str, Any]], name: str) -> KeyValue:
