@@ -22,4 +22,5 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_quantize(m);
   akunu::python::register_roofline(m);
   akunu::python::register_source(m);
+  akunu::python::register_speech(m);
 }

@@ -23,6 +23,7 @@ void register_profile(pybind11::module_& m);
 void register_quantize(pybind11::module_& m);
 void register_roofline(pybind11::module_& m);
 void register_source(pybind11::module_& m);
+void register_speech(pybind11::module_& m);
 void register_waker(pybind11::module_& m);
 
 }  // namespace akunu::python

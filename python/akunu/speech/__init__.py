@@ -1,0 +1,1 @@
+"""Speech to text: audio in, Whisper's front end, voice activity, transcriptions and their files."""
