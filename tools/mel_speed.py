@@ -1,4 +1,4 @@
-"""The front end's speed beside transformers': `python tools/mel_speed.py` (needs the extra `oracle`).
+"""The front end's speed beside transformers': `python tools/mel_speed.py` (extra `oracle`).
 
 Both turn 30 seconds of noise into a spectrogram, in turns, so that both meet the same machine; the
 median of 20 times each is printed.

@@ -14,6 +14,7 @@ from importlib import import_module
 from akunu.errors import (
     AkunuError,
     ArgumentError,
+    AudioError,
     ContextOverflowError,
     DeadEndError,
     DeviceError,
@@ -47,6 +48,7 @@ __all__ = [
     "AkunuError",
     "ArgumentError",
     "AsyncTextStream",
+    "AudioError",
     "CachePages",
     "Completion",
     "ContextOverflowError",

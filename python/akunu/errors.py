@@ -58,5 +58,12 @@ class GrammarLimitError(DeadEndError):
     """
 
 
+class AudioError(AkunuError, ValueError):
+    """Audio that cannot be read: cut off, of an unknown format, empty, or with NaN in it.
+
+    The message says which file, what is wrong with it, and what to do.
+    """
+
+
 class DownloadError(AkunuError):
     """A model could not be fetched; the message says why, and what to do. What came is kept."""

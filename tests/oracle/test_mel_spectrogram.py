@@ -1,4 +1,4 @@
-"""The front end beside transformers' WhisperFeatureExtractor, in NumPy (double precision) and on PyTorch."""
+"""The front end beside transformers' WhisperFeatureExtractor, in NumPy and on PyTorch."""
 
 from __future__ import annotations
 
