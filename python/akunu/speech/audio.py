@@ -35,8 +35,8 @@ def load_audio(
     """Return the samples of `source` at 16 kHz, float32, whatever they were before.
 
     `source` is the path of a file, its bytes, a binary file object, or samples in an array, [n] or
-    [n, channels]: floating-point numbers within -1 and 1, or integers. Files may be WAV (nothing more
-    is needed), FLAC, MP3, Ogg with Vorbis or Opus (`akunu[audio]`), M4A, WebM and videos
+    [n, channels]: floating-point numbers within -1 and 1, or integers. Files may be WAV (which
+    needs nothing more), FLAC, MP3, Ogg with Vorbis or Opus (`akunu[audio]`), M4A, WebM and videos
     (`akunu[av]`); another rate than 16 kHz needs `akunu[audio]`.
 
     `sample_rate`: of an array; 16,000 if not given. `channels`: "mix" returns their mean, [n];

@@ -80,5 +80,20 @@ class Transcription:
         return tuple(word for segment in self.segments for word in segment.words or ())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything as dicts, lists and numbers, as the file format json has it."""
-        return asdict(self)
+        """Return everything as dicts and numbers; words and channels only where there are any."""
+        found = asdict(self)
+        for segment in found["segments"]:
+            for name in ("words", "channel"):
+                if segment[name] is None:
+                    del segment[name]
+        return found
+
+    def render(self, format: str, **layout: Any) -> str:
+        """Return the text of a file: "txt", "srt", "vtt", "tsv", "json", "lrc" or "csv".
+
+        `layout`: of subtitles, the fields of `akunu.speech.writers.SubtitleLayout`. Raises
+        ArgumentError for other formats and fields, and for a layout where words have no times.
+        """
+        from akunu.speech.writers import render, subtitle_layout
+
+        return render(self, format, subtitle_layout(layout))
