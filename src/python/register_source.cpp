@@ -13,6 +13,9 @@
 #include "core/error.h"
 #include "core/format.h"
 #include "register.h"
+#include "weight/hf_config.h"
+#include "weight/hf_source.h"
+#include "weight/model_directory.h"
 #include "weight/model_source.h"
 #include "weight/names.h"
 #include "without_gil.h"
@@ -64,7 +67,6 @@ py::object mlx_of(const SourceTensor& tensor) {
 ArchDescriptor usual(ModelConfig config) {
   config.rope_style.reset();
   config.attention_scale = 0;
-  config.window = 0;
   config.attention_soft_cap.reset();
   config.logit_soft_cap.reset();
   config.rope_theta_windowed = 0;
@@ -99,7 +101,9 @@ class NativeSource {
  public:
   explicit NativeSource(const std::filesystem::path& path) {
     const WithoutGil without_gil;
-    source_ = std::make_shared<const ModelSource>(open_model(path.native()));
+    const ModelDirectory directory = ModelDirectory::open(path.native());
+    source_ = std::make_shared<const ModelSource>(hf_source(directory));
+    yarn_ = read_hf_config(directory.config(), directory.config_path()).yarn;
   }
 
   py::dict config() const {
@@ -117,6 +121,17 @@ class NativeSource {
     result["rope_dynamic_factor"] = config.rope_dynamic_factor;
     result["rope_original_context"] = config.rope_original_context;
     result["rope_attention_factor"] = config.rope_attention_factor;
+    result["yarn"] = py::none();
+    if (yarn_) {
+      py::dict yarn;
+      yarn["factor"] = yarn_->factor;
+      yarn["original_context"] = yarn_->original_context;
+      yarn["beta_fast"] = yarn_->beta_fast;
+      yarn["beta_slow"] = yarn_->beta_slow;
+      yarn["truncate"] = yarn_->truncate;
+      yarn["attention_factor"] = yarn_attention_factor(*yarn_);
+      result["yarn"] = yarn;
+    }
     result["norm_epsilon"] = config.norm_epsilon;
     result["is_encoder"] = find_family(config.architecture)->encoder;
     result["has_soft_caps"] = find_family(config.architecture)->soft_caps;
@@ -141,6 +156,7 @@ class NativeSource {
 
  private:
   std::shared_ptr<const ModelSource> source_;
+  std::optional<Yarn> yarn_;
 };
 
 }  // namespace
@@ -185,6 +201,9 @@ void register_source(py::module_& m) {
       .def_property_readonly("tensors", &NativeSource::tensors, "List of SourceTensor.")
       .def("check", &NativeSource::check,
            "Raises ModelFormatError where a file was truncated or changed since it was opened.");
+
+  m.def("gguf_joined_names", &gguf_joined_names,
+        "GGUF's names of a layer's tensors that hold several, and the engine's names of those.");
 }
 
 }  // namespace akunu::python

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "weight/printable.h"
+#include "weight/rope_scaling.h"
 
 namespace akunu {
 namespace {
@@ -39,6 +40,8 @@ class Reader {
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
     config.rope_linear_factor = rope_linear_factor();
     config.rope_attention_factor = number("rope.scaling.attn_factor").value_or(1.0f);
+    if (const std::optional<Yarn> stretched = yarn(config))
+      config.rope_attention_factor *= static_cast<float>(yarn_attention_factor(*stretched));
     config.rope_original_context = optional("rope.scaling.original_context_length").value_or(0);
     if (family->windows) {
       config.window = optional("attention.sliding_window").value_or(0);
@@ -71,6 +74,15 @@ class Reader {
                              " tokens, tensor token_embd.weight has " +
                              std::to_string(config.vocab_size) + " rows");
     return config;
+  }
+
+  std::vector<float> rope_divisors() const {
+    const ModelConfig config = read();
+    const std::optional<Yarn> stretched = yarn(config);
+    if (!stretched) return {};
+    return yarn_divisors(*stretched, {.theta = config.rope_theta,
+                                      .rope_dim = config.rope_dim,
+                                      .context_length = config.context_length});
   }
 
  private:
@@ -211,17 +223,42 @@ class Reader {
     return static_cast<uint32_t>(std::min(*value, kMost));
   }
 
+  std::string scaling_type() const {
+    return std::string(file_.get_string(key("rope.scaling.type")).value_or("linear"));
+  }
+
   // As llama.cpp has it: a factor without a type is a linear one, and 0 is none.
-  float rope_linear_factor() const {
-    const std::string type(file_.get_string(key("rope.scaling.type")).value_or("linear"));
-    if (type == "none") return 1.0f;
-    if (type != "linear" && type != "longrope")
-      throw UnsupportedModelError(
-          path() + ": " + key("rope.scaling.type") + " is '" + printable(type) +
-          "'; akunu has none, linear and longrope, and RoPE factors as tensors");
+  float scaling_factor() const {
     std::optional<float> factor = number("rope.scaling.factor");
     if (!factor) factor = number("rope.scale_linear");  // the key's old name
     return factor.value_or(0.0f) == 0.0f ? 1.0f : *factor;
+  }
+
+  float rope_linear_factor() const {
+    const std::string type = scaling_type();
+    if (type == "none" || type == "yarn") return 1.0f;
+    if (type != "linear" && type != "longrope")
+      throw UnsupportedModelError(
+          path() + ": " + key("rope.scaling.type") + " is '" + printable(type) +
+          "'; akunu has none, linear, yarn and longrope, and RoPE factors as tensors");
+    return scaling_factor();
+  }
+
+  std::optional<Yarn> yarn(const ModelConfig& config) const {
+    if (scaling_type() != "yarn") return std::nullopt;
+    if (find_family(architecture_)->soft_caps)  // whose windowed layers would need others
+      refuse_value("rope.scaling.type", "'yarn'");
+    Yarn yarn{.factor = static_cast<double>(scaling_factor()),
+              .original_context = optional("rope.scaling.original_context_length").value_or(0)};
+    if (yarn.original_context == 0) yarn.original_context = config.context_length;
+    yarn.beta_fast = static_cast<double>(number("rope.scaling.yarn_beta_fast").value_or(32.0f));
+    yarn.beta_slow = static_cast<double>(number("rope.scaling.yarn_beta_slow").value_or(1.0f));
+    if (!(yarn.factor > 0) || !(yarn.beta_slow > 0) || !(yarn.beta_fast > yarn.beta_slow))
+      throw ModelFormatError(path() + ": " + key("rope.scaling") + ".* makes no sense: factor is " +
+                             std::to_string(yarn.factor) + ", yarn_beta_fast " +
+                             std::to_string(yarn.beta_fast) + ", yarn_beta_slow " +
+                             std::to_string(yarn.beta_slow));
+    return yarn;
   }
 
   [[noreturn]] void refuse(const std::string& what) const {
@@ -274,7 +311,8 @@ class Reader {
         {"attention.max_alibi_bias", {0}},
         {"attention.temperature_scale", {0}},
         {"attention.temperature_length", {0}},
-        {"rope.scaling.yarn_ext_factor", {0, -1}},  // -1: not set
+        {"rope.scaling.yarn_ext_factor",
+         {scaling_type() == "yarn" ? 1.0f : 0.0f, -1}},  // -1: unset
     };
     for (const Rule& rule : rules)
       if (const auto value = number(rule.name);
@@ -317,5 +355,7 @@ class Reader {
 }  // namespace
 
 ModelConfig read_config(const GgufFile& file) { return Reader(file).read(); }
+
+std::vector<float> read_rope_divisors(const GgufFile& file) { return Reader(file).rope_divisors(); }
 
 }  // namespace akunu

@@ -36,6 +36,13 @@ ModelSource read(const GgufFile& file) {
       source.tensors.push_back(std::move(each));
     }
   }
+  if (std::vector<float> divisors = read_rope_divisors(file); !divisors.empty()) {
+    if (names.contains("rope_factors.weight"))
+      throw UnsupportedModelError(printable(file.path(), kPathLimit) +
+                                  ": it has YaRN's keys and the tensor rope_freqs");
+    source.tensors.push_back(
+        rope_factors("rope_factors", std::move(divisors), printable(file.path(), kPathLimit)));
+  }
   notes.write(source.config.notes);
   return source;
 }

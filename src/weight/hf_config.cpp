@@ -346,6 +346,7 @@ class HfConfigReader {
     model.rope_original_context = read.original_context;
     result.rope_divisors = read.divisors;
     result.rope_long_divisors = read.long_divisors;
+    result.yarn = read.yarn;
     add_unused(*scaling, model.notes);
   }
 

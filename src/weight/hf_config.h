@@ -8,6 +8,7 @@
 #include "core/arch.h"
 #include "weight/json.h"
 #include "weight/names.h"
+#include "weight/rope_scaling.h"
 
 namespace akunu {
 
@@ -18,6 +19,7 @@ struct HfConfig {
   std::optional<bool> tied;               // whether the file says that output and embedding are one
   std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1
   std::vector<float> rope_long_divisors;  // long-RoPE's for longer contexts; empty: the same
+  std::optional<Yarn> yarn;               // what the divisors are of, where it is that
 };
 
 // `where` names the file in messages. Throws ModelFormatError where a number is missing or makes no

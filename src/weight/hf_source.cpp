@@ -123,15 +123,7 @@ class HfSourceReader {
   void add_rope_divisors(ModelSource& source, const std::string& name,
                          const std::vector<float>& divisors) const {
     if (divisors.empty()) return;
-    const auto values = std::make_shared<const std::vector<float>>(divisors);
-    SourceTensor tensor;
-    tensor.name = name + ".weight";
-    tensor.name_in_file = "of rope_scaling";
-    tensor.path = directory_.config_path();
-    tensor.n_dims = 1;
-    tensor.shape[2] = values->size();
-    tensor.parts[0] = {.bytes = std::as_bytes(std::span(*values)), .owner = values};
-    source.tensors.push_back(std::move(tensor));
+    source.tensors.push_back(rope_factors(name, divisors, directory_.config_path()));
   }
 
   const ModelDirectory& directory_;

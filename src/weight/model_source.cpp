@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <utility>
 
 #include "core/error.h"
 #include "weight/gguf_source.h"
@@ -16,6 +17,18 @@ std::optional<std::string> ModelSource::damage() const {
   for (const std::shared_ptr<const MappedFile>& file : files)
     if (std::optional<std::string> damage = file->damage()) return damage;
   return std::nullopt;
+}
+
+SourceTensor rope_factors(const std::string& name, std::vector<float> divisors, std::string where) {
+  const auto values = std::make_shared<const std::vector<float>>(std::move(divisors));
+  SourceTensor tensor;
+  tensor.name = name + ".weight";
+  tensor.name_in_file = "of rope_scaling";
+  tensor.path = std::move(where);
+  tensor.n_dims = 1;
+  tensor.shape[2] = values->size();
+  tensor.parts[0] = {.bytes = std::as_bytes(std::span(*values)), .owner = values};
+  return tensor;
 }
 
 void refuse_quantised_vector(const SourceTensor& tensor) {

@@ -45,6 +45,9 @@ struct SourceTensor {
   std::string label() const { return path + ": tensor " + name_in_file; }
 };
 
+// What rotary frequencies are divided by, as a tensor: which is how GGUF has them. `where` is for messages.
+SourceTensor rope_factors(const std::string& name, std::vector<float> divisors, std::string where);
+
 // Throws UnsupportedModelError for a vector in blocks: no operation reads one.
 void refuse_quantised_vector(const SourceTensor& tensor);
 

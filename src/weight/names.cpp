@@ -297,6 +297,16 @@ std::string gguf_name(std::string_view canonical) {
   throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
 }
 
+std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names() {
+  std::vector<std::pair<std::string, std::vector<std::string>>> joined;
+  for (const NameRule& rule : kGgufLayer) {
+    if (pieces_of(rule).size() == 1) continue;
+    std::vector<std::string>& pieces = joined.emplace_back(rule.name, 0).second;
+    for (const Piece& piece : pieces_of(rule)) pieces.emplace_back(piece.canonical);
+  }
+  return joined;
+}
+
 std::string_view hf_embedding(HfNaming naming) {
   return naming == HfNaming::bert ? "embeddings.word_embeddings.weight" : "embed_tokens.weight";
 }

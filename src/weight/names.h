@@ -17,6 +17,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weight/model_source.h"
@@ -63,6 +64,9 @@ const NameRules& gguf_names();
 // The name that GGUF has for a canonical one, by the rules the other way round. Throws
 // UnsupportedModelError where there is none.
 std::string gguf_name(std::string_view canonical);
+
+// Names of a layer's tensors in GGUF that hold several, one above the other, and which.
+std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names();
 
 // Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
 // "embed_tokens" ("model.", "language_model.model.").

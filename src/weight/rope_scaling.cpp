@@ -59,40 +59,23 @@ double yarn_magnitude(double factor, double scale) {
   return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
-// YaRN (Peng et al., 2023), with the corrections and defaults of transformers.
+// YaRN with the corrections and defaults of transformers.
 void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
-  const uint32_t original = original_context(scaling, basis, basis.context_length);
-  const double factor = factor_or_ratio(scaling, basis, original);
-  const double beta_fast = static_cast<double>(scaling.number("beta_fast").value_or(32.0f));
-  const double beta_slow = static_cast<double>(scaling.number("beta_slow").value_or(1.0f));
-  if (!(beta_slow > 0)) scaling.refuse_value("beta_slow", "it must be above 0");
-  if (!(beta_fast > beta_slow)) scaling.refuse_value("beta_fast", "it must be above beta_slow");
-  const bool truncate = scaling.flag("truncate").value_or(true);
-
-  // The pair that turns `turns` times within the original context.
-  const auto pair_of = [&](double turns) {
-    return basis.rope_dim * std::log(original / (turns * kTurn)) /
-           (2 * std::log(static_cast<double>(basis.theta)));
-  };
-  double low = pair_of(beta_fast), high = pair_of(beta_slow);
-  if (truncate) {
-    low = std::floor(low);
-    high = std::ceil(high);
-  }
-  low = std::max(low, 0.0);
-  high = std::min(high, basis.rope_dim - 1.0);
-  if (low == high) high += 0.001;  // as transformers has it
-  result.divisors.resize(basis.rope_dim / 2);
-  for (size_t i = 0; i < result.divisors.size(); ++i) {
-    const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
-    result.divisors[i] = static_cast<float>(1 / (divided / factor + (1 - divided)));
-  }
-
+  Yarn yarn{.original_context = original_context(scaling, basis, basis.context_length)};
+  yarn.factor = factor_or_ratio(scaling, basis, yarn.original_context);
+  yarn.beta_fast = static_cast<double>(scaling.number("beta_fast").value_or(32.0f));
+  yarn.beta_slow = static_cast<double>(scaling.number("beta_slow").value_or(1.0f));
+  if (!(yarn.beta_slow > 0)) scaling.refuse_value("beta_slow", "it must be above 0");
+  if (!(yarn.beta_fast > yarn.beta_slow))
+    scaling.refuse_value("beta_fast", "it must be above beta_slow");
+  yarn.truncate = scaling.flag("truncate").value_or(true);
+  result.yarn = yarn;
+  result.divisors = yarn_divisors(yarn, basis);
   const double scale = static_cast<double>(scaling.number("mscale").value_or(0.0f));
   const double all_scale = static_cast<double>(scaling.number("mscale_all_dim").value_or(0.0f));
-  const double usual = scale != 0 && all_scale != 0
-                           ? yarn_magnitude(factor, scale) / yarn_magnitude(factor, all_scale)
-                           : yarn_magnitude(factor, 1.0);
+  const double usual = scale != 0 && all_scale != 0 ? yarn_magnitude(yarn.factor, scale) /
+                                                          yarn_magnitude(yarn.factor, all_scale)
+                                                    : yarn_attention_factor(yarn);
   result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
   if (!(result.attention_factor > 0))
     scaling.refuse_value("attention_factor", "it must be above 0");
@@ -128,6 +111,30 @@ void read_longrope(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& r
 }
 
 }  // namespace
+
+std::vector<float> yarn_divisors(const Yarn& yarn, const RopeBasis& basis) {
+  // The pair that turns `turns` times within the original context.
+  const auto pair_of = [&](double turns) {
+    return basis.rope_dim * std::log(yarn.original_context / (turns * kTurn)) /
+           (2 * std::log(static_cast<double>(basis.theta)));
+  };
+  double low = pair_of(yarn.beta_fast), high = pair_of(yarn.beta_slow);
+  if (yarn.truncate) {
+    low = std::floor(low);
+    high = std::ceil(high);
+  }
+  low = std::max(low, 0.0);
+  high = std::min(high, basis.rope_dim - 1.0);
+  if (low == high) high += 0.001;  // as transformers has it
+  std::vector<float> divisors(basis.rope_dim / 2);
+  for (size_t i = 0; i < divisors.size(); ++i) {
+    const double divided = std::clamp((static_cast<double>(i) - low) / (high - low), 0.0, 1.0);
+    divisors[i] = static_cast<float>(1 / (divided / yarn.factor + (1 - divided)));
+  }
+  return divisors;
+}
+
+double yarn_attention_factor(const Yarn& yarn) { return yarn_magnitude(yarn.factor, 1.0); }
 
 RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
   const std::optional<std::string> old_name = scaling.text("type");

@@ -2,11 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "weight/config_object.h"
 
 namespace akunu {
+
+// YaRN's numbers (Peng et al., 2023).
+struct Yarn {
+  double factor = 1;
+  uint32_t original_context = 0;
+  double beta_fast = 32;
+  double beta_slow = 1;
+  bool truncate = true;  // whether the band between ends at whole pairs
+};
 
 struct RopeScaling {
   float linear_factor = 1;
@@ -15,6 +25,7 @@ struct RopeScaling {
   std::vector<float> divisors;  // of the frequencies, [rope_dim / 2]; empty: all 1
   std::vector<float> long_divisors;  // in contexts beyond original_context; empty: the same
   uint32_t original_context = 0;
+  std::optional<Yarn> yarn;  // what the divisors are of, where it is that
 };
 
 // What the scaling is computed from.
@@ -25,6 +36,10 @@ struct RopeBasis {
   uint32_t original_context = 0;  // before it was stretched, where the model says it itself; else 0
   bool is_phi3 = false;           // whose old files say "su" and "yarn" and mean long-RoPE
 };
+
+// The divisors of the frequencies, and the factor on Q and K where nothing else is said.
+std::vector<float> yarn_divisors(const Yarn& yarn, const RopeBasis& basis);
+double yarn_attention_factor(const Yarn& yarn);
 
 // Throws ModelFormatError for numbers that are missing or make no sense, and UnsupportedModelError for
 // a kind of scaling that akunu does not have. Reads linear, dynamic, llama3, yarn and longrope.

@@ -40,7 +40,10 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        (lambda w: w.add_string("llama.rope.scaling.type", "yarn"), "rope.scaling.type is 'yarn'"),
+        (
+            lambda w: w.add_string("llama.rope.scaling.type", "spiral"),
+            "rope.scaling.type is 'spiral'",
+        ),
         (lambda w: w.add_uint32("llama.expert_count", 8), "llama.expert_count is 8"),
         (lambda w: w.add_bool("llama.attention.causal", False), "llama.attention.causal is false"),
         (lambda w: w.add_bool("llama.swin_norm", True), "llama.swin_norm is true"),

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import hf_directory
 import pytest
+import test_converted
 from engine import BOUND_F16_CACHE, BOUND_F32_CACHE, opened, relative_error
 from random_models import ModelCase, random_tokens
 
+import akunu
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES
@@ -46,3 +48,22 @@ def test_a_converted_directory_has_its_logits_in_llama_cpp(
     error = relative_error(ours, theirs[0])
     measured("converted, llama.cpp", kind, error)
     assert error <= (BOUND_F16_CACHE if case.spec.is_gemma else BOUND_F32_CACHE)
+
+
+@pytest.mark.parametrize("name", test_converted.SCALED)
+def test_scaled_positions_are_the_same_in_llama_cpp(
+    model_case: Callable[..., ModelCase],
+    measured: Callable[[str, str, float], None],
+    peer: str,
+    tmp_path: Path,
+    name: str,
+) -> None:
+    folder = test_converted.scaled_directory(model_case, tmp_path / "model", name)
+    target = test_converted.converted(folder, tmp_path / "made.gguf")
+    tokens = list(range(0, 330, 3))  # of longrope, a context within the original one
+    with akunu.load(folder, device="cpu", context=112, kv_type="f32") as model:
+        ours = model.logits(tokens)
+    theirs = engine_logits(peer, "llama_cpp_logits", target, [tokens], kv_type="f32", threads=1)
+    error = relative_error(ours, theirs[0])
+    measured("converted, scaled positions, llama.cpp", name, error)
+    assert error <= BOUND_F32_CACHE

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu.errors import UnsupportedModelError
 from akunu.making.gguf_writer import TensorPlan, Value
-from akunu.making.model_keys import model_keys
+from akunu.making.model_keys import has_rope_factors, model_keys
 from akunu.making.plain_numbers import as_bytes, as_floats, expand_affine, expand_mxfp4
 from akunu.making.recipes import is_quantised
 from akunu.making.sources import Tensor
@@ -25,7 +25,9 @@ from akunu.model_files import ModelDirectory
 
 _FLOATS: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
 _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
-_FACTORS: Final = "rope_factors.weight"
+_FACTORS: Final = "rope_factors"
+_JOINS: Final = frozenset({"phi3"})
+"""Architectures of which llama.cpp wants Q, K and V in one tensor, and gate and up."""
 
 
 class DirectoryTensor:
@@ -81,6 +83,30 @@ class DirectoryTensor:
         return heads[:, order].reshape(-1)
 
 
+class JoinedTensor:
+    """Several tensors, one above the other."""
+
+    def __init__(self, name: str, parts: Sequence[DirectoryTensor]) -> None:
+        """Join them; they have rows of the same length and one format."""
+        rows = sum(part.shape[0] for part in parts)
+        self.name = name
+        self.shape = (rows, *parts[0].shape[1:])
+        self.type_name = parts[0].type_name
+        self.quantised_as = parts[0].quantised_as
+        self._parts = parts
+        for part in parts:
+            if part.type_name != self.type_name:
+                raise UnsupportedModelError(
+                    f"{name} would be of {parts[0].name} in {self.type_name} and {part.name} in "
+                    f"{part.type_name}; a tensor has one format"
+                )
+
+    @property
+    def data(self) -> NDArray[np.uint8]:
+        """The bytes of all."""
+        return np.concatenate([part.data for part in self._parts])
+
+
 class DirectorySource:
     """What GGUF says of a directory's model. Raises what loading it raises, and
     UnsupportedModelError for what GGUF cannot say.
@@ -98,7 +124,7 @@ class DirectorySource:
         self._keys, notes = model_keys(self._native, directory, files)
         tokenizer, more = tokenizer_keys(directory, files, numbers["vocab_size"])
         self._keys |= tokenizer
-        found = [self._tensor(each, numbers) for each in self._native.tensors]
+        found = self._all(numbers)
         found.sort(key=lambda tensor: _place(tensor.name))
         self._by_name = {tensor.name: tensor for tensor in found}
         if (types := self._by_name.get("token_types.weight")) is not None:
@@ -131,13 +157,32 @@ class DirectorySource:
         """Raise ModelFormatError where a file changed since it was opened."""
         self._native.check()
 
+    def _all(self, numbers: dict[str, Any]) -> list[DirectoryTensor | JoinedTensor]:
+        """Every tensor of the file, those in one that llama.cpp wants in one."""
+        architecture = numbers["architecture"]
+        natives = {each.name: each for each in self._native.tensors}
+        if not has_rope_factors(architecture):
+            factors = [name for name in natives if name.startswith(_FACTORS)]
+            for name in factors:
+                del natives[name]
+            if factors and numbers["yarn"] is None:
+                raise UnsupportedModelError(
+                    "config.json: rope_scaling gives each frequency a factor; llama.cpp reads "
+                    f"no such tensor for {architecture}"
+                )
+        found: list[DirectoryTensor | JoinedTensor] = []
+        if architecture in _JOINS:
+            for joined, pieces in _core.gguf_joined_names():
+                for layer in range(len(numbers["described"]["layers"])):
+                    for suffix in (".weight", ".bias"):
+                        names = [f"layers.{layer}.{piece}{suffix}" for piece in pieces]
+                        if all(name in natives for name in names):
+                            parts = [self._tensor(natives.pop(name), numbers) for name in names]
+                            found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
+        return [*found, *(self._tensor(each, numbers) for each in natives.values())]
+
     def _tensor(self, native: _core.SourceTensor, numbers: dict[str, Any]) -> DirectoryTensor:
         layers, usual = (numbers[each]["layers"][0] for each in ("described", "usual"))
-        if native.name == _FACTORS and numbers["architecture"] != "llama":
-            raise UnsupportedModelError(
-                f"config.json: rope_scaling gives each frequency a factor; GGUF has those for "
-                f"llama, not for {numbers['architecture']}"
-            )
         interleaves = usual["interleaved"] and not layers["interleaved"]
         if interleaves and _ROTATED.search(native.name) is not None:
             return DirectoryTensor(native, (layers["head_dim"], numbers["rope_dim"]))

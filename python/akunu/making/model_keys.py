@@ -15,6 +15,8 @@ from akunu.making.gguf_writer import KeyValue
 from akunu.sampling_defaults import sampling_keys_of
 
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
+_WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3"})
+"""Architectures of which llama.cpp lets every layer see everything."""
 _SAME: Final = 1e-6
 """Relative: what is nearer is the same number, rounded."""
 
@@ -56,10 +58,8 @@ def model_keys(
     if layers[0]["rotates"]:
         put("rope.dimension_count", numbers["rope_dim"])
         put("rope.freq_base", numbers["rope_theta"])
-    if numbers["rope_linear_factor"] != 1:
-        put("rope.scaling.type", "linear")
-        put("rope.scaling.factor", numbers["rope_linear_factor"])
-    _refuse_what_has_no_key(numbers)
+    for key, value in _scaled_positions(numbers, notes).items():
+        put(key, value)
     for key, value in _what_the_family_does_not_say(numbers).items():
         put(key, value)
         if key == "attention.scale":
@@ -73,17 +73,41 @@ def model_keys(
     return keys, notes
 
 
-def _refuse_what_has_no_key(numbers: Mapping[str, Any]) -> None:
-    if numbers["architecture"] == "phi3":
-        raise UnsupportedModelError("config.json: model_type phi3 is not converted")
-    for name, what in (
-        ("rope_attention_factor", "a factor on rotated numbers"),
-        ("rope_dynamic_factor", "dynamic scaling"),
-    ):
-        if numbers[name] != 1:
+def has_rope_factors(architecture: str) -> bool:
+    """Whether llama.cpp reads factors of frequencies as tensors for this architecture."""
+    return architecture in ("llama", "phi3")
+
+
+def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
+    """What stretches rotary positions; factors of frequencies may be a tensor besides."""
+    keys: dict[str, KeyValue] = {}
+    attention_factor = numbers["rope_attention_factor"]
+    if numbers["rope_linear_factor"] != 1:
+        keys["rope.scaling.type"] = "linear"
+        keys["rope.scaling.factor"] = numbers["rope_linear_factor"]
+    if numbers["rope_original_context"] != 0:
+        keys["rope.scaling.original_context_length"] = numbers["rope_original_context"]
+    if numbers["rope_dynamic_factor"] != 1:
+        notes.append(
+            f"GGUF has no key for dynamic scaling; up to {numbers['context_length']} positions "
+            "it changes nothing"
+        )
+    yarn = numbers["yarn"]
+    if yarn is not None and not has_rope_factors(numbers["architecture"]):
+        if not yarn["truncate"]:
             raise UnsupportedModelError(
-                f"config.json: rope_scaling asks for {what}; akunu convert has linear and llama3"
+                "config.json: rope_scaling.truncate is false; GGUF has no key for it"
             )
+        keys["rope.scaling.type"] = "yarn"
+        keys["rope.scaling.factor"] = yarn["factor"]
+        keys["rope.scaling.original_context_length"] = yarn["original_context"]
+        for name, usual in (("beta_fast", 32.0), ("beta_slow", 1.0)):
+            if yarn[name] != usual:
+                keys[f"rope.scaling.yarn_{name}"] = yarn[name]
+        attention_factor /= yarn["attention_factor"]  # which readers multiply with
+    if abs(attention_factor - 1) > _SAME:
+        keys["rope.scaling.attn_factor"] = attention_factor
+    return keys
 
 
 def _of_layers(layers: list[dict[str, Any]], name: str) -> KeyValue:
@@ -112,6 +136,7 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
         if cap != numbers["usual"]["logit_soft_cap"]:
             keys["final_logit_softcapping"] = cap
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
+    scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own
     if abs(scale - other) > _SAME * other:
         keys["attention.scale"] = scale
     return keys
