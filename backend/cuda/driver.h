@@ -33,6 +33,11 @@ enum class Attribute : int32_t {
   memory_bus_bits = 37,
   capability_major = 75,
   capability_minor = 76,
+  shared_bytes_of_block = 97,  // that a function may be allowed
+};
+enum class FunctionAttribute : int32_t {
+  static_shared_bytes = 1,
+  dynamic_shared_bytes = 8,  // that a launch may ask for
 };
 
 // A launch, laid out as the driver has it.
@@ -85,6 +90,10 @@ static_assert(sizeof(LaunchConfig) == 56);
   X(module_load, cuModuleLoadData, (Module * module, const void* image))                          \
   X(module_unload, cuModuleUnload, (Module module))                                               \
   X(module_function, cuModuleGetFunction, (Function * function, Module module, const char* name)) \
+  X(function_attribute, cuFuncGetAttribute,                                                       \
+    (int32_t* value, FunctionAttribute attribute, Function function))                             \
+  X(set_function_attribute, cuFuncSetAttribute,                                                   \
+    (Function function, FunctionAttribute attribute, int32_t value))                              \
   X(launch, cuLaunchKernelEx,                                                                     \
     (const LaunchConfig* config, Function function, void** parameters, void** extra))             \
   X(stream_create, cuStreamCreate, (Stream * stream, uint32_t flags))                             \

@@ -40,8 +40,16 @@ BUILT_INS = {
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
-# Functions that language.h has in the place of those of the kernels.
-REPLACED = {"inputs_ready", "load_words"}
+# What is written for NVIDIA alone, and what stands in its place: nothing where language.h has it.
+REPLACED = {
+    "inputs_ready": "",
+    "load_words": "",
+    "multiply_tile": '\n#include "cuda/kernels/multiply_tile.h"\n',
+}
+
+
+# Threads of a block at most, and blocks that a multiprocessor is to have room for: registers follow.
+LAUNCH_BOUNDS = {"gemm": "__launch_bounds__(256, 2) ", "gemm_group": "__launch_bounds__(256, 2) "}
 
 
 def after_template(tokens: list[Token], index: int) -> int:
@@ -105,8 +113,9 @@ def translated(program: Program) -> str:
                 value = f"({constant.value_text})"
             edits.append((tokens[0].start, tokens[-1].end, f"\n#define {constant.name} {value}\n"))
             continue
-        if declaration.kind == "function" and declaration.names & REPLACED:
-            edits.append((tokens[0].start, tokens[-1].end, ""))
+        replaced = declaration.names & REPLACED.keys()
+        if declaration.kind == "function" and replaced:
+            edits.append((tokens[0].start, tokens[-1].end, REPLACED[replaced.pop()]))
             continue
         hidden = emulated.attribute_edits(tokens)
         for token in device_functions(declaration):
@@ -142,8 +151,9 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
         else:
             at = BY_VALUE.get(parameter.index, f"arguments.slots[{parameter.index}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
+    bounds = LAUNCH_BOUNDS.get(function.expression.partition("<")[0].strip(), "")
     lines = [
-        f'extern "C" __global__ void akunu_{function.host_name}('
+        f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
     ]
     if function.constants:

@@ -12,6 +12,22 @@ using metal::Grid;
 using metal::Kernel;
 using metal::Scope;
 
+// kernels/multiply_tile.h: bytes of a tile's row of 32 numbers, parts of a number, columns.
+constexpr uint32_t kTileRowBytes = 80, kInputParts = 3, kTileColumns = 64;
+// Fewer threadgroups than this leave multiprocessors of a large GPU idle: then tiles are smaller.
+constexpr uint32_t kManyTiles = 128;
+
+metal::Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows) {
+  const bool large = n_rows > 64 && column_tiles * divide_up(n_rows, 128) >= kManyTiles;
+  const uint32_t rows = large ? 128 : 64;
+  const uint32_t parts = weight == Format::f32 ? 3 : weight == Format::f16 ? 2 : 1;
+  const uint32_t scales = 16 * kTileColumns, sums = 8 * rows;
+  const uint32_t step = (kInputParts * rows + parts * kTileColumns) * kTileRowBytes + scales + sums;
+  return Grid{.threadgroups = {column_tiles, divide_up(n_rows, rows), 1},
+              .threads = {2 * rows, 1, 1},
+              .threadgroup_bytes = {2 * step}};
+}
+
 // kernels/attention_rows.metal
 constexpr uint32_t kThreads = 128;
 constexpr uint32_t kSplits = 32;
@@ -32,7 +48,7 @@ template <class Params>
 std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std::string& name,
                                         bool has_own_keys) {
   const auto params = request.params.get<Params>();
-  std::optional<Kernel> kernel = metal::find_kernel(request);
+  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
   if (!kernel || params.head_dim % 8 != 0) return kernel;
   const uint32_t queries = queries_of(params.n_heads / params.n_kv_heads);
   metal::Launch& launch = kernel->launches.front();
@@ -58,7 +74,7 @@ std::optional<Kernel> find_kernel(const KernelRequest& request) {
     if (request.operation == Operation::rope_attention)
       return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true);
   }
-  return metal::find_kernel(request);
+  return metal::find_kernel(request, gemm_grid);
 }
 
 }  // namespace akunu::cuda

@@ -50,11 +50,26 @@ Function Modules::get(const std::string& name) {
   while (modules_.size() < kernel_images().size()) load(kernel_images()[modules_.size()]);
   const std::string symbol = "akunu_" + name;
   for (Module module : modules_)
-    if (gpu_.driver().module_function(&known, module, symbol.c_str()) == kSuccess) return known;
+    if (gpu_.driver().module_function(&known, module, symbol.c_str()) == kSuccess) {
+      allow_shared_memory(known);
+      return known;
+    }
   functions_.erase(name);
   throw UnsupportedModelError("the kernel " + name + " is not in this build (" +
                               std::to_string(modules_.size()) + " files of kernels for " +
                               std::string(kernel_architectures()) + "); install akunu again");
+}
+
+// Tiles of matmuls take more than the 48 KB that a function has without being asked.
+void Modules::allow_shared_memory(Function function) {
+  const Driver& driver = gpu_.driver();
+  int32_t own = 0;
+  driver.check(driver.function_attribute(&own, FunctionAttribute::static_shared_bytes, function),
+               "asking for a kernel's shared memory");
+  const int32_t most = gpu_.attribute(Attribute::shared_bytes_of_block);
+  driver.check(
+      driver.set_function_attribute(function, FunctionAttribute::dynamic_shared_bytes, most - own),
+      "allowing a kernel the GPU's shared memory");
 }
 
 std::shared_ptr<Opened> open_gpu() {

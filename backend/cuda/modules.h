@@ -37,6 +37,7 @@ class Modules {
 
  private:
   void load(const KernelImage& image);
+  void allow_shared_memory(Function function);
 
   const Gpu& gpu_;
   std::vector<Module> modules_;

@@ -68,8 +68,14 @@ struct Kernel {
 // Whether this device multiplies weights in a format.
 bool has_kernels(Format format);
 
-// The kernel for a request, or nothing where there is none.
-std::optional<Kernel> find_kernel(const KernelRequest& request);
+// The size of a launch for many rows (kernels/gemm.h): `column_tiles` tiles of 64 weight rows each,
+// and 16 rows for each SIMD-group of a threadgroup.
+using GemmGrid = Grid (*)(Format weight, uint32_t column_tiles, uint32_t n_rows);
+Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows);
+
+// The kernel for a request, or nothing where there is none. A device whose tiles are of other sizes
+// says so.
+std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid = gemm_grid);
 // See Device::unsupported_shape.
 std::string unsupported_shape(const KernelRequest& request);
 

@@ -12,13 +12,13 @@ bool has_kernels(Format format) {
   return false;
 }
 
-std::optional<Kernel> find_kernel(const KernelRequest& request) {
+std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid) {
   // Every activation of this device is float32.
   if (request.activation != ActivationKind::f32) return std::nullopt;
   if (!unsupported_shape(request).empty()) return std::nullopt;
   for (const std::optional<Format>& weight : request.weights)
     if (weight && !has_kernels(*weight)) return std::nullopt;
-  std::optional<Kernel> kernel = find_matmul_kernel(request);
+  std::optional<Kernel> kernel = find_matmul_kernel(request, grid);
   if (!kernel) kernel = find_attention_kernel(request);
   if (!kernel) kernel = find_row_kernel(request);
   if (kernel) kernel->operation = request.operation;

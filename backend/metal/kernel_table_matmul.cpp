@@ -90,20 +90,14 @@ void add_matvec(Kernel& kernel, const std::string& name, const Blocks& blocks, O
   });
 }
 
-void add_gemm(Kernel& kernel, const std::string& name, const Blocks& blocks,
-              const std::vector<FunctionConstant>& constants, bool waits) {
+void add_gemm(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
+              const std::vector<FunctionConstant>& constants, bool waits, GemmGrid grid) {
   kernel.launches.push_back({
-      .function = name,
+      .function = name_of(family, format),
       .constants = constants,
       .grid =
           [=](const Scope& scope) {
-            const uint32_t simdgroups = scope.n_rows <= kTile / 2 ? 2 : 4;
-            const uint32_t tile_rows = 16 * simdgroups;
-            const uint32_t tiles = (kTile + tile_rows) * kTileStride, results = tile_rows * kTile;
-            return Grid{.threadgroups = {blocks(scope.params, kTile),
-                                         divide_up(scope.n_rows, tile_rows), 1},
-                        .threads = {kSimdWidth * simdgroups, 1, 1},
-                        .threadgroup_bytes = {4 * std::max(tiles, results)}};
+            return grid(format, blocks(scope.params, kTile), scope.n_rows);
           },
       .waits = waits,
   });
@@ -133,7 +127,7 @@ const FormatPair* pair_of(const KernelRequest& request) {
 
 // Up to three weights of one input: one launch where they are in one format or in a pair that there
 // is, else one per format; the members of a group write different outputs.
-Kernel group_kernel(const KernelRequest& request, bool many) {
+Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
   Kernel kernel;
   if (const FormatPair* pair = many ? nullptr : pair_of(request)) {
     const uint32_t second = members_of(request, (*pair)[1]);
@@ -150,8 +144,8 @@ Kernel group_kernel(const KernelRequest& request, bool many) {
     if (members & ((1u << m) - 1)) continue;  // with an earlier one
     const bool waits = kernel.launches.empty();
     if (many)
-      add_gemm(kernel, name_of("gemm_group", format), blocks_of_group(members),
-               {{kMembers, members, false}}, waits);
+      add_gemm(kernel, "gemm_group", format, blocks_of_group(members),
+               {{kMembers, members, false}}, waits, grid);
     else
       add_matvec(kernel, name_of("matvec_group", format), blocks_of_group(members), kOutputs,
                  {{kMembers, members, false}, {kSecond, 0, false}}, waits);
@@ -161,7 +155,16 @@ Kernel group_kernel(const KernelRequest& request, bool many) {
 
 }  // namespace
 
-std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
+Grid gemm_grid(Format, uint32_t column_tiles, uint32_t n_rows) {
+  const uint32_t simdgroups = n_rows <= kTile / 2 ? 2 : 4;
+  const uint32_t tile_rows = 16 * simdgroups;
+  const uint32_t tiles = (kTile + tile_rows) * kTileStride, results = tile_rows * kTile;
+  return Grid{.threadgroups = {column_tiles, divide_up(n_rows, tile_rows), 1},
+              .threads = {kSimdWidth * simdgroups, 1, 1},
+              .threadgroup_bytes = {4 * std::max(tiles, results)}};
+}
+
+std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid grid) {
   const bool many = request.row_class == RowClass::many;
   Kernel kernel;
   switch (request.operation) {
@@ -171,8 +174,8 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
       const uint32_t accumulate = request.operation == Operation::matmul_add;
       const std::vector<FunctionConstant> constants = {{kAccumulate, accumulate, true}};
       if (many)
-        add_gemm(kernel, name_of("gemm", *request.weights[0]), blocks_of<MatmulParams>, constants,
-                 true);
+        add_gemm(kernel, "gemm", *request.weights[0], blocks_of<MatmulParams>, constants, true,
+                 grid);
       else
         add_matvec(kernel, name_of("matvec", *request.weights[0]), blocks_of<MatmulParams>,
                    kOutputs, constants, true);
@@ -184,7 +187,7 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request) {
       [[fallthrough]];
     case Operation::matmul_group:
       if (!request.weights[0]) return std::nullopt;
-      return group_kernel(request, many);
+      return group_kernel(request, many, grid);
     case Operation::norm_gated_matmul:
       if (many || !request.weights[0] || !request.weights[1]) return std::nullopt;
       if (request.weights[0] == request.weights[1]) {

@@ -19,6 +19,7 @@ struct ModuleOfDriver {
   const akunu::test::StubKernel* kernels;
 };
 struct FunctionOfDriver {
+  uint32_t shared_bytes = 49'152;  // what a launch may ask for
   const akunu::test::StubKernel* kernel;
 };
 struct GraphOfDriver {
@@ -172,6 +173,9 @@ EXPORT Result cuDeviceGetAttribute(int32_t* value, Attribute attribute, DeviceNu
     case Attribute::capability_minor:
       *value = stub().capability % 10;
       break;
+    case Attribute::shared_bytes_of_block:
+      *value = 232'448;
+      break;
   }
   return kSuccess;
 }
@@ -269,12 +273,24 @@ EXPORT Result cuModuleGetFunction(Function* function, Module module, const char*
     }
   return 500;
 }
+EXPORT Result cuFuncGetAttribute(int32_t* value, FunctionAttribute attribute, Function) {
+  STUB("cuFuncGetAttribute");
+  if (attribute != FunctionAttribute::static_shared_bytes) return 1;
+  *value = 32;
+  return kSuccess;
+}
+EXPORT Result cuFuncSetAttribute(Function function, FunctionAttribute attribute, int32_t value) {
+  STUB("cuFuncSetAttribute");
+  if (attribute != FunctionAttribute::dynamic_shared_bytes || value + 32 > 232'448) return 1;
+  function->shared_bytes = static_cast<uint32_t>(value);
+  return kSuccess;
+}
 EXPORT Result cuLaunchKernelEx(const LaunchConfig* config, Function function, void** parameters,
                                void**) {
   STUB("cuLaunchKernelEx");
   const auto& grid = config->grid;
   if (grid[0] == 0 || grid[1] == 0 || grid[2] == 0 || config->block[0] > 1024 ||
-      config->shared_bytes > 49152)
+      config->shared_bytes > function->shared_bytes)
     return 1;
   const Arguments arguments = *static_cast<const Arguments*>(parameters[0]);
   const uint32_t blocks = grid[0] * grid[1] * grid[2];

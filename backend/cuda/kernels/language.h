@@ -250,6 +250,32 @@ AKUNU_DEVICE uint atomic_fetch_max_explicit(atomic_uint* at, uint operand, memor
   return atomicMax(&at->value, operand);
 }
 
+// --- Tensor cores ------------------------------------------------------------------------------------
+
+// Two numbers, each rounded to bfloat16; the first in the lower half.
+AKUNU_DEVICE uint pack_bfloat16(float first, float second) {
+  uint both;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(second), "f"(first));
+  return both;
+}
+// Four matrices of 8 x 8 numbers of two bytes; lane l says where row l % 8 of matrix l / 8 lies in
+// shared memory, at a multiple of 16 bytes. A lane gets two numbers of row l / 4 of each.
+AKUNU_DEVICE void load_matrices(uint (&matrices)[4], const void* row) {
+  const uint address = uint(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(address)
+               : "memory");
+}
+// sums [16 x 8] += a [16 x 16] b [16 x 8], of bfloat16 numbers: their products are exact.
+AKUNU_DEVICE void multiply_bfloat16(float (&sums)[4], const uint (&a)[4], uint b_upper,
+                                    uint b_lower) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
+}
+
 // --- Matrices of a SIMD-group ----------------------------------------------------------------------
 
 // Lane l holds elements (l / 4, 2 (l % 4)) and (l / 4, 2 (l % 4) + 1).
@@ -271,21 +297,47 @@ AKUNU_DEVICE void simdgroup_store(const simdgroup_float8x8& matrix, float* to, u
   to[row * stride + column] = matrix.first;
   to[row * stride + column + 1] = matrix.second;
 }
+// A float32 matrix as the sum of three of bfloat16, in which it loses nothing.
+struct MatrixParts {
+  uint part[3];
+};
+AKUNU_DEVICE MatrixParts parts_of(const simdgroup_float8x8& matrix) {
+  MatrixParts parts;
+  float first = matrix.first, second = matrix.second;
+#pragma unroll
+  for (uint i = 0; i < 3; ++i) {
+    parts.part[i] = pack_bfloat16(first, second);
+    first -= as_type<float>(parts.part[i] << 16);
+    second -= as_type<float>(parts.part[i] & 0xffff0000u);
+  }
+  return parts;
+}
+AKUNU_DEVICE uint transposed(uint matrix) {
+  uint result;
+  asm("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(result) : "r"(matrix));
+  return result;
+}
+// Six products of parts, the smallest first; those that float32 cannot hold beside the largest are
+// left out. The lower eight rows of the tensor cores' tile are empty.
 AKUNU_DEVICE void simdgroup_multiply_accumulate(simdgroup_float8x8& product,
                                                 const simdgroup_float8x8& a,
                                                 const simdgroup_float8x8& b,
                                                 const simdgroup_float8x8& addend) {
-  const uint lane = threadIdx.x % 32;
-  float first = addend.first, second = addend.second;
+  const MatrixParts x = parts_of(a), y = parts_of(b);
+  uint columns[3];
 #pragma unroll
-  for (uint k = 0; k < 8; ++k) {
-    const float x = simd_shuffle(k % 2 == 0 ? a.first : a.second, lane / 4 * 4 + k / 2);
-    const uint from = k * 4 + lane % 4;
-    first = fma(x, simd_shuffle(b.first, from), first);
-    second = fma(x, simd_shuffle(b.second, from), second);
-  }
-  product.first = first;
-  product.second = second;
+  for (uint i = 0; i < 3; ++i) columns[i] = transposed(y.part[i]);
+  float sums[4] = {addend.first, addend.second, 0.0f, 0.0f};
+#pragma unroll
+  for (uint both = 3; both-- > 0;)
+#pragma unroll
+    for (uint i = 0; i <= both; ++i)
+      asm("mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32 "
+          "{%0, %1, %2, %3}, {%4, %5}, {%6}, {%0, %1, %2, %3};"
+          : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+          : "r"(x.part[both - i]), "r"(0u), "r"(columns[i]));
+  product.first = sums[0];
+  product.second = sums[1];
 }
 
 }  // namespace gpu
