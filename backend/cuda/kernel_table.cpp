@@ -65,9 +65,33 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
   return kernel;
 }
 
+// kernels/attention_prompt.metal: rows and positions of a tile, by the dimensions that it has room for.
+std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
+  const uint32_t head_dim = request.params.get<AttentionParams>().head_dim;
+  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0) return kernel;
+  constexpr uint32_t kPad = 8;
+  const uint32_t dims = head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
+  const uint32_t rows = dims > 128 ? 32 : 64, positions = rows;
+  const uint32_t row_bytes = 2 * (dims + kPad);
+  const uint32_t values = std::max(positions * row_bytes, 4 * rows * (positions + 1));
+  metal::Launch& launch = kernel->launches.front();
+  launch.function = "attention_prompt_d" + std::to_string(dims);
+  launch.grid = [=](const Scope& scope) {
+    return Grid{
+        .threadgroups = {scope.n_rows / rows + scope.n_spans, scope.get<AttentionParams>().n_heads,
+                         1},
+        .threads = {2 * rows, 1, 1},
+        .threadgroup_bytes = {metal::round_up((2 * rows + positions) * row_bytes + values, 16)}};
+  };
+  return kernel;
+}
+
 }  // namespace
 
 std::optional<Kernel> find_kernel(const KernelRequest& request) {
+  if (request.row_class == RowClass::many && request.operation == Operation::attention)
+    return attention_of_prompts(request);
   if (request.row_class != RowClass::many) {
     if (request.operation == Operation::attention)
       return attention_of_rows<AttentionParams>(request, "attention_rows", false);

@@ -267,6 +267,14 @@ AKUNU_DEVICE void load_matrices(uint (&matrices)[4], const void* row) {
                : "r"(address)
                : "memory");
 }
+// The same of matrices that are to be read by columns.
+AKUNU_DEVICE void load_matrices_transposed(uint (&matrices)[4], const void* row) {
+  const uint address = uint(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(matrices[0]), "=r"(matrices[1]), "=r"(matrices[2]), "=r"(matrices[3])
+               : "r"(address)
+               : "memory");
+}
 // sums [16 x 8] += a [16 x 16] b [16 x 8], of bfloat16 numbers: their products are exact.
 AKUNU_DEVICE void multiply_bfloat16(float (&sums)[4], const uint (&a)[4], uint b_upper,
                                     uint b_lower) {
@@ -275,6 +283,34 @@ AKUNU_DEVICE void multiply_bfloat16(float (&sums)[4], const uint (&a)[4], uint b
       : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
 }
+
+// The same of halves.
+AKUNU_DEVICE void multiply_float16(float (&sums)[4], const uint (&a)[4], uint b_upper,
+                                   uint b_lower) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+      "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b_upper), "r"(b_lower));
+}
+
+// --- Copies to shared memory beside other work -------------------------------------------------------
+
+// 16 bytes at multiples of 16; zeros where they are not there.
+AKUNU_DEVICE void copy_16_bytes(void* to, const void* from, bool is_there) {
+  const uint address = uint(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(address), "l"(from),
+               "r"(is_there ? 16u : 0u)
+               : "memory");
+}
+// What a thread has copied since the last call is one group.
+AKUNU_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
+// Waits until all but the last kPending groups of this thread are there.
+template <uint kPending>
+AKUNU_DEVICE void wait_for_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+// Whether it is true for one of the block's threads; all of them meet here.
+AKUNU_DEVICE bool any_of_threadgroup(bool value) { return __syncthreads_or(value) != 0; }
 
 // --- Matrices of a SIMD-group ----------------------------------------------------------------------
 
