@@ -48,7 +48,7 @@ REPLACED = {
 }
 
 
-# Threads of a block at most, and blocks that a multiprocessor is to have room for: registers follow.
+# Threads of a block at most, and how many blocks a multiprocessor is to have registers for.
 LAUNCH_BOUNDS = {"gemm": "__launch_bounds__(256, 2) ", "gemm_group": "__launch_bounds__(256, 2) "}
 
 
