@@ -144,8 +144,8 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
     if (members & ((1u << m) - 1)) continue;  // with an earlier one
     const bool waits = kernel.launches.empty();
     if (many)
-      add_gemm(kernel, "gemm_group", format, blocks_of_group(members),
-               {{kMembers, members, false}}, waits, grid);
+      add_gemm(kernel, "gemm_group", format, blocks_of_group(members), {{kMembers, members, false}},
+               waits, grid);
     else
       add_matvec(kernel, name_of("matvec_group", format), blocks_of_group(members), kOutputs,
                  {{kMembers, members, false}, {kSecond, 0, false}}, waits);
