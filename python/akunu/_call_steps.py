@@ -16,12 +16,13 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._batches import Prepared, prepared_all
-from akunu._checks import integer, priority_of
+from akunu._checks import integer, priority_of, refusal
 from akunu.embedding import (
     EmbeddingFacts,
     EmbeddingJob,
     checked_texts,
     embedding_options,
+    no_chat,
     no_embedding,
 )
 from akunu.errors import AkunuError, ArgumentError
@@ -62,6 +63,8 @@ class CallSteps:
     def _chat_template(self) -> ChatTemplate:
         from akunu.chat import ChatTemplate
 
+        if self._embedding is not None:
+            raise no_chat(self._config.architecture)
         return ChatTemplate.of(self._tokenizer)
 
     def _rows(
@@ -81,6 +84,8 @@ class CallSteps:
     ) -> EmbeddingJob:
         if self._embedding is None:
             raise no_embedding(self._config.architecture)
+        if progress is not None and not callable(progress):
+            raise refusal("progress", progress, "a function of two numbers", "or None")
         return EmbeddingJob(
             self._open(),
             self._tokenizer,

@@ -253,6 +253,8 @@ class _TokenizerJson:
             kind = piece.get("type")
             if kind == "TemplateProcessing":
                 single = piece.get("single") or []
+                if not isinstance(single, list) or not all(isinstance(e, dict) for e in single):
+                    _refuse_format("post_processor.single is no list of objects")
                 at = [i for i, each in enumerate(single) if "Sequence" in each]
                 if len(at) != 1 or at[0] > 1 or len(single) - at[0] > 2:
                     _refuse(

@@ -48,6 +48,8 @@ class EmbeddingFacts:
 
     def prompt(self, name: str | None, given: str | None) -> str | None:
         """Return what is put in front of a text; ArgumentError for a name that is not there."""
+        if given is not None and not isinstance(given, str):
+            raise refusal("prompt", given, "a str", "or None")
         if given is not None and name is not None:
             raise ArgumentError("prompt and prompt_name are two ways to give one prompt")
         if given is not None:
@@ -149,6 +151,13 @@ def no_embedding(architecture: str) -> UnsupportedModelError:
     )
 
 
+def no_chat(architecture: str) -> UnsupportedModelError:
+    """Return the error of an encoder that shall answer."""
+    return UnsupportedModelError(
+        f"{architecture} is an encoder: it embeds texts (Model.embed, akunu embed) and writes none"
+    )
+
+
 def fitting_ids(
     tokenizer: Tokenizer,
     text: str | Sequence[SupportsIndex],
@@ -214,6 +223,8 @@ def in_precision(vectors: NDArray[np.float32], precision: Precision) -> NDArray[
 def checked_texts(texts: object) -> Sequence[str | Sequence[SupportsIndex]]:
     """Return several texts, each a str or token ids; ArgumentError for anything else."""
     if isinstance(texts, (str, bytes)) or not isinstance(texts, (Sequence, np.ndarray)):
+        raise refusal("texts", texts, "a text or a sequence of texts", "")
+    if isinstance(texts, np.ndarray) and texts.ndim == 0:
         raise refusal("texts", texts, "a text or a sequence of texts", "")
     for index, text in enumerate(texts):
         if not isinstance(text, (str, Sequence, np.ndarray)) or isinstance(text, bytes):

@@ -27,7 +27,8 @@ class ModelDirectory(Mapping[str, Any]):
     def __init__(self, path: str | os.PathLike[str]) -> None:
         """Open a directory, or a safetensors file with its config.json beside it."""
         self._native = _core.ModelDirectory(os.fspath(path))
-        self._config: dict[str, Any] = json.loads(self._native.config)
+        config = Path(self._native.path) / "config.json"
+        self._config = _object_of(self._native.config, config)
 
     @property
     def path(self) -> str:
@@ -89,7 +90,17 @@ def read_config(directory: Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        config = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
+        return _object_of(path.read_bytes(), path)
+    except OSError as error:
+        raise ModelFormatError(f"{path} cannot be read: {error.strerror}") from None
+
+
+def _object_of(text: str | bytes, path: Path) -> dict[str, Any]:
+    """Return the object that a file has as JSON; ModelFormatError where it has none."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise ModelFormatError(f"{path} cannot be read as JSON: {error}") from None
-    return config if isinstance(config, dict) else {}
+    if not isinstance(found, dict):
+        raise ModelFormatError(f"{path} is no JSON object")
+    return found

@@ -103,16 +103,38 @@ def with_chosen_threads(
 ) -> tuple[LoadOptions, ThreadChoice | None]:
     """Return the options with a number of threads in the place of "auto", and what was measured.
 
-    Where the device is no CPU, or there is no such device, "auto" is the default. Raises what
-    loading the model raises.
+    Where the device is no CPU, or there is no such device, "auto" is the default, as it is for an
+    encoder, which writes no tokens. Raises what loading the model raises.
     """
     if options.threads != AUTO:
         return options, None
     counts = counts_on(options.device)
-    if not counts:
+    if not counts or _is_encoder(path, options):
         return replace(options, threads=None), None
     choice = choose_threads(path, options, counts)
     return replace(options, threads=choice.threads), choice
+
+
+def _is_encoder(path: Path, options: LoadOptions) -> bool:
+    native = _loaded(path, replace(options, threads=None), context=1)
+    try:
+        return native.embedding is not None
+    finally:
+        native.close()
+
+
+def _loaded(path: Path, options: LoadOptions, context: int) -> _core.NativeModel:
+    """Load the engine's part of a model."""
+    return _core.NativeLoad(
+        os.fspath(path),
+        device=options.device,
+        context=context,
+        threads=int(options.threads or 0),
+        kv_type=options.kv_type,
+        kv_memory=None,
+        prefix_cache=False,
+        max_waiting=1,
+    ).result()
 
 
 def counts_on(device: str, *, from_one: bool = False) -> list[int]:
@@ -175,16 +197,7 @@ class _Tried:
     """The engine's part of a model, with some number of threads."""
 
     def __init__(self, path: Path, options: LoadOptions) -> None:
-        self._native = _core.NativeLoad(
-            os.fspath(path),
-            device=options.device,
-            context=_MOST_READ + _MOST_WRITTEN + 2,
-            threads=int(options.threads or 0),
-            kv_type=options.kv_type,
-            kv_memory=None,
-            prefix_cache=False,
-            max_waiting=1,
-        ).result()
+        self._native = _loaded(path, options, _MOST_READ + _MOST_WRITTEN + 2)
         self._random = random.Random(1)
         config = self._native.config
         self._n_tokens = int(config["vocab_size"])

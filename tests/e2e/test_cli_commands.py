@@ -16,6 +16,10 @@ import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT
 from gguf import GGUFReader, GGUFWriter
 
+sys.path.append(str(Path(__file__).parents[1] / "models"))
+
+import hf_directory
+
 import akunu
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -148,6 +152,24 @@ def test_tokenize_shows_ids_and_pieces(run_akunu: Run, ember: akunu.Model) -> No
         for token in facts["tokens"]
     )
     assert spelled.decode() == text
+
+
+def test_tokenize_reads_directories_with_and_without_weights(
+    run_akunu: Run, tmp_path: Path
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    hf_directory.write_tokenizer(folder, 300)
+    expected = akunu.Tokenizer.from_directory(folder).encode("the hat")
+    assert as_json(run_akunu("tokenize", str(folder), "-p", "the hat", "--json"))["count"] == len(
+        expected
+    )
+    (folder / "config.json").write_text('{"model_type": "llama"}')
+    weights = folder / "model.safetensors"
+    hf_directory.write_safetensors(weights, {"a": ("F32", (1,), bytes(4))})
+    for path in (folder, weights):
+        done = run_akunu("tokenize", str(path), "-p", "the hat", "--json")
+        assert [token["id"] for token in as_json(done)["tokens"]] == list(expected)
 
 
 def test_tokenize_makes_control_tokens_only_when_asked(run_akunu: Run, ember: akunu.Model) -> None:

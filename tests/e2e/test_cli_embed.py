@@ -72,3 +72,45 @@ def test_what_makes_no_sense_is_said(
     done = run_akunu("embed", bert_file, *arguments)
     assert done.returncode == code, done.stderr
     assert words in done.stderr
+
+
+def test_a_line_ends_at_a_newline_alone(run_akunu: Run, bert_file: str) -> None:
+    # Python's splitlines() also cuts at a form feed and where Unicode has separators.
+    with akunu.load(bert_file) as model:
+        expected = model.embed(["a\fcat", "a\u2028dog"]).tolist()
+    assert vectors_of(run_akunu("embed", bert_file, stdin="a\fcat\r\na\u2028dog\n")) == expected
+    lines = '"a\u2028dog"\n'  # JSON has this character as it is
+    assert vectors_of(run_akunu("embed", bert_file, "--jsonl", stdin=lines)) == expected[1:]
+
+
+def test_empty_lines_are_left_out_and_counted(run_akunu: Run, bert_file: str) -> None:
+    done = run_akunu("embed", bert_file, stdin="\na cat\n \ndogs\n")
+    assert len(vectors_of(done)) == 2
+    assert "akunu: 2 empty lines are left out" in done.stderr
+    assert "left out" not in run_akunu("embed", bert_file, stdin="a cat\ndogs\n").stderr
+
+
+def test_json_that_is_nested_too_deeply_is_said(run_akunu: Run, bert_file: str) -> None:
+    done = run_akunu("embed", bert_file, "--jsonl", stdin="[" * 100_000 + "\n")
+    assert done.returncode == 2
+    assert "line 1 is no JSON" in done.stderr
+
+
+def test_a_folder_that_is_not_there_is_said_before_the_work(
+    run_akunu: Run, bert_file: str, tmp_path: Path
+) -> None:
+    done = run_akunu("embed", "no-such-model.gguf", "a", "-o", str(tmp_path / "no" / "x.npy"))
+    assert done.returncode == 1
+    assert f"{tmp_path / 'no'} is no folder" in done.stderr
+
+
+def test_threads_auto_is_the_default_of_an_encoder(run_akunu: Run, bert_file: str) -> None:
+    with akunu.load(bert_file) as model:
+        expected = [model.embed("a cat").tolist()]
+    assert vectors_of(run_akunu("embed", bert_file, "a cat", "--threads", "auto")) == expected
+
+
+def test_an_encoder_does_not_chat(run_akunu: Run, bert_file: str) -> None:
+    done = run_akunu("chat", bert_file, "a cat")
+    assert done.returncode == 1
+    assert "bert is an encoder: it embeds texts (Model.embed, akunu embed)" in done.stderr

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import resource
 import signal
 import subprocess
@@ -179,6 +181,7 @@ def test_types_that_are_not_made_are_refused_by_name(
         (["--tensor", "blk.0.ffn_up.weight"], "must be NAME=TYPE"),
         (["--tensor", "no.such=Q8_0"], "no.such, which the model does not have"),
         (["--tensor", "blk.0.ffn_up.weight=Q9"], "--tensor blk.0.ffn_up.weight is 'Q9'"),
+        (["--tensor", "output_norm.weight=Q8_0"], "output_norm.weight cannot be Q8_0: it is one-"),
         (["--output-type", "IQ1_S"], "--output-type is 'IQ1_S'"),
         (["--threads", "0"], "--threads is 0"),
     ],
@@ -206,6 +209,16 @@ def test_no_file_is_overwritten_unless_forced(
     assert "is what is read" in refused(
         run_akunu, target, link, "Q4_0", "--force", "--allow-requantize"
     )
+
+
+def test_a_pipe_or_a_device_is_never_replaced_by_a_file(
+    run_akunu: Run, ember_f16: Path, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    message = refused(run_akunu, ember_f16, pipe, "Q8_0", "--force")
+    assert f"{pipe} is a device, a pipe or a socket; name a file" in message
+    assert pipe.is_fifo()
 
 
 def test_a_source_that_is_cut_off_or_has_no_numbers_leaves_nothing(
@@ -343,4 +356,19 @@ def test_either_a_type_or_a_size_is_needed(run_akunu: Run, ember_f16: Path, tmp_
     assert needed in refused(run_akunu, ember_f16, target)
     assert needed in refused(run_akunu, ember_f16, target, "Q4_0", "--bits", "4")
     assert "--bits is 40.0" in refused(run_akunu, ember_f16, target, "--bits", "40")
-    assert "the smallest mix has" in refused(run_akunu, ember_f16, target, "--bits", "1")
+    assert "--bytes is 0; it must be 1" in refused(run_akunu, ember_f16, target, "--bytes", "0")
+
+
+def test_a_size_that_is_too_small_is_told_in_its_own_unit(
+    run_akunu: Run, ember_f16: Path, tmp_path: Path
+) -> None:
+    target = tmp_path / "q.gguf"
+    message = refused(run_akunu, ember_f16, target, "--bits", "1")
+    found = re.search(r"the smallest mix has (\d\.\d\d) bits per weight; 1 were asked for", message)
+    assert found, message
+    quantised(run_akunu, ember_f16, target, "--bits", found[1])
+    message = refused(run_akunu, ember_f16, target, "--bytes", "10", "--force")
+    found = re.search(r"the smallest file has (\d+) bytes; 10 were asked for", message)
+    assert found, message
+    quantised(run_akunu, ember_f16, target, "--bytes", found[1], "--force")
+    assert target.stat().st_size == int(found[1])

@@ -248,6 +248,21 @@ def test_a_config_that_is_wrong_is_refused_by_key(
     assert message in str(caught.value)
 
 
+@pytest.mark.parametrize("text", ["null", "[]", '"llama"', "3"])
+def test_a_config_that_is_no_object_is_refused(written: Callable[..., Path], text: str) -> None:
+    folder = written()
+    (folder / "config.json").write_text(text)
+    with pytest.raises(akunu.ModelFormatError, match=r"config\.json"):
+        akunu.load(folder)
+
+
+def test_a_number_of_too_many_digits_is_refused(written: Callable[..., Path]) -> None:
+    folder = written()
+    (folder / "config.json").write_text('{"model_type": "llama", "hidden_size": %s}' % ("9" * 5000))
+    with pytest.raises(akunu.ModelFormatError, match=r"config\.json"):
+        akunu.load(folder)
+
+
 def test_keys_that_nothing_uses_are_noted(written: Callable[..., Path]) -> None:
     folder = written(changes={"mystery": 1, "use_cache": False})
     with opened(folder) as model:

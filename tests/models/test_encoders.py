@@ -171,6 +171,8 @@ def test_progress_is_told_after_each_text(bert) -> None:
         ({"truncate": "middle"}, "truncate is 'middle'; it must be True, False"),
         ({"precision": "int4"}, "precision is 'int4'; it must be one of float32"),
         ({"batch_rows": 0}, "batch_rows is 0"),
+        ({"prompt": 3}, "prompt is 3; it must be a str or None"),
+        ({"progress": 3}, "progress is 3; it must be a function of two numbers or None"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(bert, arguments, message) -> None:
@@ -178,12 +180,16 @@ def test_arguments_that_make_no_sense_are_refused(bert, arguments, message) -> N
         bert.embed(["a"], **arguments)
     with pytest.raises(ArgumentError, match=r"texts\[1\] is 5; it must be a text"):
         bert.embed(["a", 5])
+    with pytest.raises(ArgumentError, match="it must be a text or a sequence of texts"):
+        bert.embed(np.array("a"))
 
 
 def test_an_encoder_generates_no_text(bert) -> None:
     for call in (lambda: bert.generate("a"), lambda: bert.logits([1, 2])):
         with pytest.raises(UnsupportedModelError, match="bert is an encoder: it embeds text"):
             call()
+    with pytest.raises(UnsupportedModelError, match="bert is an encoder: it embeds texts"):
+        bert.chat([{"role": "user", "content": "a"}])
 
 
 def test_a_model_that_generates_embeds_nothing() -> None:

@@ -194,6 +194,12 @@ REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
     ("model.merges", [["a"]], ModelFormatError, "model.merges[0] is neither a string nor a pair"),
     ("model.merges", ["t q"], ModelFormatError, "tokenizer.json: model.merges[0] is 't q'"),
     ("model", None, ModelFormatError, "model is missing"),
+    (
+        "post_processor",
+        {"type": "TemplateProcessing", "single": 3},
+        ModelFormatError,
+        "post_processor.single is no list of objects",
+    ),
 ]
 
 

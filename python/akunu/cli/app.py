@@ -285,7 +285,8 @@ def complete(
 
 def embed(
     model: Annotated[
-        str, typer.Argument(metavar="MODEL", help="An encoder: a file's path or a model's name.")
+        str,
+        typer.Argument(metavar="MODEL", help="An encoder: a file, a directory, or a model's name."),
     ],
     texts: Annotated[
         list[str] | None, typer.Argument(metavar="TEXT", help="A text; several may follow.")

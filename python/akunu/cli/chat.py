@@ -28,6 +28,7 @@ from akunu.cli.settings import thinking_refused
 from akunu.cli.text_input import as_unicode, has_unread_input, standard_input, with_standard_input
 from akunu.cli.wording import shortened
 from akunu.conversation import Conversation
+from akunu.embedding import no_chat
 from akunu.errors import ArgumentError
 from akunu.hub.names import UnknownNameError
 from akunu.model import Model
@@ -169,6 +170,8 @@ class ChatCommand:
     def _conversation(
         self, model: Model, system: str | None, saved: SavedConversation | None
     ) -> Conversation:
+        if model.embedding is not None:
+            raise no_chat(model.config.architecture)
         conversation = Conversation(model.tokenizer, system=system)
         try:
             conversation.thinking = self.thinking

@@ -23,6 +23,7 @@ from akunu.cli.settings import thinking_refused
 from akunu.cli.statistics import Statistics
 from akunu.cli.wording import counted, reason, shortened
 from akunu.conversation import Conversation, Turn
+from akunu.embedding import no_chat
 from akunu.errors import AkunuError, ArgumentError, ContextOverflowError
 from akunu.model import Model
 from akunu.options import LoadOptions, SamplingOptions
@@ -149,6 +150,8 @@ class ChatSession:
         model = load_model(name, self._load)
         try:
             old = self.conversation
+            if model.embedding is not None:
+                raise no_chat(model.config.architecture)
             conversation = Conversation(model.tokenizer, variables=old.variables)
             # The ids of replies are those of the old model's vocabulary.
             turns = [Turn(t.question, t.reply, (), t.reasoning) for t in old.turns]

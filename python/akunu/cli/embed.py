@@ -13,6 +13,7 @@ from akunu.cli import console
 from akunu.cli.loading import load_model
 from akunu.cli.progress import Progress
 from akunu.cli.text_input import as_unicode, text_of
+from akunu.making.whole_file import check_target, written_whole
 from akunu.options import LoadOptions
 
 
@@ -32,6 +33,8 @@ def show_embeddings(
     """
     if output is not None and output.suffix != ".npy":
         raise console.UsageError(f"--output is {output}; its name must end with .npy")
+    if output is not None:  # before the work, not after it
+        check_target(output, force=True, sources=[] if path is None else [path])
     texts = texts_of(given, path, json_lines=json_lines)
     done = 0
 
@@ -45,7 +48,8 @@ def show_embeddings(
     ):
         vectors = model.embed(texts, progress=count, **arguments)
     if output is not None:
-        np.save(output, vectors)
+        with written_whole(output, force=True) as file:
+            np.save(file, vectors)
         return 0
     for index, vector in enumerate(vectors):
         json.dump({"index": index, "embedding": vector.tolist()}, sys.stdout)
@@ -54,7 +58,7 @@ def show_embeddings(
 
 
 def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[str]:
-    """Return the texts of arguments, or of a file's lines; empty lines are none.
+    """Return the texts of arguments, or of a file's lines; empty lines are none, which is said.
 
     `json_lines`: each line is a JSON text, or an object that has one as "text". Raises UsageError.
     """
@@ -63,10 +67,16 @@ def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[s
     if given:
         return [as_unicode(text, "a text") for text in given]
     options = "arguments or --file"
-    lines = text_of(None, path, command="embed", options=options).splitlines()
-    numbered = [(number, line) for number, line in enumerate(lines, 1) if line.strip()]
+    # Not splitlines(): it also splits where Unicode has separators, which are part of a text.
+    lines = text_of(None, path, command="embed", options=options).split("\n")
+    if not lines[-1]:  # behind the last newline there is no line
+        lines.pop()
+    numbered = [(n, line.removesuffix("\r")) for n, line in enumerate(lines, 1) if line.strip()]
     if not numbered:
         raise console.UsageError("there is no text: every line is empty")
+    if n_empty := len(lines) - len(numbered):
+        what = "1 empty line is" if n_empty == 1 else f"{n_empty} empty lines are"
+        console.say(f"akunu: {what} left out: texts are counted without")
     if not json_lines:
         return [line for _, line in numbered]
     return [_from_json(line, number) for number, line in numbered]
@@ -75,7 +85,7 @@ def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[s
 def _from_json(line: str, number: int) -> str:
     try:
         found = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise console.UsageError(f"line {number} is no JSON: {error}") from None
     text = found.get("text") if isinstance(found, dict) else found
     if not isinstance(text, str):

@@ -137,7 +137,9 @@ mean squares of what each matrix is multiplied with, as llama-imatrix writes the
 
 
 def imatrix(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A model, as in -m.")],
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A GGUF file, or the name of a model.")
+    ],
     text: Annotated[
         Path, typer.Argument(metavar="TEXT", help="A file with the text; - is standard input.")
     ],

@@ -45,7 +45,9 @@ ESCAPES = {
 }
 """What a backslash and a letter stand for in a value, and its name."""
 
-MODEL_HELP = "A GGUF file, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember."
+MODEL_HELP = (
+    "A GGUF file, a directory, org/repo:Q4_K_M on the Hugging Face hub, an https address, or ember."
+)
 Model = Annotated[
     str,
     typer.Argument(

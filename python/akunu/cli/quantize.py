@@ -92,6 +92,8 @@ class QuantizeCommand:
             raise console.UsageError("one of TYPE, --bits and --bytes is needed")
         if self.bits is not None and not 0 < self.bits <= 16:
             raise console.UsageError(f"--bits is {self.bits}; it must be above 0 and at most 16")
+        if self.most_bytes is not None and self.most_bytes < 1:
+            raise console.UsageError(f"--bytes is {self.most_bytes}; it must be 1 or more")
         if self.type_name is None and (self.pure or self.output_type or self.embedding_type):
             raise console.UsageError(
                 "--bits and --bytes choose every format; --tensor names some yourself"

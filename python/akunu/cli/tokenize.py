@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from pathlib import Path
 
+from akunu import _core
 from akunu.cli import console
 from akunu.cli.loading import model_path
 from akunu.cli.text_input import text_of
@@ -26,7 +28,7 @@ def show_tokens(
     Only the tokenizer is read, so files without weights do as well.
     """
     text = text_of(prompt, path, command="tokenize")
-    tokenizer = Tokenizer.from_gguf(model_path(model_name))
+    tokenizer = _tokenizer_of(model_path(model_name))
     for note in tokenizer.notes:
         console.say(f"akunu: {note}")
     ids = tokenizer.encode(text, add_special=special, parse_special=parse_special)
@@ -39,6 +41,15 @@ def show_tokens(
     lines = [f"{index:>{width}}  {_quoted(tokenizer.token_bytes(index))}" for index in ids]
     console.write("".join(f"{line}\n" for line in lines))
     return 0
+
+
+def _tokenizer_of(path: Path) -> Tokenizer:
+    """Return the tokenizer of a GGUF file, a directory, or a safetensors file in one."""
+    if any((path / name).is_file() for name in ("tokenizer.json", "tokenizer.model")):
+        return Tokenizer.from_directory(path)
+    if _core.is_model_directory(os.fspath(path)):
+        return Tokenizer.from_directory(path if path.is_dir() else path.parent)
+    return Tokenizer.from_gguf(path)
 
 
 def _piece(tokenizer: Tokenizer, index: int) -> str | list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
@@ -46,7 +47,8 @@ def wishes_for_size(
     ]
     numbers = sum(step.plan.rows * step.plan.k for step in plan.steps)
     if file_bytes is not None:
-        most = file_bytes - (plan.size - sum(_padded(step.plan, file) for step in free))
+        fixed = plan.size - sum(_padded(step.plan, file) for step in free)
+        most = file_bytes - fixed
     elif bits is not None:
         fixed = sum(step.plan.size for step in plan.steps) - sum(step.plan.size for step in free)
         most = int(bits * numbers / 8) - fixed
@@ -75,9 +77,24 @@ def wishes_for_size(
             size = target.size if file_bytes is None else _padded(target, file)
             choices.append(Choice(name, size, error))
         mixed.append(Mixed(step.plan.name, choices))
+    least = fixed + sum(min(choice.size for choice in each.choices) for each in mixed)
+    if least > fixed + most:
+        raise _too_small(least, numbers, file_bytes, bits)
     chosen = best_mix(mixed, most)
     types = {each.tensor: choice.type_name for each, choice in zip(mixed, chosen, strict=True)}
     return replace(wishes, recipe=_recipe_of(chosen), tensor_types={**types, **wishes.tensor_types})
+
+
+def _too_small(
+    least: int, numbers: int, file_bytes: int | None, bits: float | None
+) -> ArgumentError:
+    """Say what the smallest mix has, in the unit of what was asked for."""
+    if file_bytes is not None:
+        return ArgumentError(f"the smallest file has {least} bytes; {file_bytes} were asked for")
+    smallest = math.ceil(800 * least / max(numbers, 1)) / 100
+    return ArgumentError(
+        f"the smallest mix has {smallest:.2f} bits per weight; {bits:g} were asked for"
+    )
 
 
 def _padded(plan: TensorPlan, file: Source) -> int:

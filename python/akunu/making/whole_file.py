@@ -25,6 +25,8 @@ def check_target(path: Path, *, force: bool, sources: Iterable[Path]) -> None:
             raise ArgumentError(f"{path} is what is read; name another file to write")
     if path.is_dir():
         raise ArgumentError(f"{path} is a folder; name a file in it")
+    if path.exists() and not path.is_file():  # a new file would take the place of the device
+        raise ArgumentError(f"{path} is a device, a pipe or a socket; name a file")
     if not path.parent.is_dir():
         raise ArgumentError(f"{path.parent} is no folder")
     if (path.exists() or path.is_symlink()) and not force:

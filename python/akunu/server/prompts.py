@@ -9,6 +9,7 @@ from weakref import WeakKeyDictionary
 
 from akunu.chat import ChatTemplate
 from akunu.chat_request import ChatRequest, prepared
+from akunu.embedding import no_chat
 from akunu.model import Model
 
 _TEMPLATES: Final[WeakKeyDictionary[Model, ChatTemplate]] = WeakKeyDictionary()
@@ -19,6 +20,8 @@ def template_of(model: Model) -> ChatTemplate:
     """Return a model's chat template; UnsupportedModelError where it has none."""
     found = _TEMPLATES.get(model)
     if found is None:
+        if model.embedding is not None:
+            raise no_chat(model.config.architecture)
         found = _TEMPLATES[model] = ChatTemplate.of(model.tokenizer)
     return found
 
