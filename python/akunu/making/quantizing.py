@@ -190,7 +190,7 @@ def _step(tensor: Tensor, file: Source, shape: ModelShape, wishes: Wishes) -> St
     plan = TensorPlan(tensor.name, tensor.shape, tensor.type_name)
     wished = wishes.tensor_types.get(tensor.name)
     if wished is not None:
-        if len(plan.shape) < 2 and wished not in _FLOAT_FORMATS:
+        if len(plan.shape) < 2 and wished not in ("F32", "F16", "BF16"):
             raise ArgumentError(
                 f"{tensor.name} cannot be {wished}: it is one-dimensional, and nothing reads "
                 "such a tensor quantised; F32, F16 and BF16 are possible"
