@@ -329,11 +329,12 @@ def _add_special(
             index = next(iter(_id_list(generation, config, f"{name}_token_id")), None)
         if index is not None:
             read.metadata[f"tokenizer.ggml.{key}_token_id"] = index
-    read.stop_ids = [
-        index
-        for index in _id_list(generation, config, "eos_token_id")
-        if 0 <= index < len(read.tokens)
-    ]
+    ends = _id_list(generation, config, "eos_token_id")
+    read.stop_ids = [index for index in ends if 0 <= index < len(read.tokens)]
+    if unknown := [index for index in ends if index not in read.stop_ids]:
+        read.notes.append(
+            f"eos_token_id {unknown[0]} is ignored: {_TOKENIZER} has {len(read.tokens)} tokens"
+        )
     for name, said in zip(("bos", "eos"), read.adds, strict=True):
         setting = settings.get(f"add_{name}_token")
         adds = setting if isinstance(setting, bool) else said
@@ -367,8 +368,10 @@ def _template(directory: Path, settings: dict[str, Any]) -> tuple[str | None, li
             return None, [f"{_TEMPLATE} is ignored: {error}"]
     given = settings.get("chat_template")
     if isinstance(given, list):
-        named = {each.get("name"): each.get("template") for each in given if isinstance(each, dict)}
-        others = [str(name) for name in named if name != "default"]
+        named = {
+            str(each.get("name")): each.get("template") for each in given if isinstance(each, dict)
+        }
+        others = [name for name in named if name != "default"]
         notes = (
             [f"{_TOKENIZER_CONFIG}: chat_template has {', '.join(others)} besides: ignored"]
             if others

@@ -109,13 +109,14 @@ def with_chosen_threads(
     if options.threads != AUTO:
         return options, None
     counts = counts_on(options.device)
-    if not counts or _is_encoder(path, options):
+    if not counts or is_encoder(path, options):
         return replace(options, threads=None), None
     choice = choose_threads(path, options, counts)
     return replace(options, threads=choice.threads), choice
 
 
-def _is_encoder(path: Path, options: LoadOptions) -> bool:
+def is_encoder(path: Path, options: LoadOptions) -> bool:
+    """Return whether a model embeds texts and writes none; raises what loading it raises."""
     native = _loaded(path, replace(options, threads=None), context=1)
     try:
         return native.embedding is not None

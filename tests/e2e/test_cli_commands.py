@@ -364,3 +364,10 @@ def test_a_locale_without_emoji_is_no_error(run_akunu: Run) -> None:
         done = run_akunu(*arguments, stdin=stdin, **ascii_only)
         assert done.returncode == 0, done.stderr
     assert os.environ.get("LC_ALL") != "C"
+
+
+def test_no_line_of_the_help_is_cut(run_akunu: Run) -> None:
+    shown = run_akunu("--help", COLUMNS="80", TERM="dumb").stdout
+    listed = shown.partition("Commands:")[2]
+    assert "quantize" in listed
+    assert "..." not in listed

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import resource
+import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,6 +13,7 @@ from subprocess import CompletedProcess
 
 import numpy as np
 import pytest
+from cli_support import COMMAND, ENVIRONMENT
 
 sys.path.append(str(Path(__file__).parents[1] / "models"))
 
@@ -114,3 +118,31 @@ def test_an_encoder_does_not_chat(run_akunu: Run, bert_file: str) -> None:
     done = run_akunu("chat", bert_file, "a cat")
     assert done.returncode == 1
     assert "bert is an encoder: it embeds texts (Model.embed, akunu embed)" in done.stderr
+
+
+def test_a_disk_that_is_full_is_said(bert_file: str, tmp_path: Path) -> None:
+    def few_bytes() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+
+    # Python would cut its own .pyc files at so many bytes.
+    environment = {**ENVIRONMENT, "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [*COMMAND, "embed", bert_file, *["a cat"] * 100, "-o", tmp_path / "vectors.npy"],
+        capture_output=True, text=True, env=environment, preexec_fn=few_bytes, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert re.search(r"vectors\.npy could not be written: (?!None)\w", done.stderr), done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["profile", "imatrix"])
+def test_commands_of_texts_that_are_written_refuse_an_encoder(
+    run_akunu: Run, bert_file: str, tmp_path: Path, command: str
+) -> None:
+    text, target = tmp_path / "text.txt", tmp_path / "i.gguf"
+    text.write_text("a cat " * 40)
+    more = [str(text), "-o", str(target), "--context", "8"] if command == "imatrix" else []
+    done = run_akunu(command, bert_file, *more)
+    assert done.returncode == 1
+    assert f"is an encoder: it embeds texts; akunu {command} takes models" in done.stderr
+    assert not target.exists()

@@ -219,6 +219,21 @@ def test_what_has_no_translation_is_refused_by_name(
     assert str(caught.value).startswith(f"{folder}: tokenizer.json: ")
 
 
+def test_an_end_that_is_no_token_is_noted(tmp_path: Path) -> None:
+    folder = saved(tmp_path, byte_level())
+    (folder / "generation_config.json").write_text('{"eos_token_id": [1, 99999]}')
+    tokenizer = akunu.Tokenizer.from_directory(folder)
+    assert 1 in tokenizer.stop_ids
+    (note,) = tokenizer.notes
+    assert note.startswith("eos_token_id 99999 is ignored: tokenizer.json has ")
+
+
+def test_a_template_whose_name_is_no_text_is_passed_over(tmp_path: Path) -> None:
+    templates = [{"name": [1], "template": "x"}, {"name": "default", "template": "y"}]
+    folder = saved(tmp_path, byte_level(), {"chat_template": templates})
+    assert akunu.Tokenizer.from_directory(folder).chat_template == "y"
+
+
 def test_a_directory_without_a_tokenizer_says_so(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}")
     with pytest.raises(ModelFormatError, match=r"neither tokenizer\.json nor tokenizer\.model"):

@@ -325,7 +325,7 @@ def embed(
     threads: options.Threads = None,
     device: options.Device = "auto",
 ) -> int:
-    """Write the vectors of texts, a line of JSON each, or a NumPy file."""
+    """Write the vectors of texts. Each is a line of JSON; -o writes a NumPy file."""
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads)
@@ -417,7 +417,7 @@ def pull(
 
 
 def list_models(json: options.Json = False) -> int:
-    """Show the models on this machine, those of Ollama and LM Studio too."""
+    """Show the models on this machine. Those of Ollama and LM Studio are among them."""
 
     def run() -> int:
         from akunu.cli.models import list_models
@@ -457,7 +457,7 @@ def plan(
     ] = True,
     json: options.Json = False,
 ) -> int:
-    """Show what a model takes to run here, before it is downloaded or loaded."""
+    """Show what a model takes to run here. It need not be downloaded yet."""
 
     def run() -> int:
         from akunu.cli.plan import show_plan
@@ -468,14 +468,14 @@ def plan(
 
 
 def devices() -> int:
-    """Show the devices of this machine, and what akunu makes of them."""
+    """Show the devices of this machine. What akunu makes of them is said, too."""
     from akunu.cli.devices import show_devices
 
     return console.reported(show_devices)
 
 
 def doctor() -> int:
-    """Show what was found here and chosen, and why; try whether it works."""
+    """Show what was found here, and try it. What was chosen is explained."""
 
     def run() -> int:
         from akunu.cli.doctor import examine

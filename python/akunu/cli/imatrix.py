@@ -9,7 +9,7 @@ import numpy as np
 
 from akunu import _core
 from akunu.cli import console
-from akunu.cli.loading import model_path
+from akunu.cli.loading import model_path, refuse_encoder
 from akunu.cli.progress import Progress
 from akunu.cli.tables import write_facts
 from akunu.cli.text_input import text_of
@@ -40,6 +40,7 @@ def write_imatrix(
         raise ArgumentError(f"{path} is no GGUF file; akunu imatrix takes those alone")
     target = target.expanduser()
     check_target(target, force=force, sources=[path, text_file])
+    refuse_encoder(path, load, "imatrix")
     text = text_of(None, text_file, command="imatrix", options="TEXT")
     tokenizer = Tokenizer.from_gguf(path)
     tokens = tokenizer.encode(text)

@@ -10,6 +10,7 @@ from akunu.cli import console
 from akunu.cli.download import DownloadWatch
 from akunu.cli.progress import Progress
 from akunu.cli.wording import shortened
+from akunu.errors import UnsupportedModelError
 from akunu.loading import PACKAGED_MODELS, find_model, load
 from akunu.model import Model
 from akunu.options import AUTO, LoadOptions
@@ -45,6 +46,16 @@ def measured_threads(path: Path, options: LoadOptions) -> LoadOptions:
     if choice is not None:
         console.say(f"akunu: {choice.note()}")
     return chosen
+
+
+def refuse_encoder(path: Path, options: LoadOptions, command: str) -> None:
+    """Raise UnsupportedModelError where a command's model embeds texts and writes none."""
+    from akunu.thread_choice import is_encoder
+
+    if is_encoder(path, options):
+        raise UnsupportedModelError(
+            f"{path} is an encoder: it embeds texts; akunu {command} takes models that write them"
+        )
 
 
 def model_path(name: str, options: LoadOptions | None = None) -> Path:

@@ -130,10 +130,11 @@ def quantize(
     return console.reported(run)
 
 
-IMATRIX_HELP = """Measure which columns of a model's matrices count, for `quantize --imatrix`.
+IMATRIX_HELP = """Measure which columns of a model's matrices count.
 
-The model, in F32, F16 or BF16, reads the text TEXT in chunks of --context tokens; written are the
-mean squares of what each matrix is multiplied with, as llama-imatrix writes them."""
+`akunu quantize --imatrix` reads the result. The model, in F32, F16 or BF16, reads the text TEXT in
+chunks of --context tokens; written are the mean squares of what each matrix is multiplied with, as
+llama-imatrix writes them."""
 
 
 def imatrix(

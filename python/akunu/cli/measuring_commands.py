@@ -135,7 +135,7 @@ def profile(
     ] = False,
     json: options.Json = False,
 ) -> int:
-    """Show where the time of one step goes, each command timed alone."""
+    """Show where the time of one step goes. Each command is timed alone."""
 
     def run() -> int:
         load = load_options(device=device, threads=threads, kv_type=kv_type)

@@ -12,7 +12,7 @@ from typing import Any
 from akunu import _core
 from akunu.cli.bench_plan import Test, check_positions
 from akunu.cli.console import UsageError
-from akunu.cli.loading import load_model, measured_threads, model_path
+from akunu.cli.loading import load_model, measured_threads, model_path, refuse_encoder
 from akunu.cli.progress import Progress
 from akunu.cli.roofline import (
     SHARE_HEADER,
@@ -65,6 +65,7 @@ def show_profile(
         if value < least:
             raise UsageError(f"{option} must be {least} or more, got {value}")
     path = model_path(name)
+    refuse_encoder(path, options, "profile")
     options = measured_threads(path, options)
     step = Test(n_prompt, 0 if n_prompt else 1, depth)
     check_positions(open_model_files(path), [step])

@@ -53,7 +53,7 @@ def written_whole(path: Path, size: int | None = None, *, force: bool) -> Iterat
                 file.flush()
                 os.fsync(file.fileno())
         except OSError as error:
-            raise AkunuError(f"{path} could not be written: {error.strerror}") from error
+            raise AkunuError(f"{path} could not be written: {error.strerror or error}") from error
         _put_in_place(part, path, force=force)
     except BaseException:
         with suppress(OSError):
