@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -58,6 +59,23 @@ def test_quantize_takes_a_directory_and_writes_what_it_writes_of_the_converted_f
         done = run_akunu(*map(str, arguments))
         assert done.returncode == 0, done.stderr
     assert straight.read_bytes() == twice.read_bytes()
+
+
+@pytest.mark.parametrize("command", ["convert", "quantize"])
+def test_no_file_of_the_directory_that_is_read_is_written_over(
+    run_akunu: Run, folder: Path, tmp_path: Path, command: str
+) -> None:
+    model = Path(shutil.copytree(folder, tmp_path / "model"))
+    type_name = ["Q4_0"] if command == "quantize" else []
+    for name in ("config.json", "tokenizer.json", "model.safetensors"):
+        before = (model / name).read_bytes()
+        done = run_akunu(command, str(model), str(model / name), *type_name, "--force")
+        assert done.returncode == 1
+        assert f"{name} is what is read; name another file" in done.stderr
+        assert (model / name).read_bytes() == before
+    beside = [str(model / "made.gguf"), *type_name, "--force"]
+    for _ in range(2):
+        assert run_akunu(command, str(model), *beside).returncode == 0
 
 
 def test_a_gguf_file_is_not_converted(run_akunu: Run, tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from akunu.errors import ArgumentError
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, is_quantised, recipe_named
+from akunu.making.sources import files_read
 from akunu.making.whole_file import check_target
 
 
@@ -41,7 +42,7 @@ class ConvertCommand:
         started = time.monotonic()
         source = DirectorySource(path)
         target = self.target.expanduser()
-        check_target(target, force=self.force, sources=[Path(part) for part in source.parts])
+        check_target(target, force=self.force, sources=files_read(source, path))
         work = Quantization(source, self._wishes(source))
         for note in source.notes:
             console.say(f"akunu: {note}")

@@ -17,7 +17,7 @@ from akunu.making.importance import ImportanceMatrix, missing_from
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, format_named, recipe_named
 from akunu.making.sizing import wishes_for_size
-from akunu.making.sources import Source, open_source
+from akunu.making.sources import Source, files_read, open_source
 from akunu.making.whole_file import check_target
 
 
@@ -50,7 +50,8 @@ class QuantizeCommand:
         started = time.monotonic()
         file = open_source(path)
         target = self.target.expanduser()
-        check_target(target, force=self.force, sources=[Path(part) for part in file.parts])
+        matrix_files = [] if self.imatrix is None else [self.imatrix]
+        check_target(target, force=self.force, sources=[*files_read(file, path), *matrix_files])
         matrix = None if self.imatrix is None else ImportanceMatrix.read(self.imatrix)
         if self.type_name is None:
             wishes = self._mixed(file, wishes, matrix, threads)
