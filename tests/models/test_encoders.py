@@ -277,6 +277,43 @@ def test_modules_that_are_not_here_are_refused(tmp_path) -> None:
         akunu.load(folder)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("modules.json", "null", "is no JSON list"),
+        ("1_Pooling/config.json", "[]", "is no JSON object"),
+        ("sentence_bert_config.json", "3", "is no JSON object"),
+        ("sentence_bert_config.json", '{"max_seq_length": 0}', "max_seq_length is 0; it must be 1"),
+        (
+            "sentence_bert_config.json",
+            '{"max_seq_length": true}',
+            "max_seq_length is True; it must",
+        ),
+        ("config_sentence_transformers.json", '{"prompts": {"a": 3}}', "prompts must be texts"),
+        (
+            "config_sentence_transformers.json",
+            '{"default_prompt_name": "a"}',
+            "none of its prompts",
+        ),
+    ],
+)
+def test_files_of_sentence_transformers_that_are_wrong_are_refused(
+    tmp_path, name, text, message
+) -> None:
+    folder = em.write_directory(tmp_path / "bert", SPEC, TENSORS, pooling="mean")
+    (folder / name).write_text(text)
+    with pytest.raises(ModelFormatError, match=message):
+        akunu.load(folder)
+
+
+def test_prompts_for_queries_and_documents_are_empty_where_a_file_has_none(tmp_path, bert) -> None:
+    folder = em.write_directory(
+        tmp_path / "bert", SPEC, TENSORS, pooling="mean", default_prompt_name="document"
+    )
+    with akunu.load(folder) as model:
+        assert model.embed("a cat").tobytes() == bert.embed("a cat").tobytes()
+
+
 def test_coroutines_get_the_same_vectors(bert) -> None:
     texts = ["a cat", text_of(300), "", "dogs"]
     found = asyncio.run(bert.embed_async(texts))
