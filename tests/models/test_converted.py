@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import encoder_models
 import hf_directory
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from gguf import GGUFReader
 from random_models import KINDS, ModelCase
 from test_stretched_positions import of_phi3
 
+import akunu
 from akunu.making.directory_source import DirectorySource
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, is_quantised
@@ -187,3 +189,16 @@ def test_expressions_without_a_name_are_refused(model_case: Cases, tmp_path: Pat
     (folder / "tokenizer.json").write_text(json.dumps(described))
     with pytest.raises(UnsupportedModelError, match=r"no name for: x\+"):
         DirectorySource(folder)
+
+
+def test_an_encoder_embeds_the_same(tmp_path: Path) -> None:
+    spec = encoder_models.EncoderSpec()
+    tensors = encoder_models.random_tensors(spec)
+    folder = encoder_models.write_directory(tmp_path / "bert", spec, tensors, pooling="cls")
+    source = DirectorySource(folder)
+    assert any("Normalize of modules.json" in note for note in source.notes)
+    made = converted(folder, tmp_path / "made.gguf")
+    texts = ["a b cat", "dogs, cats", "c"]
+    with akunu.load(folder) as of_directory, akunu.load(made) as of_file:
+        expected = of_directory.embed(texts)
+        assert of_file.embed(texts).tobytes() == expected.tobytes()
