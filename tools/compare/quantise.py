@@ -56,10 +56,13 @@ def dequantise(source: Path, target: Path) -> None:
     _rewrite(source, target, RECIPES["F32"][1], write)
 
 
-def quantised_rows(values: Floats, number_format: str) -> NDArray[np.uint8]:
+def quantised_rows(
+    values: Floats, number_format: str, importance: Floats | None = None
+) -> NDArray[np.uint8]:
     """The rows of a matrix in that format, bytes, by `ggml_quantize_chunk` of the wheel xllamacpp.
 
-    Raises ImportError where the wheel is missing or another version.
+    `importance`: how much each column counts, [k]. Raises ImportError where the wheel is missing or
+    another version.
     """
     import gguf
     from tools.compare.workers import xllamacpp_api
@@ -69,8 +72,15 @@ def quantised_rows(values: Floats, number_format: str) -> NDArray[np.uint8]:
     block, size = gguf.GGML_QUANT_SIZES[kind]
     made = np.empty((rows, k // block * size), np.uint8)
     source = np.ascontiguousarray(values)
+    weights = None if importance is None else np.ascontiguousarray(importance, np.float32)
     written = xllamacpp_api.ggml_quantize_chunk(
-        kind.value, source.ctypes.data, made.ctypes.data, 0, rows, k, None
+        kind.value,
+        source.ctypes.data,
+        made.ctypes.data,
+        0,
+        rows,
+        k,
+        None if weights is None else weights.ctypes.data,
     )
     assert written == made.nbytes
     return made
