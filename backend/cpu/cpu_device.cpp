@@ -2,7 +2,8 @@
 //
 // 1. What it does. Buffers and mapped weights (memory.h, numa.h), kernels of the level
 //    (isa_level.h), programs (program.h). `wait` runs a submission: its copies, then its steps,
-//    stage by stage on the worker threads (`run_stages`).
+//    stage by stage on the worker threads (`run_stages`). A stage: commands that need nothing of
+//    each other.
 // 2. What bounds it. The kernels; between two stages, the barrier of the workers.
 // 3. Where to change it. Activation kinds: `activation_kind`. How stages are shared out:
 //    slice_shares.cpp, thread_pool.cpp. Kernels: kernels/.
@@ -51,7 +52,7 @@ struct Allocation {
   bool mapped = false;
 };
 
-// What kernels may assume of a weight: they load vectors unaligned, but scalars as they are.
+// The alignment that kernels need of a weight: that of its scalars, since vectors are loaded unaligned.
 uint64_t alignment_of(Format format) {
   return format == Format::f32 ? alignof(float) : alignof(uint16_t);
 }
@@ -70,7 +71,8 @@ class CpuDevice final : public Device {
   }
 
   ~CpuDevice() override {
-    // The helpers did not survive the fork; there is nothing to join, and nothing to free safely.
+    // A forked child has none of the worker threads, so there is nothing to join, and what they might have
+    // locked cannot be freed.
     if (forked()) static_cast<void>(pool_.release());
   }
 
@@ -92,9 +94,9 @@ class CpuDevice final : public Device {
 
   MemoryLeft memory_left() const override {
     MemoryLeft left{.memory = cpu::available_memory(), .address_space = address_space_left()};
-    // What was taken and not written yet, the system counts as available.
+    // The system counts pages as available that were allocated here and not written yet.
     if (left.memory) *left.memory -= std::min(*left.memory, untouched_bytes());
-    if (left.address_space && !pool_) {  // threads that are to come take theirs
+    if (left.address_space && !pool_) {  // the worker threads will need stacks
       const uint64_t stacks = thread_stack_bytes() * chip_.workers;
       *left.address_space -= std::min(*left.address_space, stacks);
     }
@@ -199,7 +201,8 @@ class CpuDevice final : public Device {
       case ActivationKind::f16:
         return k * 2;
       case ActivationKind::bf16:
-        return 64 * ((k + 31) / 32 | 1);  // whole lines, an odd number of them
+        // Whole cache lines, an odd number of them: rows then fall into different sets of a cache.
+        return 64 * ((k + 31) / 32 | 1);
       case ActivationKind::bf16_pair:
         return 64 * ((k + 31) / 32 * 2 + 1);
       case ActivationKind::q8_32:
@@ -301,7 +304,7 @@ class CpuDevice final : public Device {
       if (const MemoryLeft left = memory_left(); !left.fits(bytes)) refuse(left);
     MemoryBlock block(bytes);
     if (block.data() == nullptr) refuse(memory_left());
-    // Where it is not allowed, pages come from the node that touches them first.
+    // If the system refuses to interleave, a page comes from the node that touches it first.
     if (!nodes_.empty() && block.is_mapped()) interleave(block.data(), block.size(), nodes_);
     return block;
   }
@@ -418,7 +421,7 @@ class CpuDevice final : public Device {
                     copy.from.buffer.contents + copy.from.offset, copy.bytes);
   }
 
-  // Brings memory into the state that the host described.
+  // Before the first step: copies, then the host's updates, rows and spans; statuses are cleared.
   void begin(Submission& submission) {
     submission.started = true;
     run_copies(submission.copies);
@@ -435,7 +438,8 @@ class CpuDevice final : public Device {
 
   void run_planned(std::span<const Pass> passes) {
     plan_.rewind();
-    // Of few rows, tokens: the host asks for the next ones within a fraction of a millisecond.
+    // Few rows are generated tokens: the next submission comes within a fraction of a millisecond,
+    // so the workers spin for it before they sleep.
     uint64_t n_rows = 0;
     for (const Pass& pass : passes) n_rows += pass.n_rows;
     using Length = ThreadPool::Length;
@@ -479,8 +483,8 @@ class CpuDevice final : public Device {
   MemoryLedger ledger_;
   std::vector<std::unique_ptr<CompiledProgram>> programs_;
   Submissions submissions_;
-  mutable std::mutex
-      in_flight_;  // held by who changes which submissions are, or asks what they use
+  // Held while the list of submissions in flight changes, or is searched for what they use.
+  mutable std::mutex in_flight_;
   MemoryBlock scratch_;
   uint64_t scratch_bytes_ = 0;  // per worker
   size_t max_commands_ = 0;     // of a program

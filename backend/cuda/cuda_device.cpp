@@ -1,3 +1,13 @@
+// The Device interface on an NVIDIA GPU. cuda_device.h says what it promises.
+//
+// 1. What it does. Buffers, weights and copies (memory.h), kernels (modules.h, kernel_table.h) and
+//    programs (program.h). A submission is put into one stream of the driver: its updates, its steps
+//    (steps.h), what it reports (submissions.h); an event at its end says that it is done.
+// 2. What bounds it. The kernels; where steps are short, their launches.
+// 3. What is done about it. Steps are captured as graphs and launched as one (steps.h); several
+//    submissions are in flight.
+// 4. Where to change it. Which kernel an operation gets: kernel_table.cpp. How a step is launched:
+//    steps.cpp. What the driver is called for: driver.h.
 #include "cuda/cuda_device.h"
 
 #include <unistd.h>
@@ -24,8 +34,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::string_view kLevel = "sm";
-// How long who ends a device, or changes its memory, waits for what is in flight. Submissions last
-// tenths of a second; after this the GPU is lost.
+// The longest wait for submissions in flight, when a device ends or its memory changes. Submissions last
+// tenths of a second: after this time the GPU counts as lost.
 constexpr std::chrono::seconds kLongest(60);
 
 struct CachedKernel {
@@ -95,7 +105,7 @@ class CudaDevice final : public Device {
       return;
     }
     if (state_ == nullptr) return;
-    // Whoever lets go of a lost GPU does not wait for it.
+    // Nothing on a lost GPU ever ends: no wait for it.
     if (failure_.empty()) wait_for_all(Clock::now() + kLongest);
     state_->end();
   }
@@ -143,7 +153,7 @@ class CudaDevice final : public Device {
     state_->memory.read(source.buffer, source.offset, bytes);
   }
 
-  // In the stream of submissions, so behind those that were made and before those to come.
+  // In the same stream as submissions: after the earlier ones and before the later ones.
   void copy(std::span<const Copy> copies) override {
     refuse();
     check_copies(copies);
@@ -279,7 +289,7 @@ class CudaDevice final : public Device {
  private:
   struct State {
     State() { current.reset(); }
-    // From here on everything is given back.
+    // To be called before the destructor: freeing what the members have needs a current context.
     void end() { current = std::make_unique<Current>(gpu); }
 
     void finish_steps(std::string_view what) {
@@ -296,7 +306,7 @@ class CudaDevice final : public Device {
     const std::shared_ptr<Opened> opened = open_gpu();
     const Gpu& gpu = opened->gpu;
     Modules& modules = opened->modules;
-    // While members are made, and while they are given back.
+    // Set while members are constructed and destroyed; between, each call makes its own.
     std::unique_ptr<Current> current = std::make_unique<Current>(gpu);
     Memory memory{gpu};
     Submissions submissions{gpu};
@@ -313,12 +323,13 @@ class CudaDevice final : public Device {
           "the process was forked after the model was loaded; load it again in the child");
   }
 
+  // Throws where nothing can be computed any more: in a forked child, and after a failed command.
   void refuse() const {
     refuse_in_child();
     if (!failure_.empty()) throw DeviceError("an earlier command failed: " + failure_);
   }
 
-  // Captured steps have the address of the old one, and submissions in flight use it.
+  // Captured steps have the address of the old workspace, and submissions in flight use it.
   void grow_workspace(uint64_t bytes) {
     wait_for_all(Clock::now() + kLongest);
     refuse();
@@ -342,7 +353,7 @@ class CudaDevice final : public Device {
     return true;
   }
 
-  // An error stays with the context: nothing that was submitted comes to an end, and nothing runs any
+  // After an error a CUDA context is unusable: submissions in flight never end, and nothing runs in it any
   // more.
   void fail(Result result) {
     failure_ = state_->gpu.driver().describe(result, "a step on the GPU");
@@ -354,7 +365,7 @@ class CudaDevice final : public Device {
     }
   }
 
-  // Waits for whatever is in flight; what goes wrong is kept for who asks next.
+  // Waits for whatever is in flight. An error is kept, and thrown by the next call (`refuse`).
   void wait_for_all(Clock::time_point deadline) {
     const Current current(state_->gpu);
     while (!state_->submissions.idle()) {

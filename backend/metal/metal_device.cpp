@@ -38,7 +38,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How long a wait goes on before it looks whether the GPU has failed.
+// A wait checks this often whether the GPU has failed.
 constexpr std::chrono::milliseconds kLookAfter(100);
 
 constexpr std::string_view kEncodingVariable = "AKUNU_METAL_ENCODING";
@@ -62,8 +62,8 @@ Encoding choose_encoding(uint32_t family) {
                     : Encoding{false, "plain encoding: no indirect command buffers here"};
 }
 
-// 7 for M1, 8 for M2, 9 for M3 and M4, 10 for M5; 0 where it is none that we know. Those to come
-// have all that these have.
+// 7 for M1, 8 for M2, 9 for M3 and M4, 10 for M5; 0 for an unknown GPU. A later GPU counts as the newest
+// known one: each family has what earlier ones have.
 uint32_t family_of(MTL::Device* device) {
   constexpr std::array kFamilies{MTL::GPUFamilyApple10, MTL::GPUFamilyApple9, MTL::GPUFamilyApple8,
                                  MTL::GPUFamilyApple7};
@@ -72,7 +72,7 @@ uint32_t family_of(MTL::Device* device) {
   return 0;
 }
 
-// Ends an encoder also when what it was to hold throws.
+// Ends an encoder, also when encoding throws: a command buffer must not end with one open.
 template <class Encoder>
 class OpenEncoder {
  public:
@@ -323,12 +323,13 @@ class MetalDevice final : public Device {
           "the process was forked after the model was loaded; load it again in the child");
   }
 
+  // Throws where nothing can be computed any more: in a forked child, and after a failed command.
   void refuse() const {
     refuse_in_child();
     if (!failure_.empty()) throw DeviceError("an earlier command failed: " + failure_);
   }
 
-  // Recorded passes are bound to the old one, and submissions in flight use it.
+  // Recorded passes are bound to the old workspace, and submissions in flight use it.
   void grow_workspace(uint64_t bytes) {
     finish_all();
     for (const auto& program : state_->programs) program->recorded.clear();
@@ -366,7 +367,7 @@ class MetalDevice final : public Device {
     return {state_->submissions.ranges(), state_->workspace.buffer()};
   }
 
-  // The same commands for every step: what changes from step to step lies in the rows.
+  // Every step is the same commands: what differs from step to step is in the rows in memory.
   void encode_steps(MTL::CommandBuffer* commands, const Submission& submission) {
     if (submission.passes.empty()) return;
     const std::vector<const RecordedPass*> recorded = record(submission);
@@ -384,7 +385,7 @@ class MetalDevice final : public Device {
       }
   }
 
-  // A recording of each pass, or nothing where one cannot be recorded.
+  // The recording of each pass; none at all where one of them cannot be recorded.
   std::vector<const RecordedPass*> record(const Submission& submission) {
     std::vector<const RecordedPass*> recorded;
     const std::vector<Pass>& passes = submission.passes;
@@ -398,7 +399,7 @@ class MetalDevice final : public Device {
     return recorded;
   }
 
-  // The system does not look into recorded passes for what they use.
+  // Metal does not find out by itself which buffers recorded passes use.
   void use_resources(MTL::ComputeCommandEncoder* encoder, const Submission& submission) {
     const auto use = [&](const MTL::Resource* resource) {
       if (resource != nullptr)
@@ -440,8 +441,8 @@ class MetalDevice final : public Device {
     throw DeviceError(failure_);
   }
 
-  // Waits for whatever is in flight. One that failed has not signalled; those behind it wait for
-  // that.
+  // Waits for whatever is in flight. A failed submission never signals its event, which the next one
+  // waits for: so it is signalled here.
   void finish_all() {
     Submissions& submissions = state_->submissions;
     while (!submissions.idle()) {

@@ -2,7 +2,9 @@
 //
 // 1. What it does. `begin` finds the cached sequence, running or ended, that has the longest prefix
 //    in common with a new one (`find`), and shares its pages (`share`). `extend` allocates pages as
-//    a text grows. `end` keeps the pages of an ended sequence for later ones.
+//    a text grows. `end` keeps the pages of an ended sequence for later ones. A group is the layers
+//    that share a page table; an entry of the table is a page, and an entry may be shared (lent),
+//    copied, or gone (kNoPage).
 // 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction
 //    over all pages of a group.
 // 3. What is done about it. At most kMostKept sequences are kept. Pages are looked at only when none is free.
@@ -22,8 +24,8 @@ namespace {
 // More would cost more to search than a long prefix saves.
 constexpr uint32_t kMostKept = 64;
 
-// Whoever continues a text may go on some tokens before the place where others did: templates write
-// the last reply anew. So many positions before it are as good as the place itself.
+// A text may be continued some tokens before the place where it was before: chat templates write the
+// last reply in another way. So pages this many positions before such a place are kept as long as it.
 constexpr uint32_t kRewind = kPagePositions;
 
 uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {
@@ -38,11 +40,13 @@ bool is_beginning(std::span<const uint32_t> tokens, std::span<const uint32_t> fi
                            : n == tokens.size();
 }
 
+// Entries that a sequence can share which takes over n positions; what else it needs is copied.
 Entries lent(const GroupShape& shape, uint32_t n) {
   return shape.ask([&](const auto& kind) { return kind.lent(n); });
 }
 
-// Entries that the device's page table has: of states that which is now.
+// Entries that the device's page table has. Of states the first one, the current state; those behind
+// it are checkpoints, which only the host knows.
 uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size_t group) {
   const size_t n = sequence.pages[group].size();
   return static_cast<uint32_t>(shape.has_states() ? std::min<size_t>(n, 1) : n);
@@ -55,8 +59,9 @@ std::span<const uint32_t> shared_tokens(const Sequence& sequence) {
   return std::span(sequence.tokens).first(n_shared(sequence));
 }
 
-// Positions whose keys and values are, bit for bit, those that come to be of `beginning`. Behind a
-// prompt that is so only where both prompts end at the same place: of a text that was set aside.
+// Positions whose keys and values have exactly the bits that `beginning` would compute. Generated
+// positions count only where both prompts end at the same place, as when a text that was set aside
+// begins again: kernels for prompts round in another way than those for single rows.
 uint32_t n_alike(const Sequence& sequence, const Beginning& beginning) {
   const std::span done = std::span(sequence.tokens).first(sequence.n_done);
   const uint32_t n = common_prefix(done, beginning.tokens);
@@ -113,7 +118,8 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
   for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
-  // Little is computed again as fast.
+  // Remember where this text leaves the other one, so that the pages there are kept. Not where they
+  // share less than a page: that is computed again as fast.
   if (n_same >= kPagePositions && n_same < n_shared(*most_alike)) {
     most_alike->part(n_same);
     best.n_same = n_same;
@@ -144,7 +150,7 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   sequence.tokens.assign(beginning.tokens.begin(), beginning.tokens.end());
   sequence.n_prompt = beginning.n_prompt;
   sequence.pages.resize(groups_.size());
-  // Sizes that no text exceeds: what is to be sent must stay where it is.
+  // As many as a text can ever have: `take_unsent` hands out pointers into these lists.
   for (size_t group = 0; group < groups_.size(); ++group)
     sequence.pages[group].reserve(std::max(
         store_.page_table_stride(), groups_[group].of.shape.most_pages(store_.context(), n_rows_)));
@@ -159,7 +165,7 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   return std::nullopt;
 }
 
-// Pages that are free or can be had by evicting, without the whole pages that `source` lends.
+// Pages that are free or can be evicted, except those that the new sequence shares with `source`.
 uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
   survey(group);
   const GroupShape& shape = groups_[group].of.shape;
@@ -172,8 +178,9 @@ uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
          }));
 }
 
-// Gives `with` every page of the source that it can use, the last one perhaps only in part, and what
-// the source has behind its windows: `with` may be rewound, and continued by others, like it.
+// Gives `with` every page of the source that it can use; the last one may be used only in part. Pages
+// that no window sees any more are shared too: they make it possible to rewind `with`, or to continue it
+// from an earlier place.
 void SequenceCache::share(const Source& source, Sequence& with) {
   with.n_done = source.n_positions;
   for (uint32_t group = 0; group < groups_.size() && with.n_done > 0; ++group) {
@@ -232,7 +239,7 @@ bool SequenceCache::own(Sequence& sequence, uint32_t group, uint32_t entry, uint
   PagePool& pool = groups_[group].of.pages;
   uint32_t& own = sequence.pages[group][entry];
   while (pool.references(own) > 1 && pool.n_free() == 0 && evict_page(group)) continue;
-  // Those who hold it besides may be able to do without it.
+  // Other sequences that hold the page may not need it.
   if (pool.n_free() == 0) give_up(group, own, &sequence);
   if (pool.references(own) == 1) return true;
   uint32_t page = 0;
@@ -358,7 +365,7 @@ SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_k
   const GroupShape& shape = groups_[group].of.shape;
   if (!is_kept && !shape.ask([&](const auto& kind) { return kind.may_go(sequence.n_done, entry); }))
     return Worth::needed;
-  if (shape.has_states()) return Worth::continued;  // it was copied for that
+  if (shape.has_states()) return Worth::continued;  // checkpoints are made to continue from
   const auto is_near = [&](uint32_t place) {
     return place <= sequence.n_done &&
            shape.needed(place - std::min(place, kRewind), place).contains(entry);
@@ -369,7 +376,7 @@ SequenceCache::Worth SequenceCache::worth_of(const Sequence& sequence, bool is_k
   return Worth::between;
 }
 
-// Finds out what each page of a group is worth: as much as to the one to whom it is worth most.
+// Finds out what each page of a group is worth: the most that it is worth to any sequence that has it.
 void SequenceCache::survey(uint32_t group) {
   for (PageState& page : groups_[group].pages) page.worth = Worth::none;
   const auto look_at = [&](const Sequence& sequence, bool is_kept) {
@@ -403,7 +410,7 @@ PageCounts SequenceCache::count_pages(uint32_t group) {
   return counts;
 }
 
-// Frees the page that is worth least; false where somebody under way needs each of them.
+// Frees the page that is worth least; false where running sequences need all of them.
 bool SequenceCache::evict_page(uint32_t group) {
   survey(group);
   const std::vector<PageState>& pages = groups_[group].pages;
@@ -421,8 +428,8 @@ bool SequenceCache::evict_page(uint32_t group) {
   return true;
 }
 
-// Takes a page from everybody who can do without it, but for `except`. What of a kept text cannot be
-// continued any more goes with it.
+// Takes a page from every sequence that can do without it, except from `except`. A kept sequence is cut
+// back to where it can still be continued without the page.
 void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* except) {
   const auto give_up_of = [&](Sequence& sequence, bool is_kept) {
     std::vector<uint32_t>& pages = sequence.pages[group];
@@ -434,7 +441,7 @@ void SequenceCache::give_up(uint32_t group, uint32_t page, const Sequence* excep
     if (!is_kept) return;
     const uint32_t n_done = sequence.n_done;
     cut(sequence, n_done);
-    if (sequence.n_done < n_done) sequence.unread.clear();  // there is no room for more of it
+    if (sequence.n_done < n_done) sequence.unread.clear();  // there would be no room to read them
   };
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot) && &store_[slot] != except) give_up_of(store_[slot], false);
@@ -457,8 +464,8 @@ void SequenceCache::use(const Sequence& sequence) {
 
 // --- sequences that ended ----------------------------------------------------------------------
 
-// Forgets what comes after `n_tokens`, and what cannot be continued: tokens that are in no page, or
-// whose window is gone.
+// Cuts a sequence back to `n_tokens`, or further, to where every group can continue it: tokens that are
+// in no page, or whose window has lost a page, are forgotten.
 void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
   const uint32_t n = reusable(sequence, std::min(sequence.n_done, n_tokens));
   if (n < sequence.n_done) rewind_states(sequence, n);
@@ -474,7 +481,8 @@ void SequenceCache::cut(Sequence& sequence, uint32_t n_tokens) {
   }
 }
 
-// The checkpoint after n positions becomes the state; it and those behind it are none any more.
+// The checkpoint after n positions becomes the current state; it and the later ones are removed from the
+// list of checkpoints.
 void SequenceCache::rewind_states(Sequence& sequence, uint32_t n) {
   std::vector<uint32_t>& places = sequence.checkpoints;
   const auto place = std::ranges::lower_bound(places, n);
@@ -497,7 +505,8 @@ void SequenceCache::set_aside(uint32_t slot) {
   keep(std::move(sequence));
 }
 
-// Gives back the pages of what was generated, which nobody else can use, and remembers its tokens.
+// Releases the pages of generated tokens, which no other text can use (see n_alike), and remembers the
+// tokens as `unread`.
 void SequenceCache::finish(Sequence& sequence, uint32_t n_kept) {
   std::vector<uint32_t>& tokens = sequence.tokens;
   std::vector<uint32_t>& unread = sequence.unread;

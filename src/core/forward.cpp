@@ -3,7 +3,9 @@
 // 1. What it does. Builder::build emits the operations of one row class in order: embedding, the
 //    angles of RoPE, every layer (`layer`), the head, the choice of a token. It runs at load, never
 //    while generating.
-// 2. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How
+// 2. What bounds it. Nothing: some hundred operations per row class. What it emits bounds all else:
+//    each operation is a kernel that runs at every step.
+// 3. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How
 //    operations are joined: fusion_rules.cpp. Where values lie in memory: table.cpp.
 #include "core/forward.h"
 
@@ -57,7 +59,8 @@ class Builder {
     return values_.add({.name = name, .binding = binding, .format = format});
   }
 
-  // Layers share the scratch values of one name; a value of another width is another value.
+  // A scratch value, found by its name: all layers use the same "query". The name includes the width, so
+  // that layers of another width get a value of their own.
   ValueId scratch(const std::string& name, uint64_t bytes, Extent per, ActivationKind kind) {
     return values_.add({.name = name + ":" + std::to_string(bytes),
                         .binding = {},
@@ -97,7 +100,7 @@ class Builder {
   }
   ValueId vector(const std::string& name, uint64_t n) {
     const Weight& numbers = tensor(name, 1, n);
-    // One with a single dimension always is; a matrix of one row is what the file says.
+    // Tensors of one dimension are loaded as F32, whatever the file has; a matrix [1, n] is not.
     if (numbers.format != Format::f32)
       throw UnsupportedModelError("tensor " + name + " is a matrix of one row in " +
                                   std::string(format_info(numbers.format).name) +
@@ -301,8 +304,8 @@ class Builder {
     ValueId out;
   };
 
-  // The residual's norm, and each part's projection of it. Where norms are behind the sums, the
-  // residual is normed already.
+  // Emits the norm of the residual and each part's projection of it. In models with norms behind the
+  // sums (NormPlace::after_sum, as in BERT) the residual is normed already.
   void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
                       const std::string& prefix, std::span<const Part> parts) {
     const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
@@ -349,8 +352,8 @@ class Builder {
     return projected;
   }
 
-  // residual += what one half of the layer made, normed before in models that have a weight for that;
-  // or residual = norm(residual + what it made).
+  // residual += made, the result of attention or feed-forward, after a norm of its own where the model
+  // has one (Gemma 2 and 3). Or, with norms behind the sums: residual = norm(residual + made).
   void add_to_residual(const Layer& layer, const std::string& label, ValueId made,
                        const std::string& norm_name, const std::string& sum_norm_name) {
     if (arch_.norm_place == NormPlace::after_sum) {
@@ -391,7 +394,7 @@ class Builder {
   void head() {
     const bool tied = find("output.weight") == nullptr;
     const std::string name = tied ? "token_embedding.weight" : "output.weight";
-    // A prompt wants logits for one row, or few: its head takes them as generated rows do.
+    // Few rows want logits, also in a prompt: so the head is that of RowClass::few for every class.
     const Weight& weight = tensor(name, arch_.vocab_size, arch_.dim);
     const ActivationKind kind = device_.activation_kind(weight.format, RowClass::few);
     const ValueId gathered = rows("head residual", arch_.dim, Extent::head_rows);
@@ -432,7 +435,7 @@ class Builder {
   std::vector<ValueId> angles_;  // per layer
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
-  // What the residual is the norm of, where norms are behind the sums.
+  // With norms behind the sums: the last sum, whose norm the residual is, and that norm's names.
   struct Sum {
     std::string label;
     ValueId value = kNoValue;

@@ -2,7 +2,8 @@
 //
 // 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
-//    (`finish`).
+//    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
+//    (`begin_reading`, reading.h), so that later requests can take them over from the cache.
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_); on devices that allow it the next one is submitted before
@@ -26,8 +27,8 @@
 namespace akunu {
 namespace {
 
-// Idle work begins after this pause. A program that sends its next request at once is faster than that; a
-// person who reads the reply is not.
+// Reading texts that ended begins after this pause: long enough for a program that sends its next
+// request at once, shorter than a person reads a reply.
 constexpr std::chrono::milliseconds kPause{50};
 
 // Most masks take microseconds. The scheduler waits this long for them before it submits: one submission is
@@ -212,7 +213,8 @@ void Scheduler::run() {
         step_back(active_.begin());
       const bool is_quiet = active_.empty() && !queue_.has_news();
       if (!ahead_ || is_disturbed()) {
-        // Who comes, leaves or is cut changes what a submission in flight still works on.
+        // A text that joins, leaves or is cut changes rows and pages: the submission in flight must be
+        // over before that.
         if (ahead_) finish(*std::exchange(ahead_, std::nullopt));
         let_in();
       }
@@ -257,7 +259,8 @@ bool Scheduler::is_disturbed() const {
                              [](const Active& active) { return active.task->is_cancelled(); });
 }
 
-// Of those in line, who waits for nothing but room need not be asked before there is more of it.
+// The queue is gone through again only when somebody came or left: until then, those that found no
+// room would find none.
 void Scheduler::let_in() {
   if (queue_.has_news()) {
     apply(queue_.collect());
@@ -272,12 +275,12 @@ void Scheduler::fail_everything(const std::exception_ptr& error) {
   if (ahead_) {
     try {
       await(model_, std::exchange(ahead_, std::nullopt)->ticket);
-    } catch (...) {  // of what is lost anyway
+    } catch (...) {  // its texts fail below in any case
     }
   }
   for (Active& active : active_) {
     active.task->fail(error);
-    cache_.discard(active.sequence);  // what a failed step left in it, nobody knows
+    cache_.discard(active.sequence);  // a failed step may have left anything in its pages
   }
   active_.clear();
   recompose_ = room_changed_ = true;
@@ -318,11 +321,11 @@ void Scheduler::end(const Active& active, uint32_t n_kept) {
 Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   if (active_.size() == model_.max_texts()) return Queue::Answer::full;
   const TaskRows& rows = task->rows();
-  std::vector<uint32_t> tokens = rows.tokens;  // and what it had before it stepped back
+  std::vector<uint32_t> tokens = rows.tokens;  // and those chosen before it stepped back, if it did
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
   if (waits_for_prefix(*task)) return Queue::Answer::later;
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
-  // With the page that the next token may need, or it would step back at once.
+  // One position more than there are tokens: if the next token finds no page, the text must step back.
   const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*task));
   const bool is_scored = !rows.scores_given || task->n_scored() >= task->n_given();
   const uint32_t most_reused = !rows.chunks.empty() || rows.whole ? 0
@@ -366,8 +369,8 @@ bool Scheduler::waits_for_prefix(const Task& task) const {
   });
 }
 
-// Takes the pages that the next submission needs. Who is first in order comes first: for it, others
-// step back until there are pages, or it does itself.
+// Takes the pages that the next submission needs, for the most important text first. Where there are
+// none left, the least important one steps back: it gives up its place and waits in the queue again.
 void Scheduler::grow() {
   for (size_t i = 0; i < active_.size();) {
     if (grow(active_[i])) {
@@ -394,8 +397,8 @@ bool Scheduler::grow(const Active& active) {
   return true;
 }
 
-// The last in order. Those that choose nothing go first only among themselves: they end by
-// themselves, and would begin again.
+// The least important text that generates. Tasks that only compute logits are over soon and would have
+// to begin again, so they step back only where nothing else is left.
 std::vector<Active>::iterator Scheduler::first_to_go() {
   const auto last = std::ranges::find_if(active_.rbegin(), active_.rend(), [](const Active& other) {
     return other.task->rows().max_chosen > 0;
@@ -407,7 +410,7 @@ void Scheduler::step_back(std::vector<Active>::iterator active) {
   if (active->task->rows().has_output()) {
     cache_.set_aside(active->sequence);
     queue_.put_back(std::move(active->task));
-  } else {  // what it has not read stays unread
+  } else {  // a reading: the rest of its text stays unread
     cache_.end(active->sequence, kNone);
   }
   active_.erase(active);
@@ -440,14 +443,14 @@ Scheduler::Submitted Scheduler::submit() {
     if (!has_masks()) return submit_beside_masks();
     send_masks();
   }
-  // Rows of a prompt, or of what is computed again, go on elsewhere than they are; and whoever
-  // waits to come in waits for this.
+  // Only rows that generate can run several steps: those of a prompt are other rows in the next step.
+  // And while a task waits in the queue, one step at a time, so that it is let in soon.
   Submitted submitted;
   submitted.is_chain = !is_masked && std::ranges::all_of(active_, [](const Active& active) {
     return active.is_generating && !active.waits;
   });
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
-  // In order: the first is the most important.
+  // Active texts are in order of importance, so the first one has the highest priority.
   submitted.ticket =
       step_.submit(model_.device(), submitted.steps, !recompose_, active_.front().task->priority());
   // The same rows go on, unless a prompt was among them, a text begins or ends, or the free text of a
@@ -481,7 +484,7 @@ bool Scheduler::has_constraint() const {
                              [](const Active& active) { return active.task->masks() != nullptr; });
 }
 
-// Of every text that is ruled, also while its prompt is read: the first mask is the dearest.
+// For every text with a constraint, already while its prompt is computed: the first mask takes longest.
 void Scheduler::ask_for_masks() {
   for (const Active& active : active_) {
     const Task& task = *active.task;
@@ -541,8 +544,8 @@ void Scheduler::wait_for_somebody() {
   });
 }
 
-// Whether the rows of a submission may go on before the host has seen what it chose: a row that
-// ends in between switches itself off. The device must know every page that they can come to need.
+// Whether the next submission may be sent before the host has seen what this one chose. A row whose
+// text ends in between switches itself off. The device's page tables must cover both submissions.
 bool Scheduler::can_go_ahead(const Submitted& submitted) const {
   const ChipConfig& chip = model_.device().chip();
   if (chip.submissions_ahead == 0 || !submitted.is_chain || !queue_.empty() || recompose_ ||
@@ -567,7 +570,7 @@ void Scheduler::finish(const Submitted& submitted) {
   }
   Outcome outcome = await(model_, submitted.ticket);
   if (submitted.logits && !statuses_.empty()) outcome.statuses = join(statuses_, outcome.statuses);
-  room_changed_ |= !submitted.is_chain;  // who waits for the prefix of a prompt looks again
+  room_changed_ |= !submitted.is_chain;  // a prompt went on: a task may wait for this prefix
   std::erase_if(active_, [&](Active& active) {
     switch (results_.take(active, step_, submitted.steps, outcome.statuses)) {
       case Results::State::goes_on:
@@ -575,7 +578,7 @@ void Scheduler::finish(const Submitted& submitted) {
       case Results::State::is_over:
         cache_.end(active.sequence, kNone);
         break;
-      case Results::State::is_bad:  // since where, nobody knows
+      case Results::State::is_bad:  // its pages may hold anything, from an unknown position on
         cache_.discard(active.sequence);
         break;
     }

@@ -31,7 +31,7 @@ namespace {
 // Bytes before and after every operand; a kernel that writes them is caught.
 constexpr uint64_t kGuardBytes = 256;
 constexpr std::byte kGuard{0xa5};
-// As a float32, float16 or kind scale this is NaN, as an index it is none.
+// Fills outputs before a kernel runs. As a float32, a float16 or a scale this is NaN; as an index, kNone.
 constexpr std::byte kPoison{0xff};
 
 constexpr std::chrono::minutes kTimeout{5};
@@ -136,7 +136,7 @@ class GuardedBuffer {
     device_->write(buffer_.binding(), guards);
     device_->write(binding(), bytes);
   }
-  // The operand ends where its bytes end, not where the guard does.
+  // The operand itself, behind the first guard.
   Binding binding() const { return buffer_.binding(kGuardBytes); }
   void poison() { device_->write(binding(), std::vector<std::byte>(size_, kPoison)); }
 
@@ -268,7 +268,7 @@ class Harness {
       const WithoutGil without_gil;
       const Ticket ticket = device_->submit(replay);
       outcome = device_->wait(ticket, kTimeout);
-      // What is released below is in use until then.
+      // Even after the time-out, buffers may be released only when the kernel is done.
       if (!outcome.finished) device_->wait(ticket, std::chrono::milliseconds::max());
     }
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;

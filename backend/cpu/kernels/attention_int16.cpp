@@ -14,6 +14,13 @@
 // 4. What was tried and did not pay. Keys in the lanes (0.83 of the speed with AVX-512, 0.88 with
 //    AVX2: scores had to be laid out again, and reduced across lanes); 512 queries for a page (4 %
 //    faster, but half as many slices). docs/decisions/0010.
+// 5. Where to change it. Sizes of slices and scratch: attention_int16_scratch.h. Which positions a
+//    row sees: attention_range.h. The products: `multiply_packed` (multiply_panels.h). Softmax:
+//    `weigh_block`.
+//
+// Terms. A step: 32 positions. A block: the queries of two panels, in kLanes lanes. A unit: the kv heads
+// of a slice. A rounding: of 32 numbers, the factor that makes whole numbers of them, and the scale that
+// makes numbers of those again.
 //
 // A query's arithmetic depends on its own range of positions only: page by page, in steps of 32
 // absolute positions. What a step has beyond a query's range gets the weight 0.
@@ -126,6 +133,7 @@ struct Int16Attention {
     for (uint32_t r = 0; r < n_rows; ++r) write_row(slice, first_head, last_head, r);
   }
 
+  // Scales of the rows of values are 1: a value's own scale is part of its position's weight.
   static void put_value_scales(const Slice& slice) {
     for (uint32_t d = 0; d < slice.tiling.dims; ++d) {
       auto* const scales =
@@ -254,7 +262,7 @@ struct Int16Attention {
     Columns::store(reinterpret_cast<float*>(out), Columns::as_floats(pairs));
   }
 
-  // Steps of 32 positions, whole ones: weights of what no query sees are zeros.
+  // Whole steps of 32 positions: positions that no query sees get the weight 0.
   static void unpack_values(const Slice& slice, const std::byte* values, GroupRange steps) {
     const Tiling& tiling = slice.tiling;
     const State& state = slice.state;
@@ -414,7 +422,7 @@ struct Int16Attention {
     Vector less[kVectors], denominators[kVectors];
     for (uint32_t v = 0; v < kVectors; ++v) {
       const uint32_t lane = v * Wide::kLanes;
-      // Of a query that sees nothing of the page it isn't infinite, whose difference to itself is NaN.
+      // Finite also for a query that sees nothing of the page: infinity less infinity would be NaN.
       largest[v] = Wide::maximum(Wide::broadcast(-__FLT_MAX__), Wide::multiply(largest[v], factor));
       float* const before = state.largest + place * Tiling::kLanes + lane;
       const Vector of_both = Wide::maximum(largest[v], Wide::load(before));
@@ -498,7 +506,7 @@ struct Int16Attention {
     }
   }
 
-  // From [dims][kLanes] to [kLanes][dims], in its place.
+  // The sums of a block of queries, from [dims][kLanes] to [kLanes][dims], in place.
   template <uint32_t kPanels>
   static void transpose_sums(const Slice& slice, uint64_t place) {
     constexpr uint32_t kLanes = QueryBlock<kPanels>::kLanes;

@@ -1,18 +1,21 @@
-// attention (see kernels/attention.cpp) of many rows on a matrix unit: query, keys, weights and values
-// go into products in bf16, or as sums of two numbers in bf16 (tiles/unpack.h), everything else is
-// float32.
+// attention (see kernels/attention.cpp) of many rows on a matrix unit. Queries, keys, weights and values
+// are multiplied in bf16 (kNumbers = 1), or each as the sum of two numbers in bf16 (kNumbers = 2,
+// tiles/unpack.h); everything else is float32.
 //   slices: up to kQueries / group rows of a span x a kv head
 //
 // 1. What it computes. As kernels/attention.cpp, page by page, in vectors of 16 absolute positions;
 //    what a tile has beyond a row's range gets the weight 0.
-// 2. What bounds it. The unit, and the exponentials.
-// 3. What is done about it. A page is unpacked once for 256 queries. While exponentials of a block
-//    of 32 rows are computed, the unit multiplies the block before with the values and the next one
-//    with the keys, a step before each row's maximum and one before its weights. Weights are powers
-//    of two of scores * log2 e.
+// 2. What bounds it. The matrix unit, and the exponentials.
+// 3. What is done about it. A page is unpacked once for 256 queries. Three blocks of 32 rows are at work
+//    at a time (`overlap`): while the exponentials of one are computed, the matrix unit multiplies the
+//    weights of the block before with the values, and the queries of the next one with the keys. Its
+//    steps are shared out: some before each row's maximum, some before each row's weights. Weights are
+//    2 to the power of score * log2 e.
 // 4. What was tried and did not pay. A step in the middle of a row's weights; half a step after
 //    every fourth vector, which is best for matmuls, made attention behind 3,584 positions a fifth
 //    slower. docs/decisions/0008.
+// 5. Where to change it. Sizes of slices and scratch: TileLayout, TileState. The order of work:
+//    `attend_page`, `overlap`. One product of two tiles by two: tiles/block.h.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -25,7 +28,7 @@ namespace akunu::cpu {
 namespace {
 
 constexpr uint32_t kQueries = 256;     // of a slice: what unpacked keys and values are used for
-constexpr uint32_t kPrefetchRows = 4;  // rows
+constexpr uint32_t kPrefetchRows = 4;  // prefetch distance, in query rows
 constexpr float kLog2E = 0x1.715476p+0f;
 
 // How a call is divided into slices, and the sizes of a worker's scratch. Queries of a slice are
@@ -160,7 +163,7 @@ struct TileAttention {
     write_out(slice);
   }
 
-  // Rows of a head that are not there stay zero.
+  // Copies the slice's queries as bf16. Rows that fill up a head's last block stay zero.
   static void take_queries(const Slice& slice) {
     const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint32_t dim = params.head_dim;
@@ -191,8 +194,9 @@ struct TileAttention {
     return cache_page<Cache>(slice.call, slice.params, slice.row(0).sequence, slice.head, page);
   }
 
-  // Positions [needed) of a page, in whole steps; what is beside them counts as zero. False where a value
-  // is infinite or NaN: a zero is in its place, since a row that doesn't see it has the weight 0.
+  // Positions [needed) of a page, in whole steps; values of others in those steps become zero. Returns
+  // false where a value is infinite or NaN. A zero takes its place: otherwise 0 * infinity would make NaN
+  // of rows that do not see it. Rows that do see it get it in `add_not_finite`.
   static bool unpack_page(const Slice& slice, uint32_t page, Range needed) {
     const auto& [call, params, tiling, state, first_row, n_rows, head] = slice;
     const uint64_t offset = page_offset(slice, page), stride = Cache::row_bytes(params.head_dim);
@@ -218,7 +222,7 @@ struct TileAttention {
     return all_finite;
   }
 
-  // 32 positions from `first` on: load(position, d) has their values from dimension d on.
+  // 32 positions from `first` on; load(position, d) returns a position's values from dimension d on.
   template <class Load>
   static void unpack_values(const Slice& slice, uint32_t first, const Load& load) {
     for (uint32_t pair = 0; pair < Tiles::kLines; ++pair) {
@@ -253,8 +257,7 @@ struct TileAttention {
     return needed.begin < needed.end;
   }
 
-  // All queries of a slice, one page. While exponentials of a block are computed, the matrix unit
-  // multiplies the weights of the one before with the values, and the queries of the next with the keys.
+  // All queries of a slice, one page.
   static void attend_page(const Slice& slice, uint32_t page, bool all_finite) {
     const uint32_t n_blocks = slice.tiling.group * ((slice.n_rows + kBlockRows - 1) / kBlockRows);
     Block blocks[3];
@@ -300,7 +303,8 @@ struct TileAttention {
     const uint32_t n_steps =
         n_keys * tiling.k_steps +
         (before == nullptr ? 0 : n_values * (before->steps.end - before->steps.begin));
-    // A row ahead: its maximum, one chain of instructions, is there when its weights want it.
+    // The maximum of the next row is found before this row's weights: it is one long chain of
+    // instructions, and is ready when that row's weights need it.
     if (n_rows > 0) find_largest(slice, page, *here, 0);
     for (uint32_t i = 0; i < n_rows; ++i) {
       multiply_to(n_steps * (2 * i + 1) / (2 * n_rows));
@@ -445,8 +449,8 @@ struct TileAttention {
     return Wide::sum_lanes(sum);
   }
 
-  // Takes the page's sums into those of the pages before: both times what makes them relative to the
-  // larger one of their largest scores.
+  // Adds the page's sums to those of the pages before. The factors `keep` and `take` make both relative
+  // to the larger of their largest scores.
   static void merge(const Slice& slice, uint32_t query, const std::byte* page_sums, float keep,
                     float take, float here, float denominator) {
     const State& state = slice.state;

@@ -3,8 +3,10 @@
 // 1. What it does. Encoders check each call and add operations to their command buffer; a thread of
 //    the queue runs the buffers in order, dispatches on the Executor, and signals what waits.
 // 2. What it finds. Calls that Metal would crash on or leave undefined: EmulatorError names the
-//    method. Bytes that change while a submission may still copy them (`check_copies`).
-// 3. Where to change it. A call that the backend newly uses: its method here and in
+//    method. Bytes that the host changes while a committed buffer may still copy them
+//    (`check_copies`).
+// 3. What bounds it. The kernels: it is for tests, and as slow as the Executor.
+// 4. Where to change it. A call that the backend newly uses: its method here and in
 //    Metal/Metal.hpp. How a kernel runs: executor.cpp.
 #include <algorithm>
 #include <chrono>
@@ -14,6 +16,7 @@
 namespace akunu::metal::emulator {
 namespace {
 
+// Tests close the gate to hold the queue's thread before it runs the next command buffer.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -295,7 +298,8 @@ void CommandBuffer::encodeSignalEvent(const Event* event, uint64_t value) {
   add(std::move(signal));
 }
 
-// What the host wrote for copies must stay as it is until they run.
+// Remembers a digest of the bytes that each copy reads, unless this command buffer writes the source
+// itself: `run_operation` checks that the host has not changed them.
 void CommandBuffer::check_copies() {
   const auto is_written = [&](const Buffer* buffer) {
     return std::any_of(operations_.begin(), operations_.end(), [&](const Operation& operation) {
@@ -389,7 +393,8 @@ void CommandBuffer::run_dispatch(emulator::Executor& executor, const Dispatch& d
   executor.run(launch);
 }
 
-// Nothing orders the dispatches of a stage, so they run in the order that is least expected.
+// The dispatches between two barriers may run in any order. They run in reverse here, so that a missing
+// barrier shows.
 void CommandBuffer::run_stage(emulator::Executor& executor) {
   if (stage_.empty()) return;
   for (auto staged = stage_.rbegin(); staged != stage_.rend(); ++staged) {
