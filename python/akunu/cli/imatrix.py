@@ -37,7 +37,7 @@ def write_imatrix(
         raise console.UsageError(f"--chunks is {chunks}; it must be 1 or more")
     path = model_path(name)
     if _core.is_model_directory(os.fspath(path)):
-        raise ArgumentError(f"{path} is no GGUF file; akunu imatrix takes those alone")
+        raise ArgumentError(f"{path} is no GGUF file; akunu convert makes one of it")
     target = target.expanduser()
     check_target(target, force=force, sources=[path, text_file])
     refuse_encoder(path, load, "imatrix")
