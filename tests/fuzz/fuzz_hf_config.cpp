@@ -32,6 +32,9 @@ void use(std::string_view text) {
     require(std::isfinite(layer.attention_scale), "attention has a scale");
     require(config.rope_divisors.empty() || config.rope_divisors.size() == layer.rope_dim / 2,
             "each frequency has a divisor");
+    require(config.rope_long_divisors.empty() ||
+                config.rope_long_divisors.size() == config.rope_divisors.size(),
+            "longer contexts have as many");
   }
   ConfigObject whole(json, "config.json");
   HfQuantization(whole).mlx_groups("model.layers.0.mlp.up_proj");

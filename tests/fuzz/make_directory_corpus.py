@@ -102,6 +102,21 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "rope_scaling": {"type": "dynamic", "factor": 2.0},
         "quantization_config": {"quant_method": "fp8", "weight_block_size": [128, 128]},
     },
+    "longrope": {
+        **_TINY,
+        "model_type": "phi3",
+        "sliding_window": 16,
+        "original_max_position_embeddings": 16,
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.5], "long_factor": [2, 4.0]},
+    },
+    "windows": {
+        **_TINY,
+        "model_type": "qwen3",
+        "use_sliding_window": True,
+        "sliding_window": 16,
+        "max_window_layers": 1,
+        "rope_parameters": {"rope_type": "yarn", "original_max_position_embeddings": 16},
+    },
     "gemma2": {
         **_TINY,
         "model_type": "gemma2",

@@ -172,7 +172,7 @@ _GLOBAL_NAMES = {
     "embeddings.token_type_embeddings": "token_types",
     "embeddings.LayerNorm": "token_embd_norm",
 }
-_QUANTISED = {
+QUANTISED: dict[str, gguf.GGMLQuantizationType] = {
     "f16": gguf.GGMLQuantizationType.F16,
     "bf16": gguf.GGMLQuantizationType.BF16,
     "q8_0": gguf.GGMLQuantizationType.Q8_0,
@@ -238,7 +238,7 @@ def write_gguf(
         if weights == "f32" or kept:
             writer.add_tensor(renamed, values)
         else:
-            kind = _QUANTISED[weights]
+            kind = QUANTISED[weights]
             writer.add_tensor(renamed, quantize(values, kind), raw_dtype=kind)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()

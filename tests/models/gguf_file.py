@@ -197,7 +197,7 @@ def _write_numbers(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str)
     if spec.head_dim * spec.n_heads != spec.dim:
         writer.add_key_length(spec.head_dim)
         writer.add_value_length(spec.head_dim)
-    writer.add_file_type(_FILE_TYPES[weight_format])
+    writer.add_file_type(_FILE_TYPES.get(weight_format, gguf.LlamaFileType.GUESSED))
     # The converter writes these two for llama and leaves them to be found for the others.
     if spec.architecture == "llama":
         writer.add_vocab_size(spec.vocab_size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import numpy as np
 import pytest
 from engine import BOUND_F32_CACHE, GPUS, opened, relative_error
 from numpy.typing import NDArray
+from quantised_tensors import Parts, Quantise, affine, fp8_values, kept
 from random_models import KINDS, ModelSpec, random_weights
 
 import akunu
 
 TOKENS = list(range(0, 330, 7))
-
-# name of a tensor -> its parts: name, format, shape, bytes; and what they stand for
-Parts = dict[str, tuple[str, tuple[int, ...], bytes]]
-Quantise = Callable[[str, NDArray[np.float32]], tuple[Parts, NDArray[np.float32]]]
 
 
 def twins(
@@ -45,44 +41,6 @@ def twins(
     hf_directory.write_tokenizer(folder, spec.vocab_size)
     hf_directory.write_safetensors(folder / "model.safetensors", tensors)
     return folder, floats
-
-
-def packed(codes: NDArray[np.uint32], bits: int) -> NDArray[np.uint32]:
-    """Codes as MLX packs them: a stream of bits in words, the lowest bit first."""
-    stream = np.unpackbits(codes.astype(np.uint8)[..., None], axis=-1, bitorder="little")
-    flat = np.ascontiguousarray(stream[..., :bits]).reshape(len(codes), -1)
-    result: NDArray[np.uint32] = np.packbits(flat, axis=-1, bitorder="little").view(np.uint32)
-    return result
-
-
-def affine(
-    name: str, data: NDArray[np.float32], bits: int, group: int, scale: str
-) -> tuple[Parts, NDArray[np.float32]]:
-    """Quantise as MLX's documentation says: weight = scale * code + bias, by group."""
-    n, k = data.shape
-    grouped = data.reshape(n, k // group, group)
-    low, high = grouped.min(-1), grouped.max(-1)
-    kept = [_kept((high - low) / (2**bits - 1), scale), _kept(low, scale)]
-    scales, biases = (each[:, :, None] for each in kept)
-    codes = np.clip(np.rint((grouped - biases) / scales), 0, 2**bits - 1)
-    values = (scales * codes.astype(np.float32) + biases).reshape(n, k)
-    stem = name.removesuffix(".weight")
-    words = packed(codes.astype(np.uint32).reshape(n, k), bits)
-    parts: Parts = {
-        name: ("U32", words.shape, words.tobytes()),
-        f"{stem}.scales": (scale, kept[0].shape, hf_directory.stored(kept[0], scale)),
-        f"{stem}.biases": (scale, kept[1].shape, hf_directory.stored(kept[1], scale)),
-    }
-    return parts, values
-
-
-def _kept(values: NDArray[np.float32], scale: str) -> NDArray[np.float32]:
-    """What is left of numbers in a format."""
-    if scale == "BF16":
-        halves = np.frombuffer(hf_directory.stored(values, scale), np.uint16)
-        return (halves.astype(np.uint32) << 16).view(np.float32).reshape(values.shape)
-    kind = np.float16 if scale == "F16" else np.float32
-    return values.astype(kind).astype(np.float32)
 
 
 @pytest.mark.parametrize("scale", ["F16", "BF16", "F32"])
@@ -149,18 +107,6 @@ def test_layers_may_have_groups_of_their_own_or_none(tmp_path: Path) -> None:
         assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
 
 
-def fp8_values() -> NDArray[np.float32]:
-    """The numbers of the 256 bytes: sign, exponent with a bias of 7, three bits of mantissa."""
-    codes = np.arange(256)
-    exponent, mantissa = codes >> 3 & 15, codes & 7
-    size = np.where(
-        exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7.0)
-    )
-    values = np.where(codes >> 7, -size, size)
-    values[[0x7F, 0xFF]] = np.nan
-    return values.astype(np.float32)
-
-
 @pytest.mark.parametrize("scales", ["of blocks", "of rows", "of all"])
 def test_fp8_is_expanded_to_what_its_numbers_say(tmp_path: Path, scales: str) -> None:
     table = fp8_values()
@@ -184,7 +130,7 @@ def test_fp8_is_expanded_to_what_its_numbers_say(tmp_path: Path, scales: str) ->
             name: ("F8_E4M3", (n, k), codes.tobytes()),
             name.replace("weight", ending): ("F32", shape, scale.tobytes()),
         }
-        return parts, _kept(table[codes] * each, "BF16")
+        return parts, kept(table[codes] * each, "BF16")
 
     method = "fp8" if scales == "of blocks" else "fbgemm_fp8"
     quantised, floats = twins(
