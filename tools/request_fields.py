@@ -23,6 +23,7 @@ from akunu.server.ollama_fields import (
 )
 from akunu.server.openai_chat import CHAT_FIELDS
 from akunu.server.openai_completions import COMPLETION_FIELDS
+from akunu.server.reranking import RERANK_FIELDS
 from akunu.server.responses_fields import RESPONSES_FIELDS
 from akunu.server.sampling_fields import SAMPLING_FIELDS
 from akunu.server.structure_fields import STRUCTURE_FIELDS
@@ -39,6 +40,7 @@ ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
     "POST /api/generate": OLLAMA_GENERATE_FIELDS,
     "options of /api/chat and /api/generate": OLLAMA_OPTIONS,
     "POST /v1/embeddings": EMBEDDINGS_FIELDS,
+    "POST /v1/rerank": RERANK_FIELDS,
     "POST /api/embed": OLLAMA_EMBED_FIELDS,
     "POST /completion": LLAMA_COMPLETION_FIELDS,
     "POST /infill": INFILL_FIELDS,

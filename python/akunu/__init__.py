@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from akunu.model import Model
     from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
     from akunu.options import LoadOptions, SamplingOptions
+    from akunu.reranking import Ranked
     from akunu.sentence_encoder import SentenceEncoder
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
@@ -65,6 +66,7 @@ __all__ = [
     "Occupancy",
     "OutOfMemoryError",
     "QueueFullError",
+    "Ranked",
     "SamplingOptions",
     "SentenceEncoder",
     "TextStream",
@@ -89,6 +91,7 @@ _HOMES = {
     "SamplingOptions": "akunu.options",
     "TextStream": "akunu.text_stream",
     "TokenLogprob": "akunu.logprobs",
+    "Ranked": "akunu.reranking",
     "SentenceEncoder": "akunu.sentence_encoder",
     "Tokenizer": "akunu.tokenizer",
     "ToolCall": "akunu.tools.calls",

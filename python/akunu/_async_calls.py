@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeVar, overload
 from akunu._batches import is_batch, refuse_for_several
 from akunu._call_steps import CallSteps
 from akunu._checks import flag, priority_of
+from akunu._progress_line import told
 from akunu.options import (
     ChatArguments,
     SamplingOptions,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from akunu.async_text_stream import AsyncTextStream
     from akunu.chat_request import ChatRequest
     from akunu.completion import Completion
+    from akunu.reranking import Ranked
 
     Ruled: TypeAlias = tuple[Prepared, _core.Constraint | None]
 
@@ -339,23 +341,51 @@ class AsyncCalls(CallSteps):
         batch_rows: int | None = None,
         precision: str = "float32",
         priority: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> NDArray[Any]:
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> Any:
         """Await the vectors of texts; arguments, result and errors are those of `embed`."""
-        job = self._embedding_job(
-            [texts] if isinstance(texts, str) else texts,
-            (prompt_name, prompt),
-            progress,
-            pooling=pooling,
-            normalize=normalize,
-            dimensions=dimensions,
-            truncate=truncate,
-            precision=precision,
-            batch_rows=batch_rows,
-            priority=priority,
-        )
-        vectors = await job.run_async(self._done)
-        return vectors[0] if isinstance(texts, str) else vectors
+        with told(progress, "embedding") as count:
+            job = self._embedding_job(
+                [texts] if isinstance(texts, str) else texts,
+                (prompt_name, prompt),
+                count,
+                pooling=pooling,
+                normalize=normalize,
+                dimensions=dimensions,
+                truncate=truncate,
+                precision=precision,
+                batch_rows=batch_rows,
+                priority=priority,
+            )
+            await job.work_async(self._done)
+        return job.result[0] if isinstance(texts, str) else job.result
+
+    async def rank_async(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: int | None = None,
+        *,
+        normalize: bool | None = None,
+        instruction: str | None = None,
+        truncate: bool = False,
+        priority: int = 0,
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> list[Ranked]:
+        """Await the documents, best first; arguments, result and errors are those of `rank`."""
+        with told(progress, "ranking") as count:
+            job = self._rank_job(
+                query,
+                documents,
+                top_k=top_k,
+                normalize=normalize,
+                instruction=instruction,
+                truncate=truncate,
+                priority=priority,
+                progress=count,
+            )
+            await job.work_async(self._done)
+        return job.result
 
     async def _done(self, pending: _core.PendingLogits) -> None:
         """Wait until what is pending can be taken; who stops waiting cancels it."""

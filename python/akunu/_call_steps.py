@@ -28,6 +28,7 @@ from akunu.embedding import (
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options import SamplingOptions, TextOptions
 from akunu.request import begin_text
+from akunu.reranking import RankingFacts, RankJob, checked_documents, no_ranking
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
 from akunu.token_ids import token_ids
@@ -50,6 +51,7 @@ class CallSteps:
     _config: ModelConfig
     _context: int
     _embedding: EmbeddingFacts | None
+    _ranking: RankingFacts | None
     _max_waiting: int
     _is_building: Lock  # held while the grammar vocabulary is built
 
@@ -83,9 +85,8 @@ class CallSteps:
         **options: Any,
     ) -> EmbeddingJob:
         if self._embedding is None:
-            raise no_embedding(self._config.architecture)
-        if progress is not None and not callable(progress):
-            raise refusal("progress", progress, "a function of two numbers", "or None")
+            ranks = self._open().embedding is not None
+            raise no_embedding(self._config.architecture, ranks=ranks)
         return EmbeddingJob(
             self._open(),
             self._tokenizer,
@@ -95,6 +96,21 @@ class CallSteps:
             vocab_size=self._config.vocab_size,
             most=self._embedding.most_tokens,
             progress=progress,
+        )
+
+    def _rank_job(self, query: str, documents: Sequence[str], **options: Any) -> RankJob:
+        native = self._open()
+        if self._ranking is None:
+            found = native.embedding
+            n_labels = found["dim"] if found is not None and found["classifies"] else None
+            raise no_ranking(self._config.architecture, n_labels)
+        return RankJob(
+            native,
+            self._tokenizer,
+            self._ranking,
+            query,
+            checked_documents(documents),
+            **options,
         )
 
     def _token_ids(

@@ -15,7 +15,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import numpy as np
+
 from akunu._pretokenizers import FAMILIES, PreTokenizer
+from akunu._text_frame import TextFrame, frame_of
+from akunu._unigram import is_unigram, pieces_of, steps_of
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -56,9 +60,16 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     for index in read.stop_ids:
         if types[index] != UNKNOWN:
             types[index] = CONTROL
+    if read.frame is not None:
+        vocabulary = replace(
+            vocabulary,
+            pair_between=read.frame.between,
+            pair_has_types=read.frame.pair_has_types,
+        )
     return replace(
         vocabulary,
         pre=read.pre or vocabulary.pre,
+        steps=read.steps or vocabulary.steps,
         types=types,
         stop_ids=vocabulary.stop_ids | frozenset(read.stop_ids),
         space_prefix_at_start_only=read.prefix_at_start_only,
@@ -74,6 +85,9 @@ def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> Read
     described = _json_file(directory / _TOKENIZER)
     if described is not None and is_wordpiece(described):
         read = ReadTokenizer(read_wordpiece(described), adds=(True, None))
+        processor = described["post_processor"]
+        if processor.get("pair"):
+            read.frame = frame_of(processor)
     elif described is not None:
         read = _TokenizerJson(described).read()
     elif (directory / _SENTENCEPIECE).is_file():
@@ -103,6 +117,8 @@ class ReadTokenizer:
     prefix_unless_there: bool = False
     adds: tuple[bool | None, bool | None] = (None, None)  # BOS, EOS
     stop_ids: list[int] = field(default_factory=list)
+    frame: TextFrame | None = None
+    steps: str = ""  # of Unigram
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -118,10 +134,12 @@ class _TokenizerJson:
         self._described = described
         self._model = _mapping(described.get("model"), "model")
         kind = self._model.get("type", "BPE" if "merges" in self._model else None)
-        if kind != "BPE":
-            _refuse(f"model is of type {kind!r}; akunu has BPE and WordPiece")
+        if kind not in ("BPE", "Unigram"):
+            _refuse(f"model is of type {kind!r}; akunu has BPE, Unigram and WordPiece")
 
     def read(self) -> ReadTokenizer:
+        if is_unigram(self._described):
+            return self._read_unigram()
         pieces = list(_flat(self._described.get("pre_tokenizer"), "pretokenizers"))
         byte_level = any(piece.get("type") == "ByteLevel" for piece in pieces)
         tokens, types = self._tokens(byte_level)
@@ -142,11 +160,41 @@ class _TokenizerJson:
             result.pre = self._cuts(pieces)
         else:
             self._read_metaspace(result, pieces)
-        result.adds = self._adds(tokens)
+        self._read_frame(result)
         self._note_added(result)
         for option in ("dropout", "continuing_subword_prefix", "end_of_word_suffix"):
             if self._model.get(option):
                 _refuse(f"model.{option} is {self._model[option]!r}; akunu has no such option")
+        return result
+
+    def _read_unigram(self) -> ReadTokenizer:
+        pieces, scores = pieces_of(self._model)
+        by_id = dict(enumerate(pieces))
+        kinds: dict[int, int] = {}
+        for each in self._added():
+            content, position = each.get("content"), each.get("id")
+            if not isinstance(content, str):
+                _refuse_format("added_tokens has an entry without content")
+            _put(by_id, position, content, "added_tokens")
+            assert isinstance(position, int)
+            kinds[position] = CONTROL if each.get("special") else USER_DEFINED
+        if sorted(by_id) != list(range(len(by_id))):
+            _refuse_format("the ids of tokens have gaps")
+        unknown = self._model.get("unk_id")
+        if not isinstance(unknown, int) or unknown not in by_id:
+            _refuse_format(f"model.unk_id is {unknown!r}, which is no token")
+        kinds[unknown] = UNKNOWN
+        more = np.zeros(len(by_id) - len(pieces))
+        metadata: dict[str, Any] = {
+            "tokenizer.ggml.model": "t5",
+            "tokenizer.ggml.tokens": [by_id[index] for index in range(len(by_id))],
+            "tokenizer.ggml.token_type": [kinds.get(i, NORMAL) for i in range(len(by_id))],
+            "tokenizer.ggml.scores": np.concatenate([scores, more]),
+            "tokenizer.ggml.unknown_token_id": unknown,
+        }
+        result = ReadTokenizer(metadata, steps=steps_of(self._described))
+        self._read_frame(result)
+        self._note_added(result)
         return result
 
     def _added(self) -> list[dict[str, Any]]:
@@ -247,24 +295,16 @@ class _TokenizerJson:
             names=(_TOKENIZER,), splits=tuple(splits), ignore_merges=ignores, add_bos=False
         )
 
-    def _adds(self, tokens: list[str]) -> tuple[bool | None, bool | None]:
-        """Whether texts begin with a token and end with one; None where the file does not say."""
+    def _read_frame(self, result: ReadTokenizer) -> None:
+        """Read whether texts begin with a token and end with one, and what joins two."""
         for piece in _flat(self._described.get("post_processor"), "processors"):
-            kind = piece.get("type")
-            if kind == "TemplateProcessing":
-                single = piece.get("single") or []
-                if not isinstance(single, list) or not all(isinstance(e, dict) for e in single):
-                    _refuse_format("post_processor.single is no list of objects")
-                at = [i for i, each in enumerate(single) if "Sequence" in each]
-                if len(at) != 1 or at[0] > 1 or len(single) - at[0] > 2:
-                    _refuse(
-                        f"post_processor puts {len(single) - 1} tokens around a text; "
-                        "akunu has one before and one behind it"
-                    )
-                return at[0] == 1, len(single) - at[0] == 2
-            if kind != "ByteLevel":
+            frame = frame_of(piece)
+            if frame is not None:
+                result.frame = frame
+                result.adds = (frame.before is not None, frame.behind is not None)
+                return
+            if piece.get("type") != "ByteLevel":
                 _refuse(f"post_processor {_told(piece)} is not supported")
-        return None, None
 
     def _note_added(self, result: ReadTokenizer) -> None:
         for option in ("lstrip", "rstrip", "single_word"):
@@ -327,7 +367,9 @@ def _add_special(
         index = ids.get(_content(settings.get(f"{name}_token")))
         if index is None and name in ("bos", "eos") and f"{name}_token" not in settings:
             index = next(iter(_id_list(generation, config, f"{name}_token_id")), None)
-        if index is not None:
+        # What opens a text of WordPiece was read from its template.
+        is_read = name == "bos" and f"tokenizer.ggml.{key}_token_id" in read.metadata
+        if index is not None and not is_read:
             read.metadata[f"tokenizer.ggml.{key}_token_id"] = index
     ends = _id_list(generation, config, "eos_token_id")
     read.stop_ids = [index for index in ends if 0 <= index < len(read.tokens)]
@@ -335,6 +377,12 @@ def _add_special(
         read.notes.append(
             f"eos_token_id {unknown[0]} is ignored: {_TOKENIZER} has {len(read.tokens)} tokens"
         )
+    # A template of an encoder names tokens of its own.
+    is_wordpiece_frame = read.metadata["tokenizer.ggml.model"] == "bert"
+    if read.frame is not None and read.frame.behind is not None and not is_wordpiece_frame:
+        read.metadata["tokenizer.ggml.eos_token_id"] = read.frame.behind
+        if read.frame.before is not None:
+            read.metadata["tokenizer.ggml.bos_token_id"] = read.frame.before
     for name, said in zip(("bos", "eos"), read.adds, strict=True):
         setting = settings.get(f"add_{name}_token")
         adds = setting if isinstance(setting, bool) else said

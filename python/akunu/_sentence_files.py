@@ -49,7 +49,7 @@ def read_sentence_files(directory: Path) -> SentenceFiles:
         if kind == "Pooling":
             pooling, others = _pooling(directory / str(module.get("path", "")) / "config.json")
             unknown += others
-        elif kind not in ("Transformer", "Normalize"):
+        elif kind not in ("Transformer", "Normalize", "Dense"):
             unknown.append(kind or repr(module))
     prompts, default = _prompts(directory / "config_sentence_transformers.json")
     return SentenceFiles(

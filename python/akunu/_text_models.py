@@ -22,6 +22,7 @@ from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_toke
 
 from akunu._metadata import TOKENS
 from akunu._pretokenizers import PreTokenizer
+from akunu._unigram import library_json
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
@@ -59,6 +60,7 @@ def build(vocabulary: Vocabulary) -> Encode:
         "llama": build_sentencepiece,
         "bert": build_wordpiece,
         "gemma4": build_gemma4,
+        "t5": build_unigram,
     }
     encode = builders[vocabulary.model](vocabulary)
     if not vocabulary.nfc:
@@ -193,6 +195,21 @@ def build_wordpiece(vocabulary: Vocabulary) -> Encode:
         return _ids(tokenizer, text)
 
     return encode
+
+
+def build_unigram(vocabulary: Vocabulary) -> Encode:
+    """Take the pieces whose scores have the largest sum; unknown characters become unknown."""
+    assert vocabulary.scores is not None
+    assert vocabulary.unk_id is not None
+    hidden = np.isin(vocabulary.types, (CONTROL, USER_DEFINED))
+    described = library_json(
+        vocabulary.tokens, vocabulary.scores, hidden, vocabulary.unk_id, vocabulary.steps
+    )
+    try:
+        tokenizer = Tokenizer.from_str(described)
+    except Exception as error:
+        raise ModelFormatError(f"the Unigram tokenizer cannot be used: {error}") from None
+    return lambda text, _opens: _ids(tokenizer, text)
 
 
 _NEWLINES = re.compile("(\n+)")

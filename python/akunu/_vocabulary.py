@@ -10,13 +10,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from akunu._metadata import TOKENS, Metadata, Reader, is_utf8
 from akunu._pretokenizers import BY_NAME, PreTokenizer
+from akunu._unigram import steps_of_gguf
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
 UNDEFINED: Final = 0
@@ -27,7 +28,7 @@ USER_DEFINED: Final = 4
 UNUSED: Final = 5
 BYTE: Final = 6
 
-MODELS: Final = ("gpt2", "llama", "bert", "gemma4")
+MODELS: Final = ("gpt2", "llama", "bert", "gemma4", "t5")
 
 SPACE: Final = "\u2581"  # how SentencePiece and WordPiece vocabularies spell a space
 
@@ -74,12 +75,12 @@ _BYTE_SHAPE: Final = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 class Vocabulary:
     """A checked vocabulary: every id is in range, every array as long as it must be."""
 
-    model: str  # "gpt2", "llama", "bert" or "gemma4"
+    model: str  # "gpt2", "llama", "bert", "gemma4" or "t5" (Unigram)
     pre: PreTokenizer
     tokens: list[str]  # "" where `raw` has the token
     raw: dict[int, bytes]  # tokens that are not UTF-8: no text becomes one of them
     types: NDArray[np.int32]  # [n_tokens], one of NORMAL .. BYTE
-    scores: NDArray[np.float32] | None  # [n_tokens], of "llama" only
+    scores: NDArray[np.floating[Any]] | None  # [n_tokens], of "llama" and "t5"
     merges: list[str]  # "left right", best first; of "llama" only where there are no scores
     ids: dict[str, int]  # text -> id, all tokens but empty ones
     bos_id: int | None
@@ -100,6 +101,10 @@ class Vocabulary:
     notes: tuple[str, ...]  # what the file says and was ignored, a line each
     # Of those with `add_space_prefix`: whether text behind a special token has none.
     space_prefix_at_start_only: bool = False
+    # What stands between two texts that are read together; (): the file does not say.
+    pair_between: tuple[int, ...] = ()
+    steps: str = ""  # of "t5": what happens to a text before pieces are looked for, as JSON
+    pair_has_types: bool = False  # whether tokens of the second text are of another type
     # Likewise: whether text that begins with a space gets no other one.
     space_prefix_unless_there: bool = False
 
@@ -139,7 +144,9 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     types = _types(reader, len(tokens))
     # tokenizer.json has merges where SentencePiece has scores.
     by_rank = model == "llama" and MERGES in metadata and SCORES not in metadata
-    scores = _scores(reader, len(tokens)) if model == "llama" and not by_rank else None
+    scores = (
+        _scores(reader, len(tokens), model) if model in ("llama", "t5") and not by_rank else None
+    )
     merges = _merges(reader) if model in ("gpt2", "gemma4") or by_rank else []
 
     def special(name: str, default: int | None = None, needed: bool = False) -> int | None:
@@ -185,8 +192,11 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     if model == "gemma4":
         add_bos = True  # files say false by mistake; every user of them overrides it
     elif add_bos is None:
-        add_bos = (spm or bert or (model == "gpt2" and pre.add_bos)) and bos_id is not None
-    add_eos = bool(reader.flag("tokenizer.ggml.add_eos_token"))
+        adds = spm or bert or model == "t5" or (model == "gpt2" and pre.add_bos)
+        add_bos = adds and bos_id is not None
+    add_eos = reader.flag("tokenizer.ggml.add_eos_token")
+    if add_eos is None:
+        add_eos = model == "t5" and eos_id is not None
     if add_bos and bos_id is None:
         reader.notes.append(_nothing_to_add("bos"))
         add_bos = False
@@ -201,7 +211,19 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     pad_id = special("padding")
     chatml = all(text in ids and marked[ids[text]] == CONTROL for text in CHATML_TOKENS)
     chat_template, fault = _chat_template(reader, chatml)
+    between: list[int] = []
+    if bert and sep_id is not None:
+        between = [sep_id]
+    elif add_eos and eos_id is not None:
+        # RoBERTa's kind has two: what ends the first text, and one more.
+        separates = reader.flag("tokenizer.ggml.add_sep_token")
+        between = [eos_id]
+        if model == "t5" if separates is None else separates:
+            between.append(eos_id if sep_id is None else sep_id)
     return Vocabulary(
+        pair_between=tuple(between),
+        pair_has_types=bert,
+        steps=_unigram_steps(reader) if model == "t5" else "",
         model=model,
         pre=pre,
         tokens=tokens,
@@ -218,7 +240,9 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         sep_id=sep_id,
         add_bos=add_bos,
         add_eos=add_eos,
-        add_space_prefix=spm if space_prefix is None else space_prefix and not bert,
+        add_space_prefix=(spm or model == "t5")
+        if space_prefix is None
+        else space_prefix and not bert,
         lowercase=lowercase,
         strip_accents=lowercase if strip_accents is None else strip_accents,
         nfc=bool(nfc),
@@ -226,6 +250,17 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         chat_template=chat_template,
         chat_template_fault=fault,
         notes=tuple(reader.notes),
+    )
+
+
+def _unigram_steps(reader: Reader) -> str:
+    charsmap = reader.value("tokenizer.ggml.precompiled_charsmap")
+    collapses = reader.flag("tokenizer.ggml.remove_extra_whitespaces")
+    prefixes = reader.flag("tokenizer.ggml.add_space_prefix")
+    return steps_of_gguf(
+        b"" if charsmap is None else np.asarray(charsmap).astype(np.uint8).tobytes(),
+        collapses=collapses is None or collapses,
+        prefixes=prefixes is None or prefixes,
     )
 
 
@@ -322,11 +357,13 @@ def _types(reader: Reader, n_tokens: int) -> NDArray[np.int32]:
     return array.astype(np.int32)
 
 
-def _scores(reader: Reader, n_tokens: int) -> NDArray[np.float32]:
+def _scores(reader: Reader, n_tokens: int, model: str) -> NDArray[np.floating[Any]]:
     array = reader.numbers(SCORES, n_tokens, "iuf")
     if array is None:
-        raise ModelFormatError(f"{SCORES} is missing; a tokenizer of model 'llama' needs it")
-    scores = array.astype(np.float32)
+        raise ModelFormatError(f"{SCORES} is missing; a tokenizer of model {model!r} needs it")
+    # Sums of Unigram's scores decide, as exactly as the file has them.
+    scores: NDArray[np.floating[Any]]
+    scores = array.astype(np.float64) if model == "t5" else array.astype(np.float32)
     bad = np.flatnonzero(np.isnan(scores))
     if bad.size:
         raise ModelFormatError(f"{SCORES}[{int(bad[0])}] is not a number")

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias, cast
@@ -11,21 +10,22 @@ from typing import TYPE_CHECKING, Literal, SupportsIndex, TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from akunu._batches import SIDE_BY_SIDE, naming
+from akunu._batches import naming
 from akunu._checks import flag, integer, priority_of, refusal
+from akunu._row_jobs import RowJob
 from akunu._sentence_files import SentenceFiles, read_sentence_files
-from akunu.errors import ArgumentError, ContextOverflowError, QueueFullError, UnsupportedModelError
+from akunu.errors import ArgumentError, ContextOverflowError, UnsupportedModelError
 from akunu.token_ids import token_ids
 
 if TYPE_CHECKING:
     from akunu import _core
     from akunu.tokenizer import Tokenizer
 
-Pooling: TypeAlias = Literal["mean", "cls", "last", "max"]
+Pooling: TypeAlias = Literal["mean", "cls", "last", "max", "none"]
 Precision: TypeAlias = Literal["float32", "float16", "int8", "binary"]
 Truncate: TypeAlias = Literal["right", "left"]
 
-POOLINGS: tuple[Pooling, ...] = ("mean", "cls", "last", "max")
+POOLINGS: tuple[Pooling, ...] = ("mean", "cls", "last", "max", "none")
 PRECISIONS: tuple[Precision, ...] = ("float32", "float16", "int8", "binary")
 
 
@@ -123,7 +123,7 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
     is asked for there and not done here.
     """
     found = native.embedding
-    if found is None:
+    if found is None or found["classifies"]:
         return None
     directory = path if path.is_dir() else path.parent
     is_directory = path.is_dir() or path.suffix == ".safetensors"
@@ -131,12 +131,12 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
     if said.unknown:
         raise UnsupportedModelError(
             f"{directory / 'modules.json'} asks for {', '.join(said.unknown)}; akunu has "
-            "Transformer, Pooling (cls, mean, max, lasttoken) and Normalize"
+            "Transformer, Pooling (cls, mean, max, lasttoken), Dense and Normalize"
         )
     pooling = said.pooling or found["pooling"]
     return EmbeddingFacts(
         dim=found["dim"],
-        pooling=pooling if pooling in POOLINGS else "mean",
+        pooling=pooling if pooling in POOLINGS and pooling != "none" else "mean",
         normalize=True if said.normalize is None else said.normalize,
         most_tokens=min(native.context, said.most_tokens or native.context),
         prompts=said.prompts,
@@ -144,8 +144,12 @@ def facts_of(native: _core.NativeModel, path: Path) -> EmbeddingFacts | None:
     )
 
 
-def no_embedding(architecture: str) -> UnsupportedModelError:
+def no_embedding(architecture: str, *, ranks: bool = False) -> UnsupportedModelError:
     """Return the error of a model that embeds nothing."""
+    if ranks:
+        return UnsupportedModelError(
+            "this model scores pairs of texts: it ranks (Model.rank), and has no vectors of texts"
+        )
     return UnsupportedModelError(
         f"{architecture} models generate text; to embed, load an encoder such as all-MiniLM-L6-v2"
     )
@@ -232,12 +236,8 @@ def checked_texts(texts: object) -> Sequence[str | Sequence[SupportsIndex]]:
     return cast("Sequence[str | Sequence[SupportsIndex]]", texts)
 
 
-class EmbeddingJob:
-    """The texts of one call: some of them are under way at a time, in order.
-
-    Whoever runs it begins them as long as `try_begin` says True, waits for `first` where it says
-    False, and hands the row that it gave to `take`.
-    """
+class EmbeddingJob(RowJob[NDArray[np.uint32]]):
+    """The texts of one call of `embed`."""
 
     def __init__(
         self,
@@ -252,6 +252,7 @@ class EmbeddingJob:
         progress: Callable[[int, int], None] | None,
     ) -> None:
         """Begin nothing yet."""
+        super().__init__(batch_rows=options.batch_rows)
         self._native = native
         self._tokenizer = tokenizer
         self._texts = texts
@@ -260,16 +261,17 @@ class EmbeddingJob:
         self._vocab_size = vocab_size
         self._most = most
         self._progress = progress
-        self._under_way: deque[tuple[_core.PendingLogits, int]] = deque()
-        self._n_rows = 0
         self._n_done = 0
-        self._vectors = np.empty((len(texts), options.dimensions), np.float32)
-        self.n_tokens = 0
-        """Of all texts that were begun."""
+        self._is_pooled = options.pooling != "none"
+        n_vectors = len(texts) if self._is_pooled else 0
+        self._vectors = np.empty((n_vectors, options.dimensions), np.float32)
+        self._of_tokens: list[NDArray[np.generic]] = []
 
     @property
-    def result(self) -> NDArray[np.generic]:
-        """The vectors, once all texts are done."""
+    def result(self) -> NDArray[np.generic] | list[NDArray[np.generic]]:
+        """The vectors, once all texts are done; with pooling "none", those of each text."""
+        if not self._is_pooled:
+            return self._of_tokens
         return in_precision(self._vectors, self._options.precision)
 
     def prepared(self) -> Iterator[NDArray[np.uint32]]:
@@ -284,81 +286,22 @@ class EmbeddingJob:
                     self._tokenizer, text, self._vocab_size, self._most, self._options.truncate
                 )
 
-    def try_begin(self, ids: NDArray[np.uint32]) -> bool:
-        """Begin a text, unless those under way are as many as may be, or no more may wait."""
-        most_rows = self._options.batch_rows
-        if self._under_way and (
-            len(self._under_way) >= SIDE_BY_SIDE
-            or (most_rows is not None and self._n_rows + len(ids) > most_rows)
-        ):
-            return False
-        options = self._options
-        try:
-            pending = self._native.start_encode(
-                ids, pooling=options.pooling, priority=options.priority
-            )
-        except QueueFullError:
-            if not self._under_way:
-                raise
-            return False
-        self._under_way.append((pending, len(ids)))
-        self._n_rows += len(ids)
-        self.n_tokens += len(ids)
-        return True
+    def n_rows_of(self, text: NDArray[np.uint32]) -> int:
+        """Return how many tokens it has."""
+        return len(text)
 
-    def first(self) -> _core.PendingLogits | None:
-        """Return the first that is under way; it counts as such no more. None: there is none."""
-        if not self._under_way:
-            return None
-        pending, n_rows = self._under_way.popleft()
-        self._n_rows -= n_rows
-        return pending
+    def begin(self, text: NDArray[np.uint32]) -> _core.PendingLogits:
+        """Have the engine begin a text."""
+        options = self._options
+        return self._native.start_encode(text, pooling=options.pooling, priority=options.priority)
 
     def take(self, rows: NDArray[np.float32]) -> None:
         """Keep what came out for the next text."""
-        self._vectors[self._n_done] = finished(rows[0], self._options)
+        if self._is_pooled:
+            self._vectors[self._n_done] = finished(rows[0], self._options)
+        else:
+            vectors = np.stack([finished(row, self._options) for row in rows])
+            self._of_tokens.append(in_precision(vectors, self._options.precision))
         self._n_done += 1
         if self._progress is not None:
             self._progress(self._n_done, len(self._texts))
-
-    def cancel(self) -> None:
-        """End what is under way."""
-        for pending, _ in self._under_way:
-            pending.cancel()
-
-    def run(self) -> NDArray[np.generic]:
-        """Do all of it."""
-        try:
-            for ids in self.prepared():
-                while not self.try_begin(ids):
-                    self._finish_first()
-            while self._under_way:
-                self._finish_first()
-        finally:
-            self.cancel()
-        return self.result
-
-    def _finish_first(self) -> None:
-        pending = self.first()
-        assert pending is not None
-        self.take(pending.result())
-
-    async def run_async(
-        self, wait: Callable[[_core.PendingLogits], Awaitable[None]]
-    ) -> NDArray[np.generic]:
-        """Do all of it; `wait` waits until a result can be taken."""
-
-        async def finish(pending: _core.PendingLogits) -> None:
-            await wait(pending)
-            self.take(pending.take())
-
-        try:
-            for ids in self.prepared():
-                while not self.try_begin(ids):
-                    if pending := self.first():
-                        await finish(pending)
-            while pending := self.first():
-                await finish(pending)
-        finally:
-            self.cancel()
-        return self.result

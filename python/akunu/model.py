@@ -22,6 +22,7 @@ from akunu._async_calls import AsyncCalls
 from akunu._batches import generate_all, is_batch, refuse_for_several
 from akunu._checks import flag, priority_of
 from akunu._driving import driven
+from akunu._progress_line import told
 from akunu.completion import Completion
 from akunu.embedding import EmbeddingFacts, facts_of
 from akunu.errors import MisuseError
@@ -35,6 +36,7 @@ from akunu.options import (
     sampling_options,
 )
 from akunu.request import checked_n
+from akunu.reranking import Ranked, RankingFacts, ranking_facts_of
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.text_stream import TextStream
 from akunu.tokenizer import Tokenizer
@@ -72,6 +74,7 @@ class Model(AsyncCalls):
         self._config = ModelConfig(**native.config)
         self._context = native.context
         self._embedding = facts_of(native, path)
+        self._ranking = ranking_facts_of(native, path, tokenizer)
         sampling, notes = sampling_defaults_of(files, path)
         self._sampling_defaults = MappingProxyType(sampling)
         self.thread_choice = thread_choice
@@ -445,21 +448,24 @@ class Model(AsyncCalls):
         batch_rows: int | None = None,
         precision: str = "float32",
         priority: int = 0,
-        progress: Callable[[int, int], None] | None = None,
-    ) -> NDArray[Any]:
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> Any:
         """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
+
+        With `pooling="none"`, a vector for each token: a list of arrays [n_tokens, dim].
 
         A text may be given as token ids, which are taken as they are.
 
         `prompt`: put in front of each text; `prompt_name`: one of `embedding.prompts` by
-        its name. `pooling`: how the tokens' vectors become the text's:
-        "mean", "cls" (the first), "last" or "max". `normalize`: whether vectors have length 1.
+        its name. `pooling`: how the tokens' vectors become the text's: "mean", "cls" (the first),
+        "last", "max" or "none". `normalize`: whether vectors have length 1.
         `dimensions`: only so many first numbers, for models that were trained for it. For all of
         these, None takes what the model says: see `embedding`. `truncate`: True cuts a text that is
         too long for the model at its end, "left" at its beginning. `precision`: "float32",
         "float16", "int8" (each vector's largest number becomes 127) or "binary" (a bit a number, in
         int8 [n, dim / 8]). `batch_rows`: compute at most so many tokens at a time. `progress`:
-        called with how many texts are done, of how many. `priority`: as for `generate`. A text's
+        True shows a line on a terminal, a function is called with how many texts are done, of how
+        many. `priority`: as for `generate`. A text's
         vector does not depend on the texts beside it.
 
         Raises UnsupportedModelError for a model that embeds nothing, ArgumentError for arguments
@@ -472,20 +478,71 @@ class Model(AsyncCalls):
         >>> vectors @ vectors[0]  # doctest: +SKIP
         array([1.    , 0.7882, 0.2876], dtype=float32)
         """
-        job = self._embedding_job(
-            [texts] if isinstance(texts, str) else texts,
-            (prompt_name, prompt),
-            progress,
-            pooling=pooling,
-            normalize=normalize,
-            dimensions=dimensions,
-            truncate=truncate,
-            precision=precision,
-            batch_rows=batch_rows,
-            priority=priority,
-        )
-        vectors = job.run()
-        return vectors[0] if isinstance(texts, str) else vectors
+        with told(progress, "embedding") as count:
+            job = self._embedding_job(
+                [texts] if isinstance(texts, str) else texts,
+                (prompt_name, prompt),
+                count,
+                pooling=pooling,
+                normalize=normalize,
+                dimensions=dimensions,
+                truncate=truncate,
+                precision=precision,
+                batch_rows=batch_rows,
+                priority=priority,
+            )
+            job.work()
+        return job.result[0] if isinstance(texts, str) else job.result
+
+    @property
+    def ranking(self) -> RankingFacts | None:
+        """How `rank` ranks where its caller does not say; None of a model that does not rank."""
+        return self._ranking
+
+    def rank(
+        self,
+        query: str,
+        documents: Sequence[str],
+        top_k: int | None = None,
+        *,
+        normalize: bool | None = None,
+        instruction: str | None = None,
+        truncate: bool = False,
+        priority: int = 0,
+        progress: bool | Callable[[int, int], None] = False,
+    ) -> list[Ranked]:
+        """Return the documents by how well they answer the query, the best first.
+
+        For cross-encoders, which read the query and a document together. `top_k`: only so many of
+        them. `normalize`: whether scores are between 0 and 1 or as the model computes them; None
+        takes what the model says (see `ranking`). `instruction`: what the search is for; of
+        Qwen3-Reranker only. `truncate`: cuts a document that is too long beside the query; without
+        it that is an error. `progress` and `priority`: as for `embed`. A score does not depend on
+        the other documents.
+
+        Raises UnsupportedModelError for a model that does not rank, ArgumentError for arguments
+        that make no sense and ContextOverflowError for what is too long; errors name the document:
+        "documents[2]: ...".
+
+        >>> import akunu
+        >>> with akunu.load("bge-reranker-v2-m3.gguf") as model:  # doctest: +SKIP
+        ...     best = model.rank("what is a panda?", ["hi", "The giant panda is a bear."])[0]
+        >>> best.document  # doctest: +SKIP
+        'The giant panda is a bear.'
+        """
+        with told(progress, "ranking") as count:
+            job = self._rank_job(
+                query,
+                documents,
+                top_k=top_k,
+                normalize=normalize,
+                instruction=instruction,
+                truncate=truncate,
+                priority=priority,
+                progress=count,
+            )
+            job.work()
+        return job.result
 
     def close(self) -> None:
         """Free the model; texts under way end with an AkunuError. Closing twice is fine."""

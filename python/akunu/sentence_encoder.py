@@ -102,13 +102,13 @@ class SentenceEncoder:
     ) -> NDArray[Any]:
         """Return a vector for each text, float32 [n, dim]; of a text that is no list, [dim].
 
-        `batch_size` changes nothing: texts share steps without it. `show_progress_bar`: a function
-        that is called with how many texts are done, of how many; True and False show nothing.
+        `batch_size` changes nothing: texts share steps without it. `show_progress_bar`: True
+        shows a line on a terminal, a function is called with how many texts are done, of how many.
         `normalize_embeddings`: None leaves it to the model. Raises what `Model.embed` raises.
         """
         if not convert_to_numpy:
             raise ArgumentError("convert_to_numpy is False; akunu has NumPy's arrays only")
-        return self._model.embed(
+        found: NDArray[Any] = self._model.embed(
             sentences,
             prompt_name=prompt_name,
             prompt=prompt,
@@ -116,8 +116,9 @@ class SentenceEncoder:
             dimensions=self.truncate_dim if truncate_dim is None else truncate_dim,
             truncate=True,
             precision=precision,
-            progress=show_progress_bar if callable(show_progress_bar) else None,
+            progress=False if show_progress_bar is None else show_progress_bar,
         )
+        return found
 
     def encode_query(self, sentences: str | Sequence[str], **arguments: Any) -> NDArray[Any]:
         """Encode questions: with the model's prompt "query", if it has one."""

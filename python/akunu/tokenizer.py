@@ -21,7 +21,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, cast
@@ -295,6 +295,30 @@ class Tokenizer:
             ids.append(last)
         return ids
 
+    def encode_pair(
+        self, first: str, second: str, *, most_of_second: int | None = None
+    ) -> EncodedPair:
+        """Return two texts as the model reads them together.
+
+        `most_of_second`: so many tokens of the second text at most, its first ones. Raises
+        UnsupportedModelError where the file does not say how texts are joined.
+
+        >>> tokenizer.encode_pair("a cat", "dogs")  # doctest: +SKIP
+        EncodedPair(ids=[101, 1037, 4937, 102, 6077, 102], second_begins=4)
+        """
+        between = self._vocabulary.pair_between
+        if not between:
+            raise UnsupportedModelError(
+                "the model's tokenizer does not say how two texts are joined to be read together"
+            )
+        tail = self.encode(second, add_special=False)[:most_of_second]
+        whole = self.encode("")  # what stands around a text
+        is_opened = bool(whole) and whole[0] != between[0]
+        before, behind = (whole[:1], whole[1:]) if is_opened else ([], whole)
+        ids = [*before, *self.encode(first, add_special=False), *between]
+        begins = len(ids) if self._vocabulary.pair_has_types else None
+        return EncodedPair([*ids, *tail, *behind], begins)
+
     def encode_pieces(self, pieces: Iterable[str | int]) -> list[int]:
         """Return the ids of a prompt given as pieces: a str is text, an int is a token itself.
 
@@ -439,6 +463,18 @@ class Tokenizer:
         tokens = {self._vocabulary.tokens[index]: index for index in ids}
         tokens.pop("", None)
         return TokenMatcher(tokens) if tokens else None
+
+
+@dataclass(frozen=True, slots=True)
+class EncodedPair:
+    """Two texts, joined."""
+
+    ids: list[int]
+    second_begins: int | None
+    """The first token of the second text, from which on BERT's tokens are of type 1.
+
+    None for models that do not tell texts apart so.
+    """
 
 
 class TokenMatcher:

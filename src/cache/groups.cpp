@@ -107,7 +107,7 @@ uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context) {
 
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) {
   std::vector<GroupShape> groups;
-  if (!arch.causal) return groups;
+  if (arch.embeds) return groups;
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
     if (layer.kv_from) {

@@ -119,13 +119,51 @@ ArchDescriptor gemma3(const ModelConfig& config) {
   return arch;
 }
 
+// What makes an encoder of a decoder: rows see those behind them, too.
+void make_encoder(ArchDescriptor& arch, Pooling usual, const ModelConfig& config) {
+  arch.embeds = true;
+  arch.causal = false;
+  arch.pooling = config.pooling.value_or(usual);
+}
+
+// Gemma 3's layers as an encoder: a window is half before a row and half behind it.
+ArchDescriptor gemma_embedding(const ModelConfig& config) {
+  ArchDescriptor arch = gemma3(config);
+  make_encoder(arch, Pooling::mean, config);
+  for (LayerDescriptor& layer : arch.layers) layer.window /= 2;
+  return arch;
+}
+
+// Llama's layers as an encoder (Boizard et al., 2025).
+ArchDescriptor eurobert(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  make_encoder(arch, Pooling::mean, config);
+  return arch;
+}
+
+// ModernBERT (Warner et al., 2024): norms before the parts of a layer, rotary positions, GELU in the
+// gate, and a window in two of three layers, whose positions turn faster.
+ArchDescriptor modern_bert(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  make_encoder(arch, Pooling::first, config);
+  arch.norm = NormKind::layer;
+  arch.head_activation = Activation::gelu;
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    layer.activation = Activation::gelu;
+    if (!config.layers[i].windowed.value_or(i % 3 != 0)) continue;
+    layer.window = (config.window != 0 ? config.window : 128) / 2;
+    if (config.rope_theta_windowed != 0) layer.rope_theta = config.rope_theta_windowed;
+  }
+  return arch;
+}
+
 // BERT's frame with rotary positions and a gated feed-forward network (Nussbaum et al., 2024).
 ArchDescriptor nomic_bert(const ModelConfig& config) {
   ArchDescriptor arch = qwen2(config);
-  arch.causal = false;
+  make_encoder(arch, Pooling::mean, config);
   arch.norm = NormKind::layer;
   arch.norm_place = NormPlace::after_sum;
-  arch.pooling = config.pooling.value_or(Pooling::mean);
   return arch;
 }
 
@@ -136,6 +174,17 @@ ArchDescriptor bert(const ModelConfig& config) {
     layer.rope_style = RopeStyle::none;
     layer.feed_forward = FeedForward::plain;
     layer.activation = Activation::gelu;
+  }
+  return arch;
+}
+
+// BERT's frame with ALiBi instead of positions, and GELU in the gate (Günther et al., 2023).
+ArchDescriptor jina_bert_v2(const ModelConfig& config) {
+  ArchDescriptor arch = nomic_bert(config);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.rope_style = RopeStyle::none;
+    layer.activation = Activation::gelu;
+    layer.alibi_bias = 8;
   }
   return arch;
 }
@@ -156,8 +205,16 @@ constexpr std::array kFamilies{
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
-    Family{"bert", bert, {.encoder = true, .rotates = false}},
-    Family{"nomic-bert", nomic_bert, {.encoder = true}},
+    Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
+    Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
+    Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},
+    Family{"modern-bert",
+           modern_bert,
+           {.windows = true, .encoder = true, .layer_norm = true, .full_layer_first = true}},
+    Family{"eurobert", eurobert, {.encoder = true}},
+    Family{"gemma-embedding",
+           gemma_embedding,
+           {.windows = true, .attention_scale = true, .encoder = true}},
 };
 
 const Family* family_of(std::string_view architecture) {
@@ -227,8 +284,19 @@ ArchDescriptor describe(const ModelConfig& config) {
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
+  arch.position_offset = config.position_offset;
+  arch.dense_activations = config.dense_activations;
+  arch.head_activation = config.head_activation.value_or(arch.head_activation);
+  if (config.embeds && !arch.embeds) {
+    arch.embeds = true;
+    arch.pooling = config.pooling.value_or(Pooling::last);
+  }
   for (LayerDescriptor& layer : arch.layers) {
-    if (config.rope_style) layer.rope_style = *config.rope_style;
+    if (config.rope_style && layer.rope_style != RopeStyle::none)
+      layer.rope_style = *config.rope_style;
+    if (arch.embeds && layer.attention_soft_cap > 0)
+      throw UnsupportedModelError(
+          "a soft cap of attention is not supported where texts are embedded");
     // Where all numbers of a head rotate, a factor on Q and on K is one of its square on their product.
     if (config.rope_attention_factor == 1) continue;
     if (layer.rope_dim != layer.head_dim)

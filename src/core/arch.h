@@ -3,6 +3,7 @@
 // name.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -29,6 +30,8 @@ struct LayerConfig {
 // How the rows of a text become one vector.
 enum class Pooling : uint8_t { none, mean, first, last, max };
 
+enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none };
+
 // What a model file says, whatever its format; 0 or empty where it says nothing.
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", ...
@@ -50,8 +53,13 @@ struct ModelConfig {
   float attention_scale = 0;
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
+  bool embeds = false;                      // texts become vectors, also of a family that generates
   std::optional<Pooling> pooling;           // of models that embed texts
-  std::vector<std::string> notes;           // what of it was not taken as it is, a line each
+  std::optional<Activation> head_activation;  // of a classifier's dense layer
+  // Of the dense layers of sentence-transformers.
+  std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
+  uint32_t position_offset = 0;    // the row of the position embedding that position 0 has
+  std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
 enum class Mixer : uint8_t { attention };
@@ -59,7 +67,6 @@ enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
 };
-enum class Activation : uint8_t { silu, gelu_tanh, gelu };
 enum class NormKind : uint8_t { rms, layer };
 // Where a layer's two norms are: before attention and feed-forward, or after each was added to the
 // residual, which is then the normed sum.
@@ -72,7 +79,9 @@ struct LayerDescriptor {
   uint32_t head_dim = 0;
   float attention_scale = 0;
   float attention_soft_cap = 0;  // 0: none
-  uint32_t window = 0;           // positions that a row sees, its own included; 0: all
+  // Positions that a row sees, its own included; of an encoder: on each side of it. 0: all.
+  uint32_t window = 0;
+  float alibi_bias = 0;  // scores fall with the distance, ALiBi's largest bias; 0: none
   // Norms that the family always has; where a layer has their weights, it has them anyway.
   bool head_norms = false;  // per head of Q and of K
   bool post_norms = false;  // behind attention and behind the feed-forward network
@@ -89,9 +98,10 @@ struct LayerDescriptor {
 };
 
 struct ArchDescriptor {
-  // False: an encoder. Every row sees all rows of its text, which run in one step and leave nothing
-  // in a cache; what comes out are the pooled rows, not logits.
-  bool causal = true;
+  // An encoder, or a decoder used as one: a text's rows run in one step, attend to each other and
+  // leave nothing in a cache; what comes out are the pooled rows, or a classifier's scores of them.
+  bool embeds = false;
+  bool causal = true;  // false: every row sees the rows behind it too
   NormKind norm = NormKind::rms;
   NormPlace norm_place = NormPlace::before;
   Pooling pooling = Pooling::mean;  // of an encoder, where the caller does not say
@@ -100,6 +110,9 @@ struct ArchDescriptor {
   uint32_t context_length = 0;
   float norm_epsilon = 0;
   float embedding_scale = 1;
+  uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
+  Activation head_activation = Activation::tanh;  // of a classifier's dense layer
+  std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
   float logit_soft_cap = 0;  // 0: none
   std::vector<LayerDescriptor> layers;
 };
@@ -110,11 +123,13 @@ ArchDescriptor describe(const ModelConfig& config);
 
 // What some families compute with, and others do not.
 struct FamilyTraits {
-  bool windows = false;          // layers that see the last positions only
-  bool soft_caps = false;        // of attention's scores and of the logits
-  bool attention_scale = false;  // of its own, instead of 1 / sqrt(head_dim)
-  bool encoder = false;          // rows see those behind them too; norms subtract the mean
-  bool rotates = true;           // rotary positions
+  bool windows = false;           // layers that see the last positions only
+  bool soft_caps = false;         // of attention's scores and of the logits
+  bool attention_scale = false;   // of its own, instead of 1 / sqrt(head_dim)
+  bool encoder = false;           // rows see those behind them too
+  bool layer_norm = false;        // norms subtract the mean
+  bool rotates = true;            // rotary positions
+  bool full_layer_first = false;  // of the layers that a window's period counts, the first sees all
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -10,12 +10,21 @@
 #include "core/forward.h"
 
 #include <algorithm>
+#include <array>
+#include <bit>
+#include <cmath>
 
 #include "core/error.h"
 #include "core/kernel_params.h"
 
 namespace akunu {
 namespace {
+
+// The layers behind the pool, in order; each is there where its weight is. Dense ones of
+// sentence-transformers, and those of a classifier, between which a norm may be.
+constexpr const char* kHeadDense = "head.dense";
+constexpr const char* kHeadOutput = "head.output";
+constexpr std::array kHeadLayers{"dense.0", "dense.1", kHeadDense, kHeadOutput};
 
 class Builder {
  public:
@@ -39,7 +48,7 @@ class Builder {
     for (uint32_t i = 0; i < arch_.layers.size(); ++i) layer(i);
 
     nodes_ = &forward_.logits;
-    if (!arch_.causal) {
+    if (arch_.embeds) {
       pool();
       return std::move(forward_);
     }
@@ -146,10 +155,10 @@ class Builder {
          extent);
   }
 
-  void bias_if_present(const std::string& label, ValueId data, const std::string& name,
-                       uint32_t n) {
+  void bias_if_present(const std::string& label, ValueId data, const std::string& name, uint32_t n,
+                       Extent extent = Extent::rows) {
     if (find(name) == nullptr) return;
-    emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}});
+    emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}}, extent);
   }
 
   void embed() {
@@ -159,7 +168,7 @@ class Builder {
          {tokens_, weight("token_embedding.weight", arch_.vocab_size, arch_.dim), embedded},
          EmbedParams{arch_.dim, arch_.vocab_size, memory_.log_stride, arch_.embedding_scale});
     add_embedding_if_present("position embedding", embedded, "position_embedding.weight",
-                             kIndexPosition, arch_.context_length);
+                             kIndexPosition, arch_.context_length + arch_.position_offset);
     add_embedding_if_present("token types", embedded, "token_types.weight", kIndexTokenType, 1);
     if (has_norm) norm_sum("embedding norm", embedded, "embedding_norm");
   }
@@ -173,7 +182,8 @@ class Builder {
       throw ModelFormatError("tensor " + name + " has " + std::to_string(table->rows) +
                              " rows; the model's numbers ask for " + std::to_string(n_least));
     emit(Operation::add_embedding, label, {data, weight(name, table->rows, arch_.dim)},
-         AddEmbeddingParams{arch_.dim, static_cast<uint32_t>(table->rows), index, 0});
+         AddEmbeddingParams{arch_.dim, static_cast<uint32_t>(table->rows), index,
+                            index == kIndexPosition ? arch_.position_offset : 0});
   }
 
   // residual = norm(sum)
@@ -240,10 +250,9 @@ class Builder {
 
     const ValueId attended = activation(
         "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
-    if (!arch_.causal) {
+    if (arch_.embeds) {
       emit(Operation::span_attention, layer.label + "attention", {query, key, value, attended},
-           SpanAttentionParams{
-               is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale, {}});
+           span_attention(is));
       return project(layer, "attention output", attended, "attention.output", q_dim);
     }
 
@@ -261,6 +270,19 @@ class Builder {
          AttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale,
                          is.attention_soft_cap, stride, base});
     return project(layer, "attention output", attended, "attention.output", q_dim);
+  }
+
+  SpanAttentionParams span_attention(const LayerDescriptor& is) const {
+    SpanAttentionParams params{is.n_heads,         is.n_kv_heads, is.head_dim, is.window,
+                               is.attention_scale, arch_.causal,  0,           0};
+    // A causal window counts the row itself.
+    if (arch_.causal && is.window > 0) params.window = is.window - 1;
+    if (is.alibi_bias > 0) {
+      const auto n = static_cast<float>(std::bit_floor(is.n_heads));
+      params.alibi_first = std::exp2(-is.alibi_bias / n);
+      params.alibi_second = std::exp2(-is.alibi_bias / 2 / n);
+    }
+    return params;
   }
 
   ValueId feed_forward(const Layer& layer) {
@@ -293,6 +315,10 @@ class Builder {
         return kActivationGeluTanh;
       case Activation::gelu:
         return kActivationGelu;
+      case Activation::tanh:
+        return kActivationTanh;
+      case Activation::none:
+        return kActivationNone;
     }
     __builtin_unreachable();
   }
@@ -312,11 +338,15 @@ class Builder {
     const auto kind = [&](const Part& part) {
       return kind_for(name(part) + ".weight", part.n, arch_.dim);
     };
+    // ModernBERT's first layer has no norm of its own: the embedding's is right before it.
+    const bool begins_normed = layer.index == 0 && norm_name == "attention_norm" &&
+                               sum_.value != kNoValue &&
+                               find(layer.name + norm_name + ".weight") == nullptr;
     // The norm is written once per activation kind that the weights want: usually one.
     std::map<ActivationKind, ValueId> normed;
     for (const Part& part : parts) {
       if (normed.contains(kind(part))) continue;
-      normed[kind(part)] = arch_.norm_place == NormPlace::before
+      normed[kind(part)] = arch_.norm_place == NormPlace::before && !begins_normed
                                ? norm_of_residual(layer, norm_label, norm_name, kind(part))
                                : residual_as(kind(part));
     }
@@ -387,8 +417,58 @@ class Builder {
   }
 
   void pool() {
-    forward_.logits_value = rows("pooled", arch_.dim, Extent::head_rows);
-    emit(Operation::pool, "pool", {residual_, forward_.logits_value}, PoolParams{arch_.dim, {}});
+    ValueId last = residual_;
+    if (find("output_norm.weight") != nullptr) {
+      last = rows("output", arch_.dim);
+      norm("output norm", residual_, "output_norm", last);
+    }
+    Output output{rows("pooled", arch_.dim, Extent::head_rows), arch_.dim};
+    emit(Operation::pool, "pool", {last, output.value}, PoolParams{arch_.dim, {}});
+    for (const std::string name : kHeadLayers)
+      if (find(name + ".weight") != nullptr) head_layer(name, output);
+    forward_.logits_value = with_activation(output, ActivationKind::f32);
+  }
+
+  // What a layer of the head leaves: numbers of each head row, whose activation is still to come.
+  struct Output {
+    ValueId value = kNoValue;
+    uint32_t width = 0;
+    Activation activation = Activation::none;
+    std::string label = "pooled";
+  };
+
+  void head_layer(const std::string& name, Output& output) {
+    const std::string weight_name = name + ".weight";
+    const auto n = static_cast<uint32_t>(find(weight_name)->rows);
+    // Head rows are computed as generated rows are; see head().
+    const ActivationKind kind =
+        device_.activation_kind(tensor(weight_name, n, output.width).format, RowClass::few);
+    ValueId input = kNoValue;
+    if (name == kHeadOutput && find("head.norm.weight") != nullptr) {
+      const ValueId before = with_activation(output, ActivationKind::f32);
+      input = activation("head normed", kind, output.width, Extent::head_rows);
+      norm("head norm", before, "head.norm", input, Extent::head_rows);
+    } else {
+      input = with_activation(output, kind);
+    }
+    output.value = rows(name, n, Extent::head_rows);
+    matmul(name, input, weight_name, n, output.width, output.value, Extent::head_rows);
+    bias_if_present(name + " bias", output.value, name + ".bias", n, Extent::head_rows);
+    output.width = n;
+    output.activation = name == kHeadDense       ? arch_.head_activation
+                        : name == kHeadLayers[0] ? arch_.dense_activations[0]
+                        : name == kHeadLayers[1] ? arch_.dense_activations[1]
+                                                 : Activation::none;
+    output.label = name;
+  }
+
+  ValueId with_activation(const Output& output, ActivationKind kind) {
+    if (output.activation == Activation::none && kind == ActivationKind::f32) return output.value;
+    const ValueId result =
+        activation(output.label + " activated", kind, output.width, Extent::head_rows);
+    emit(Operation::activate, output.label + " activation", {output.value, result},
+         ActivateParams{output.width, number_of(output.activation), {}}, Extent::head_rows);
+    return result;
   }
 
   void head() {
@@ -452,6 +532,15 @@ ValueId Values::add(Value value) {
   ids_.emplace(value.name, id);
   list_.push_back(std::move(value));
   return id;
+}
+
+uint32_t output_width(const ArchDescriptor& arch, const TensorMap& tensors) {
+  if (!arch.embeds) return arch.vocab_size;
+  uint32_t width = arch.dim;
+  for (const std::string name : kHeadLayers)
+    if (const auto found = tensors.find(name + ".weight"); found != tensors.end())
+      width = static_cast<uint32_t>(found->second.rows);
+  return width;
 }
 
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,

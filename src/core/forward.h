@@ -109,4 +109,7 @@ Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
                       const Device& device, RowClass row_class, Values& values);
 
+// Numbers of an output: logits, the vector of a text, or a classifier's scores.
+uint32_t output_width(const ArchDescriptor& arch, const TensorMap& tensors);
+
 }  // namespace akunu

@@ -148,8 +148,9 @@ struct RopeAttentionParams {
 
 AKUNU_CONSTANT uint32_t kActivationSilu = 0;
 AKUNU_CONSTANT uint32_t kActivationGeluTanh = 1;
-AKUNU_CONSTANT uint32_t kActivationGelu = 2;  // with the error function; in `activate` only
-AKUNU_CONSTANT uint32_t kActivationTanh = 3;  // likewise
+AKUNU_CONSTANT uint32_t kActivationGelu = 2;  // with the error function; not in fused operations
+AKUNU_CONSTANT uint32_t kActivationTanh = 3;  // in `activate` only
+AKUNU_CONSTANT uint32_t kActivationNone = 4;  // likewise
 
 struct GatedActivationParams {
   uint32_t n;
@@ -180,7 +181,11 @@ struct SpanAttentionParams {
   uint32_t head_dim;
   uint32_t window;  // positions that a row sees on each side; 0: all of them
   float scale;
-  uint32_t padding[3];
+  uint32_t causal;  // 1: a row sees none behind it
+  // ALiBi: a score falls by slope * distance. Of the first p heads, p the largest power of 2 among
+  // n_heads, the slope of head h is first^(h + 1); of the others, second^(2 (h - p) + 1). 0: none.
+  float alibi_first;
+  float alibi_second;
 };
 
 struct PoolParams {

@@ -297,7 +297,7 @@ void Model::plan(const LoadOptions& options) {
     throw ArgumentError("context is 0; it must be at least 1 position");
   groups_ = cache_groups(arch_, options.kv_format);
   max_prompt_rows_ = device_->chip().max_prompt_rows;
-  if (!arch_.causal) {
+  if (arch_.embeds) {
     const uint32_t context = options.context.value_or(arch_.context_length);
     if (context > arch_.context_length)
       throw ArgumentError("context is " + std::to_string(context) + "; this encoder has " +
@@ -383,7 +383,7 @@ void Model::compile() {
     programs.logits = compile_nodes(from.logits, row_class);
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
-  if (!arch_.causal) return;  // an encoder chooses nothing
+  if (arch_.embeds) return;  // an encoder chooses nothing
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
   if (!is_observed_) return;

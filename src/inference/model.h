@@ -64,13 +64,15 @@ class Model {
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
   Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]
   // Numbers of a row that comes out: logits, or an encoder's vector.
-  uint32_t output_width() const { return arch_.causal ? arch_.vocab_size : arch_.dim; }
+  uint32_t output_width() const { return akunu::output_width(arch_, weights_->tensors()); }
+  // Whether what comes out are scores of a classifier.
+  bool classifies() const { return weights_->tensors().contains("head.output.weight"); }
   Binding picked() const { return picked_.binding(); }
   // The tokens that a row with kRowMasked may choose, by its head row: mask_words(vocab_size) words,
   // which may be written between the logits and the choice of a step.
   Binding mask(uint32_t head_row) const { return masks_.binding(head_row * mask_bytes()); }
   uint64_t mask_bytes() const {
-    if (!arch_.causal) return 0;
+    if (arch_.embeds) return 0;
     return mask_words(arch_.vocab_size) * uint64_t{sizeof(uint32_t)};
   }
 
@@ -82,7 +84,7 @@ class Model {
   uint32_t max_prompt_rows() const { return max_prompt_rows_; }
   uint32_t max_rows() const { return max_generated_rows() + max_prompt_rows_; }
   uint32_t max_head_rows() const {
-    return max_texts() + (arch_.causal ? device_->chip().max_head_rows : max_prompt_rows_);
+    return max_texts() + (arch_.embeds ? max_prompt_rows_ : device_->chip().max_head_rows);
   }
   const SubmissionLimits& submission_limits() const { return limits_; }
   // Records, options and tokens of sequences that begin in one step; one has room, and several

@@ -51,7 +51,7 @@ std::span<const Status> join(std::vector<Status>& first, std::span<const Status>
 
 Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
     : model_(model),
-      prefix_cache_(options.prefix_cache && model.arch().causal),
+      prefix_cache_(options.prefix_cache && !model.arch().embeds),
       process_(getpid()),
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
@@ -93,10 +93,10 @@ void Scheduler::check_process() const {
 void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
   check_process();
   model_.check_files();
-  if (encodes == model_.arch().causal)
+  if (encodes != model_.arch().embeds)
     throw UnsupportedModelError(
         encodes
-            ? model_.config().architecture + " is no encoder: it generates text"
+            ? model_.config().architecture + " was not loaded as an encoder: it generates text"
             : model_.config().architecture +
                   " is an encoder: it embeds text, and has neither logits nor tokens to choose");
   if (tokens.empty()) throw ArgumentError("the prompt has no tokens");

@@ -44,7 +44,8 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
   PYBIND11_NUMPY_DTYPE(AddEmbeddingParams, dim, n_rows, index, offset);
   PYBIND11_NUMPY_DTYPE(ActivateParams, n, activation);
-  PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale);
+  PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal,
+                       alibi_first, alibi_second);
   PYBIND11_NUMPY_DTYPE(PoolParams, dim);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
   PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,

@@ -563,9 +563,11 @@ void register_model(py::module_& m) {
       .def_property_readonly("embedding",
                              [](const NativeModel& model) -> py::object {
                                const ArchDescriptor& arch = model.engine()->model->arch();
-                               if (arch.causal) return py::none();
-                               return py::dict(py::arg("dim") = arch.dim,
-                                               py::arg("pooling") = name_of(arch.pooling));
+                               if (!arch.embeds) return py::none();
+                               const Model& loaded = *model.engine()->model;
+                               return py::dict(py::arg("dim") = loaded.output_width(),
+                                               py::arg("pooling") = name_of(arch.pooling),
+                                               py::arg("classifies") = loaded.classifies());
                              })
       .def(
           "logits_chunked",

@@ -34,7 +34,7 @@ class Reader {
     config.name = name(config.notes);
     config.dim = required("embedding_length");
     config.context_length = context_length(config.notes);
-    config.layers = layers();
+    config.layers = layers(*family);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
     config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
@@ -53,11 +53,11 @@ class Reader {
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     const char* const epsilon_key =
-        family->encoder ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
+        family->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     const std::optional<float> epsilon = number(epsilon_key);
     if (!epsilon) throw ModelFormatError(path() + ": the key " + key(epsilon_key) + " is missing");
     config.norm_epsilon = *epsilon;
-    if (family->encoder) config.pooling = pooling();
+    read_pooling(*family, config);
 
     const GgufTensor* embedding = file_.find_tensor("token_embd.weight");
     if (embedding == nullptr)
@@ -108,22 +108,30 @@ class Reader {
     return static_cast<float>(*value);
   }
 
-  // As llama.cpp numbers them.
-  std::optional<Pooling> pooling() const {
+  // As llama.cpp numbers them. Of a family that generates, such a file is made to embed.
+  void read_pooling(const FamilyTraits& family, ModelConfig& config) const {
     const std::optional<uint32_t> type = optional("pooling_type");
-    if (!type) return std::nullopt;
+    config.embeds = family.encoder || type.value_or(0) != 0;
+    if (!type) return;
     switch (*type) {
       case 0:
-        return Pooling::none;
+        config.pooling = Pooling::none;
+        return;
       case 1:
-        return Pooling::mean;
+        config.pooling = Pooling::mean;
+        return;
       case 2:
-        return Pooling::first;
+        config.pooling = Pooling::first;
+        return;
       case 3:
-        return Pooling::last;
+        config.pooling = Pooling::last;
+        return;
+      case 4:  // a classifier reads the first row; where that sees nothing, the last one
+        config.pooling = family.encoder ? Pooling::first : Pooling::last;
+        return;
       default:
         refuse(key("pooling_type") + " is " + std::to_string(*type) +
-               "; akunu has 0 (none), 1 (mean), 2 (cls) and 3 (last)");
+               "; akunu has 0 (none), 1 (mean), 2 (cls), 3 (last) and 4 (rank)");
     }
   }
 
@@ -150,7 +158,7 @@ class Reader {
                              " entries for " + std::to_string(n_layers) + " layers");
   }
 
-  std::vector<LayerConfig> layers() const {
+  std::vector<LayerConfig> layers(const FamilyTraits& family) const {
     const uint32_t n_layers = required("block_count");
     if (file_.tensors().empty()) return {};  // a vocabulary only
     if (n_layers > file_.tensors().size())
@@ -165,7 +173,7 @@ class Reader {
                                                  ? n_heads
                                                  : per_layer("attention.head_count_kv", n_layers);
     const std::vector<uint32_t> ffn_dim = per_layer("feed_forward_length", n_layers);
-    const std::vector<std::optional<bool>> windowed = windowed_layers(n_layers);
+    const std::vector<std::optional<bool>> windowed = windowed_layers(n_layers, family);
     std::vector<LayerConfig> layers;
     for (uint32_t i = 0; i < n_layers; ++i)
       layers.push_back({.n_heads = n_heads[i],
@@ -177,7 +185,8 @@ class Reader {
   }
 
   // The pattern is a list of one entry per layer, or a period: every so many layers, one sees all.
-  std::vector<std::optional<bool>> windowed_layers(uint32_t n_layers) const {
+  std::vector<std::optional<bool>> windowed_layers(uint32_t n_layers,
+                                                   const FamilyTraits& family) const {
     constexpr std::string_view kPattern = "attention.sliding_window_pattern";
     std::vector<std::optional<bool>> windowed(n_layers);
     const GgufValue* const value = file_.find(key(kPattern));
@@ -194,7 +203,8 @@ class Reader {
       return windowed;
     }
     const uint32_t period = required(kPattern);
-    for (uint32_t i = 0; i < n_layers; ++i) windowed[i] = period == 0 || (i + 1) % period != 0;
+    const uint32_t at = family.full_layer_first ? 0 : 1;
+    for (uint32_t i = 0; i < n_layers; ++i) windowed[i] = period == 0 || (i + at) % period != 0;
     return windowed;
   }
 

@@ -9,6 +9,7 @@
 
 #include "core/error.h"
 #include "weight/config_object.h"
+#include "weight/hf_encoder_config.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
 
@@ -36,6 +37,12 @@ struct HfFamily {
   float rope_theta = 10000;
   float norm_epsilon = 1e-6f;
   float rope_theta_windowed = 0;
+
+  // Whether its config.json is read by hf_encoder_config.h.
+  constexpr bool has_own_keys() const {
+    return naming == HfNaming::bert || naming == HfNaming::nomic_bert ||
+           naming == HfNaming::modern_bert;
+  }
 };
 
 constexpr std::array kHfFamilies{
@@ -83,7 +90,15 @@ constexpr std::array kHfFamilies{
              .scale_dim = 256,
              .rope_theta = 1000000,
              .rope_theta_windowed = 10000},
+    HfFamily{.model_type = "eurobert", .architecture = "eurobert"},
     HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
+    HfFamily{.model_type = "roberta", .architecture = "bert", .naming = HfNaming::bert},
+    HfFamily{.model_type = "xlm-roberta", .architecture = "bert", .naming = HfNaming::bert},
+    HfFamily{.model_type = "camembert", .architecture = "bert", .naming = HfNaming::bert},
+    HfFamily{
+        .model_type = "nomic_bert", .architecture = "nomic-bert", .naming = HfNaming::nomic_bert},
+    HfFamily{
+        .model_type = "modernbert", .architecture = "modern-bert", .naming = HfNaming::modern_bert},
 };
 
 // Text models inside of others: the numbers are under `text_config`.
@@ -96,7 +111,7 @@ const HfFamily* find_hf_family(std::string_view model_type) {
 }
 
 // Keys that change nothing of what is computed, or that others read (token ids: the tokenizer).
-constexpr std::array<std::string_view, 48> kWithoutEffect{"_model_name_or_path",
+constexpr std::array<std::string_view, 76> kWithoutEffect{"_model_name_or_path",
                                                           "_name_or_path",
                                                           "_attn_implementation",
                                                           "_attn_implementation_autoset",
@@ -105,6 +120,34 @@ constexpr std::array<std::string_view, 48> kWithoutEffect{"_model_name_or_path",
                                                           "attention_dropout",
                                                           "attention_probs_dropout_prob",
                                                           "classifier_dropout",
+                                                          "attn_pdrop",
+                                                          "clf_pooling",
+                                                          "classifier_bias",
+                                                          "cls_token_id",
+                                                          "compile_model",
+                                                          "decoder_bias",
+                                                          "deterministic_flash_attn",
+                                                          "embedding_dropout",
+                                                          "fused_bias_fc",
+                                                          "fused_dropout_add_ln",
+                                                          "initializer_cutoff_factor",
+                                                          "is_causal",
+                                                          "mask_token",
+                                                          "mask_token_id",
+                                                          "max_trained_positions",
+                                                          "mlp_dropout",
+                                                          "pad_token",
+                                                          "pad_vocab_size_multiple",
+                                                          "reference_compile",
+                                                          "repad_logits_with_grad",
+                                                          "sentence_transformers",
+                                                          "sparse_pred_ignore_index",
+                                                          "sparse_prediction",
+                                                          "summary_activation",
+                                                          "summary_first_dropout",
+                                                          "summary_proj_to_labels",
+                                                          "summary_type",
+                                                          "summary_use_proj",
                                                           "gradient_checkpointing",
                                                           "hidden_dropout_prob",
                                                           "type_vocab_size",
@@ -169,6 +212,8 @@ class HfConfigReader {
     result.naming = family_.naming;
     result.tied = config_.flag("tie_word_embeddings");
     model.architecture = family_.architecture;
+    if (is_later_gemma() && config_.flag("use_bidirectional_attention").value_or(false))
+      model.architecture = "gemma-embedding";
     model.dim = config_.needed_count("hidden_size");
     model.vocab_size = config_.needed_count("vocab_size", family_.vocab_size);
     model.context_length = config_.needed_count("max_position_embeddings", family_.context_length);
@@ -199,9 +244,10 @@ class HfConfigReader {
           std::ranges::find(rule.neutral, static_cast<double>(*value)) == rule.neutral.end())
         config_.refuse_support(rule.key, "it is not supported for " + type());
     for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention"})
-      if (config_.flag(key).value_or(false))
+      if (config_.flag(key).value_or(false) &&
+          !(type() == "gemma3_text" && key == "use_bidirectional_attention"))
         config_.refuse_support(key, "it is not supported for " + type());
-    if (!config_.flag("is_causal").value_or(true))
+    if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
       config_.refuse_support("is_causal", "encoders are not supported");
     check_activation();
   }
@@ -376,37 +422,6 @@ class HfConfigReader {
   ConfigObject& config_;
 };
 
-// An encoder whose norms are behind the sums, with learned positions.
-HfConfig read_bert(ConfigObject& config, uint32_t n_layers) {
-  HfConfig result;
-  ModelConfig& model = result.model;
-  result.naming = HfNaming::bert;
-  model.architecture = "bert";
-  model.dim = config.needed_count("hidden_size", 768);
-  model.vocab_size = config.needed_count("vocab_size", 30522);
-  model.context_length = config.needed_count("max_position_embeddings", 512);
-  model.norm_epsilon = config.number("layer_norm_eps").value_or(1e-12f);
-  if (!(model.norm_epsilon > 0)) config.refuse_value("layer_norm_eps", "it must be above 0");
-  LayerConfig layer;
-  layer.n_heads = layer.n_kv_heads = config.needed_count("num_attention_heads", 12);
-  if (model.dim % layer.n_heads != 0)
-    config.refuse_value("num_attention_heads", "hidden_size is " + std::to_string(model.dim) +
-                                                   ", which it does not divide");
-  layer.head_dim = model.dim / layer.n_heads;
-  layer.ffn_dim = config.needed_count("intermediate_size", 3072);
-  model.layers.assign(n_layers, layer);
-  model.rope_theta = 10000;  // nothing rotates
-  for (const std::string_view key : {"is_decoder", "add_cross_attention"})
-    if (config.flag(key).value_or(false))
-      config.refuse_support(key, "it is not supported for bert");
-  if (const auto positions = config.text("position_embedding_type");
-      positions && *positions != "absolute")
-    config.refuse_support("position_embedding_type", "akunu has absolute for bert");
-  if (const auto activation = config.text("hidden_act"); activation && *activation != "gelu")
-    config.refuse_support("hidden_act", "akunu has gelu for bert");
-  return result;
-}
-
 // A directory has as many layers as it says; absurd counts would exhaust memory before a tensor is missed.
 constexpr uint32_t kMostLayers = 10000;
 
@@ -433,12 +448,13 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   ConfigObject& config = text ? *text : whole;
   const HfFamily* const family = find_hf_family(model_type);
   if (family == nullptr) config.refuse_support("model_type", "akunu has " + known_model_types());
-  const uint32_t n_layers = config.needed_count("num_hidden_layers");
-  if (n_layers > kMostLayers)
-    config.refuse_value("num_hidden_layers", "that is out of any sensible range");
-  HfConfig result = family->naming == HfNaming::bert
-                        ? read_bert(config, n_layers)
-                        : HfConfigReader(*family, config).read(n_layers);
+  const char* const layers_key =
+      config.find("n_layer") != nullptr ? "n_layer" : "num_hidden_layers";
+  const uint32_t n_layers =
+      config.needed_count(layers_key, family->model_type == "modernbert" ? 22 : 0);
+  if (n_layers > kMostLayers) config.refuse_value(layers_key, "that is out of any sensible range");
+  HfConfig result = family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
+                                           : HfConfigReader(*family, config).read(n_layers);
   if (text && !result.tied) result.tied = whole.flag("tie_word_embeddings");
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");

@@ -9,6 +9,7 @@
 #include "weight/left_out_notes.h"
 #include "weight/names.h"
 #include "weight/printable.h"
+#include "weight/sentence_modules.h"
 
 namespace akunu {
 namespace {
@@ -24,8 +25,8 @@ std::string find_prefix(const ModelDirectory& directory, HfNaming naming) {
            tensor.name[tensor.name.size() - embedding.size() - 1] == '.'))
         return tensor.name.substr(0, tensor.name.size() - embedding.size());
   throw ModelFormatError(printable(directory.path(), kPathLimit) + ": tensor " +
-                         (naming == HfNaming::bert ? "" : "model.") + std::string(embedding) +
-                         " is missing");
+                         (embedding == "embed_tokens.weight" ? "model." : "") +
+                         std::string(embedding) + " is missing");
 }
 
 class HfSourceReader {
@@ -33,16 +34,21 @@ class HfSourceReader {
   explicit HfSourceReader(const ModelDirectory& directory)
       : directory_(directory),
         config_(read_hf_config(directory.config(), directory.config_path())),
-        quantization_(quantization_of(directory)) {}
+        quantization_(quantization_of(directory)),
+        classifies_(has_classifier(directory)),
+        modules_(read_sentence_modules(directory.path())) {}
 
   ModelSource read() {
     ModelSource source;
     source.path = directory_.path();
     source.config = config_.model;
+    read_how_it_embeds(source.config);
     for (const SafetensorsFile& file : directory_.files())
       if (file.mapping()) source.files.push_back(file.mapping());
+    for (const DenseModule& dense : modules_.dense) source.files.push_back(dense.file.mapping());
     find_tensors();
     add_tensors(source);
+    add_dense(source);
     check_output(source);
     check_vocabulary(source);
     const bool two = !config_.rope_long_divisors.empty();
@@ -53,7 +59,15 @@ class HfSourceReader {
   }
 
  private:
-  const NameRules& rules() const { return hf_names(config_.naming); }
+  const NameRules& rules() const { return hf_names(config_.naming, classifies_); }
+
+  static bool has_classifier(const ModelDirectory& directory) {
+    for (const SafetensorsFile& file : directory.files())
+      for (const SafetensorsTensor& tensor : file.tensors())
+        if (tensor.name == "classifier.weight" || tensor.name == "classifier.out_proj.weight")
+          return true;
+    return false;
+  }
 
   void find_tensors() {
     const std::string prefix = find_prefix(directory_, config_.naming);
@@ -96,6 +110,34 @@ class HfSourceReader {
                                     mebibytes(expanded.bytes));
   }
 
+  // A directory with files of sentence-transformers is made to embed, whatever its family. They say
+  // the pooling, too: whoever loads it reads that.
+  void read_how_it_embeds(ModelConfig& config) const {
+    const FamilyTraits* const family = find_family(config.architecture);
+    config.embeds = (family != nullptr && family->encoder) || modules_.are_there;
+    for (size_t at = 0; at < modules_.dense.size(); ++at)
+      config.dense_activations[at] = modules_.dense[at].activation;
+    if (classifies_ && !config.pooling) config.pooling = Pooling::first;
+  }
+
+  // linear.weight and linear.bias of each dense layer.
+  void add_dense(ModelSource& source) const {
+    for (size_t i = 0; i < modules_.dense.size(); ++i) {
+      HfTensors tensors;
+      for (const SafetensorsTensor& tensor : modules_.dense[i].file.tensors())
+        tensors.emplace(tensor.name, HfTensor{&modules_.dense[i].file, &tensor});
+      for (const auto& [name, located] : tensors) {
+        Fp8Expanded expanded;
+        SourceTensor tensor = hf_tensor(tensors, name, quantization_, expanded);
+        if (name != "linear.weight" && name != "linear.bias")
+          throw UnsupportedModelError(tensor.label() +
+                                      " is not one that akunu knows what to do with");
+        tensor.name = "dense." + std::to_string(i) + name.substr(name.find('.'));
+        source.tensors.push_back(std::move(tensor));
+      }
+    }
+  }
+
   static const SourceTensor* find(const ModelSource& source, std::string_view name) {
     const auto found = std::ranges::find(source.tensors, name, &SourceTensor::name);
     return found == source.tensors.end() ? nullptr : &*found;
@@ -129,6 +171,8 @@ class HfSourceReader {
   const ModelDirectory& directory_;
   HfConfig config_;
   HfQuantization quantization_;
+  const bool classifies_;
+  const SentenceModules modules_;
   HfTensors tensors_;
   LeftOutNotes left_out_;
 };

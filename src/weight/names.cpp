@@ -23,6 +23,11 @@ constexpr std::array kGgufModel{
     same("position_embd", "position_embedding"),
     same("token_types", "token_types"),
     same("token_embd_norm", "embedding_norm"),
+    same("cls", "head.dense"),
+    same("cls.norm", "head.norm"),
+    same("cls.output", "head.output"),
+    same("dense_2", "dense.0"),
+    same("dense_3", "dense.1"),
 };
 
 // Some architectures keep query, key and value in one tensor, and the gate above the rows of up
@@ -134,11 +139,62 @@ constexpr std::array kBertLayer{
     same("output.dense", "ffn.down"),
     same("output.LayerNorm", "layer_output_norm"),
 };
+constexpr std::string_view kGuesses = "it guesses hidden tokens, and texts are embedded without it";
 constexpr std::array kBertLeftOut{
     LeftOut{"embeddings.position_ids", "it counts positions"},
+    LeftOut{"cls.*", kGuesses},
+    LeftOut{"lm_head.*", kGuesses},
     // Only classifiers read what it makes of the first token.
-    LeftOut{"pooler.dense.weight", "texts are embedded without it"},
-    LeftOut{"pooler.dense.bias", "texts are embedded without it"},
+    LeftOut{"pooler.*", "texts are embedded without it"},
+};
+constexpr std::array kBertClassifierLeftOut{
+    LeftOut{"embeddings.position_ids", "it counts positions"},
+};
+
+// What classifiers have behind the pool. BERT's read what its pooler makes of the first token.
+constexpr std::array kHfHead{
+    same("pooler.dense", "head.dense"),         same("classifier.dense", "head.dense"),
+    same("classifier.out_proj", "head.output"), same("classifier", "head.output"),
+    same("head.dense", "head.dense"),           same("head.norm", "head.norm"),
+};
+
+// nomic-bert as its authors' code has it; transformers writes the same.
+constexpr std::array kNomicModel{
+    same("embeddings.word_embeddings", "token_embedding"),
+    same("embeddings.token_type_embeddings", "token_types"),
+    same("emb_ln", "embedding_norm"),
+};
+constexpr std::array kNomicLayer{
+    NameRule{"attn.Wqkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    same("attn.out_proj", "attention.output"),
+    same("norm1", "attention_output_norm"),
+    same("mlp.fc11", "ffn.up"),
+    same("mlp.fc12", "ffn.gate"),
+    same("mlp.fc2", "ffn.down"),
+    same("norm2", "layer_output_norm"),
+};
+constexpr std::array kModernBertModel{
+    same("embeddings.tok_embeddings", "token_embedding"),
+    same("embeddings.norm", "embedding_norm"),
+    same("final_norm", "output_norm"),
+};
+constexpr std::array kModernBertLayer{
+    NameRule{"attn.Wqkv",
+             {{{"attention.q", PieceRows::query},
+               {"attention.k", PieceRows::key_value},
+               {"attention.v", PieceRows::key_value}}}},
+    same("attn.Wo", "attention.output"),
+    same("attn_norm", "attention_norm"),
+    NameRule{"mlp.Wi", {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("mlp.Wo", "ffn.down"),
+    same("mlp_norm", "ffn_norm"),
+};
+constexpr std::array kModernBertLeftOut{
+    LeftOut{"head.*", kGuesses},
+    LeftOut{"decoder.*", kGuesses},
 };
 
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
@@ -264,7 +320,7 @@ const NameRules& gguf_names() {
   return kRules;
 }
 
-const NameRules& hf_names(HfNaming naming) {
+const NameRules& hf_names(HfNaming naming, bool classifies) {
   static constexpr NameRules kUsual{"layers.", kHfModel<Transform::none>, kHfLayer<Transform::none>,
                                     kHfLeftOut};
   static constexpr NameRules kGemma{"layers.", kHfModel<Transform::add_one>,
@@ -272,6 +328,15 @@ const NameRules& hf_names(HfNaming naming) {
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
   static constexpr NameRules kBert{"encoder.layer.", kBertModel, kBertLayer, kBertLeftOut};
+  static constexpr auto kBertHeadModel = joined(kBertModel, kHfHead);
+  static constexpr NameRules kBertHead{"encoder.layer.", kBertHeadModel, kBertLayer,
+                                       kBertClassifierLeftOut};
+  static constexpr NameRules kNomic{"encoder.layers.", kNomicModel, kNomicLayer, kBertLeftOut};
+  static constexpr NameRules kModern{"layers.", kModernBertModel, kModernBertLayer,
+                                     kModernBertLeftOut};
+  static constexpr auto kModernHeadModel = joined(kModernBertModel, kHfHead);
+  static constexpr NameRules kModernHead{"layers.", kModernHeadModel, kModernBertLayer,
+                                         kBertClassifierLeftOut};
   switch (naming) {
     case HfNaming::usual:
       return kUsual;
@@ -280,7 +345,11 @@ const NameRules& hf_names(HfNaming naming) {
     case HfNaming::later_gemma:
       return kLaterGemma;
     case HfNaming::bert:
-      return kBert;
+      return classifies ? kBertHead : kBert;
+    case HfNaming::nomic_bert:
+      return kNomic;
+    case HfNaming::modern_bert:
+      return classifies ? kModernHead : kModern;
   }
   __builtin_unreachable();
 }
@@ -308,7 +377,18 @@ std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names(
 }
 
 std::string_view hf_embedding(HfNaming naming) {
-  return naming == HfNaming::bert ? "embeddings.word_embeddings.weight" : "embed_tokens.weight";
+  switch (naming) {
+    case HfNaming::usual:
+    case HfNaming::gemma:
+    case HfNaming::later_gemma:
+      return "embed_tokens.weight";
+    case HfNaming::bert:
+    case HfNaming::nomic_bert:
+      return "embeddings.word_embeddings.weight";
+    case HfNaming::modern_bert:
+      return "embeddings.tok_embeddings.weight";
+  }
+  __builtin_unreachable();
 }
 
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {

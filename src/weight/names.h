@@ -7,6 +7,7 @@
 // and of encoders
 //   position_embedding.weight  token_types.weight  embedding_norm.{weight,bias}
 //   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}
+//   dense.{0,1}.{weight,bias}  head.{dense,norm,output}.{weight,bias}, behind the pool
 //
 // How they follow from the names in a kind of file is data: a table of rules per kind. A rule may
 // also cut a tensor by its rows into several, each a view of the same bytes.
@@ -74,9 +75,12 @@ enum class HfNaming : uint8_t {
   usual,        // Llama's; Qwen's and Mistral's are the same
   gemma,        // its norms multiply by 1 + w
   later_gemma,  // Gemma 2 and 3: norms behind attention and the feed-forward network, too
-  bert,         // "encoder.layer.", behind "bert." or nothing
+  bert,         // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
+  nomic_bert,   // of its authors' code
+  modern_bert,
 };
-const NameRules& hf_names(HfNaming naming);
+// `classifies`: tensors behind the pool are taken, else they are left out.
+const NameRules& hf_names(HfNaming naming, bool classifies);
 // The tensor that every model of this naming has, and before whose name others' prefix stands.
 std::string_view hf_embedding(HfNaming naming);
 

@@ -1,4 +1,4 @@
-"""activate: silu, gelu_tanh, gelu and tanh in every kind, over the whole range of floats."""
+"""activate: silu, gelu_tanh, gelu, tanh and none in every kind, over the whole range of floats."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import pytest
 import reference as ref
 from harness import On, assert_same_bits, pack_params, plain_step, run
 
-SILU, GELU_TANH, GELU, TANH = range(4)
+SILU, GELU_TANH, GELU, TANH, NONE = range(5)
 ACTIVATIONS = [
     pytest.param(SILU, id="silu"),
     pytest.param(GELU_TANH, id="gelu_tanh"),
     pytest.param(GELU, id="gelu"),
     pytest.param(TANH, id="tanh"),
+    pytest.param(NONE, id="none"),
 ]
 
 
@@ -30,6 +31,8 @@ def reference(x, activation):
     if activation in (SILU, GELU_TANH):
         return ref.gated_activation(x, np.ones_like(x), activation)
     exact = x.astype(np.float64)
+    if activation == NONE:
+        return exact, np.zeros_like(exact)
     if activation == TANH:
         values = np.tanh(exact)
         return values, ref.growth(5) * np.abs(values) + 2 * ref.TINY

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import reference as ref
@@ -51,6 +53,17 @@ def test_not_a_number_stays_one(target, activation):
     gate = np.array([[np.nan, 1, 2]], np.float32)
     out = activate(target, "f32", gate, np.ones_like(gate), activation)
     assert np.isnan(out[0]).tolist() == [True, False, False]
+
+
+def test_gelu_with_the_error_function(target, rng, kind):
+    gate = (rng.standard_normal((3, 416)) * 3).astype(np.float32)
+    up = rng.standard_normal((3, 416)).astype(np.float32)
+    exact = gate.astype(np.float64)
+    act = exact / 2 * np.vectorize(math.erfc, otypes=[float])(-exact / math.sqrt(2))
+    relative = 2.0**-21 * (1 + exact**2 / 2) + 2.0**-23
+    bound = np.abs(act) * relative + 2.0**-24 * np.where(exact >= 0, exact, 0) + 2.0**-140
+    found = activate(target, kind, gate, up, 2)
+    ref.assert_activation(kind, found, act * up, bound * np.abs(up))
 
 
 def test_rows_and_threads_change_no_bit(target, rng, kind):

@@ -21,8 +21,8 @@ HEADS = [
 class Setting:
     """Queries, keys and values of some spans."""
 
-    def __init__(self, rng, shape: AttentionShape, lengths: list[int]):
-        self.shape = shape
+    def __init__(self, rng, shape: AttentionShape, lengths: list[int], *, causal=0, alibi=0.0):
+        self.shape, self.causal, self.alibi = shape, causal, alibi
         self.step = make_step([Run(i, 0, n) for i, n in enumerate(lengths)])
         n = len(self.step.rows)
 
@@ -35,7 +35,8 @@ class Setting:
     def run(self, target, kind, *, threads=1, **part):
         shape = self.shape
         out = ref.activation_array(kind, len(self.query), shape.n_heads * shape.head_dim)
-        values = (shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.window, shape.scale)
+        sizes = (shape.n_heads, shape.n_kv_heads, shape.head_dim, shape.window, shape.scale)
+        values = (*sizes, self.causal, self.alibi, self.alibi**0.5)
         run(
             "span_attention",
             [self.query, self.key, self.value, out],
@@ -54,7 +55,9 @@ class Setting:
             first, n = int(span["first_row"]), int(span["n_rows"])
             for r in range(n):
                 window = shape.window or n
-                seen = slice(first + max(0, r - window), first + min(n, r + window + 1))
+                end = r + 1 if self.causal else min(n, r + window + 1)
+                seen = slice(first + max(0, r - window), first + end)
+                distances = np.abs(np.arange(seen.start, seen.stop) - first - r)
                 for h in range(shape.n_heads):
                     own = slice(h * shape.head_dim, (h + 1) * shape.head_dim)
                     kv = h // (shape.n_heads // shape.n_kv_heads)
@@ -67,10 +70,21 @@ class Setting:
                             self.value[seen, theirs],
                         )
                     )
+                    if self.alibi:
+                        # As one more number of each key, whose product is the bias.
+                        bias = -slope(self.alibi, h, shape.n_heads) * distances / shape.scale
+                        q = np.append(q, 1.0)
+                        k = np.column_stack([k, bias])
                     out[first + r, own], bound[first + r, own] = ref.attend(
                         shape, q, k, v, -(-n // block), "f32"
                     )
         return out, bound
+
+
+def slope(first: float, head: int, n_heads: int) -> float:
+    """ALiBi's, of any number of heads (Press et al., 2022)."""
+    n = 2 ** (n_heads.bit_length() - 1)
+    return first ** (head + 1) if head < n else first ** (0.5 * (2 * (head - n) + 1))
 
 
 def block_of(target) -> int:
@@ -90,6 +104,20 @@ def test_agrees_with_float64(target, rng, kind, shape, lengths):
 @pytest.mark.parametrize("window", [0, 1, 64, 300])
 def test_long_spans_and_windows_on_both_sides(target, rng, window):
     setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3, 520])
+    expected, bound = setting.expected(block_of(target))
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
+
+
+@pytest.mark.parametrize("window", [0, 64])
+def test_causal_spans_see_nothing_behind_a_row(target, rng, window):
+    setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3], causal=1)
+    expected, bound = setting.expected(block_of(target))
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
+
+
+@pytest.mark.parametrize("n_heads", [4, 6])
+def test_alibi_lowers_scores_with_the_distance(target, rng, n_heads):
+    setting = Setting(rng, AttentionShape(n_heads, n_heads, 16), [70, 3], alibi=0.25)
     expected, bound = setting.expected(block_of(target))
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 

@@ -210,8 +210,12 @@ def write_gguf(
     pooling: gguf.PoolingType | None = gguf.PoolingType.MEAN,
     weights: str = "f32",
     causal: bool = False,
+    more: Tensors | None = None,
 ) -> Path:
-    """Write an encoder. Embeddings of positions and types, and vectors, stay float32."""
+    """Write an encoder. Embeddings of positions and types, and vectors, stay float32.
+
+    `more`: tensors behind the pool, by their names there.
+    """
     writer = gguf.GGUFWriter(path, spec.architecture)
     writer.add_context_length(spec.positions)
     writer.add_embedding_length(spec.dim)
@@ -233,7 +237,7 @@ def write_gguf(
     writer.add_token_type_count(2)
     if spec.is_nomic:
         writer.add_rope_freq_base(spec.rope_theta)
-    for renamed, values in gguf_tensors(spec, tensors).items():
+    for renamed, values in {**gguf_tensors(spec, tensors), **(more or {})}.items():
         kept = values.ndim == 1 or renamed.startswith(("position_embd", "token_types"))
         if weights == "f32" or kept:
             writer.add_tensor(renamed, values)

@@ -164,7 +164,7 @@ def test_progress_is_told_after_each_text(bert) -> None:
     [
         (
             {"pooling": "first"},
-            "pooling is 'first'; it must be one of mean, cls, last, max or None",
+            "pooling is 'first'; it must be one of mean, cls, last, max, none or None",
         ),
         ({"dimensions": 65}, "dimensions is 65; it must be an integer from 1 to 64"),
         ({"dimensions": 12, "precision": "binary"}, "binary vectors need a multiple of 8"),
@@ -271,9 +271,9 @@ def test_a_directory_that_asks_for_more_is_refused(tmp_path, key, value, message
 def test_modules_that_are_not_here_are_refused(tmp_path) -> None:
     folder = em.write_directory(tmp_path / "bert", SPEC, TENSORS, pooling="mean")
     modules = json.loads((folder / "modules.json").read_text())
-    dense = {"idx": 2, "path": "2_Dense", "type": "sentence_transformers.models.Dense"}
-    (folder / "modules.json").write_text(json.dumps([*modules, dense]))
-    with pytest.raises(UnsupportedModelError, match=r"modules\.json asks for Dense"):
+    other = {"idx": 2, "path": "2_CNN", "type": "sentence_transformers.models.CNN"}
+    (folder / "modules.json").write_text(json.dumps([*modules, other]))
+    with pytest.raises(UnsupportedModelError, match=r"modules\.json asks for CNN"):
         akunu.load(folder)
 
 

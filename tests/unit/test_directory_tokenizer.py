@@ -63,6 +63,22 @@ def normalized(*steps: Any) -> Tokenizer:
     return tokenizer
 
 
+def unigram() -> Tokenizer:
+    """A tokenizer as XLM-R's: pieces with scores, a few characters that have none."""
+    pieces = [("<s>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), ("▁the", -2.0), ("▁", -1.5)]
+    pieces += [(letter, -3.0 - index / 8) for index, letter in enumerate("theaoé127")]
+    pieces += [("at", -3.1), ("hat", -4.9), ("▁h", -3.3), ("th", -3.2)]
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=2))
+    tokenizer.normalizer = normalizers.Sequence(
+        [normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " ")]
+    )
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace("▁", "always")]
+    )
+    tokenizer.add_special_tokens([AddedToken(token) for token in ("<s>", "</s>", "<unk>")])
+    return tokenizer
+
+
 def with_nfc() -> Tokenizer:
     tokenizer = byte_level()
     tokenizer.normalizer = normalizers.NFC()
@@ -89,6 +105,7 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
         pre_tokenizers.Punctuation("contiguous"), pre_tokenizers.Split(Regex(_LLAMA3), "isolated")
     ),
     "nfc": with_nfc,
+    "unigram": unigram,
     "a space in front": lambda: normalized(normalizers.Prepend("▁")),
     "no space in front": lambda: normalized(),
     "a space in front, always": lambda: prefixed("always"),
@@ -113,6 +130,43 @@ def test_tokens_are_those_of_the_library(tmp_path: Path, kind: str) -> None:
     for text in TEXTS:
         expected = theirs.encode(text, add_special_tokens=False).ids
         assert ours.encode(text, add_special=False, parse_special=True) == expected
+
+
+FRAMES: dict[str, Any] = {
+    "roberta": lambda: processors.RobertaProcessing(("</s>", 263), ("<s>", 262)),
+    "template": lambda: processors.TemplateProcessing(
+        "<s> $A </s>",
+        "<s> $A </s> $B:1 </s>:1",
+        special_tokens=[("<s>", 262), ("</s>", 263)],
+    ),
+    "one end": lambda: processors.TemplateProcessing(
+        "$A </s>", "$A </s> $B </s>", special_tokens=[("</s>", 263)]
+    ),
+}
+
+
+@pytest.mark.parametrize("frame", FRAMES)
+def test_two_texts_are_joined_as_the_library_joins_them(tmp_path: Path, frame: str) -> None:
+    theirs = byte_level()
+    assert [theirs.token_to_id(name) for name in ("<s>", "</s>")] == [262, 263]
+    theirs.post_processor = FRAMES[frame]()
+    ours = akunu.Tokenizer.from_directory(saved(tmp_path, theirs))
+    for first in TEXTS:
+        assert ours.encode(first, parse_special=True) == theirs.encode(first).ids
+        for second in TEXTS:
+            if "<s>" in first + second:
+                continue
+            expected = theirs.encode(first, second)
+            found = ours.encode_pair(first, second)
+            assert found.ids == expected.ids
+            begins = expected.type_ids.index(1) if 1 in expected.type_ids else None
+            assert found.second_begins == begins
+
+
+def test_a_tokenizer_without_a_template_of_pairs_joins_none(tmp_path: Path) -> None:
+    ours = akunu.Tokenizer.from_directory(saved(tmp_path, byte_level()))
+    with pytest.raises(UnsupportedModelError, match="does not say how two texts are joined"):
+        ours.encode_pair("a", "b")
 
 
 def test_a_users_text_never_becomes_a_control_token(tmp_path: Path) -> None:
@@ -178,7 +232,7 @@ def changed(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
-    ("model.type", "Unigram", UnsupportedModelError, "model is of type 'Unigram'; akunu has BPE"),
+    ("model.type", "WordLevel", UnsupportedModelError, "of type 'WordLevel'; akunu has BPE, Uni"),
     ("normalizer", {"type": "NFKC"}, UnsupportedModelError, 'normalizer {"type": "NFKC"} is not'),
     (
         "pre_tokenizer",

@@ -4,7 +4,7 @@
 //   limit:  the exponential, about 20 instructions per 8 numbers
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
-#include "cpu/kernels/gate.h"
+#include "cpu/kernels/plain_activation.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/table.h"
 
@@ -22,8 +22,8 @@ struct GatedActivation {
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
     const auto& params = *static_cast<const GatedActivationParams*>(call.params);
     for (uint64_t slice = begin; slice < end; ++slice)
-      with_activation<Isa>(params.activation,
-                           [&](const auto& function) { part(call, params.n, slice, function); });
+      with_plain_activation<Isa>(
+          params.activation, [&](const auto& function) { part(call, params.n, slice, function); });
   }
 
  private:

@@ -108,9 +108,24 @@ struct SpanAttention {
   }
 
   // The rows that a row sees, counted from the span's first one.
-  static Range seen(uint32_t row, uint32_t n_rows, uint32_t window) {
-    if (window == 0) return {0, n_rows};
-    return {row > window ? row - window : 0, n_rows - row > window ? row + window + 1 : n_rows};
+  static Range seen(uint32_t row, uint32_t n_rows, const SpanAttentionParams& params) {
+    const uint32_t window = params.window;
+    const uint32_t end = params.causal != 0 ? row + 1 : n_rows;
+    if (window == 0) return {0, end};
+    return {row > window ? row - window : 0, end - row > window ? row + window + 1 : end};
+  }
+
+  // ALiBi's slope of a head; 0 where there is none.
+  static float slope_of(const SpanAttentionParams& params, uint32_t head) {
+    if (params.alibi_first == 0) return 0;
+    uint32_t n_first = 1;
+    while (2 * n_first <= params.n_heads) n_first *= 2;
+    const bool is_first = head < n_first;
+    const uint32_t power = is_first ? head + 1 : 2 * (head - n_first) + 1;
+    float slope = 1;
+    for (uint32_t i = 0; i < power; ++i)
+      slope *= is_first ? params.alibi_first : params.alibi_second;
+    return slope;
   }
 
   static void run_slice(const Call& call, const SpanAttentionParams& params, const Tiling& tiling,
@@ -161,8 +176,8 @@ struct SpanAttention {
       state.sums[q] = 0;
     }
     __builtin_memset(state.values, 0, n_queries * tiling.value_stride * sizeof(float));
-    const Range all = unite(seen(first, span.n_rows, params.window),
-                            seen(first + n_rows - 1, span.n_rows, params.window));
+    const Range all =
+        unite(seen(first, span.n_rows, params), seen(first + n_rows - 1, span.n_rows, params));
     for (uint32_t block = all.begin / kSpanBlock * kSpanBlock; block < all.end;
          block += kSpanBlock) {
       const Range needed = intersect(all, {block, block + kSpanBlock});
@@ -174,9 +189,10 @@ struct SpanAttention {
                              n * sizeof(float));
           });
       for (uint32_t q = 0; q < n_queries; ++q) {
-        const Range own =
-            intersect(seen(first + q / tiling.group, span.n_rows, params.window), needed);
-        weigh_scores(params, state, q, block, needed, own);
+        const uint32_t row = first + q / tiling.group;
+        const Range own = intersect(seen(row, span.n_rows, params), needed);
+        const float slope = slope_of(params, head * tiling.group + q % tiling.group);
+        weigh_scores(params, state, q, block, needed, own, row, slope);
       }
       __builtin_memset(state.block_values, 0, n_queries * tiling.value_stride * sizeof(float));
       uint32_t q = 0;
@@ -190,7 +206,7 @@ struct SpanAttention {
 
   // Scores of a block become exponentials relative to their maximum; 0 where the row does not see.
   static void weigh_scores(const SpanAttentionParams& params, State& state, uint32_t q,
-                           uint32_t block, Range needed, Range own) {
+                           uint32_t block, Range needed, Range own, uint32_t row, float slope) {
     float* const scores = state.scores + q * kSpanBlock;
     for (uint32_t i = needed.begin; i < needed.end; ++i)
       if (i < own.begin || i >= own.end) scores[i - block] = 0;
@@ -200,7 +216,14 @@ struct SpanAttention {
       return;
     }
     const uint32_t begin = own.begin - block, end = own.end - block;
-    const auto factor = Isa::broadcast(params.scale);
+    if (slope != 0)
+      for (uint32_t i = begin; i < end; ++i) {
+        const uint32_t at = block + i;
+        scores[i] =
+            scores[i] * params.scale - slope * static_cast<float>(at > row ? at - row : row - at);
+      }
+    const float scale = slope != 0 ? 1 : params.scale;
+    const auto factor = Isa::broadcast(scale);
     auto largest = Isa::broadcast(-__builtin_inff());
     uint32_t i = begin;
     for (; i + Isa::kLanes <= end; i += Isa::kLanes) {
@@ -209,7 +232,7 @@ struct SpanAttention {
       largest = Isa::maximum(score, largest);
     }
     for (; i < end; ++i) {
-      scores[i] *= params.scale;
+      scores[i] *= scale;
       largest = Isa::maximum(Isa::broadcast(scores[i]), largest);
     }
     const float top = Isa::max_lanes(largest);

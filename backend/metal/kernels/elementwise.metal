@@ -34,7 +34,10 @@
   if (position.x >= params.n) return;
   const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
   const float x = gate[i];
-  out[i] = (params.activation == kActivationSilu ? silu(x) : gelu_tanh(x)) * up[i];
+  out[i] = (params.activation == kActivationSilu   ? silu(x)
+            : params.activation == kActivationGelu ? gelu(x)
+                                                   : gelu_tanh(x)) *
+           up[i];
 }
 
 // out[head_row] = input[r] for rows with a head row

@@ -62,23 +62,6 @@ AKUNU_ADD_EMBEDDING(bf16, BF16)
   }
 }
 
-// x/2 erfc(-x / sqrt 2), the rational fit of erfc with a relative error of 1.2e-7.
-inline float gelu(float x) {
-  const float z = abs(x) * 0x1.6a09e6p-1f;
-  const float t = 1.0f / fma(z, 0.5f, 1.0f);
-  float p = fma(t, 0.17087277f, -0.82215223f);
-  p = fma(p, t, 1.48851587f);
-  p = fma(p, t, -1.13520398f);
-  p = fma(p, t, 0.27886807f);
-  p = fma(p, t, -0.18628806f);
-  p = fma(p, t, 0.09678418f);
-  p = fma(p, t, 0.37409196f);
-  p = fma(p, t, 1.00002368f);
-  p = fma(p, t, -1.26551223f);
-  const float tail = (t * exp_of(p - (x * x) * 0.5f)) * 0.5f;
-  return x * (x < 0.0f ? tail : 1.0f - tail);
-}
-
 // out = act(input); a thread per number.
 [[kernel]] void activate(device const float* input [[buffer(0)]], device float* out [[buffer(1)]],
                          constant PassRange& pass [[buffer(23)]],
@@ -90,10 +73,23 @@ inline float gelu(float x) {
   out[i] = params.activation == kActivationSilu       ? silu(x)
            : params.activation == kActivationGeluTanh ? gelu_tanh(x)
            : params.activation == kActivationGelu     ? gelu(x)
-                                                      : tanh_of(x);
+           : params.activation == kActivationTanh     ? tanh_of(x)
+                                                      : x;
 }
 
 constant constexpr uint kMostDims = 8;  // numbers of a head per lane: heads of up to 256
+
+// ALiBi's slope of a head; 0 where there is none.
+inline float alibi_slope(constant SpanAttentionParams& params, uint head) {
+  if (params.alibi_first == 0.0f) return 0.0f;
+  uint n_first = 1;
+  while (2 * n_first <= params.n_heads) n_first *= 2;
+  const bool is_first = head < n_first;
+  const uint power = is_first ? head + 1 : 2 * (head - n_first) + 1;
+  float slope = 1.0f;
+  for (uint i = 0; i < power; ++i) slope = slope * (is_first ? params.alibi_first : params.alibi_second);
+  return slope;
+}
 
 // A SIMD-group per row and head. Rows of the span come in groups of 32, a lane each for the scores;
 // for the values, a lane has the head's numbers 32 apart. Grid: (heads, rows).
@@ -107,7 +103,9 @@ constant constexpr uint kMostDims = 8;  // numbers of a head per lane: heads of 
   const Span span = spans[rows[row].span];
   const uint own = row - span.first_row, window = params.window;
   const uint begin = window != 0 && own > window ? own - window : 0;
-  const uint end = window != 0 && span.n_rows - own > window ? own + window + 1 : span.n_rows;
+  const uint last = params.causal != 0 ? own + 1 : span.n_rows;
+  const uint end = window != 0 && last - own > window ? own + window + 1 : last;
+  const float slope = alibi_slope(params, head);
   const uint kv_head = head / (params.n_heads / params.n_kv_heads);
   const ulong kv_stride = ulong(params.n_kv_heads) * head_dim;
   const ulong kv_first = ulong(span.first_row) * kv_stride + ulong(kv_head) * head_dim;
@@ -124,6 +122,7 @@ constant constexpr uint kMostDims = 8;  // numbers of a head per lane: heads of 
       float dot = 0.0f;
       for (uint i = 0; i < head_dim; ++i) dot = fma(query[own_first + i], k[i], dot);
       score = dot * params.scale;
+      if (slope != 0.0f) score = score - slope * float(at > own ? at - own : own - at);
     }
     const float top = max(largest, simd_max(score));
     const float keep = exp_of(largest - top);

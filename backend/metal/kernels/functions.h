@@ -106,3 +106,20 @@ inline float gelu_tanh(float x) {
   const float cubic = fma(x * x, 0.044715f, 1.0f);
   return x / (1.0f + exp_of((x * cubic) * -0x1.988454p+0f));
 }
+
+// x/2 erfc(-x / sqrt 2), the rational fit of erfc with a relative error of 1.2e-7.
+inline float gelu(float x) {
+  const float z = abs(x) * 0x1.6a09e6p-1f;
+  const float t = 1.0f / fma(z, 0.5f, 1.0f);
+  float p = fma(t, 0.17087277f, -0.82215223f);
+  p = fma(p, t, 1.48851587f);
+  p = fma(p, t, -1.13520398f);
+  p = fma(p, t, 0.27886807f);
+  p = fma(p, t, -0.18628806f);
+  p = fma(p, t, 0.09678418f);
+  p = fma(p, t, 0.37409196f);
+  p = fma(p, t, 1.00002368f);
+  p = fma(p, t, -1.26551223f);
+  const float tail = (t * exp_of(p - (x * x) * 0.5f)) * 0.5f;
+  return x * (x < 0.0f ? tail : 1.0f - tail);
+}

@@ -82,6 +82,7 @@ def akunu_app() -> typer.Typer:
     app.command("ps")(show_servers)
     app.command("stop")(stop_servers)
     app.command()(embed)
+    app.command()(rank)
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=BENCH_HELP)(bench)
@@ -345,6 +346,62 @@ def embed(
                 "dimensions": dimensions,
                 "truncate": truncate,
                 "precision": precision,
+            },
+        )
+
+    return console.reported(run)
+
+
+def rank(
+    model: Annotated[
+        str, typer.Argument(metavar="MODEL", help="A cross-encoder: a file's path or a name.")
+    ],
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="What is looked for.")],
+    documents: Annotated[
+        list[str] | None, typer.Argument(metavar="TEXT", help="A document; several may follow.")
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", "-f", metavar="FILE", help="A document a line; - is stdin."),
+    ] = None,
+    json_lines: Annotated[
+        bool,
+        typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".'),
+    ] = False,
+    top_k: Annotated[
+        int | None, typer.Option(metavar="N", help="Only so many documents, the best.")
+    ] = None,
+    normalize: Annotated[
+        bool | None, typer.Option(help="Scores from 0 to 1, or as the model computes them.")
+    ] = None,
+    instruction: Annotated[
+        str | None, typer.Option(metavar="TEXT", help="What the search is for (Qwen3-Reranker).")
+    ] = None,
+    truncate: Annotated[
+        bool, typer.Option("--truncate", help="Cut documents that are too long for the model.")
+    ] = False,
+    context: options.Context = None,
+    threads: options.Threads = None,
+    device: options.Device = "auto",
+) -> int:
+    """Write documents by how well they answer a query, a line of JSON each, the best first."""
+
+    def run() -> int:
+        load = load_options(device=device, context=context, threads=threads)
+        from akunu.cli.rank import show_ranking
+
+        return show_ranking(
+            model,
+            query,
+            documents or [],
+            file,
+            load,
+            json_lines=json_lines,
+            arguments={
+                "top_k": top_k,
+                "normalize": normalize,
+                "instruction": instruction,
+                "truncate": truncate,
             },
         )
 

@@ -57,7 +57,9 @@ def show_embeddings(
     return 0
 
 
-def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[str]:
+def texts_of(
+    given: list[str], path: Path | None, *, json_lines: bool, command: str = "embed"
+) -> list[str]:
     """Return the texts of arguments, or of a file's lines; empty lines are none, which is said.
 
     `json_lines`: each line is a JSON text, or an object that has one as "text". Raises UsageError.
@@ -68,7 +70,7 @@ def texts_of(given: list[str], path: Path | None, *, json_lines: bool) -> list[s
         return [as_unicode(text, "a text") for text in given]
     options = "arguments or --file"
     # Not splitlines(): it also splits where Unicode has separators, which are part of a text.
-    lines = text_of(None, path, command="embed", options=options).split("\n")
+    lines = text_of(None, path, command=command, options=options).split("\n")
     if not lines[-1]:  # behind the last newline there is no line
         lines.pop()
     numbered = [(n, line.removesuffix("\r")) for n, line in enumerate(lines, 1) if line.strip()]

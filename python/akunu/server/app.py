@@ -43,6 +43,7 @@ from akunu.server.routes import (
     models,
     ollama,
     page,
+    reranking,
     responses,
     tokens,
 )
@@ -102,12 +103,14 @@ def create_app(
         models.router,
         tokens.router,
         embeddings.router,
+        reranking.router,
     ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1
     app.include_router(llama_cpp.router)
     app.include_router(ollama.router)
     app.include_router(embeddings.ollama_router)
+    app.include_router(reranking.cohere_router)
     app.include_router(health.router)
     app.include_router(page.router)
     app.include_router(metrics.router)

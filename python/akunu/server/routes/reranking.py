@@ -1,0 +1,65 @@
+"""POST /v1/rerank and /rerank in Jina's and TEI's shapes, /v2/rerank in Cohere's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from akunu.server.errors import invalid
+from akunu.server.fields import ignored_header, read, request_schema
+from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.reranking import (
+    RERANK_FIELDS,
+    as_cohere,
+    as_jina,
+    as_tei,
+    asked_of,
+    ranking_of,
+)
+from akunu.server.routes.described import body_of
+from akunu.server.state import state_of
+
+router = APIRouter(tags=["reranking"])
+cohere_router = APIRouter(prefix="/v2", tags=["reranking"])
+
+
+@router.post(
+    "/rerank",
+    summary="Documents by how well they answer a query",
+    response_model=None,
+    openapi_extra=body_of(request_schema(RERANK_FIELDS, required=["query"])),
+)
+async def rerank(request: Request) -> Response:
+    """Return the documents, best first; the answer to `texts` is a list, as TEI has it."""
+    body = await json_object(request)
+    is_tei = body.get("texts") is not None
+    if is_tei and body.get("documents") is not None:
+        raise invalid("texts", "documents and texts are two ways to give the same: give one")
+    return await _answer(request, body, "tei" if is_tei else "jina")
+
+
+@cohere_router.post(
+    "/rerank",
+    summary="Documents by how well they answer a query, as Cohere has it",
+    response_model=None,
+    openapi_extra=body_of(request_schema(RERANK_FIELDS, required=["query", "documents"])),
+)
+async def rerank_of_cohere(request: Request) -> Response:
+    """Return the documents, best first."""
+    return await _answer(request, await json_object(request), "cohere")
+
+
+async def _answer(request: Request, body: dict[str, Any], shape: str) -> Response:
+    found = read(RERANK_FIELDS, body)
+    asked = asked_of(found.options, returns=shape == "jina")
+    async with state_of(request).models.use(found.options.get("model")) as (served, model):
+        ranking = await ranking_of(model, asked)
+    if shape == "tei":
+        answer: Any = as_tei(ranking, asked)
+    elif shape == "cohere":
+        answer = as_cohere(ranking, asked)
+    else:
+        answer = as_jina(ranking, asked, served.name)
+    return JsonResponse(answer, headers=ignored_header(found.ignored))
