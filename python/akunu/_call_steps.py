@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from akunu import _core
 from akunu._batches import Prepared, prepared_all
-from akunu._checks import integer, priority_of, refusal
+from akunu._checks import integer, priority_of
 from akunu.embedding import (
     EmbeddingFacts,
     EmbeddingJob,

@@ -280,7 +280,7 @@ def test_modules_that_are_not_here_are_refused(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("modules.json", "null", "is no JSON list"),
+        ("modules.json", "null", "list"),
         ("1_Pooling/config.json", "[]", "is no JSON object"),
         ("sentence_bert_config.json", "3", "is no JSON object"),
         ("sentence_bert_config.json", '{"max_seq_length": 0}', "max_seq_length is 0; it must be 1"),
@@ -312,6 +312,57 @@ def test_prompts_for_queries_and_documents_are_empty_where_a_file_has_none(tmp_p
     )
     with akunu.load(folder) as model:
         assert model.embed("a cat").tobytes() == bert.embed("a cat").tobytes()
+
+
+def write_dense(folder: Path, name: str, shape: tuple[int, int], activation: str) -> em.Tensors:
+    """A dense layer as sentence-transformers saves it."""
+    rng = np.random.default_rng(shape[0])
+    tensors = {
+        "linear.weight": (rng.standard_normal(shape) / 8).astype(np.float32),
+        "linear.bias": rng.standard_normal(shape[0]).astype(np.float32),
+    }
+    (folder / name).mkdir()
+    (folder / name / "config.json").write_text(
+        json.dumps({"in_features": shape[1], "out_features": shape[0], "bias": True})
+        if activation == "Tanh"
+        else json.dumps({"activation_function": "torch.nn.modules.linear.Identity"})
+    )
+    em.write_safetensors(
+        folder / name / "model.safetensors",
+        {key: ("F32", values.shape, values.tobytes()) for key, values in tensors.items()},
+    )
+    return tensors
+
+
+def test_dense_layers_are_behind_the_pool(tmp_path, bert) -> None:
+    folder = em.write_directory(tmp_path / "bert", SPEC, TENSORS, pooling="mean")
+    modules = json.loads((folder / "modules.json").read_text())
+    kind = "sentence_transformers.models.Dense"
+    names = ["2_Dense", "3_Dense"]
+    more = [{"idx": 2, "path": name, "type": kind} for name in names]
+    (folder / "modules.json").write_text(json.dumps([*modules[:2], *more, modules[2]]))
+    with pytest.raises(ModelFormatError, match=r"2_Dense/config.json is missing; modules.json"):
+        akunu.load(folder)
+    first = write_dense(folder, "2_Dense", (96, 64), "Tanh")
+    second = write_dense(folder, "3_Dense", (8, 96), "Identity")
+    pooled = bert.embed("a cat", normalize=False)
+    hidden = np.tanh(first["linear.weight"] @ pooled + first["linear.bias"])
+    expected = second["linear.weight"] @ hidden + second["linear.bias"]
+    with akunu.load(folder) as model:
+        assert model.embedding is not None
+        assert model.embedding.dim == 8
+        np.testing.assert_allclose(model.embed("a cat", normalize=False), expected, atol=2e-5)
+        vector = model.embed("a cat")
+        np.testing.assert_allclose(vector, expected / np.linalg.norm(expected), atol=1e-5)
+
+
+def test_without_pooling_each_token_has_a_vector(bert) -> None:
+    texts = ["a cat", "", "dogs b"]
+    found = bert.embed(texts, pooling="none", normalize=False)
+    for text, vectors in zip(texts, found, strict=True):
+        ids = bert.tokenizer.encode(text)
+        np.testing.assert_allclose(vectors, em.forward(SPEC, TENSORS, ids), atol=2e-5)
+    assert bert.embed("a cat", pooling="none", precision="int8").shape == (4, 64)
 
 
 def test_coroutines_get_the_same_vectors(bert) -> None:

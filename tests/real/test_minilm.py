@@ -134,3 +134,79 @@ def test_tokens_are_those_of_the_tokenizers_library(directory, folder, texts) ->
     other.no_padding()
     for text in texts:
         assert directory.tokenizer.encode(text) == other.encode(text).ids
+
+
+def test_the_published_vector_of_fastembed(directory) -> None:
+    """The first numbers that qdrant/fastembed's own tests expect (test_text_onnx_embeddings.py)."""
+    published = [-0.034478, 0.03102, 0.00673, 0.02611, -0.039362]
+    found = directory.embed(["hello world", "flag embedding"])[0]
+    np.testing.assert_allclose(found[:5], published, atol=1e-5)
+
+
+def drawn_texts(n: int) -> list[str]:
+    """Texts of words, signs, accents, other scripts and spaces of all kinds."""
+    rng = np.random.default_rng(3)
+    parts = [
+        *[
+            "the",
+            "Café",
+            "naïve",
+            "straße",
+            "東京",
+            "日本語",
+            "привет",
+            "don't",
+            "e-mail",
+            "3.14",
+            "½",
+            "ﬁn",
+            "#tag",
+            "@me",
+            "(a)",
+            "[b]",
+        ],
+        *["\t", "\n", "\u00a0", "\u3000", "e\u0301", "\U0001f600", "\u200b", "\x00", "\ufffd"],
+        *[
+            "unbelievable",
+            "antidisestablishmentarianism",
+            "x1y2z3",
+            "CAPS",
+            "mixedCase",
+            "under_score",
+        ],
+    ]
+    return [
+        "".join(part + rng.choice(["", " "]) for part in rng.choice(parts, rng.integers(0, 20)))
+        for _ in range(n)
+    ]
+
+
+def test_tokens_of_10_000_texts_are_those_of_the_tokenizers_library(directory, folder) -> None:
+    tokenizers = pytest.importorskip("tokenizers")
+    other = tokenizers.Tokenizer.from_file(str(folder / "tokenizer.json"))
+    other.no_truncation()
+    other.no_padding()
+    texts = drawn_texts(10_000)
+    expected = [each.ids for each in other.encode_batch(texts)]
+    assert [directory.tokenizer.encode(text) for text in texts] == expected
+    pairs = list(zip(texts[:500], texts[500:1000], strict=True))
+    for (first, second), theirs in zip(pairs, other.encode_batch(pairs), strict=True):
+        found = directory.tokenizer.encode_pair(first, second)
+        assert found.ids == theirs.ids
+        assert found.second_begins == theirs.type_ids.index(1)
+
+
+@pytest.mark.slow
+def test_memory_stays_flat_over_100_000_texts(directory) -> None:
+    """Beyond the vectors themselves, which are the caller's."""
+
+    def resident() -> int:
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * 4096
+
+    texts = ["a cat", "rain in Paris", "seven green mats"] * 1000
+    directory.embed(texts)
+    before = resident()
+    for _ in range(33):
+        directory.embed(texts)
+    assert resident() - before < 16 * 2**20
