@@ -33,7 +33,10 @@ def frame_of(processor: Mapping[str, Any]) -> TextFrame | None:
     if kind != "TemplateProcessing":
         return None
     known = processor.get("special_tokens")
-    single = _pieces(processor.get("single"), known)
+    given = processor.get("single") or []
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise ModelFormatError("tokenizer.json: post_processor.single is no list of objects")
+    single = _pieces(given, known)
     at = [index for index, (name, _, _) in enumerate(single) if name is not None]
     if len(at) != 1 or at[0] > 1 or len(single) - at[0] > 2:
         raise UnsupportedModelError(

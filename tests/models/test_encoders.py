@@ -172,7 +172,7 @@ def test_progress_is_told_after_each_text(bert) -> None:
         ({"precision": "int4"}, "precision is 'int4'; it must be one of float32"),
         ({"batch_rows": 0}, "batch_rows is 0"),
         ({"prompt": 3}, "prompt is 3; it must be a str or None"),
-        ({"progress": 3}, "progress is 3; it must be a function of two numbers or None"),
+        ({"progress": 3}, "progress is 3; it must be True, False or a function"),
     ],
 )
 def test_arguments_that_make_no_sense_are_refused(bert, arguments, message) -> None:
