@@ -202,3 +202,24 @@ def test_an_encoder_embeds_the_same(tmp_path: Path) -> None:
     with akunu.load(folder) as of_directory, akunu.load(made) as of_file:
         expected = of_directory.embed(texts)
         assert of_file.embed(texts).tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("model_type", "roberta", "model_type is 'roberta'; of encoders akunu converts 'bert'"),
+        ("architectures", ["BertForSequenceClassification"], "head.output.weight is behind"),
+    ],
+)
+def test_encoders_that_a_file_would_lose_a_part_of_are_refused(
+    tmp_path: Path, key: str, value: object, message: str
+) -> None:
+    spec = encoder_models.EncoderSpec()
+    tensors = encoder_models.random_tensors(spec)
+    if key == "architectures":
+        tensors["classifier.weight"] = np.ones((1, spec.dim), np.float32)
+    folder = encoder_models.write_directory(tmp_path / "bert", spec, tensors)
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, key: value}))
+    with pytest.raises(akunu.UnsupportedModelError, match=message):
+        DirectorySource(folder)

@@ -30,6 +30,7 @@ def model_keys(
     """
     numbers = source.config
     architecture = numbers["architecture"]
+    _refuse_encoders(source, config)
     layers = numbers["described"]["layers"]
     keys: dict[str, KeyValue] = {
         "general.architecture": architecture,
@@ -71,6 +72,23 @@ def model_keys(
         keys |= found
         notes += more
     return keys, notes
+
+
+def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> None:
+    """Refuse what embeds or ranks in ways that are not written into files here."""
+    kind = config.get("model_type")
+    if source.config["is_encoder"] and kind != "bert":
+        raise UnsupportedModelError(
+            f"config.json: model_type is {kind!r}; of encoders akunu converts 'bert'. A directory "
+            "can be used as it is"
+        )
+    behind = [each.name for each in source.tensors if each.name.startswith(("dense.", "head."))]
+    behind.sort(key=lambda name: name != "head.output.weight")
+    if behind:
+        raise UnsupportedModelError(
+            f"{behind[0]} is behind the pool, and akunu does not convert such models; a directory "
+            "can be used as it is"
+        )
 
 
 def has_rope_factors(architecture: str) -> bool:
