@@ -22,18 +22,18 @@ namespace akunu {
 AKUNU_CONSTANT uint32_t kNone = 0xffffffffu;
 
 // Flags of a row.
-AKUNU_CONSTANT uint32_t kRowActive =
-    1u << 0;  // cleared: the row writes nothing that outlives the step
-AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;  // the picked token is logged and the row moves on
-AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;   // runs the `many` kernels
-AKUNU_CONSTANT uint32_t kRowVectorInput =
-    1u << 3;  // reserved for what encoders and images hand over: its input is a vector, not a token
-AKUNU_CONSTANT uint32_t kRowMasked =
-    1u << 4;  // `sample`: the mask at its head_row says which tokens are allowed
-
-AKUNU_CONSTANT uint32_t kRowScored =
-    1u
-    << 5;  // `logprobs` scores the token behind it; of a prompt, one that is not chained chooses none
+// Cleared: the row writes nothing that outlives the step.
+AKUNU_CONSTANT uint32_t kRowActive = 1u << 0;
+// The picked token is logged and the row moves on.
+AKUNU_CONSTANT uint32_t kRowChained = 1u << 1;
+// The row runs the kernels of RowClass `many`.
+AKUNU_CONSTANT uint32_t kRowPrompt = 1u << 2;
+// Reserved for what encoders and images hand over: its input is a vector, not a token.
+AKUNU_CONSTANT uint32_t kRowVectorInput = 1u << 3;
+// `sample`: the mask at its head_row says which tokens are allowed.
+AKUNU_CONSTANT uint32_t kRowMasked = 1u << 4;
+// `logprobs` scores the token that follows it. A row of a prompt that is not chained chooses no token.
+AKUNU_CONSTANT uint32_t kRowScored = 1u << 5;
 
 // What `pool` makes of a row with a head row.
 AKUNU_CONSTANT uint32_t kPoolOwn = 0;    // the row itself
@@ -51,9 +51,10 @@ struct Row {
   uint32_t span;       // index of its span
   uint32_t adapter;    // kNone; reserved for low-rank adapters of weights
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
-  uint32_t
-      second_segment;  // of an encoder's row: positions from here on have token type 1, or kNone
-  uint32_t pool;       // likewise: kPool...
+  // Of an encoder's row: the first position with token type 1, or kNone; and what `pool` makes of it,
+  // kPool...
+  uint32_t second_segment;
+  uint32_t pool;
   uint32_t reserved[5];
 };
 static_assert(sizeof(Row) == 64, "a row is 64 bytes on every device");

@@ -91,12 +91,12 @@ struct Int16State {
 
   typename Layout::Group* queries;     // [blocks][head_groups], of the kv head at hand
   typename Layout::Group* weights;     // [8 steps], of a block's queries and a page
-  std::byte* query_rows;               // q16_32 [kLanes], on their way to `queries`
+  std::byte* query_rows;               // q16_32 [kLanes], before they are packed into `queries`
   std::byte* keys;                     // q16_32 [256], of the page at hand
-  std::byte* values;                   // q16_32 [dims], likewise: of positions, scales of 1
-  typename Isa::Columns::Ints* pairs;  // [dims / kCount][16], of a step, on their way there
+  std::byte* values;                   // q16_32 [dims], likewise: a row of positions per dimension
+  typename Isa::Columns::Ints* pairs;  // [dims / kCount][16], of a step, before they are transposed
   uint16_t* magnitudes;                // of a step's rows, or of their groups of 32: the largest
-  float *wholes, *scales;              // what Rounding16 makes of those
+  float *wholes, *scales;              // the Rounding16 of each of those
   float* value_scales;                 // of the page's positions
   float* scores;                       // [256][kLanes], then the weights
   float* sums;                         // [unit][blocks][dims][kLanes]: of the pages before

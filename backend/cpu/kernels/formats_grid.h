@@ -5,9 +5,16 @@
 //   value    d * kFactor * scale[j] * (+ or -) magnitude, j = i / 32, or i / 16 where kDots is 2;
 //            scales are odd
 //
-// All products are exact. A panel's rows are looked up one after the other, in scalar code, into
-// memory that stays in L1: gathers are slower where processors are patched against leaks of their
-// data. From there on codes are as those of other formats, and signs are put on in vectors.
+// 1. What it does. Decodes super-blocks for the micro-kernel: the members that panel.h asks of a format.
+//    All products are exact.
+// 2. What bounds it. Looking up grid rows: one scalar load for every four or eight weights.
+// 3. What is done about it. The grid rows of a panel are looked up one after the other, in scalar code,
+//    into memory that stays in L1; signs are applied in vectors. Codes are magnitude + kOffset, so that
+//    kOffset - magnitude is a code too.
+// 4. What was tried and did not pay. Gather instructions: slow on processors that are patched against
+//    leaks of their data.
+// 5. Where to change it. One format: its struct, with the members listed at GridBlocks. The grids:
+//    core/tables/.
 #pragma once
 
 #include "core/tables/iq2_s_grid.h"
@@ -21,29 +28,30 @@ namespace akunu::cpu {
 
 struct BlockIQ2_XXS {
   uint16_t d;
-  uint8_t groups[64];  // of each four rows, then 28 bits of signs and four of the scale
+  uint8_t groups
+      [64];  // of each group of 32: four row numbers, then 28 bits of signs and four of the scale
 };
 struct BlockIQ2_XS {
   uint16_t d;
-  uint16_t rows[32];  // nine bits, and seven of signs
-  uint8_t scales[8];  // two each
+  uint16_t rows[32];  // a row number of nine bits, and seven bits of signs
+  uint8_t scales[8];  // two in each byte
 };
 struct BlockIQ2_S {
   uint16_t d;
-  uint8_t rows[32];  // the lower eight bits
+  uint8_t rows[32];  // row numbers, the lower eight bits
   uint8_t signs[32];
-  uint8_t high[8];  // the upper two of four rows each
+  uint8_t high[8];  // the upper two bits, of four row numbers in each byte
   uint8_t scales[8];
 };
 struct BlockIQ3_XXS {
   uint16_t d;
   uint8_t rows[64];
-  uint8_t signs[32];  // of each 32 weights 28 bits, and four of the scale
+  uint8_t signs[32];  // of each group of 32: 28 bits of signs, and four of the scale
 };
 struct BlockIQ3_S {
   uint16_t d;
-  uint8_t rows[64];  // the lower eight bits
-  uint8_t high[8];   // the ninth of eight rows each
+  uint8_t rows[64];  // row numbers, the lower eight bits
+  uint8_t high[8];   // the ninth bit, of eight row numbers in each byte
   uint8_t signs[32];
   uint8_t scales[4];
 };
@@ -76,18 +84,20 @@ static constexpr auto kRowsIQ2_S = expanded<uint64_t, 64>(kIq2SGrid, kIq2Magnitu
 static constexpr auto kRowsIQ3_XXS = expanded<uint32_t, 64>(kIq3XxsGrid, kIq3XxsMagnitudes);
 static constexpr auto kRowsIQ3_S = expanded<uint32_t, 16>(kIq3SGrid, kIq3SMagnitudes);
 
-// The eighth of signs that are stored as seven bits: their number is even.
+// Eight signs of which seven bits are stored: the number of set bits is even, which gives the eighth.
 static inline uint32_t eight_signs(uint32_t seven) {
   return seven | static_cast<uint32_t>(__builtin_parity(seven)) << 7;
 }
 
 // What they share. A Trait has
-//   row(block, r)            row r of a super-block, of the grid's
+//   row(block, r)            the grid row of the r-th row number of a super-block
 //   put_rows(block, g, out)  all rows of group g, byte by byte
 //   signs_of(block, eight)   the signs of eight weights, bit i of weight i
 //   scale_of(block, j)       odd, 1 to 31
 //   kFactor, kLargest        the largest magnitude
-//   put_signs_and_scales(panel, group, block)   both of all columns, as Block has them
+//   put_signs_and_scales(panel, group, block)
+//                            fills block.signs and block.scales for all columns of a panel
+// kScales: of a super-block. kAbove: kOffset, a power of two above all magnitudes.
 template <class Isa, class Trait, class Layout, uint32_t kScales, uint32_t kAbove>
 struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
@@ -110,7 +120,7 @@ struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
   }
 
   struct Block {
-    Ints signs[8];  // bit i of group g's: of its weight i
+    Ints signs[8];  // of each group; bit i is set where weight i is negative
     Floats scales[kScales], d;
     uint32_t span = 0;
   };
@@ -158,9 +168,9 @@ struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
     out[kIndex] = odd(Base::template number<4 * kIndex, 4>(word));
     if constexpr (kIndex + 1 < kCount) put_scales<kCount, kIndex + 1>(word, out);
   }
-  // kCount rows of 32 weights to 32 bytes; `places` has a byte of each row's place, the rest of it
-  // is what `with_rest` adds. Numbers of 64 bits: what is stored could be what is read, for all that
-  // the compiler knows, and it would load each byte anew.
+  // Writes the grid rows of 32 weights to 32 bytes of `out`. `places` has the lower eight bits of kCount
+  // row numbers; `with_rest` adds the others. `places` is loaded once, as one number of 64 bits: `out`
+  // might overlap it, for all that the compiler knows, so it would load each byte again.
   template <uint32_t kCount>
   static void put_rows_of(const auto& grid, const uint8_t* places, std::byte* out,
                           const auto& with_rest) {
@@ -170,7 +180,7 @@ struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
       return grid.rows[with_rest(static_cast<uint32_t>(eight >> 8 * i) & 0xff, i)];
     };
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < 4; ++i) {  // eight weights each: loads wait until stores are done
+    for (uint32_t i = 0; i < 4; ++i) {  // stores of eight weights at a time
       uint64_t weights = kCount == 4 ? row(i) : row(2 * i) | row(2 * i + 1) << 32;
       asm("" : "+r"(weights));  // or GCC 12 puts several together in vectors, lane by lane
       __builtin_memcpy(out + 8 * i, &weights, sizeof(weights));
@@ -180,7 +190,7 @@ struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
     return Columns::to_float(
         Columns::bit_or(Columns::template shift_left<1>(scale), Columns::integers(1)));
   }
-  // Four times seven signs, a byte each, with the eighth.
+  // Four bytes with seven signs each, and the eighth sign that follows from those.
   static Ints with_eighth(Ints seven) {
     Ints odd = Columns::bit_xor(seven, within_bytes<4>(seven));
     odd = Columns::bit_xor(odd, within_bytes<2>(odd));
@@ -188,7 +198,7 @@ struct GridBlocks : Blocks<Isa, Trait, Layout, 256> {
     const Ints eighth = Columns::bit_and(odd, Base::every_byte(1));
     return Columns::bit_or(seven, Columns::template shift_left<7>(eighth));
   }
-  // Four times seven bits, from the lowest on.
+  // Four bytes of eight signs, from the lower 28 bits of a word.
   static Ints signs_of_28(Ints word) {
     return with_eighth(bit_fields<0, 0>(
         word, bit_fields<7, 8>(

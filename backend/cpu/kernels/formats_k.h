@@ -1,6 +1,15 @@
-// The K formats: 256 weights in a super-block, with one or two halves for all of them and a small
-// whole number as scale (and minimum) for every 16 or 32. Layouts are those of ggml's block_q2_K
-// to block_q6_K.
+// The K formats: 256 weights in a super-block, with one or two float16 factors (d, dmin) for all of them
+// and a small whole number as scale (and minimum) for every 16 or 32. Layouts are those of ggml's
+// block_q2_K to block_q6_K.
+//
+// 1. What it does. Decodes super-blocks for the micro-kernel: the members that panel.h asks of a format
+//    (`open`, `load`, `codes`, `scale`, `minima`), and `weight`, one weight alone.
+// 2. What bounds it. Instructions: of one row in cache, those that shift and mask codes and scales.
+// 3. What is done about it. Scales and codes of direct row tiles stay at the bits where they lie (`in
+//    place`): they are powers of two too large, which a factor takes back. Bits that several groups share
+//    are read once and shifted on (`next_bits`, `next_scales`).
+// 4. Where to change it. One format: its struct. What formats with 16 scales share: HalfGroupScales; Q4_K
+//    and Q5_K: SixBitScales; reading words of a panel: formats_blocks.h.
 //
 //   j        the sub-block of weight i: i / 16 or i / 32
 //   value    d * scale[j] * (code - offset), and where there are minima less dmin * min[j]
@@ -77,8 +86,8 @@ static inline int32_t scale_q3_k(const uint8_t (&s)[12], uint32_t j) {
   return (low | high << 4) - 32;
 }
 
-// What the K formats share. Code is written for a span, half a super-block or a fourth; a loop goes
-// over the spans.
+// What the K formats share. Code is unrolled for the groups of one span, half of a super-block or a
+// fourth; a loop goes over the spans.
 template <class Isa, class Trait, class Layout>
 struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   using Base = Blocks<Isa, Trait, Layout, 256>;
@@ -87,15 +96,14 @@ struct KBlocks : Blocks<Isa, Trait, Layout, 256> {
   static constexpr uint32_t kSpan = 4;
 
  protected:
-  // Brings the bits of the next span to where those of this one were, in registers that have kBits
-  // of each span in every byte.
+  // For bytes with kBits of each span: moves the bits of the next span to where those of this span were.
   template <int kBits>
   static void next_bits(Ints (&bytes)[8]) {
     for (Ints& four : bytes) four = Base::Columns::template shift_right<kBits>(four);
   }
 };
 
-// What formats with 16 scales share: a register has four of them, a byte each.
+// What formats with 16 scales share, two for each group of 32: a register has four of them, a byte each.
 template <class Isa, class Trait, class Layout>
 struct HalfGroupScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -156,9 +164,9 @@ struct Q2_K : HalfGroupScales<Isa, Q2_K<Isa>, BlockQ2_K> {
     return scale * static_cast<float>(two_bits(block.low, i)) - minimum;
   }
 
-  // Whether scales and minima stay in place. It needs one register more for two groups, and pays
-  // only where codes stay in place too: otherwise dividing the scale costs one more multiplication
-  // a group.
+  // Whether scales and minima stay in place. It needs one register more for two groups, and pays only
+  // where codes stay in place too: then one factor corrects both. Otherwise it costs a multiplication
+  // more per group.
   static constexpr bool kInPlace = Columns::Policy::kScalesInPlace;
   template <uint32_t kIndex>
   static constexpr float kMinimumFactor = kInPlace ? 1 << Base::template place_of<kIndex, 4> : 1;
@@ -287,8 +295,8 @@ struct Q3_K : HalfGroupScales<Isa, Q3_K<Isa>, BlockQ3_K> {
 };
 
 // Scales and minima of Q4_K and Q5_K: the first 16 bytes are d, dmin and the twelve of `scales`.
-// They are arrays with an index, which compilers keep in memory, where each span reads its own;
-// shifting them in registers cost four instructions a group.
+// They are arrays with a variable index, so the compiler keeps them in memory and each span loads its
+// own; shifting them in registers cost four instructions a group.
 template <class Isa, class Trait, class Layout>
 struct SixBitScales : KBlocks<Isa, Trait, Layout> {
   using Base = KBlocks<Isa, Trait, Layout>;
@@ -328,8 +336,7 @@ struct SixBitScales : KBlocks<Isa, Trait, Layout> {
     const Ints two = block.scales[block.span];
     group.scale[0] = Columns::to_float(Base::template number<8 * kIndex, 8>(two));
   }
-  // In place only where codes stay in place too: otherwise dividing the scale costs one more
-  // multiplication a group.
+  // In place only where codes stay in place too (see Q2_K).
   template <uint32_t kIndex>
   static constexpr uint32_t kScaleFactor =
       Trait::template kCodeFactor<kIndex> > 1 ? 1u << 8 * kIndex : 1;

@@ -1,6 +1,10 @@
 // Formats whose codes are places in a table of 16 numbers, as ggml lays them out: IQ4_NL and IQ4_XS,
-// and the floats of four bits, MXFP4 (OCP's microscaling) and NVFP4 (NVIDIA's). A level looks 16
-// bytes or more up at once (Columns::look_up).
+// and the floats of four bits, MXFP4 (OCP's microscaling) and NVFP4 (NVIDIA's).
+//
+// 1. What it does. Decodes blocks for the micro-kernel: the members that panel.h asks of a format.
+// 2. What bounds it. As formats_blocks.h: transposing and shifting. A level looks up 16 bytes or more with
+//    one instruction (Columns::look_up).
+// 3. Where to change it. One format: its struct. The tables: core/tables/codes.h.
 #pragma once
 
 #include "core/tables/codes.h"
@@ -15,8 +19,8 @@ struct BlockIQ4_NL {
 };
 struct BlockIQ4_XS {
   uint16_t d;
-  uint16_t high;   // of the scale of group g the upper two bits, at bit 2 g
-  uint8_t low[4];  // the lower four of groups 2 i and 2 i + 1
+  uint16_t high;   // bits 2 g and 2 g + 1: the upper two bits of the scale of group g
+  uint8_t low[4];  // byte i: the lower four bits of the scales of groups 2 i and 2 i + 1
   uint8_t nibbles[128];
 };
 struct BlockMXFP4 {
@@ -49,7 +53,7 @@ struct IQ4_NL : PairsOfBlocks<Isa, IQ4_NL<Isa>, BlockIQ4_NL> {
   }
 };
 
-// x = d * scale * value, exact; scales are six bits, 32 too large.
+// x = d * (scale - 32) * value, exact; scales have six bits.
 template <class Isa>
 struct IQ4_XS : Blocks<Isa, IQ4_XS<Isa>, BlockIQ4_XS, 256> {
   using Base = Blocks<Isa, IQ4_XS<Isa>, BlockIQ4_XS, 256>;
@@ -104,7 +108,7 @@ struct IQ4_XS : Blocks<Isa, IQ4_XS<Isa>, BlockIQ4_XS, 256> {
   }
 
  private:
-  // Less 32: as numbers of six bits with a sign, the uppermost bit is the other one.
+  // Subtracts 32 from each scale: of a signed number of six bits, that inverts the uppermost bit.
   template <uint32_t kGroup>
   static void put_scales(Ints high, Ints low, Floats (&out)[8]) {
     const Ints upper = Base::template number<16 + 2 * kGroup, 2>(high);

@@ -1,12 +1,17 @@
-// What a token is drawn from: first the logits of the whole row, later a list, once a filter leaves
-// few tokens.
+// The candidates of the next token: first the logits of the whole row, later a list of tokens, once a
+// filter leaves few of them.
 //
-// 1. What it computes. The filters of docs/kernels.md (top-k, top-p, min-p, ...), each exactly, in
-//    the order of the record; then the token with the largest logit + noise.
+// 1. What it computes. The filters of docs/kernels.md (top-k, top-p, min-p, ...), each exactly, in the
+//    order that the sequence's record says; then the token with the largest z + noise (the Gumbel-max
+//    trick: a draw from softmax(z)). z is a logit divided by the temperature; the rank of a token is its
+//    place by z, the lower id first among equals; its weight is e^(z - largest z).
 // 2. What bounds it. Passes over the vocabulary: 150,000 logits are 600 KB, in L2.
 // 3. What is done about it. Filters that compare with a bound go over vectors (sample_scans.h);
 //    ranks are found only as far as a filter asks (sample_ranks.h); what a filter leaves becomes a
 //    list; the temperature is a divisor that scans apply.
+// 4. Where to change it. A filter: its method here, called by sample.cpp. Noise: sample_noise.h. A "coarse"
+//    bound is a little below the exact one, so that a scan of logits misses nothing; exact comparisons
+//    follow.
 #pragma once
 
 #include <math.h>
@@ -61,7 +66,7 @@ class Candidates {
       return false;
     }
     is_largest_known_ &= !is_listed_ && divisor_ == 1.0f;
-    largest_ /= temperature;  // as good as the largest of all that are divided
+    largest_ /= temperature;  // the same as the largest of the quotients: division keeps the order
     divisor_ = temperature;
     for (uint32_t i = 0; is_listed_ && i < n_; ++i) list_[i].z = z_of(list_[i].token);
     if (largest() != kInfinity) return true;
@@ -81,15 +86,16 @@ class Candidates {
     if (!(p < 1.0f)) return;
     const double enough = static_cast<double>(p) * sums().weight;
     const float top = largest();
-    // Tokens of less than (1 - p) / vocab_size of the total, and that is at least 1, are together
-    // less than what is dropped; half of it leaves room for rounding.
+    // `rest`: tokens so far below the largest weigh less than (1 - p) / vocab_size each, so all of them
+    // together less than the share 1 - p that is dropped (the total weighs at least 1, which the largest
+    // token has). Half of it leaves room for rounding.
     const auto rest = static_cast<float>(::log(0.5 * (1.0 - static_cast<double>(p)) / vocab_size_));
     keep_mass(enough, ByRank{top}, top, top + rest);
   }
 
   void keep_min_p(float p) {
     if (!(p > 0.0f)) return;
-    // The bound is coarse: what counts is the weight.
+    // The list may have some more; keep_if then compares weights.
     if (!is_listed_)
       take_at_least(largest() + static_cast<float>(::log(static_cast<double>(p))) - 0.01f);
     const float bound = p;
@@ -103,7 +109,7 @@ class Candidates {
     };
     const auto scale = Isa::broadcast(divisor_);
     const auto top = Isa::broadcast(largest());
-    // Distances to the largest keep the sums small.
+    // z relative to the largest, so that the sums stay small and exact enough.
     double first[2];
     sum(
         [&](Vector z, Vector(&out)[2]) {
@@ -136,7 +142,8 @@ class Candidates {
     const Sums all = sums();
     const auto mean = static_cast<float>(all.weighted / all.weight);
     const float top = largest();
-    // Below twice the mean a token is further away than all that are more likely; see keep_top_p.
+    // Below twice the mean, a token is further from the mean than every more likely one, so those are kept
+    // first. The other bound is keep_top_p's.
     const auto rest = static_cast<float>(::log(0.5 * (1.0 - static_cast<double>(p)) / vocab_size_));
     const float lowest = 2.0f * mean < rest ? 2.0f * mean : rest;
     keep_mass(static_cast<double>(p) * all.weight, Nearest{top, mean}, top + mean,
@@ -179,7 +186,7 @@ class Candidates {
   uint32_t pick(const SequenceRecord& record, uint32_t draw) {
     constexpr uint32_t kFew = 32;
     Noisiest<Isa> noisiest(record, draw);
-    // Beside the best, most of many have no chance, whatever their noise.
+    // The best first: it sets a bound that most other tokens cannot reach, whatever their noise.
     if (!is_listed_ || n_ > kFew) {
       const Candidate top = best();
       noisiest.add(&top, 1);
@@ -204,9 +211,9 @@ class Candidates {
  private:
   static constexpr float kUsualDepth = 16.0f;  // below the best, there is little that is kept
 
-  // In which order keep_mass takes candidates: those of the largest key first. Keys take the place of z in
-  // the list for a while. The largest is kBest, or that of ByRank; z that are a distance away from where it
-  // is have keys that are so much less.
+  // In which order keep_mass takes candidates: those with the largest key first. While it works, the list
+  // has keys in the place of z. `best`: the largest possible key. A z that is some distance away from the z
+  // with that key has a key that is lower by that distance.
   struct ByRank {
     static constexpr bool kIsZ = true;
     float best;
@@ -274,13 +281,13 @@ class Candidates {
     weights(z, out);
   }
 
-  // A logit below this is below z * divisor, whatever is rounded.
+  // A little less than z * divisor: the z of a logit below this is below `z`, however both were rounded.
   float coarse_logit(float z) const {
     const float product = z * divisor_;
     return product - 0x1p-20f * __builtin_fabsf(product) - 0x1p-100f;
   }
 
-  // Calls visit(token, z), in order, for all with z >= bound of the whole row.
+  // Calls visit(token, z) for every token of the whole row with z >= bound, in order of tokens.
   template <class Visit>
   void for_at_least(float bound, const Visit& visit) const {
     for_those_at_least<Isa>(
@@ -294,12 +301,13 @@ class Candidates {
   // Makes a list of all tokens with z >= bound.
   void take_at_least(float bound) { take_if(bound, ByRank{bound}, bound); }
 
-  // Makes a list of the first k by rank. Tokens come in order, so a later one must be strictly better.
+  // Makes a list of the first k by rank, with a heap whose root is the worst of them. Of equal z the token
+  // that came first has the better rank, so a later one must be strictly better.
   void take_top_k(uint32_t k) {
     list_ = memory_;
     for (n_ = 0; n_ < k; ++n_) list_[n_] = {z_of(n_), n_};
     make_heap<Isa, WorstFirst<Isa>>(list_, k);
-    // The logits order like z, but for rounding: equal z may come from logits that differ.
+    // Logits have the order of z, except that different logits may be rounded to the same z.
     float worst = logits_[list_[0].token];
     for_those_at_least<Isa>(
         logits_ + k, vocab_size_ - k, [&] { return worst; },
@@ -435,7 +443,8 @@ class Candidates {
     n_ = kept;
   }
 
-  // z is logits_[token] / divisor_, of all tokens or of those in the list, which has it too.
+  // The candidates are all tokens, with z = logits_[token] / divisor_, or those of the list, which has their
+  // z as well.
   const float* logits_;
   float divisor_ = 1.0f;
   const uint32_t vocab_size_;
