@@ -1,3 +1,12 @@
+// Reads a `config.json` of Hugging Face. hf_config.h says what comes out.
+//
+// 1. What it does. Finds the family by `model_type` and turns its keys into a ModelConfig, as a GGUF
+//    file's metadata would be. What the file leaves out is what transformers takes.
+// 2. What bounds it. Nothing: it runs once, at load. What it must not do is misread: a key that changes
+//    what is computed is honoured or refused (UnsupportedModelError), and one that it does not know
+//    becomes a note.
+// 3. Where to change it. A new family: a row of kHfFamilies. Families with other keys, the encoders:
+//    hf_encoder_config.cpp. A key without effect: kWithoutEffect. One with harmless values: kNeutral.
 #include "weight/hf_config.h"
 
 #include <algorithm>
@@ -16,8 +25,9 @@
 namespace akunu {
 namespace {
 
-// What a model_type is here. Numbers: what transformers takes where the file has none; 0: the file must
-// have it (of n_kv_heads and head_dim: it follows from others).
+// A model_type, and the architecture of ours that computes it. The numbers are the defaults of
+// transformers, for keys that the file leaves out; 0: the file must have the key (n_kv_heads and head_dim
+// then follow from others).
 struct HfFamily {
   std::string_view model_type;
   std::string_view architecture;
@@ -29,7 +39,7 @@ struct HfFamily {
   uint32_t context_length = 0;
   bool has_windows = false;
   uint32_t window = 0;         // 0: none unless the file says so
-  uint32_t window_period = 0;  // every so manyth layer sees everything
+  uint32_t window_period = 0;  // 6: layers 6, 12, ... see everything, the others a window
   uint32_t window_first = 0;  // layers before it see everything (`max_window_layers`); 0: none does
   bool window_asked = false;  // only `use_sliding_window` switches windows on
   uint32_t original_context = 0;  // before it was stretched
@@ -101,7 +111,7 @@ constexpr std::array kHfFamilies{
         .model_type = "modernbert", .architecture = "modern-bert", .naming = HfNaming::modern_bert},
 };
 
-// Text models inside of others: the numbers are under `text_config`.
+// A model of text and images: the text model's keys are in the object `text_config`.
 constexpr std::string_view kGemma3WithImages = "gemma3";
 
 const HfFamily* find_hf_family(std::string_view model_type) {
@@ -110,7 +120,7 @@ const HfFamily* find_hf_family(std::string_view model_type) {
   return nullptr;
 }
 
-// Keys that change nothing of what is computed, or that others read (token ids: the tokenizer).
+// Keys that change nothing of what is computed, or that are read elsewhere (token ids: the tokenizer).
 constexpr std::array<std::string_view, 76> kWithoutEffect{"_model_name_or_path",
                                                           "_name_or_path",
                                                           "_attn_implementation",
@@ -188,7 +198,8 @@ constexpr std::array<std::string_view, 76> kWithoutEffect{"_model_name_or_path",
                                                           "use_cache",
                                                           "vision_config"};
 
-// What other models compute with and these do not: each key may have the values that change nothing.
+// Keys of computations that these families do not have. A file may have them with a value that changes
+// nothing; any other is refused.
 struct NeutralRule {
   std::string_view key;
   std::initializer_list<double> neutral;
@@ -343,8 +354,8 @@ class HfConfigReader {
 
   void read_rope(HfConfig& result) {
     ModelConfig& model = result.model;
-    model.rope_style =
-        RopeStyle::halves;  // Hugging Face does not interleave rows, of no family here
+    // In no family here does Hugging Face pair neighbouring dimensions.
+    model.rope_style = RopeStyle::halves;
     std::optional<ConfigObject> parameters = config_.object("rope_parameters");
     // Newer files have one object for each kind of layer.
     std::optional<ConfigObject> windowed;
@@ -422,7 +433,7 @@ class HfConfigReader {
   ConfigObject& config_;
 };
 
-// A directory has as many layers as it says; absurd counts would exhaust memory before a tensor is missed.
+// More is refused at once: memory for absurd counts would run out before the first missing tensor is noticed.
 constexpr uint32_t kMostLayers = 10000;
 
 }  // namespace
