@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
+// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
 #include <algorithm>
 #include <string>
 
@@ -86,6 +86,13 @@ std::optional<std::string> with_cache(const char* family, Format cache) {
   return std::string(family) + "_" + std::string(format_info(cache).name);
 }
 
+// Likewise for a weight in floats.
+std::optional<std::string> with_floats(const char* family, std::optional<Format> weight) {
+  if (weight != Format::f32 && weight != Format::f16 && weight != Format::bf16)
+    return std::nullopt;
+  return std::string(family) + "_" + std::string(format_info(*weight).name);
+}
+
 }  // namespace
 
 std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
@@ -133,12 +140,22 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
     case Operation::soft_cap:
       return per_number("soft_cap", [](const Scope& s) { return s.get<SoftCapParams>().n; });
     case Operation::add_embedding: {
-      const std::optional<Format> format = request.weights[0];
-      if (format != Format::f32 && format != Format::f16 && format != Format::bf16)
-        return std::nullopt;
+      const auto function = with_floats("add_embedding", request.weights[0]);
+      if (!function) return std::nullopt;
       return per_number(
-          "add_embedding_" + std::string(format_info(*format).name),
-          [](const Scope& s) { return divide_up(s.get<AddEmbeddingParams>().dim, 16); });
+          *function, [](const Scope& s) { return divide_up(s.get<AddEmbeddingParams>().dim, 16); });
+    }
+    case Operation::adapter_down: {
+      const auto function = with_floats("adapter_down", request.weights[0]);
+      if (!function) return std::nullopt;
+      return one_launch(*function, [](const Scope& s) {
+        return Grid{.threadgroups = {s.get<AdapterParams>().rank, s.n_rows, 1}};
+      });
+    }
+    case Operation::adapter_up: {
+      const auto function = with_floats("adapter_up", request.weights[0]);
+      if (!function) return std::nullopt;
+      return per_number(*function, [](const Scope& s) { return s.get<AdapterParams>().width; });
     }
     case Operation::layer_norm:
       return one_launch("layer_norm", norm_grid);

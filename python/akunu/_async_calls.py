@@ -20,7 +20,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import answers, checked_n, prepared_answers
+from akunu.request import adapter_shares, answers, checked_n, prepared_answers
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -311,7 +311,12 @@ class AsyncCalls(CallSteps):
         return self._answered(native, begin, prepare, chosen, n, stream, is_quick)
 
     async def logits_async(
-        self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
+        self,
+        tokens: Sequence[SupportsIndex],
+        *,
+        last: int | None = None,
+        priority: int = 0,
+        adapters: str | Mapping[str, float] | None = None,
     ) -> NDArray[np.float32]:
         """Await the logits after each token; arguments, result and errors are those of `logits`.
 
@@ -322,9 +327,11 @@ class AsyncCalls(CallSteps):
         3
         """
         ids, first = self._rows(tokens, last)
+        native = self._open()
+        shares = adapter_shares(native, adapters)
         if not ids.size:
-            return self._open().logits(ids)
-        pending = self._open().start_logits(ids, first, priority_of(priority))
+            return native.logits(ids)
+        pending = native.start_logits(ids, first, priority_of(priority), shares)
         await self._done(pending)
         return pending.take()
 

@@ -241,6 +241,7 @@ class NativeLoad:
         kv_memory: int | None,
         prefix_cache: bool,
         max_waiting: int,
+        adapters: Mapping[str, str] = ...,
     ) -> None: ...
     def result(self) -> NativeModel: ...
     def abandon(self) -> None: ...
@@ -262,12 +263,21 @@ class NativeModel:
         choice: int = 0,
         priority: int = 0,
         constraint: Constraint | None = None,
+        adapters: Mapping[int, float] = ...,
     ) -> Generation: ...
     def logits(
-        self, tokens: NDArray[np.uint32], first: int = 0, priority: int = 0
+        self,
+        tokens: NDArray[np.uint32],
+        first: int = 0,
+        priority: int = 0,
+        adapters: Mapping[int, float] = ...,
     ) -> NDArray[np.float32]: ...
     def start_logits(
-        self, tokens: NDArray[np.uint32], first: int = 0, priority: int = 0
+        self,
+        tokens: NDArray[np.uint32],
+        first: int = 0,
+        priority: int = 0,
+        adapters: Mapping[int, float] = ...,
     ) -> PendingLogits: ...
     def start_encode(
         self,
@@ -285,6 +295,7 @@ class NativeModel:
         chunks: list[int],
         roles: str = "prompt",
         first: int = 0,
+        adapters: Mapping[int, float] = ...,
     ) -> NDArray[np.float32]: ...
     def labels(self, row_class: str = "single") -> list[str]: ...
     def wait_until_idle(self, timeout_ms: int) -> bool: ...
@@ -295,6 +306,8 @@ class NativeModel:
     def memory(self) -> dict[str, int]: ...
     @property
     def occupancy(self) -> dict[str, Any]: ...
+    @property
+    def adapters(self) -> list[str]: ...
     @property
     def context(self) -> int: ...
     @property

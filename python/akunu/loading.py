@@ -37,6 +37,7 @@ def load(
     kv_memory: int | None = None,
     prefix_cache: bool = True,
     max_waiting: int = 1024,
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None,
     local_only: bool = False,
 ) -> Model:
     """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
@@ -66,6 +67,7 @@ def load(
         kv_memory=kv_memory,
         prefix_cache=prefix_cache,
         max_waiting=max_waiting,
+        adapters=adapters,
     )
     path = find_model(path_or_name, options, local_only=local_only)
     choice = None
@@ -102,6 +104,7 @@ def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
         kv_memory=options.kv_memory,
         prefix_cache=options.prefix_cache,
         max_waiting=options.max_waiting,
+        adapters={name: os.fspath(each) for name, each in (options.adapters or {}).items()},
     )
 
 

@@ -35,7 +35,7 @@ from akunu.options import (
     lists_sampling_options,
     sampling_options,
 )
-from akunu.request import checked_n
+from akunu.request import adapter_shares, checked_n
 from akunu.reranking import Ranked, RankingFacts, ranking_facts_of
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.text_stream import TextStream
@@ -73,6 +73,7 @@ class Model(AsyncCalls):
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
         self._context = native.context
+        self._adapters = tuple(native.adapters)
         self._embedding = facts_of(native, path)
         self._ranking = ranking_facts_of(native, path, tokenizer)
         sampling, notes = sampling_defaults_of(files, path)
@@ -103,6 +104,11 @@ class Model(AsyncCalls):
     def context(self) -> int:
         """Positions that one text can have, prompt and reply together."""
         return self._context
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """Names of the adapters that the model was loaded with, in order."""
+        return self._adapters
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -408,14 +414,19 @@ class Model(AsyncCalls):
         return driven(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
 
     def logits(
-        self, tokens: Sequence[SupportsIndex], *, last: int | None = None, priority: int = 0
+        self,
+        tokens: Sequence[SupportsIndex],
+        *,
+        last: int | None = None,
+        priority: int = 0,
+        adapters: str | Mapping[str, float] | None = None,
     ) -> NDArray[np.float32]:
         """Return the logits after each token, float32 [n, vocab_size]: row i sees tokens 0 to i.
 
         `last`: only the rows of so many last tokens (all, if there are no more). What is before
         them need not be computed where the cache has it: asking for `last=1` of a text that grows
-        costs one token each time. Nothing is added in front of the tokens. `priority`: as for
-        `generate`.
+        costs one token each time. Nothing is added in front of the tokens. `priority` and
+        `adapters`: as for `generate`.
 
         Raises ArgumentError for ids outside the vocabulary, ContextOverflowError for more tokens
         than the context holds and QueueFullError where too many wait already.
@@ -428,7 +439,8 @@ class Model(AsyncCalls):
         (True, True)
         """
         ids, first = self._rows(tokens, last)
-        return self._open().logits(ids, first, priority_of(priority))
+        native = self._open()
+        return native.logits(ids, first, priority_of(priority), adapter_shares(native, adapters))
 
     @property
     def embedding(self) -> EmbeddingFacts | None:

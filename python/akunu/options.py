@@ -14,11 +14,13 @@ from __future__ import annotations
 import inspect
 import math
 import operator
+import os
 import struct
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts, token_id_list
@@ -75,6 +77,7 @@ class SamplingArguments(TypedDict, total=False):
     echo: bool | None
     answer_index: int | None
     logit_bias: Mapping[int, float] | None
+    adapters: str | Mapping[str, float] | None
 
 
 class TextArguments(SamplingArguments, StructureArguments, total=False):
@@ -112,6 +115,8 @@ class Declared:
     """Whether it means something where one types to a model."""
     number: Callable[[Any], float] = lambda value: value
     """What is packed of its value."""
+    for_command_line: bool = True
+    """Whether the command line has an option for it under its own name."""
     minus_one: Any = ...
     """What -1 means, as for other programs: no limit, a random seed, the whole text."""
 
@@ -152,6 +157,18 @@ def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         return taken or None
     except (TypeError, ValueError):  # the ArgumentErrors of both, too
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
+        raise refusal(name, value, allowed, "") from None
+
+
+def _adapters(name: str, value: Any) -> tuple[tuple[str, float], ...]:
+    given = {value: 1.0} if isinstance(value, str) else value
+    try:
+        pairs = dict(given).items()
+        if not all(isinstance(each, str) and each for each, _ in pairs):
+            raise TypeError
+        return tuple(sorted((each, number("weight", by, -1e4, 1e4)) for each, by in pairs))
+    except (TypeError, ValueError):  # the ArgumentError, too
+        allowed = "the name of an adapter, or a dict of names and numbers"
         raise refusal(name, value, allowed, "") from None
 
 
@@ -384,6 +401,13 @@ class SamplingOptions:
         help="What is added to the logits of tokens, by their ids; -inf bans one.",
         metavar="ID=NUMBER",
     )
+    adapters: str | Mapping[str, float] | tuple[tuple[str, float], ...] = _option(
+        (),
+        check=_adapters,
+        help="The adapter of the model that the text has, or several with a weight each.",
+        metavar="NAME=NUMBER",
+        for_command_line=False,
+    )
     logprobs: int | None = _option(
         None,
         check=_integer(0, MAX_LOGPROBS, "or None"),
@@ -503,6 +527,9 @@ class LoadOptions:
     idle."""
     max_waiting: int = 1024
     """Requests that may wait for their turn; one more is a QueueFullError."""
+    adapters: Mapping[str, str | os.PathLike[str]] | None = None
+    """Low-rank adapters (LoRA), by the names that requests have: GGUF files, or directories that
+    `peft` saved. A request without one is computed as if there were none."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -522,9 +549,21 @@ class LoadOptions:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
         if self.threads is not None:
             object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
+        object.__setattr__(self, "adapters", _adapter_paths("adapters", self.adapters))
         flag("prefix_cache", self.prefix_cache)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)
+
+
+def _adapter_paths(name: str, value: Any) -> dict[str, Path]:
+    """Return paths by names, in the order of the names."""
+    try:
+        pairs = dict(value or {}).items()
+        if not all(isinstance(each, str) and each and each.isprintable() for each, _ in pairs):
+            raise TypeError
+        return {each: Path(os.fsdecode(path)).expanduser() for each, path in sorted(pairs)}
+    except (TypeError, ValueError, RuntimeError):
+        raise refusal(name, value, "a dict of names and paths", "or None") from None
 
 
 def thread_count(name: str, value: object, besides: str = "") -> int | Literal["auto"]:

@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,7 +101,26 @@ def _start(
         choice=options.answer_index,
         priority=priority,
         constraint=constraint,
+        adapters=adapter_shares(native, options.adapters),
     )
+
+
+def adapter_shares(native: _core.NativeModel, adapters: object) -> dict[int, float]:
+    """Return weights by the engine's numbers of adapters; ArgumentError for names without one."""
+    wanted = cast(
+        "tuple[tuple[str, float], ...]",
+        SamplingOptions(adapters=adapters).adapters,  # type: ignore[arg-type]
+    )
+    if not wanted:
+        return {}
+    loaded = native.adapters
+    shares = {}
+    for name, weight in wanted:
+        if name not in loaded:
+            there = f"there is {', '.join(loaded)}" if loaded else "the model was loaded without"
+            raise ArgumentError(f"adapters names {name!r}; {there}")
+        shares[loaded.index(name)] = weight
+    return shares
 
 
 def _check_room(

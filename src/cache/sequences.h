@@ -19,9 +19,15 @@ namespace akunu {
 // What keys and values depend on besides the tokens; only sequences with the same key share pages.
 // Grammars and sampling options are not part of it, since they only choose tokens.
 struct PrefixKey {
-  Format format = Format::f16;  // of the cache
-  uint32_t adapter = kNone;     // reserved: there are none yet
-  bool operator==(const PrefixKey&) const = default;
+  Format format = Format::f16;         // of the cache
+  std::vector<AdapterShare> adapters;  // in order of their numbers, none with weight 0
+
+  bool operator==(const PrefixKey& other) const {
+    const auto same = [](const AdapterShare& a, const AdapterShare& b) {
+      return a.adapter == b.adapter && a.weight == b.weight;
+    };
+    return format == other.format && std::ranges::equal(adapters, other.adapters, same);
+  }
 };
 
 // Tokens, and the pages in which their keys and values lie. Keeps no account of references.

@@ -30,14 +30,15 @@ class Builder {
  public:
   Builder(const ArchDescriptor& arch, const TensorMap& tensors,
           const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-          const Device& device, RowClass row_class, Values& values)
+          const Device& device, RowClass row_class, Values& values, const AdapterTargets* adapters)
       : arch_(arch),
         tensors_(tensors),
         inverse_frequencies_(inverse_frequencies),
         memory_(memory),
         device_(device),
         row_class_(row_class),
-        values_(values) {}
+        values_(values),
+        adapters_(adapters) {}
 
   Forward build() {
     nodes_ = &forward_.body;
@@ -159,6 +160,25 @@ class Builder {
                        Extent extent = Extent::rows) {
     if (find(name) == nullptr) return;
     emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}}, extent);
+  }
+
+  // data += what adapters of weight `name` make of the input that it was multiplied with
+  void adapt_if_wanted(const std::string& label, ValueId input, const std::string& name, uint32_t n,
+                       uint32_t k, ValueId data) {
+    if (adapters_ == nullptr) return;
+    const auto found = adapters_->find(name);
+    if (found == adapters_->end()) return;
+    const AdapterTarget& target = found->second;
+    const ValueId low = rows("adapted", target.rank);
+    const ValueId parts = bound(name + ".adapters", target.parts);
+    const ValueId options = bound("options", memory_.options);
+    emit(Operation::adapter_down, label + " adapter down",
+         {input, bound(name + ".down", target.down.planes[0], target.down.format), parts, options,
+          low},
+         AdapterParams{k, target.rank, {}});
+    emit(Operation::adapter_up, label + " adapter up",
+         {low, bound(name + ".up", target.up.planes[0], target.up.format), parts, options, data},
+         AdapterParams{n, target.rank, {}});
   }
 
   void embed() {
@@ -355,6 +375,9 @@ class Builder {
              arch_.dim, part.out);
     for (const Part& part : parts)
       bias_if_present(layer.label + part.name + " bias", part.out, name(part) + ".bias", part.n);
+    for (const Part& part : parts)
+      adapt_if_wanted(layer.label + part.name, normed.at(kind(part)), name(part), part.n, arch_.dim,
+                      part.out);
   }
 
   ValueId norm_of_residual(const Layer& layer, const char* label, const std::string& name,
@@ -379,6 +402,7 @@ class Builder {
     matmul(layer.label + label, input, layer.name + name + ".weight", arch_.dim, k, projected);
     bias_if_present(layer.label + label + " bias", projected, layer.name + name + ".bias",
                     arch_.dim);
+    adapt_if_wanted(layer.label + label, input, layer.name + name, arch_.dim, k, projected);
     return projected;
   }
 
@@ -509,6 +533,7 @@ class Builder {
   const Device& device_;
   const RowClass row_class_;
   Values& values_;
+  const AdapterTargets* const adapters_;
 
   Forward forward_;
   std::vector<Node>* nodes_ = nullptr;
@@ -545,8 +570,10 @@ uint32_t output_width(const ArchDescriptor& arch, const TensorMap& tensors) {
 
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                      const Device& device, RowClass row_class, Values& values) {
-  return Builder(arch, tensors, inverse_frequencies, memory, device, row_class, values).build();
+                      const Device& device, RowClass row_class, Values& values,
+                      const AdapterTargets* adapters) {
+  return Builder(arch, tensors, inverse_frequencies, memory, device, row_class, values, adapters)
+      .build();
 }
 
 }  // namespace akunu

@@ -27,6 +27,17 @@ struct LayerCache {
   uint32_t group = 0;
 };
 
+// The low-rank adapters of one weight, those of all adapters stacked: a row's result gets
+// scale * B (A x) more, of each adapter that it has.
+struct AdapterTarget {
+  Weight down;    // A: [rank, k]
+  Weight up;      // B transposed: [rank, n]
+  Binding parts;  // AdapterPart [adapters]
+  uint32_t rank = 0;
+};
+// By the canonical name of the weight, without ".weight".
+using AdapterTargets = std::map<std::string, AdapterTarget, std::less<>>;
+
 // What the forward pass needs besides the weights: memory that outlives a step.
 struct ForwardMemory {
   std::vector<LayerCache> layers;
@@ -104,10 +115,12 @@ struct Forward {
 
 // The pass of one row class: classes differ in the kinds of activations that the device wants.
 // `inverse_frequencies[l]` holds rope_dim / 2 float32 for layer l (layers may share one).
+// With `adapters`, rows that have some get what they add; all others have the same bits without.
 // Throws ModelFormatError where a tensor is missing or has another shape than the description says.
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,
                       const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                      const Device& device, RowClass row_class, Values& values);
+                      const Device& device, RowClass row_class, Values& values,
+                      const AdapterTargets* adapters = nullptr);
 
 // Numbers of an output: logits, the vector of a text, or a classifier's scores.
 uint32_t output_width(const ArchDescriptor& arch, const TensorMap& tensors);

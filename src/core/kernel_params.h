@@ -193,6 +193,13 @@ struct PoolParams {
   uint32_t padding[3];
 };
 
+// Of both: x times A into `rank` numbers of a row, and those times B added to `width` ones.
+struct AdapterParams {
+  uint32_t width;  // of adapter_down, columns of its input; of adapter_up, of its result
+  uint32_t rank;   // of all adapters together
+  uint32_t padding[2];
+};
+
 struct AddParams {
   uint32_t n;
   uint32_t padding[3];

@@ -32,6 +32,8 @@ enum class Operation : uint8_t {
   activate,
   span_attention,
   pool,
+  adapter_down,
+  adapter_up,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

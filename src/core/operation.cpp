@@ -66,6 +66,16 @@ constexpr Operands<2> kActivate{{{"input", rows, in}, {"out", activation, out}}}
 constexpr Operands<4> kSpanAttention{
     {{"query", rows, in}, {"key", rows, in}, {"value", rows, in}, {"out", activation, out}}};
 constexpr Operands<2> kPool{{{"input", rows, in}, {"out", head_rows, out}}};
+constexpr Operands<5> kAdapterDown{{{"input", activation, in},
+                                    {"weight", weight, in},
+                                    {"parts", parts, in},
+                                    {"options", options, in},
+                                    {"out", rows, out}}};
+constexpr Operands<5> kAdapterUp{{{"input", rows, in},
+                                  {"weight", weight, in},
+                                  {"parts", parts, in},
+                                  {"options", options, in},
+                                  {"data", rows, inout}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -152,6 +162,8 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"activate", kActivate, sizeof(ActivateParams)},
     {"span_attention", kSpanAttention, sizeof(SpanAttentionParams)},
     {"pool", kPool, sizeof(PoolParams)},
+    {"adapter_down", kAdapterDown, sizeof(AdapterParams)},
+    {"adapter_up", kAdapterUp, sizeof(AdapterParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

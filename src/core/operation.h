@@ -26,6 +26,7 @@ enum class OperandKind : uint8_t {
   masks,       // uint32 [head_rows, mask_words(vocab_size)]: bits of tokens that are allowed
   logprobs,    // TokenLogprobs [sequences, kLogprobPlaces]
   options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
+  parts,       // AdapterPart [adapters]
 };
 
 struct OperandInfo {

@@ -49,7 +49,7 @@ struct Row {
   uint32_t flags;      // kRow...
   uint32_t head_row;   // row of the head's buffers that its logits go to, or kNone
   uint32_t span;       // index of its span
-  uint32_t adapter;    // kNone; reserved for low-rank adapters of weights
+  uint32_t adapter;    // word of its sequence's options where its list of adapters is, or kNone
   uint32_t last_position;  // a chained row clears kRowActive instead of moving past this position
   // Of an encoder's row: the first position with token type 1, or kNone; and what `pool` makes of it,
   // kPool...
@@ -141,6 +141,22 @@ struct TokenBias {
   float bias;  // added to the token's logit; -infinity bans it
 };
 static_assert(sizeof(TokenBias) == 8, "a bias is two words");
+
+// A low-rank adapter of a text, and how much of it: two words. A list of them follows their number.
+struct AdapterShare {
+  uint32_t adapter;
+  float weight;
+};
+static_assert(sizeof(AdapterShare) == 8, "an adapter's share is two words");
+
+// Where an adapter's rows lie among those of all adapters of one weight.
+struct AdapterPart {
+  uint32_t first;
+  uint32_t rank;  // 0: it leaves this weight as it is
+  float scale;
+  uint32_t reserved;
+};
+static_assert(sizeof(AdapterPart) == 16, "a part is 16 bytes on every device");
 
 struct SequenceRecord {
   uint32_t version = kSequenceRecordVersion;

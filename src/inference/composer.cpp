@@ -227,7 +227,7 @@ Row Composer::next_row(const Active& active) const {
   row.position = sequence_of(active).n_done;
   row.draw = static_cast<uint32_t>(task.chosen().size());
   row.flags = active.is_masked ? kRowMasked : 0;
-  row.adapter = sequence_of(active).key.adapter;
+  row.adapter = task.choosing().adapters;
   const bool is_given = row.position < task.n_given();
   if (task.rows().scores_chosen || (task.rows().scores_given && is_given)) row.flags |= kRowScored;
   row.pool = task.rows().pool;

@@ -11,6 +11,7 @@
 #include "cache/groups.h"
 #include "core/format.h"
 #include "core/memory_left.h"
+#include "weight/adapter_source.h"
 
 namespace akunu {
 
@@ -19,6 +20,7 @@ struct LoadOptions {
   std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
   Format kv_format = Format::f16;     // f16 or f32
   bool observed = false;              // the inputs of matmuls can be looked at: Model::observations
+  std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
 };
 
 // What a model needs, in bytes.

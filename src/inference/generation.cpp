@@ -42,6 +42,7 @@ TaskRows rows_of(const GenerateRequest& request) {
   if (request.max_tokens == 0) ++rows.first_output;  // none
   rows.tokens = request.prompt;
   rows.shares_with = request.shares_with;
+  rows.adapters = request.adapters;
   return rows;
 }
 

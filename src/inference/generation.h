@@ -26,6 +26,7 @@ struct GenerateRequest {
   uint64_t shares_with = 0;
   uint32_t choice = 0;  // which of several answers to one prompt
   int32_t priority = 0;
+  std::vector<AdapterShare> adapters = {};  // each once
 };
 
 // How many entries lists of breakers have; nothing where the words are no such list.

@@ -9,6 +9,7 @@ TaskRows rows_of(LogitsRequest& request) {
   rows.first_output = request.first;
   rows.chunks = std::move(request.chunks);
   rows.generated = request.generated;
+  rows.adapters = std::move(request.adapters);
   return rows;
 }
 

@@ -17,6 +17,7 @@ struct LogitsRequest {
   std::vector<uint32_t> chunks;  // see TaskRows; `first` begins one of them
   bool generated = false;
   int32_t priority = 0;
+  std::vector<AdapterShare> adapters = {};  // each once
 };
 
 // A text for an encoder.

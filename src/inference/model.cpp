@@ -72,18 +72,23 @@ std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& 
 struct FusedForwards {
   Values values;
   std::array<Forward, 3> by_class;
+  std::array<Forward, 3> adapted;      // empty where there are no adapters
   std::vector<ObservedPart> observed;  // of a prompt's body; empty unless it is asked for
   std::vector<bool> used;              // values that are an operand somewhere
 
   FusedForwards(const ArchDescriptor& arch, const TensorMap& tensors,
                 const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
-                const Device& device, bool is_observed) {
-    for (const RowClass row_class : kRowClasses) {
-      Forward& fused = by_class[static_cast<size_t>(row_class)];
-      fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values);
+                const Device& device, bool is_observed, const AdapterTargets& adapters) {
+    const auto build = [&](Forward& fused, RowClass row_class, const AdapterTargets* targets) {
+      fused = build_forward(arch, tensors, inverse_frequencies, memory, device, row_class, values,
+                            targets);
       if (!is_observed) fuse(fused, values, device, row_class);
       for (const std::vector<Node>* nodes : fused.programs())
         require_kernels(*nodes, values, device, row_class);
+    };
+    for (const RowClass row_class : kRowClasses) {
+      build(by_class[static_cast<size_t>(row_class)], row_class, nullptr);
+      if (!adapters.empty()) build(adapted[static_cast<size_t>(row_class)], row_class, &adapters);
     }
     if (is_observed)
       observed = cut_at_matmuls(by_class[static_cast<size_t>(RowClass::many)].body, values);
@@ -93,8 +98,9 @@ struct FusedForwards {
         for (const ValueId id : node.operands)
           if (id != kNoValue) used[id] = true;
     };
-    for (const Forward& fused : by_class)
-      for (const std::vector<Node>* nodes : fused.programs()) use(*nodes);
+    for (const auto* forwards : {&by_class, &adapted})
+      for (const Forward& fused : *forwards)
+        for (const std::vector<Node>* nodes : fused.programs()) use(*nodes);
     for (const ObservedPart& part : observed) use(part.nodes);
   }
 };
@@ -154,6 +160,7 @@ std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<De
   try {
     blaming(source.path, [&] {
       model->describe_layers();
+      model->import_adapters(options);
       model->plan(options);
       model->write_frequencies();
       model->allocate();
@@ -200,6 +207,15 @@ void Model::describe_layers() {
                              std::to_string(arch_.layers.size()) + " layers, counted from 0");
   }
   layer_frequencies_ = place_frequencies();
+}
+
+void Model::import_adapters(const LoadOptions& options) {
+  if (options.adapters.empty()) return;
+  if (is_observed_) throw ArgumentError("a model that is observed takes no adapters");
+  std::vector<AdapterSource> sources;
+  for (const AdapterPath& each : options.adapters)
+    sources.push_back(open_adapter(each, config_, arch_));
+  adapters_ = Adapters(device_, sources, weights_->tensors());
 }
 
 // Threads that wait for a processor hold up the others at the end of every command.
@@ -305,7 +321,8 @@ void Model::plan(const LoadOptions& options) {
     max_prompt_rows_ = std::max(max_prompt_rows_, context);
   }
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_,
-                            memory_without_buffers(arch_, groups_), *device_, is_observed_);
+                            memory_without_buffers(arch_, groups_), *device_, is_observed_,
+                            adapters_.targets());
   refuse_unused_tensors(*weights_, arch_, fused);
 
   ContextNeeds needs{.trained_context = arch_.context_length,
@@ -361,18 +378,19 @@ void Model::compile() {
     memory.page_table_bases.push_back(sequences_->page_table_base(group));
 
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_, memory, *device_,
-                            is_observed_);
+                            is_observed_, adapters_.targets());
   scratch_ =
       std::make_unique<Scratch>(device_, fused.values, fused.used, max_rows(), max_head_rows());
   logits_ = scratch_->bindings()[fused.by_class[0].logits_value];
 
   const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),
                         statuses_.get()};
-  const auto compile_nodes = [&](const std::vector<Node>& nodes, RowClass row_class) {
+  const auto compile_nodes = [&](const std::vector<Node>& nodes, RowClass row_class,
+                                 bool is_adapted = false) {
     DispatchTable table =
         build_table(nodes, fused.values, scratch_->bindings(), *device_, row_class);
     std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
-    labels.insert(labels.end(), table.labels.begin(), table.labels.end());
+    if (!is_adapted) labels.insert(labels.end(), table.labels.begin(), table.labels.end());
     compiled_.push_back(device_->compile(std::move(table), step));
     return compiled_.back();
   };
@@ -381,6 +399,11 @@ void Model::compile() {
     ClassPrograms& programs = programs_[static_cast<size_t>(row_class)];
     programs.body = compile_nodes(from.body, row_class);
     programs.logits = compile_nodes(from.logits, row_class);
+    if (adapters_.targets().empty()) continue;
+    const Forward& with = fused.adapted[static_cast<size_t>(row_class)];
+    // The head is not adapted.
+    adapted_programs_[static_cast<size_t>(row_class)] = {
+        .body = compile_nodes(with.body, row_class, true), .logits = programs.logits};
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   if (arch_.embeds) return;  // an encoder chooses nothing

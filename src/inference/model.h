@@ -14,6 +14,7 @@
 #include "cache/sequences.h"
 #include "core/arch.h"
 #include "core/device.h"
+#include "inference/adapters.h"
 #include "inference/context_plan.h"
 #include "weight/weights.h"
 
@@ -57,9 +58,13 @@ class Model {
   const KvCache& cache() const { return *cache_; }
   SequenceStore& sequences() { return *sequences_; }
   const SequenceStore& sequences() const { return *sequences_; }
-  const ClassPrograms& programs(RowClass row_class) const {
-    return programs_[static_cast<size_t>(row_class)];
+  // With `adapted`, those that add to rows what their adapters say. A row without one has the same
+  // bits from both.
+  const ClassPrograms& programs(RowClass row_class, bool adapted = false) const {
+    return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
   }
+  // Of the adapters that were loaded, in the order of their numbers, which is that of the names.
+  std::span<const std::string> adapter_names() const { return adapters_.names(); }
   Program choose() const { return choose_; }
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
   Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]
@@ -126,6 +131,7 @@ class Model {
 
   void import(const ModelSource& source);
   void describe_layers();
+  void import_adapters(const LoadOptions& options);
   void note_threads();
   void plan(const LoadOptions& options);
   void allocate();
@@ -140,6 +146,7 @@ class Model {
   ArchDescriptor arch_;
   std::vector<std::string> notes_;
   std::unique_ptr<Weights> weights_;
+  Adapters adapters_;
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
   uint32_t context_ = 0;
@@ -153,7 +160,7 @@ class Model {
   SubmissionLimits limits_;
   bool is_observed_ = false;
   std::vector<Observation> observations_;
-  std::array<ClassPrograms, 3> programs_ = {};
+  std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
   Program choose_, choose_scored_;
   std::vector<Program> compiled_;

@@ -29,6 +29,7 @@ class Reading final : public Task {
     TaskRows rows;
     rows.first_output = static_cast<uint32_t>(unread.tokens.size());
     rows.tokens = std::move(unread.tokens);
+    rows.adapters = std::move(unread.key.adapters);
     return rows;
   }
 

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -110,6 +111,23 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
                                " tokens, the context holds " + std::to_string(model_.context()));
 }
 
+void Scheduler::check(std::vector<AdapterShare>& adapters) const {
+  const std::span<const std::string> names = model_.adapter_names();
+  for (const AdapterShare& each : adapters) {
+    if (each.adapter >= names.size())
+      throw ArgumentError("adapter " + std::to_string(each.adapter) + ", counted from 0, of " +
+                          std::to_string(names.size()));
+    if (!std::isfinite(each.weight))
+      throw ArgumentError("the weight of adapter " + names[each.adapter] +
+                          " is not a finite number");
+  }
+  std::erase_if(adapters, [](const AdapterShare& each) { return each.weight == 0; });
+  std::ranges::sort(adapters, {}, &AdapterShare::adapter);
+  const auto twice = std::ranges::adjacent_find(adapters, {}, &AdapterShare::adapter);
+  if (twice != adapters.end())
+    throw ArgumentError("adapter " + names[twice->adapter] + " is given twice");
+}
+
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
@@ -117,16 +135,17 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
+  check(request.adapters);
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
+  const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size());
   const size_t most_biases =
-      (kMaxOptionWords - std::min<size_t>(kMaxOptionWords, request.dry_breakers.size())) /
-      kWordsPerBias;
-  if (request.dry_breakers.size() > kMaxOptionWords)
+      (n_words - std::min<size_t>(n_words, request.dry_breakers.size())) / kWordsPerBias;
+  if (request.dry_breakers.size() > n_words)
     throw ArgumentError(
         "dry_sequence_breakers are part of so many tokens that a table of them has " +
         std::to_string(request.dry_breakers.size()) + " numbers; at most " +
-        std::to_string(kMaxOptionWords) + " are possible: name fewer of them");
+        std::to_string(n_words) + " are possible: name fewer of them");
   if (request.logit_bias.size() > most_biases)
     throw ArgumentError("logit_bias has " + std::to_string(request.logit_bias.size()) +
                         " tokens; at most " + std::to_string(most_biases) + " are possible");
@@ -154,6 +173,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   check(request.tokens);
+  check(request.adapters);
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
                         std::to_string(request.tokens.size()));
@@ -334,7 +354,7 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                                                                   : rows.first_output;
   const std::optional<uint32_t> sequence =
       cache_.begin({.id = task->arrival,
-                    .key = {.format = model_.cache().format(), .adapter = kNone},
+                    .key = key_of(*task),
                     .tokens = tokens,
                     .n_prompt = rows.n_prompt(),
                     .n_positions = n_positions,
@@ -351,6 +371,10 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   return Queue::Answer::taken;
 }
 
+PrefixKey Scheduler::key_of(const Task& task) const {
+  return {.format = model_.cache().format(), .adapters = task.rows().adapters};
+}
+
 // A prompt that is being computed and begins like this one, by a page or more, is worth waiting
 // for: what they share is computed once.
 bool Scheduler::waits_for_prefix(const Task& task) const {
@@ -360,9 +384,11 @@ bool Scheduler::waits_for_prefix(const Task& task) const {
         return model_.sequences()[active.sequence].n_done < active.task->n_given();
   if (!prefix_cache_ || !task.rows().chunks.empty() || task.rows().scores_given) return false;
   const std::vector<uint32_t>& prompt = task.rows().tokens;
+  const PrefixKey key = key_of(task);
   return std::ranges::any_of(active_, [&](const Active& active) {
     const Sequence& other = model_.sequences()[active.sequence];
     if (other.n_done >= other.n_prompt || Composer::waits_for_masks(active)) return false;
+    if (other.key != key) return false;
     const auto n_alike =
         std::ranges::mismatch(prompt, active.task->rows().tokens).in1 - prompt.begin();
     return n_alike >= kPagePositions && n_alike > other.n_done;

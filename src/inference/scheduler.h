@@ -93,6 +93,7 @@ class Scheduler {
   };
 
   void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
+  void check(std::vector<AdapterShare>& adapters) const;  // and puts them in order
   void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
   void run();
@@ -105,6 +106,7 @@ class Scheduler {
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);
   Queue::Answer admit(const std::shared_ptr<Task>& task);
+  PrefixKey key_of(const Task& task) const;
   bool waits_for_prefix(const Task& task) const;
   bool is_disturbed() const;  // somebody comes, leaves or is cut
   void grow();

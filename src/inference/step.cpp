@@ -114,6 +114,7 @@ void Step::add_rows(Run& run, const Row& first, uint32_t n_rows, Logits logits, 
     rows_.push_back(row);
   }
   run.n_rows += n_rows;
+  run.is_adapted |= first.adapter != kNone;
   run.n_head_rows = n_head_rows_ - run.first_head_row;
   ++run.n_spans;
 }
@@ -164,9 +165,9 @@ void Step::add_pass(Program program, const Run& run) {
 
 Replay Step::make_replay(Part part, bool go_on) {
   const auto programs = [&](const Run& group) -> const ClassPrograms& {
-    return model_.programs(group.n_rows == 1 ? RowClass::single : RowClass::few);
+    return model_.programs(group.n_rows == 1 ? RowClass::single : RowClass::few, group.is_adapted);
   };
-  const ClassPrograms& prompt = model_.programs(RowClass::many);
+  const ClassPrograms& prompt = model_.programs(RowClass::many, prompt_.is_adapted);
   passes_.clear();
   if (part != Part::choice) {
     for (const Run& group : generated_) add_pass(programs(group).body, group);

@@ -63,6 +63,7 @@ class Step {
     uint32_t first_row = 0, n_rows = 0;
     uint32_t first_head_row = 0, n_head_rows = 0;
     uint32_t first_span = 0, n_spans = 0;
+    bool is_adapted = false;  // some row has an adapter
   };
 
   enum class Part : uint8_t { all, logits, choice };

@@ -1,11 +1,27 @@
 #include "inference/task.h"
 
 #include <algorithm>
+#include <bit>
 
 namespace akunu {
+namespace {
+
+Choosing with_adapters(Choosing choosing, std::span<const AdapterShare> adapters) {
+  if (adapters.empty()) return choosing;
+  choosing.adapters = static_cast<uint32_t>(choosing.options.size());
+  choosing.options.push_back(static_cast<uint32_t>(adapters.size()));
+  for (const AdapterShare& each : adapters)
+    choosing.options.insert(choosing.options.end(),
+                            {each.adapter, std::bit_cast<uint32_t>(each.weight)});
+  return choosing;
+}
+
+}  // namespace
 
 Task::Task(TaskRows rows, Choosing choosing, int32_t priority)
-    : rows_(std::move(rows)), choosing_(std::move(choosing)), priority_(priority) {}
+    : rows_(std::move(rows)),
+      choosing_(with_adapters(std::move(choosing), rows_.adapters)),
+      priority_(priority) {}
 
 void Task::on_change(std::function<void()> callback) {
   const std::lock_guard lock(mutex_);

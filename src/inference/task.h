@@ -38,6 +38,8 @@ struct TaskRows {
   bool scores_chosen = false;
   // The arrival of a task with the same tokens, whose pages this one shares. 0: none.
   uint64_t shares_with = 0;
+  // What is added to the model's weights, as PrefixKey has it.
+  std::vector<AdapterShare> adapters = {};
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate
@@ -56,7 +58,13 @@ struct TaskRows {
 struct Choosing {
   SequenceRecord record;
   std::vector<uint32_t> options;  // the words that the record's lists lie in
+  uint32_t adapters = kNone;      // the first word of the list of adapters; see Row::adapter
 };
+
+// Words of the options that a list of so many adapters takes.
+constexpr size_t adapter_words(size_t n) {
+  return n == 0 ? 0 : 1 + n * sizeof(AdapterShare) / sizeof(uint32_t);
+}
 
 class Task {
  public:

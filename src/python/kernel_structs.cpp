@@ -47,6 +47,8 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal,
                        alibi_first, alibi_second);
   PYBIND11_NUMPY_DTYPE(PoolParams, dim);
+  PYBIND11_NUMPY_DTYPE(AdapterParams, width, rank);
+  PYBIND11_NUMPY_DTYPE(AdapterPart, first, rank, scale);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
   PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
                        page_table_stride, page_table_base, epsilon);
@@ -118,6 +120,9 @@ py::object params_dtype(Operation operation) {
       return dtype_of<SpanAttentionParams>();
     case Operation::pool:
       return dtype_of<PoolParams>();
+    case Operation::adapter_down:
+    case Operation::adapter_up:
+      return dtype_of<AdapterParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:
@@ -140,7 +145,8 @@ py::object params_dtype(Operation operation) {
 py::dict step_dtypes() {
   return py::dict(py::arg("row") = dtype_of<Row>(), py::arg("span") = dtype_of<Span>(),
                   py::arg("sequence") = dtype_of<SequenceRecord>(),
-                  py::arg("logprobs") = dtype_of<TokenLogprobs>());
+                  py::arg("logprobs") = dtype_of<TokenLogprobs>(),
+                  py::arg("adapter_part") = dtype_of<AdapterPart>());
 }
 
 }  // namespace akunu::python

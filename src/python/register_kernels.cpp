@@ -105,6 +105,8 @@ std::string_view name_of_kind(OperandKind kind) {
       return "logprobs";
     case OperandKind::options:
       return "options";
+    case OperandKind::parts:
+      return "parts";
     case OperandKind::picked:
       return "picked";
   }

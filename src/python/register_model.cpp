@@ -95,12 +95,20 @@ std::vector<uint32_t> to_vector(const Tokens& tokens) {
   return {tokens.data(), tokens.data() + tokens.size()};
 }
 
-LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority) {
+std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters) {
+  std::vector<AdapterShare> shares;
+  for (const auto& [adapter, weight] : adapters) shares.push_back({adapter, weight});
+  return shares;
+}
+
+LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority,
+                             const std::map<uint32_t, float>& adapters) {
   return {.tokens = to_vector(tokens),
           .first = first,
           .chunks = {},
           .generated = false,
-          .priority = priority};
+          .priority = priority,
+          .adapters = shares_of(adapters)};
 }
 
 const char* name_of(FinishReason reason) {
@@ -281,7 +289,8 @@ class NativeModel {
                                           std::optional<uint32_t> logprobs,
                                           std::optional<uint32_t> prompt_logprobs,
                                           const NativeGeneration* shares_with, uint32_t choice,
-                                          int32_t priority, NativeConstraint* constraint) {
+                                          int32_t priority, NativeConstraint* constraint,
+                                          const std::map<uint32_t, float>& adapters) {
     const std::shared_ptr<Engine> engine = this->engine();
     std::vector<TokenBias> biases;
     for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -296,7 +305,8 @@ class NativeModel {
                                      .prompt_logprobs = prompt_logprobs.value_or(kNone),
                                      .shares_with = shares_with ? shares_with->arrival() : 0,
                                      .choice = choice,
-                                     .priority = priority},
+                                     .priority = priority,
+                                     .adapters = shares_of(adapters)},
                                     constraint ? constraint->take() : nullptr),
         engine);
   }
@@ -410,9 +420,12 @@ class NativeLoad {
  public:
   NativeLoad(const std::filesystem::path& path, const std::string& device,
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
-             std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting) {
-    const LoadOptions options{
+             std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting,
+             const std::map<std::string, std::filesystem::path>& adapters) {
+    LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    for (const auto& [name, adapter] : adapters)
+      options.adapters.push_back({name, adapter.string()});
     std::packaged_task<std::shared_ptr<Engine>()> load(
         [path = path.string(), device, threads, options, prefix_cache, max_waiting] {
           std::shared_ptr<Engine> engine = Engine::make();
@@ -512,10 +525,12 @@ void register_model(py::module_& m) {
 
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
-                    uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t>(),
+                    uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t,
+                    const std::map<std::string, std::filesystem::path>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
            py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
-           py::arg("max_waiting"))
+           py::arg("max_waiting"),
+           py::arg("adapters") = std::map<std::string, std::filesystem::path>())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 
@@ -527,28 +542,33 @@ void register_model(py::module_& m) {
              const std::map<uint32_t, float>& logit_bias, std::vector<uint32_t> dry_breakers,
              std::optional<uint32_t> logprobs, std::optional<uint32_t> prompt_logprobs,
              const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
-             NativeConstraint* constraint) {
+             NativeConstraint* constraint, const std::map<uint32_t, float>& adapters) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
                                logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
-                               shares_with, choice, priority, constraint);
+                               shares_with, choice, priority, constraint, adapters);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"),
           py::arg("dry_breakers") = std::vector<uint32_t>(), py::arg("logprobs") = py::none(),
           py::arg("prompt_logprobs") = py::none(), py::arg("shares_with") = py::none(),
-          py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none())
+          py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none(),
+          py::arg("adapters") = std::map<uint32_t, float>())
       .def(
           "logits",
-          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
-            return model.logits(logits_request(tokens, first, priority));
+          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
+             const std::map<uint32_t, float>& adapters) {
+            return model.logits(logits_request(tokens, first, priority, adapters));
           },
-          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
+          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0,
+          py::arg("adapters") = std::map<uint32_t, float>())
       .def(
           "start_logits",
-          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority) {
-            return model.start_logits(logits_request(tokens, first, priority));
+          [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
+             const std::map<uint32_t, float>& adapters) {
+            return model.start_logits(logits_request(tokens, first, priority, adapters));
           },
-          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0)
+          py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0,
+          py::arg("adapters") = std::map<uint32_t, float>())
       .def(
           "start_encode",
           [](NativeModel& model, const Tokens& tokens, const std::string& pooling,
@@ -572,7 +592,7 @@ void register_model(py::module_& m) {
       .def(
           "logits_chunked",
           [](NativeModel& model, const Tokens& tokens, std::vector<uint32_t> chunks,
-             const std::string& roles, uint32_t first) {
+             const std::string& roles, uint32_t first, const std::map<uint32_t, float>& adapters) {
             if (roles != "prompt" && roles != "generated")
               throw ArgumentError("roles is '" + roles + "'; possible are prompt and generated");
             if (roles == "generated" && chunks.empty())
@@ -580,9 +600,11 @@ void register_model(py::module_& m) {
             return model.logits({.tokens = to_vector(tokens),
                                  .first = first,
                                  .chunks = std::move(chunks),
-                                 .generated = roles == "generated"});
+                                 .generated = roles == "generated",
+                                 .adapters = shares_of(adapters)});
           },
-          py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt", py::arg("first") = 0)
+          py::arg("tokens"), py::arg("chunks"), py::arg("roles") = "prompt", py::arg("first") = 0,
+          py::arg("adapters") = std::map<uint32_t, float>())
       .def("wait_until_idle", &NativeModel::wait_until_idle, py::arg("timeout_ms"))
       .def("close", &NativeModel::close)
       .def(
@@ -597,6 +619,11 @@ void register_model(py::module_& m) {
       .def_property_readonly("config", &NativeModel::config)
       .def_property_readonly("memory", &NativeModel::memory)
       .def_property_readonly("occupancy", &NativeModel::occupancy)
+      .def_property_readonly("adapters",
+                             [](const NativeModel& model) {
+                               const auto names = model.engine()->model->adapter_names();
+                               return std::vector<std::string>(names.begin(), names.end());
+                             })
       .def_property_readonly(
           "context", [](const NativeModel& model) { return model.engine()->model->context(); })
       .def_property_readonly(

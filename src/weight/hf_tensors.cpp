@@ -59,25 +59,6 @@ WeightPart part_of_file(const HfTensor& located) {
           .mapping = mapping ? mapping->bytes() : std::span<const std::byte>()};
 }
 
-SourceTensor plain_tensor(const HfTensor& located) {
-  const SafetensorsTensor& tensor = *located.tensor;
-  SourceTensor result = without_bytes(located);
-  const std::optional<Format> format = float_format(tensor.type->name);
-  if (!format)
-    throw UnsupportedModelError(result.label() + " has the number format " +
-                                std::string(tensor.type->name) +
-                                "; akunu has F32, F16, BF16, FP8 (F8_E4M3) and MLX's groups");
-  if (tensor.shape.empty() || tensor.shape.size() > 3)
-    throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.shape.size()) +
-                                " dimensions; akunu has one to three");
-  if (tensor.size == 0) throw ModelFormatError(result.label() + " is empty");
-  result.format = *format;
-  result.n_dims = static_cast<uint32_t>(tensor.shape.size());
-  std::ranges::copy(tensor.shape, result.shape.end() - result.n_dims);
-  result.parts[0] = part_of_file(located);
-  return result;
-}
-
 // Checks that a part has [n, columns] numbers.
 void check_shape(const HfTensor& part, uint64_t n, uint64_t columns) {
   if (part.tensor->shape == std::vector<uint64_t>{n, columns}) return;
@@ -227,6 +208,25 @@ bool is_companion(const HfTensors& tensors, std::string_view name) {
   return false;
 }
 
+SourceTensor plain_hf_tensor(const HfTensor& located) {
+  const SafetensorsTensor& tensor = *located.tensor;
+  SourceTensor result = without_bytes(located);
+  const std::optional<Format> format = float_format(tensor.type->name);
+  if (!format)
+    throw UnsupportedModelError(result.label() + " has the number format " +
+                                std::string(tensor.type->name) +
+                                "; akunu has F32, F16, BF16, FP8 (F8_E4M3) and MLX's groups");
+  if (tensor.shape.empty() || tensor.shape.size() > 3)
+    throw UnsupportedModelError(result.label() + " has " + std::to_string(tensor.shape.size()) +
+                                " dimensions; akunu has one to three");
+  if (tensor.size == 0) throw ModelFormatError(result.label() + " is empty");
+  result.format = *format;
+  result.n_dims = static_cast<uint32_t>(tensor.shape.size());
+  std::ranges::copy(tensor.shape, result.shape.end() - result.n_dims);
+  result.parts[0] = part_of_file(located);
+  return result;
+}
+
 SourceTensor hf_tensor(const HfTensors& tensors, std::string_view name,
                        const HfQuantization& quantization, Fp8Expanded& expanded) {
   const HfTensor& located = tensors.find(name)->second;
@@ -236,7 +236,7 @@ SourceTensor hf_tensor(const HfTensors& tensors, std::string_view name,
     if (type == "U32") return mlx_tensor(tensors, located, layer, quantization);
     if (type == "F8_E4M3") return fp8_tensor(tensors, located, layer, quantization, expanded);
   }
-  return plain_tensor(located);
+  return plain_hf_tensor(located);
 }
 
 HfQuantization quantization_of(const ModelDirectory& directory) {

@@ -33,6 +33,9 @@ struct Fp8Expanded {
 // FP8.
 bool is_companion(const HfTensors& tensors, std::string_view name);
 
+// A tensor of plain numbers; it has no canonical name yet. Throws UnsupportedModelError for others.
+SourceTensor plain_hf_tensor(const HfTensor& located);
+
 // The tensor `name` with its companions; it has no canonical name yet. Throws ModelFormatError where parts
 // are missing or do not fit, and UnsupportedModelError for a format that akunu does not have.
 SourceTensor hf_tensor(const HfTensors& tensors, std::string_view name,

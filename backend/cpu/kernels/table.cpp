@@ -19,6 +19,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::gated_activation(),
       F::elementwise(),
       F::encoder(),
+      F::adapter(),
       F::span_attention(),
       F::sample(),
       F::logprobs(),

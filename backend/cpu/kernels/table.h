@@ -69,6 +69,7 @@ struct Families {
   static KernelList gated_activation();
   static KernelList elementwise();
   static KernelList encoder();
+  static KernelList adapter();
   static KernelList span_attention();
   static KernelList sample();
   static KernelList logprobs();

@@ -26,9 +26,15 @@ from akunu.cli.measuring_commands import (
     perplexity,
     profile,
 )
-from akunu.cli.options import given_sampling, load_options, one_model, thinking_option
+from akunu.cli.options import adapters_of, given_sampling, load_options, one_model, thinking_option
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
-from akunu.cli.shared_options import GivenForm, Loading, takes_form, takes_loading
+from akunu.cli.shared_options import (
+    GivenForm,
+    Loading,
+    takes_form,
+    takes_loading,
+    takes_loading_with_adapters,
+)
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -144,7 +150,7 @@ def _options(
 
 @options.takes_sampling
 @takes_form
-@takes_loading
+@takes_loading_with_adapters
 def chat(
     first: FirstModel = None,
     rest: Annotated[
@@ -212,7 +218,7 @@ def chat(
 
     def run() -> int:
         chosen_load = load()
-        given = given_sampling(sampling)
+        given = {**given_sampling(sampling), **adapters_of(chosen_load)}
         from akunu.cli.chat import ChatCommand
         from akunu.cli.reply_output import ReplyOptions
 
@@ -242,7 +248,7 @@ def chat(
 
 @options.takes_sampling
 @takes_form
-@takes_loading
+@takes_loading_with_adapters
 def complete(
     first: FirstModel = None,
     model: options.NamedModel = None,
@@ -265,7 +271,7 @@ def complete(
 
     def run() -> int:
         chosen_load = load()
-        chosen = SamplingOptions(**given_sampling(sampling))
+        chosen = SamplingOptions(**given_sampling(sampling), **adapters_of(chosen_load))
         from akunu.cli.complete import complete_text
 
         return complete_text(

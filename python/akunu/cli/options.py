@@ -132,6 +132,8 @@ def takes_sampling(command: Command) -> Command:
     for name, declared in declared_options().items():
         if not declared.for_chat and command.__name__ != "complete":
             continue
+        if not declared.for_command_line:
+            continue
         parameters.append(
             inspect.Parameter(
                 name,
@@ -160,6 +162,14 @@ Threads = Annotated[
 Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
 KvType = Annotated[
     str, typer.Option(metavar="TYPE", help="Number format of the cache: f16 or f32.")
+]
+Adapters = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--adapter",
+        metavar="NAME=PATH",
+        help="Load and use a LoRA adapter: GGUF, or a directory of peft. May be repeated.",
+    ),
 ]
 LoopGuard = Annotated[
     bool,
@@ -230,8 +240,32 @@ Rules = Annotated[
 ]
 
 
-def load_options(**options: Any) -> LoadOptions:
+def adapter_paths(given: Sequence[str] | None) -> dict[str, str]:
+    """Return paths of adapters by their names; UsageError for what is no NAME=PATH.
+
+    >>> adapter_paths(["poet=poet.gguf"])
+    {'poet': 'poet.gguf'}
+    """
+    paths: dict[str, str] = {}
+    for each in given or ():
+        name, _, path = each.partition("=")
+        if not name or not path:
+            raise console.UsageError(f"--adapter is '{each}'; write NAME=PATH")
+        if name in paths:
+            raise console.UsageError(f"--adapter: two adapters are called {name}")
+        paths[name] = path
+    return paths
+
+
+def adapters_of(load: LoadOptions) -> dict[str, Any]:
+    """Return the option of sampling that uses every adapter that a command loads."""
+    return {"adapters": dict.fromkeys(load.adapters, 1.0)} if load.adapters else {}
+
+
+def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> LoadOptions:
     """Return the checked options of a load; raises UsageError."""
+    if adapters:
+        options["adapters"] = adapter_paths(adapters)
     try:
         return LoadOptions(**options)
     except ArgumentError as error:

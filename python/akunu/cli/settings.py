@@ -188,6 +188,22 @@ def described(field: str, model: Model, given: Mapping[str, Any]) -> str:
     return f"{shown(value)}{source}"
 
 
+def adapter_weights(text: str) -> dict[str, object]:
+    """Return weights by the names of adapters; one without a number has 1.
+
+    >>> adapter_weights("poet terse=0.5")
+    {'poet': 1.0, 'terse': 0.5}
+    """
+    pairs = (each.partition("=") for each in text.split())
+    weights: dict[str, object] = {}
+    for name, equals, weight in pairs:
+        try:
+            weights[name] = float(weight) if equals else 1.0
+        except ValueError:
+            weights[name] = weight  # SamplingOptions says what it must be
+    return weights
+
+
 def _value(field: str, text: str) -> object:
     """Return a text as the number, text or nothing that it is; SamplingOptions judges it."""
     default = _FIELDS[field].default
@@ -201,6 +217,8 @@ def _value(field: str, text: str) -> object:
         return () if isinstance(default, tuple) else None
     if field == "logit_bias":
         return biases(field, text.split())
+    if field == "adapters":
+        return adapter_weights(text)
     if isinstance(default, tuple):
         if text[0] in '"[':
             try:

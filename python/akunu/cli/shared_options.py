@@ -26,6 +26,7 @@ _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
     "device": (options.Device, "auto"),
     "kv_type": (options.KvType, "f16"),
 }
+_ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {"adapters": (options.Adapters, None)}
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
     "schema": (options.Schema, None),
     "weaken_schema": (options.WeakenSchema, False),
@@ -39,6 +40,11 @@ _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
 def takes_loading(command: Command) -> Command:
     """Give a command --context, --threads, --device and --kv-type in place of its `load`."""
     return _with_options(command, "load", _LOADING, options.load_options)
+
+
+def takes_loading_with_adapters(command: Command) -> Command:
+    """Likewise, and --adapter."""
+    return _with_options(command, "load", {**_LOADING, **_ADAPTERS}, options.load_options)
 
 
 def takes_form(command: Command) -> Command:

@@ -52,7 +52,7 @@ class Asked:
 
     def generate(self, model: Model, settings: ServerSettings) -> AsyncTextStream:
         """Begin a text; raises what `Model.generate_async` raises."""
-        limited = with_limits(self.arguments, model, settings, self.names)
+        limited = with_limits(self.adapted(model), model, settings, self.names)
         begun: AsyncTextStream = model.generate_async(**limited, stream=True)
         return begun
 
@@ -60,9 +60,16 @@ class Asked:
         """Make a prompt for what is between the prompt and `suffix`, which came from `param`."""
         self.arguments["prompt"] = filled_in(model, self.arguments["prompt"], suffix, param)
 
+    def adapted(self, model: Model) -> dict[str, Any]:
+        """Return the arguments, with the adapter that the name of the model asks for."""
+        adapter = (self.model or "").rpartition(":")[2]
+        if adapter not in model.adapters or adapter == self.model:
+            return self.arguments
+        return {**self.arguments, "adapters": adapter}
+
     def fitted(self, model: Model) -> dict[str, Any]:
         """Return arguments that the model can follow; what it cannot is named in the headers."""
-        fitted, lost = with_wished_thinking(self.arguments, model, self.names)
+        fitted, lost = with_wished_thinking(self.adapted(model), model, self.names)
         self.ignore(lost)
         if self.unread:
             template = template_of(model).source

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -46,6 +46,11 @@ class ServedModel:
     known_bytes: int = 0
     """What it took when it was loaded last."""
     last_used: float = 0.0
+
+    @property
+    def adapters(self) -> tuple[str, ...]:
+        """Names of its adapters, by which requests ask for them behind the model's: `base:poet`."""
+        return tuple(self.options.adapters or ())
 
     @property
     def can_go(self) -> bool:
@@ -87,11 +92,14 @@ class ServedModels:
         for key, source in named.items():
             name, *aliases = (each.strip() for each in key.split(","))
             served = ServedModel(name, source, chosen, tuple(aliases))
+            if chosen.adapters:
+                served.options = replace(chosen, adapters=_adapters_of(name, chosen, list(named)))
             self._models[name] = served
             for each in (name, *aliases):
                 if not each or each in self._by_name:
                     raise ArgumentError(f"{key!r}: two models are called {each!r}, or one nothing")
                 self._by_name[each] = served
+        self._refuse_names_twice()
         for name in pinned:
             if name not in self._by_name:
                 raise ArgumentError(f"pinned is {name!r}; there is {', '.join(self._by_name)}")
@@ -134,6 +142,9 @@ class ServedModels:
             return next(iter(self._models.values()))
         if name in self._by_name:
             return self._by_name[name]
+        base, colon, adapter = name.rpartition(":")
+        if colon and base in self._by_name and adapter in self._by_name[base].adapters:
+            return self._by_name[base]
         alike = {
             known: served
             for known, served in self._by_name.items()
@@ -145,10 +156,24 @@ class ServedModels:
             raise invalid("model", f"model {shown(name)} may be {' or '.join(alike)}: say which")
         raise ApiError(
             404,
-            f"the model {shown(name)} is not served here; there is {', '.join(self._by_name)}",
+            f"the model {shown(name)} is not served here; there is {', '.join(self._all_names())}",
             param="model",
             code="model_not_found",
         )
+
+    def _all_names(self) -> list[str]:
+        """Return all names that requests may have, those of adapters behind their model's."""
+        return [
+            each
+            for name, served in self._by_name.items()
+            for each in (name, *(f"{name}:{adapter}" for adapter in served.adapters))
+        ]
+
+    def _refuse_names_twice(self) -> None:
+        names = self._all_names()
+        for name in names:
+            if names.count(name) > 1:
+                raise ArgumentError(f"a model and an adapter of another are both called {name!r}")
 
     @asynccontextmanager
     async def use(self, name: str | None) -> AsyncIterator[tuple[ServedModel, Model]]:
@@ -313,6 +338,24 @@ def named_sources(given: Sequence[str]) -> dict[str, str]:
             raise ArgumentError(f"two models are called {alias!r}: name one with NAME=MODEL")
         named[alias] = source
     return named
+
+
+def _adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[str, Path]:
+    """Return the adapters of a model, which are called NAME where it is alone, or MODEL:NAME."""
+    models = [key.split(",")[0].strip() for key in keys]
+    found = {}
+    for name, path in (options.adapters or {}).items():
+        base, colon, adapter = name.rpartition(":")
+        if colon and base not in models:
+            raise ArgumentError(f"adapter {name!r}: there is no model {base!r}")
+        if not colon and len(models) > 1:
+            raise ArgumentError(
+                f"adapter {name!r}: there are several models; write MODEL:{name}, for example "
+                f"{models[0]}:{name}"
+            )
+        if not colon or base == model:
+            found[adapter] = Path(path)
+    return found
 
 
 def _name_of(source: str) -> str:

@@ -127,7 +127,7 @@ class CompletionRequest:
 
     def begin(self, model: Model, settings: ServerSettings) -> list[AsyncTextStream]:
         """Start the texts, those of the first prompt first; raises what `generate_async` raises."""
-        arguments = with_limits(self.asked.arguments, model, settings, self.asked.names)
+        arguments = with_limits(self.asked.adapted(model), model, settings, self.asked.names)
         streams: list[AsyncTextStream] = []
         for prompt in self.prompts:
             begun = self._prompt(model, prompt)

@@ -90,7 +90,14 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "logit_bias": {"type": ["object", "null"]},
 }
 # Those that a request has by other means, or not at all.
-_NOT_THESE: Final = ("max_tokens", "logprobs", "prompt_logprobs", "echo", "answer_index")
+_NOT_THESE: Final = (
+    "max_tokens",
+    "logprobs",
+    "prompt_logprobs",
+    "echo",
+    "answer_index",
+    "adapters",
+)
 
 
 def _field(name: str, option: str) -> Field:
@@ -114,6 +121,6 @@ SAMPLING_FIELDS: Final[tuple[Field, ...]] = (
     refused("best_of", "ask for n texts and choose", 1),
     refused("use_beam_search", "texts are sampled", False),
     refused("length_penalty", "there is no beam search", 1, 1.0),
-    refused("lora", "adapters are not loaded", []),
+    refused("lora", "name an adapter behind the model: base:adapter", []),
     refused("prompt_logprobs", "completions with echo and logprobs have them"),
 )

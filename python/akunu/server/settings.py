@@ -68,6 +68,21 @@ def _flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
+def _adapters(name: str, value: Any) -> dict[str, str]:
+    """Return paths by names, from a dict or from a list of NAME=PATH."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    pairs = [each.partition("=") for each in texts(name, value)] if value else []
+    if not all(key and path for key, _, path in pairs):
+        raise refusal(name, value, "NAME=PATH", "")
+    paths = {key: path for key, _, path in pairs}
+    if len(paths) < len(pairs):
+        raise ArgumentError(
+            f"{name}: two adapters have one name: {', '.join(k for k, _, _ in pairs)}"
+        )
+    return paths
+
+
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
     def check(name: str, value: Any) -> str:
         if value not in allowed:
@@ -193,6 +208,13 @@ class ServerSettings:
     )
     pinned: tuple[str, ...] = _setting(
         (), texts, "A model that stays loaded once it is, by its name.", "NAME", is_list=True
+    )
+    adapters: Mapping[str, str] = _setting(
+        (),
+        _adapters,
+        "A LoRA adapter; requests name it as MODEL:NAME. Of several models: MODEL:NAME=PATH.",
+        "NAME=PATH",
+        is_list=True,
     )
     ping_seconds: float = _setting(
         15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"

@@ -30,7 +30,11 @@ async def models(request: Request) -> Response:
     """List all models, loaded or not; for Anthropic's clients, whose header tells them, theirs."""
     if is_anthropic(request.scope):
         return JsonResponse(models_page(state_of(request).models.all, request.query_params))
-    listed = [await described(each) for each in state_of(request).models.all]
+    listed = [
+        entry
+        for each in state_of(request).models.all
+        for entry in (await described(each), *adapters_of(each))
+    ]
     return JsonResponse({"object": "list", "data": listed})
 
 
@@ -42,6 +46,9 @@ async def model(request: Request, name: str) -> Response:
     served = state_of(request).models.find(name)
     if is_anthropic(request.scope):
         return JsonResponse(model_info(served))
+    for entry in adapters_of(served):
+        if entry["id"] == name:
+            return JsonResponse(entry)
     return JsonResponse(await described(served))
 
 
@@ -76,6 +83,21 @@ async def _named(request: Request) -> tuple[ServedModels, str, dict[str, str]]:
     if "model" not in found.options:
         raise invalid("model", "model is missing", "missing_required_parameter")
     return state_of(request).models, found.options["model"], ignored_header(found.ignored)
+
+
+def adapters_of(served: ServedModel) -> list[dict[str, Any]]:
+    """Return entries for the adapters of a model."""
+    return [
+        {
+            "id": f"{served.name}:{adapter}",
+            "object": "model",
+            "created": served.created,
+            "owned_by": "akunu",
+            "loaded": served.model is not None,
+            "parent": served.name,  # as vLLM has it
+        }
+        for adapter in served.adapters
+    ]
 
 
 async def described(served: ServedModel) -> dict[str, Any]:
