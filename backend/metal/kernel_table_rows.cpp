@@ -88,8 +88,7 @@ std::optional<std::string> with_cache(const char* family, Format cache) {
 
 // Likewise for a weight in floats.
 std::optional<std::string> with_floats(const char* family, std::optional<Format> weight) {
-  if (weight != Format::f32 && weight != Format::f16 && weight != Format::bf16)
-    return std::nullopt;
+  if (weight != Format::f32 && weight != Format::f16 && weight != Format::bf16) return std::nullopt;
   return std::string(family) + "_" + std::string(format_info(*weight).name);
 }
 

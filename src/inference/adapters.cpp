@@ -131,11 +131,10 @@ Adapters::Adapters(const std::shared_ptr<Device>& device, std::span<const Adapte
     const std::vector<std::byte> bytes = lay_out(stack);
     device->write(memory_.binding(at), bytes);
     const uint64_t up = at + stack.down_bytes(), parts = up + stack.up_bytes();
-    targets_[name] = {
-        .down = {{memory_.binding(at)}, stack.format, stack.rank, stack.k},
-        .up = {{memory_.binding(up)}, stack.format, stack.rank, stack.n},
-        .parts = memory_.binding(parts),
-        .rank = static_cast<uint32_t>(stack.rank)};
+    targets_[name] = {.down = {{memory_.binding(at)}, stack.format, stack.rank, stack.k},
+                      .up = {{memory_.binding(up)}, stack.format, stack.rank, stack.n},
+                      .parts = memory_.binding(parts),
+                      .rank = static_cast<uint32_t>(stack.rank)};
     at += bytes.size();
   }
   refuse_damage(sources);

@@ -352,14 +352,13 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                                : !is_scored                       ? task->n_scored()
                                : rows.max_chosen > 0              ? n_tokens
                                                                   : rows.first_output;
-  const std::optional<uint32_t> sequence =
-      cache_.begin({.id = task->arrival,
-                    .key = key_of(*task),
-                    .tokens = tokens,
-                    .n_prompt = rows.n_prompt(),
-                    .n_positions = n_positions,
-                    .most_reused = most_reused,
-                    .shares_with = rows.shares_with});
+  const std::optional<uint32_t> sequence = cache_.begin({.id = task->arrival,
+                                                         .key = key_of(*task),
+                                                         .tokens = tokens,
+                                                         .n_prompt = rows.n_prompt(),
+                                                         .n_positions = n_positions,
+                                                         .most_reused = most_reused,
+                                                         .shares_with = rows.shares_with});
   if (!sequence) return Queue::Answer::full;
   const uint32_t n_cached = model_.sequences()[*sequence].n_done;
   if (task->chosen().empty()) task->set_cached(n_cached);

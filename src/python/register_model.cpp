@@ -282,15 +282,12 @@ class NativeModel {
   NativeModel(const NativeModel&) = delete;
   NativeModel& operator=(const NativeModel&) = delete;
 
-  std::unique_ptr<NativeGeneration> start(const Tokens& tokens, uint32_t max_tokens,
-                                          std::vector<uint32_t> stop_ids, const Sampling& sampling,
-                                          const std::map<uint32_t, float>& logit_bias,
-                                          std::vector<uint32_t> dry_breakers,
-                                          std::optional<uint32_t> logprobs,
-                                          std::optional<uint32_t> prompt_logprobs,
-                                          const NativeGeneration* shares_with, uint32_t choice,
-                                          int32_t priority, NativeConstraint* constraint,
-                                          const std::map<uint32_t, float>& adapters) {
+  std::unique_ptr<NativeGeneration> start(
+      const Tokens& tokens, uint32_t max_tokens, std::vector<uint32_t> stop_ids,
+      const Sampling& sampling, const std::map<uint32_t, float>& logit_bias,
+      std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
+      std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
+      int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters) {
     const std::shared_ptr<Engine> engine = this->engine();
     std::vector<TokenBias> biases;
     for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});

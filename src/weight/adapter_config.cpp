@@ -13,12 +13,18 @@ namespace {
 
 // Keys that say how an adapter was trained or found its layers: what it computes is in its tensors.
 constexpr std::array<std::string_view, 24> kOfTraining{
-    "auto_mapping",      "base_model_name_or_path", "revision",         "task_type",
-    "inference_mode",    "target_modules",          "exclude_modules",  "lora_dropout",
-    "fan_in_fan_out",    "layers_to_transform",     "layers_pattern",   "megatron_config",
-    "megatron_core",     "loftq_config",            "eva_config",       "corda_config",
-    "runtime_config",    "peft_version",            "qalora_group_size", "ensure_weight_tying",
-    "lora_ga_config",    "monteclora_config",       "arrow_config",     "bdlora_config"};
+    "auto_mapping",      "base_model_name_or_path",
+    "revision",          "task_type",
+    "inference_mode",    "target_modules",
+    "exclude_modules",   "lora_dropout",
+    "fan_in_fan_out",    "layers_to_transform",
+    "layers_pattern",    "megatron_config",
+    "megatron_core",     "loftq_config",
+    "eva_config",        "corda_config",
+    "runtime_config",    "peft_version",
+    "qalora_group_size", "ensure_weight_tying",
+    "lora_ga_config",    "monteclora_config",
+    "arrow_config",      "bdlora_config"};
 
 // What an adapter must not have, with the reason.
 struct Refused {
@@ -66,8 +72,9 @@ PeftConfig::PeftConfig(const std::filesystem::path& path)
     : where_(printable(path.string(), kPathLimit)) {
   std::error_code error;
   if (!std::filesystem::exists(path, error))
-    throw ModelFormatError(where_ + " is missing: an adapter is a GGUF file, or a directory that "
-                                    "peft has saved");
+    throw ModelFormatError(where_ +
+                           " is missing: an adapter is a GGUF file, or a directory that "
+                           "peft has saved");
   const JsonValue json = parse_json(text_of(path.string()), where_);
   ConfigObject config(json, where_);
   const std::string kind = config.text("peft_type").value_or("");

@@ -102,9 +102,9 @@ class AdapterReader {
       if (name.starts_with(kFrame)) name.remove_prefix(kFrame.size());
       const bool is_down = name.ends_with(".lora_A.weight");
       if (!is_down && !name.ends_with(".lora_B.weight"))
-        throw UnsupportedModelError(
-            source_.path + ": tensor " + printable(tensor.name) +
-            " is not one of an adapter that akunu knows what to do with; " + std::string(kAdapted));
+        throw UnsupportedModelError(source_.path + ": tensor " + printable(tensor.name) +
+                                    " is not one of an adapter that akunu knows what to do with; " +
+                                    std::string(kAdapted));
       Pair& pair = pairs[std::string(name.substr(0, name.size() - 14))];
       add_to_pair(is_down ? pair.down : pair.up, plain_hf_tensor({&file, &tensor}));
     }
@@ -128,9 +128,7 @@ class AdapterReader {
 
  private:
   void check_gguf(const GgufFile& file) const {
-    const auto text = [&](const char* key) {
-      return printable(file.get_string(key).value_or(""));
-    };
+    const auto text = [&](const char* key) { return printable(file.get_string(key).value_or("")); };
     if (text("general.type") != "adapter")
       throw UnsupportedModelError(source_.path + " is no adapter: its general.type is \"" +
                                   text("general.type") + "\"");
@@ -141,9 +139,10 @@ class AdapterReader {
       throw UnsupportedModelError(source_.path + ": the adapter is for a model of architecture " +
                                   made_for + ", and this one is of " + config_.architecture);
     if (file.find("adapter.alora.invocation_tokens") != nullptr)
-      throw UnsupportedModelError(source_.path +
-                                  ": adapter.alora.invocation_tokens: the adapter is switched on by "
-                                  "tokens of a prompt (aLoRA), which akunu does not do");
+      throw UnsupportedModelError(
+          source_.path +
+          ": adapter.alora.invocation_tokens: the adapter is switched on by "
+          "tokens of a prompt (aLoRA), which akunu does not do");
   }
 
   // `scale_of(name, rank)`; `base_name(name)`: of the weight in the base's files.

@@ -88,8 +88,8 @@ struct AsFloats<Isa, Quant16Input<Isa>> {
 template <class Isa, class Use>
 static inline void for_each_adapter(const Call& call, const Row& row, const Use& use) {
   const AdapterPart* parts = reinterpret_cast<const AdapterPart*>(call.operands[2]);
-  const uint32_t* list = operand<const uint32_t>(call, 3, row.sequence, kMaxOptionWords) +
-                         row.adapter;
+  const uint32_t* list =
+      operand<const uint32_t>(call, 3, row.sequence, kMaxOptionWords) + row.adapter;
   const AdapterShare* shares = reinterpret_cast<const AdapterShare*>(list + 1);
   for (uint32_t i = 0; i < list[0]; ++i) use(parts[shares[i].adapter], shares[i].weight);
 }
@@ -113,9 +113,8 @@ struct AdapterDown {
         const uint32_t end_of_part = part.first + part.rank;
         const uint32_t to = end_of_part < last ? end_of_part : last;
         if (from < to && input == nullptr)
-          input = AsFloats<Isa, Input>::read(
-              call.operands[0] + r * Input::row_bytes(params.width), params.width,
-              reinterpret_cast<float*>(scratch));
+          input = AsFloats<Isa, Input>::read(call.operands[0] + r * Input::row_bytes(params.width),
+                                             params.width, reinterpret_cast<float*>(scratch));
         for (uint32_t j = from; j < to; ++j)
           out[j] = dot(call.operands[1] + j * Format::row_bytes(params.width), input, params.width);
       });
@@ -139,8 +138,7 @@ struct AdapterDown {
                                     Isa::load(input + i + kLanes * j), sums[j]);
     for (; i < k; i += kLanes) {
       const uint32_t n = k - i < kLanes ? k - i : kLanes;
-      sums[0] =
-          Isa::multiply_add(Format::load(weights, i, n), Isa::load(input + i, n), sums[0]);
+      sums[0] = Isa::multiply_add(Format::load(weights, i, n), Isa::load(input + i, n), sums[0]);
     }
     return Isa::sum_lanes(Isa::add(Isa::add(sums[0], sums[1]), Isa::add(sums[2], sums[3])));
   }
@@ -209,15 +207,24 @@ constexpr KernelEntry up_entry() {
 }
 
 constexpr KernelEntry kAdapterEntries[] = {
-    down_entry<FloatInput, F32>(),    down_entry<FloatInput, F16>(),
-    down_entry<FloatInput, BF16>(),   down_entry<Bf16Input, F32>(),
-    down_entry<Bf16Input, F16>(),     down_entry<Bf16Input, BF16>(),
-    down_entry<Bf16PairInput, F32>(), down_entry<Bf16PairInput, F16>(),
-    down_entry<Bf16PairInput, BF16>(), down_entry<QuantInput, F32>(),
-    down_entry<QuantInput, F16>(),    down_entry<QuantInput, BF16>(),
-    down_entry<Quant16Input, F32>(),  down_entry<Quant16Input, F16>(),
-    down_entry<Quant16Input, BF16>(), up_entry<F32>(),
-    up_entry<F16>(),                  up_entry<BF16>(),
+    down_entry<FloatInput, F32>(),
+    down_entry<FloatInput, F16>(),
+    down_entry<FloatInput, BF16>(),
+    down_entry<Bf16Input, F32>(),
+    down_entry<Bf16Input, F16>(),
+    down_entry<Bf16Input, BF16>(),
+    down_entry<Bf16PairInput, F32>(),
+    down_entry<Bf16PairInput, F16>(),
+    down_entry<Bf16PairInput, BF16>(),
+    down_entry<QuantInput, F32>(),
+    down_entry<QuantInput, F16>(),
+    down_entry<QuantInput, BF16>(),
+    down_entry<Quant16Input, F32>(),
+    down_entry<Quant16Input, F16>(),
+    down_entry<Quant16Input, BF16>(),
+    up_entry<F32>(),
+    up_entry<F16>(),
+    up_entry<BF16>(),
 };
 
 }  // namespace

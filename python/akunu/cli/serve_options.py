@@ -15,7 +15,7 @@ from akunu.server.settings import Declared, ServerSettings, declared_settings
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _KINDS: Final = {"INTEGER": int, "BYTES": int, "SECONDS": float, "FILE": Path}
-_SHORT: Final = {"port": "-p"}
+_SHORT: Final = {"port": "-p", "adapters": "--adapter"}
 
 
 def takes_settings(*kinds: type) -> Callable[[Command], Command]:
