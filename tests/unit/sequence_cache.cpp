@@ -288,8 +288,8 @@ void test_only_the_same_key_is_taken_over() {
   const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
   harness.cache().end(run_text(harness, 1, tokens), kNone);
   Beginning other = beginning(2, tokens, 300, kNone);
-  for (const PrefixKey key : {PrefixKey{.format = Format::f32, .adapters = {}},
-                              PrefixKey{.format = Format::f16, .adapters = {{0, 1}}}}) {
+  for (const PrefixKey& key : {PrefixKey{.format = Format::f32, .adapters = {}},
+                               PrefixKey{.format = Format::f16, .adapters = {{0, 1}}}}) {
     other.key = key;
     const auto slot = harness.cache().begin(other);
     check(harness.store()[*slot].n_done == 0, "another format or adapter is another text");
