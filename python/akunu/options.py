@@ -20,9 +20,9 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
-from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
+from akunu._adapter_options import adapter_paths, adapter_weights
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts, token_id_list
 from akunu._typos import Function, explains_typos, explains_typos_of_init
 from akunu.errors import ArgumentError
@@ -157,18 +157,6 @@ def _biases(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         return taken or None
     except (TypeError, ValueError):  # the ArgumentErrors of both, too
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
-        raise refusal(name, value, allowed, "") from None
-
-
-def _adapters(name: str, value: Any) -> tuple[tuple[str, float], ...]:
-    given = {value: 1.0} if isinstance(value, str) else value
-    try:
-        pairs = dict(given).items()
-        if not all(isinstance(each, str) and each for each, _ in pairs):
-            raise TypeError
-        return tuple(sorted((each, number("weight", by, -1e4, 1e4)) for each, by in pairs))
-    except (TypeError, ValueError):  # the ArgumentError, too
-        allowed = "the name of an adapter, or a dict of names and numbers"
         raise refusal(name, value, allowed, "") from None
 
 
@@ -403,7 +391,7 @@ class SamplingOptions:
     )
     adapters: str | Mapping[str, float] | tuple[tuple[str, float], ...] = _option(
         (),
-        check=_adapters,
+        check=adapter_weights,
         help="The adapter of the model that the text has, or several with a weight each.",
         metavar="NAME=NUMBER",
         for_command_line=False,
@@ -549,21 +537,10 @@ class LoadOptions:
                 object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
         if self.threads is not None:
             object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
-        object.__setattr__(self, "adapters", _adapter_paths("adapters", self.adapters))
+        object.__setattr__(self, "adapters", adapter_paths("adapters", self.adapters))
         flag("prefix_cache", self.prefix_cache)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)
-
-
-def _adapter_paths(name: str, value: Any) -> dict[str, Path]:
-    """Return paths by names, in the order of the names."""
-    try:
-        pairs = dict(value or {}).items()
-        if not all(isinstance(each, str) and each and each.isprintable() for each, _ in pairs):
-            raise TypeError
-        return {each: Path(os.fsdecode(path)).expanduser() for each, path in sorted(pairs)}
-    except (TypeError, ValueError, RuntimeError):
-        raise refusal(name, value, "a dict of names and paths", "or None") from None
 
 
 def thread_count(name: str, value: object, besides: str = "") -> int | Literal["auto"]:

@@ -1,5 +1,6 @@
 #include "inference/adapters.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -138,6 +139,23 @@ Adapters::Adapters(const std::shared_ptr<Device>& device, std::span<const Adapte
     at += bytes.size();
   }
   refuse_damage(sources);
+}
+
+std::vector<AdapterShare> Adapters::in_order(std::vector<AdapterShare> shares) const {
+  for (const AdapterShare& each : shares) {
+    if (each.adapter >= names_.size())
+      throw ArgumentError("adapter " + std::to_string(each.adapter) + ", counted from 0, of " +
+                          std::to_string(names_.size()));
+    if (!std::isfinite(each.weight))
+      throw ArgumentError("the weight of adapter " + names_[each.adapter] +
+                          " is not a finite number");
+  }
+  std::erase_if(shares, [](const AdapterShare& each) { return each.weight == 0; });
+  std::ranges::sort(shares, {}, &AdapterShare::adapter);
+  const auto twice = std::ranges::adjacent_find(shares, {}, &AdapterShare::adapter);
+  if (twice != shares.end())
+    throw ArgumentError("adapter " + names_[twice->adapter] + " is given twice");
+  return shares;
 }
 
 }  // namespace akunu

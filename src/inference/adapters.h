@@ -9,6 +9,7 @@
 
 #include "core/device.h"
 #include "core/forward.h"
+#include "core/rows.h"
 #include "weight/adapter_source.h"
 
 namespace akunu {
@@ -26,6 +27,9 @@ class Adapters {
 
   const AdapterTargets& targets() const { return targets_; }
   std::span<const std::string> names() const { return names_; }
+  // Those of a text as PrefixKey has them. Throws ArgumentError for what is none of these, given twice
+  // or no finite number.
+  std::vector<AdapterShare> in_order(std::vector<AdapterShare> shares) const;
 
  private:
   AdapterTargets targets_;

@@ -63,8 +63,7 @@ class Model {
   const ClassPrograms& programs(RowClass row_class, bool adapted = false) const {
     return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
   }
-  // Of the adapters that were loaded, in the order of their numbers, which is that of the names.
-  std::span<const std::string> adapter_names() const { return adapters_.names(); }
+  const Adapters& adapters() const { return adapters_; }
   Program choose() const { return choose_; }
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
   Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]

@@ -17,7 +17,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -111,23 +110,6 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
                                " tokens, the context holds " + std::to_string(model_.context()));
 }
 
-void Scheduler::check(std::vector<AdapterShare>& adapters) const {
-  const std::span<const std::string> names = model_.adapter_names();
-  for (const AdapterShare& each : adapters) {
-    if (each.adapter >= names.size())
-      throw ArgumentError("adapter " + std::to_string(each.adapter) + ", counted from 0, of " +
-                          std::to_string(names.size()));
-    if (!std::isfinite(each.weight))
-      throw ArgumentError("the weight of adapter " + names[each.adapter] +
-                          " is not a finite number");
-  }
-  std::erase_if(adapters, [](const AdapterShare& each) { return each.weight == 0; });
-  std::ranges::sort(adapters, {}, &AdapterShare::adapter);
-  const auto twice = std::ranges::adjacent_find(adapters, {}, &AdapterShare::adapter);
-  if (twice != adapters.end())
-    throw ArgumentError("adapter " + names[twice->adapter] + " is given twice");
-}
-
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
@@ -135,7 +117,7 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
-  check(request.adapters);
+  request.adapters = model_.adapters().in_order(std::move(request.adapters));
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
   const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size());
@@ -173,7 +155,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   check(request.tokens);
-  check(request.adapters);
+  request.adapters = model_.adapters().in_order(std::move(request.adapters));
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
                         std::to_string(request.tokens.size()));

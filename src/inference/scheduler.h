@@ -93,8 +93,7 @@ class Scheduler {
   };
 
   void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
-  void check(std::vector<AdapterShare>& adapters) const;  // and puts them in order
-  void refuse_unless_fits(size_t n_rows) const;           // of logits, which are the host's memory
+  void refuse_unless_fits(size_t n_rows) const;  // of logits, which are the host's memory
 
   void run();
   std::chrono::milliseconds patience() const;  // how long to wait for somebody

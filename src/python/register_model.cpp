@@ -618,7 +618,7 @@ void register_model(py::module_& m) {
       .def_property_readonly("occupancy", &NativeModel::occupancy)
       .def_property_readonly("adapters",
                              [](const NativeModel& model) {
-                               const auto names = model.engine()->model->adapter_names();
+                               const auto names = model.engine()->model->adapters().names();
                                return std::vector<std::string>(names.begin(), names.end());
                              })
       .def_property_readonly(
