@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import gguf
 import httpx
-import numpy as np
 import pytest
-from running_server import EMBER, running
+from ember_adapter import write_adapter
+from running_server import running
 
 import akunu
 from akunu import ArgumentError, LoadOptions
@@ -22,23 +21,7 @@ GREEDY = {"max_tokens": 8, "temperature": 0}
 
 @pytest.fixture(scope="module")
 def odd(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An adapter of Ember, large enough to change what it says."""
-    path = tmp_path_factory.mktemp("adapters") / "odd.gguf"
-    ember = gguf.GGUFReader(EMBER)
-    shapes = {each.name: tuple(map(int, each.shape)) for each in ember.tensors}
-    writer = gguf.GGUFWriter(path, ember.fields["general.architecture"].contents())
-    writer.add_string("general.type", "adapter")
-    writer.add_string("adapter.type", "lora")
-    writer.add_float32("adapter.lora.alpha", 4)
-    rng = np.random.default_rng(0)
-    for name, (k, n) in ((n, s) for n, s in shapes.items() if n.endswith("attn_v.weight")):
-        writer.add_tensor(f"{name}.lora_a", rng.standard_normal((2, k)).astype(np.float32))
-        writer.add_tensor(f"{name}.lora_b", rng.standard_normal((n, 2)).astype(np.float32))
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return path
+    return write_adapter(tmp_path_factory.mktemp("adapters") / "odd.gguf")
 
 
 @pytest.fixture(scope="module")
