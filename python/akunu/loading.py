@@ -104,7 +104,7 @@ def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
         kv_memory=options.kv_memory,
         prefix_cache=options.prefix_cache,
         max_waiting=options.max_waiting,
-        adapters={name: os.fspath(each) for name, each in (options.adapters or {}).items()},
+        adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
     )
 
 

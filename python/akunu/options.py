@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cache
+from pathlib import Path
 from typing import Any, Final, Literal, TypeAlias, TypedDict, cast
 
 from akunu._adapter_options import adapter_paths, adapter_weights
@@ -515,7 +516,7 @@ class LoadOptions:
     idle."""
     max_waiting: int = 1024
     """Requests that may wait for their turn; one more is a QueueFullError."""
-    adapters: Mapping[str, str | os.PathLike[str]] | None = None
+    adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = None
     """Low-rank adapters (LoRA), by the names that requests have: GGUF files, or directories that
     `peft` saved. A request without one is computed as if there were none."""
 

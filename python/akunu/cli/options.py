@@ -259,7 +259,7 @@ def adapter_paths(given: Sequence[str] | None) -> dict[str, str]:
 
 def adapters_of(load: LoadOptions) -> dict[str, Any]:
     """Return the option of sampling that uses every adapter that a command loads."""
-    return {"adapters": dict.fromkeys(load.adapters, 1.0)} if load.adapters else {}
+    return {"adapters": dict.fromkeys(dict(load.adapters), 1.0)} if load.adapters else {}
 
 
 def load_options(*, adapters: Sequence[str] | None = None, **options: Any) -> LoadOptions:

@@ -50,7 +50,7 @@ class ServedModel:
     @property
     def adapters(self) -> tuple[str, ...]:
         """Names of its adapters, by which requests ask for them behind the model's: `base:poet`."""
-        return tuple(self.options.adapters or ())
+        return tuple(dict(self.options.adapters or {}))
 
     @property
     def can_go(self) -> bool:
@@ -344,7 +344,7 @@ def _adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[
     """Return the adapters of a model, which are called NAME where it is alone, or MODEL:NAME."""
     models = [key.split(",")[0].strip() for key in keys]
     found = {}
-    for name, path in (options.adapters or {}).items():
+    for name, path in dict(options.adapters or {}).items():
         base, colon, adapter = name.rpartition(":")
         if colon and base not in models:
             raise ArgumentError(f"adapter {name!r}: there is no model {base!r}")

@@ -68,19 +68,17 @@ def _flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def _adapters(name: str, value: Any) -> dict[str, str]:
-    """Return paths by names, from a dict or from a list of NAME=PATH."""
-    if isinstance(value, Mapping):
-        return dict(value)
-    pairs = [each.partition("=") for each in texts(name, value)] if value else []
+def _adapters(name: str, value: Any) -> tuple[tuple[str, str], ...]:
+    """Return names and paths, from texts NAME=PATH."""
+    if isinstance(value, tuple) and all(isinstance(each, tuple) for each in value):
+        return value  # checked before
+    pairs = [each.partition("=") for each in texts(name, value)]
     if not all(key and path for key, _, path in pairs):
         raise refusal(name, value, "NAME=PATH", "")
-    paths = {key: path for key, _, path in pairs}
-    if len(paths) < len(pairs):
-        raise ArgumentError(
-            f"{name}: two adapters have one name: {', '.join(k for k, _, _ in pairs)}"
-        )
-    return paths
+    names = [key for key, _, _ in pairs]
+    if len(set(names)) < len(names):
+        raise ArgumentError(f"{name}: two adapters have one name: {', '.join(names)}")
+    return tuple((key, path) for key, _, path in pairs)
 
 
 def _one_of(allowed: tuple[str, ...]) -> Callable[[str, Any], str]:
@@ -209,7 +207,7 @@ class ServerSettings:
     pinned: tuple[str, ...] = _setting(
         (), texts, "A model that stays loaded once it is, by its name.", "NAME", is_list=True
     )
-    adapters: Mapping[str, str] = _setting(
+    adapters: Sequence[str] | tuple[tuple[str, str], ...] = _setting(
         (),
         _adapters,
         "A LoRA adapter; requests name it as MODEL:NAME. Of several models: MODEL:NAME=PATH.",
