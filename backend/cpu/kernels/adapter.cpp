@@ -5,7 +5,7 @@
 //   adapter_up: data[r, i] += sum over j of share * scale * input[r, j] * weight[j, i]
 //     0 input: rows [rows, rank]          1 weight [rank, width]   2 parts   3 options
 //     4 data: rows [rows, width]          25 AdapterParams
-//   slices: of adapter_down one row x kRanks rows of the weight, of adapter_up one row x kColumns numbers
+//   slices: of adapter_down one row x kAdapterRanks rows of the weight, of adapter_up one row x kAdapterColumns numbers
 //   limit:  memory: the adapter's weights, once per row; those of neighbouring rows come from L2
 //
 // The order of every sum depends on the row's own adapters alone, not on what else is loaded.
@@ -18,8 +18,8 @@
 namespace akunu::cpu {
 namespace {
 
-constexpr uint32_t kRanks = 16;
-constexpr uint32_t kColumns = 512;
+constexpr uint32_t kAdapterRanks = 16;
+constexpr uint32_t kAdapterColumns = 512;
 
 // A row of an activation as floats: where it lies if it is such, else written to `out`.
 template <class Isa, class Input>
@@ -104,8 +104,9 @@ struct AdapterDown {
     for (uint64_t slice = begin; slice < end; ++slice) {
       const uint64_t r = call.first_row + slice / pieces(call);
       if (call.rows[r].adapter == kNone) continue;
-      const uint32_t first = static_cast<uint32_t>(slice % pieces(call)) * kRanks;
-      const uint32_t last = params.rank - first < kRanks ? params.rank : first + kRanks;
+      const uint32_t first = static_cast<uint32_t>(slice % pieces(call)) * kAdapterRanks;
+      const uint32_t last =
+          params.rank - first < kAdapterRanks ? params.rank : first + kAdapterRanks;
       const float* input = nullptr;
       float* out = operand<float>(call, 4, r, params.rank);
       for_each_adapter<Isa>(call, call.rows[r], [&](const AdapterPart& part, float) {
@@ -126,7 +127,7 @@ struct AdapterDown {
     return *static_cast<const AdapterParams*>(call.params);
   }
   static uint64_t pieces(const Call& call) {
-    return (uint64_t{params_of(call).rank} + kRanks - 1) / kRanks;
+    return (uint64_t{params_of(call).rank} + kAdapterRanks - 1) / kAdapterRanks;
   }
   static float dot(const std::byte* weights, const float* input, uint32_t k) {
     constexpr uint32_t kLanes = Isa::kLanes, kStep = 4 * kLanes;
@@ -148,7 +149,7 @@ template <class Isa, class Format>
 struct AdapterUp {
   static uint64_t slices(const Call& call) { return uint64_t{call.n_rows} * pieces(call); }
   static uint64_t scratch_bytes(const Call& call) {
-    return uint64_t{4} * (params_of(call).rank + kColumns);
+    return uint64_t{4} * (params_of(call).rank + kAdapterColumns);
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
@@ -157,8 +158,9 @@ struct AdapterUp {
     for (uint64_t slice = begin; slice < end; ++slice) {
       const uint64_t r = call.first_row + slice / pieces(call);
       if (call.rows[r].adapter == kNone) continue;
-      const uint32_t first = static_cast<uint32_t>(slice % pieces(call)) * kColumns;
-      const uint32_t n = params.width - first < kColumns ? params.width - first : kColumns;
+      const uint32_t first = static_cast<uint32_t>(slice % pieces(call)) * kAdapterColumns;
+      const uint32_t n =
+          params.width - first < kAdapterColumns ? params.width - first : kAdapterColumns;
       const float* input = operand<const float>(call, 0, r, params.rank);
       __builtin_memset(sums, 0, uint64_t{4} * n);
       for_each_adapter<Isa>(call, call.rows[r], [&](const AdapterPart& part, float weight) {
@@ -176,7 +178,7 @@ struct AdapterUp {
     return *static_cast<const AdapterParams*>(call.params);
   }
   static uint64_t pieces(const Call& call) {
-    return (uint64_t{params_of(call).width} + kColumns - 1) / kColumns;
+    return (uint64_t{params_of(call).width} + kAdapterColumns - 1) / kAdapterColumns;
   }
   static void add_row(const std::byte* weights, uint32_t first, uint32_t n,
                       typename Isa::Vector factor, float* sums) {
