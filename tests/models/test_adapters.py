@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from adapter_files import Adapter, merged, random_adapter
 from engine import BOUND_F32_CACHE, PATHS, finished, relative_error, settle
+from golden_values import N_TOKENS
 from random_models import KINDS, ModelCase, random_tokens
 
 import akunu
@@ -40,7 +41,7 @@ def same(a: Any, b: Any) -> bool:
 
 @pytest.fixture(scope="module")
 def tokens() -> list[int]:
-    return random_tokens(KINDS["llama-gqa"], 300, seed=3)
+    return random_tokens(KINDS["llama-gqa"], N_TOKENS, seed=3)
 
 
 @pytest.fixture(scope="module")
@@ -177,13 +178,16 @@ def test_beside_others_each_text_is_the_one_that_it_is_alone(
             model.generate(prompt, adapters=share, stream=True, **options)
             for prompt, share in asked
         ]
-        together = [stream.result().token_ids for stream in streams]
+        for stream in streams:
+            "".join(stream)
+        together = [stream.completion.token_ids for stream in streams]
     assert together == alone
     assert alone[::4] == bare
     assert len(set(alone)) > len(prompts)
 
 
-def test_the_cache_never_crosses_adapters(model, tokens) -> None:
+def test_the_cache_never_crosses_adapters(model) -> None:
+    tokens = random_tokens(KINDS["llama-gqa"], 300, seed=7)
     options = {"max_tokens": 8, "ignore_eos": True}
     cold = {}
     for share in (None, "poet", {"poet": 0.5}, "terse"):
@@ -196,8 +200,8 @@ def test_the_cache_never_crosses_adapters(model, tokens) -> None:
     assert len(set(cold.values())) == 4
 
 
-def test_a_reply_that_is_read_again_is_read_with_its_adapter(model, tokens) -> None:
-    prompt = tokens[:50]
+def test_a_reply_that_is_read_again_is_read_with_its_adapter(model) -> None:
+    prompt = random_tokens(KINDS["llama-gqa"], 50, seed=8)
     options = {"max_tokens": 40, "ignore_eos": True, "adapters": "poet"}
     reply = model.generate(prompt, **options)
     settle(model)
