@@ -161,6 +161,17 @@ class ServedModels:
             code="model_not_found",
         )
 
+    def exact_name(self, name: str | None) -> str:
+        """Return the model's own name, with the adapter behind it that `name` has; raises as `find`.
+
+        >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
+        'small'
+        """
+        served = self.find(name)
+        adapter = (name or "").rpartition(":")[2]
+        is_adapted = name not in self._by_name and adapter in served.adapters
+        return f"{served.name}:{adapter}" if is_adapted else served.name
+
     def _all_names(self) -> list[str]:
         """Return all names that requests may have, those of adapters behind their model's."""
         return [

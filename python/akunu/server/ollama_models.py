@@ -19,11 +19,11 @@ _LATEST = ":latest"  # which clients put behind names that have no tag
 def named(models: ServedModels, name: str | None) -> str:
     """Return the name of a model that is served, None: of the first; ApiError for no such one."""
     try:
-        return models.find(name).name
+        return models.exact_name(name)
     except ApiError:
         if name is None or not name.endswith(_LATEST):
             raise
-        return models.find(name.removesuffix(_LATEST)).name
+        return models.exact_name(name.removesuffix(_LATEST))
 
 
 async def listed(served: ServedModel) -> dict[str, Any]:
