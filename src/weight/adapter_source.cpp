@@ -113,7 +113,7 @@ class AdapterReader {
     for (LayerDescriptor& layer : layers)
       if (layer.rope_style != RopeStyle::none) layer.rope_style = RopeStyle::halves;
     add_pairs(
-        pairs, hf_names(HfNaming::usual), layers,
+        pairs, hf_names(HfNaming::usual, false), layers,
         [&](const std::string& module, uint64_t rank) { return config.scale_of(module, rank); },
         [](const std::string& module) {
           // What stands before the layers of the text model: "model.", "language_model.model.".
@@ -201,7 +201,7 @@ class AdapterReader {
 
 AdapterSource read(const AdapterPath& adapter, const ModelConfig& config,
                    const ArchDescriptor& arch) {
-  if (!arch.causal)
+  if (arch.embeds)
     throw UnsupportedModelError("the model is an encoder, and akunu adapts models that generate");
   AdapterReader reader(adapter, config, arch);
   std::error_code error;

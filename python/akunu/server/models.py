@@ -162,7 +162,7 @@ class ServedModels:
         )
 
     def exact_name(self, name: str | None) -> str:
-        """Return the model's own name, with the adapter behind it that `name` has; raises as `find`.
+        """Return a model's own name, with the adapter behind it that `name` has; as `find`.
 
         >>> ServedModels({"small,tiny": "ember"}).exact_name("tiny")
         'small'
