@@ -17,18 +17,9 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu._batches import Prepared, prepared_all
 from akunu._checks import integer, priority_of
-from akunu.embedding import (
-    EmbeddingFacts,
-    EmbeddingJob,
-    checked_texts,
-    embedding_options,
-    no_chat,
-    no_embedding,
-)
 from akunu.errors import AkunuError, ArgumentError
 from akunu.options import SamplingOptions, TextOptions
 from akunu.request import begin_text
-from akunu.reranking import RankingFacts, RankJob, checked_documents, no_ranking
 from akunu.structure import ruled
 from akunu.text_stream import TextStream
 from akunu.token_ids import token_ids
@@ -38,8 +29,10 @@ if TYPE_CHECKING:
     from akunu._reply_splitter import ReplySplitter
     from akunu.chat import ChatTemplate
     from akunu.chat_request import ChatRequest
+    from akunu.embedding import EmbeddingFacts, EmbeddingJob
     from akunu.grammar import FreeText, Grammar
     from akunu.model_facts import ModelConfig
+    from akunu.reranking import RankingFacts, RankJob
     from akunu.tokenizer import Tokenizer
 
 
@@ -66,6 +59,8 @@ class CallSteps:
         from akunu.chat import ChatTemplate
 
         if self._embedding is not None:
+            from akunu.embedding import no_chat
+
             raise no_chat(self._config.architecture)
         return ChatTemplate.of(self._tokenizer)
 
@@ -84,6 +79,8 @@ class CallSteps:
         progress: Callable[[int, int], None] | None,
         **options: Any,
     ) -> EmbeddingJob:
+        from akunu.embedding import EmbeddingJob, checked_texts, embedding_options, no_embedding
+
         if self._embedding is None:
             ranks = self._open().embedding is not None
             raise no_embedding(self._config.architecture, ranks=ranks)
@@ -99,6 +96,8 @@ class CallSteps:
         )
 
     def _rank_job(self, query: str, documents: Sequence[str], **options: Any) -> RankJob:
+        from akunu.reranking import RankJob, checked_documents, no_ranking
+
         native = self._open()
         if self._ranking is None:
             found = native.embedding

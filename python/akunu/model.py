@@ -24,7 +24,6 @@ from akunu._checks import flag, priority_of
 from akunu._driving import driven
 from akunu._progress_line import told
 from akunu.completion import Completion
-from akunu.embedding import EmbeddingFacts, facts_of
 from akunu.errors import MisuseError
 from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
 from akunu.options import (
@@ -36,7 +35,6 @@ from akunu.options import (
     sampling_options,
 )
 from akunu.request import adapter_shares, checked_n
-from akunu.reranking import Ranked, RankingFacts, ranking_facts_of
 from akunu.sampling_defaults import sampling_defaults_of
 from akunu.text_stream import TextStream
 from akunu.tokenizer import Tokenizer
@@ -44,7 +42,9 @@ from akunu.tokenizer import Tokenizer
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
+    from akunu.embedding import EmbeddingFacts
     from akunu.model_files import ModelFiles
+    from akunu.reranking import Ranked, RankingFacts
     from akunu.thread_choice import ThreadChoice
 
 
@@ -69,6 +69,9 @@ class Model(AsyncCalls):
         thread_choice: ThreadChoice | None = None,
     ) -> None:
         """Use `akunu.load`."""
+        from akunu.embedding import facts_of
+        from akunu.reranking import ranking_facts_of
+
         self._native: _core.NativeModel | None = native
         self._tokenizer = tokenizer
         self._config = ModelConfig(**native.config)
