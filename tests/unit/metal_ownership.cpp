@@ -11,7 +11,10 @@
 #include "unit/check.h"
 
 // The kernels of the package are not linked here.
-std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&) { return {}; }
+std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&, GemmGrid) {
+  return {};
+}
+akunu::metal::Grid akunu::metal::gemm_grid(Format, uint32_t, uint32_t) { return {}; }
 std::string akunu::metal::unsupported_shape(const KernelRequest&) { return {}; }
 
 namespace akunu::test {
