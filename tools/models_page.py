@@ -26,9 +26,9 @@ _HEAD = """# Models: every architecture in every format, measured
 `tools/models_page.py` writes this page from what `tests/models/test_every_format.py` measured.
 
 A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
-computes in double with the same weights, beside the largest of them. The models are small and
-random, which is harder than trained ones are: their logits follow every weight. What a number says
-of the arithmetic:
+computes in double with the same weights (of modern-bert, eurobert and gemma-embedding: those of
+transformers), beside the largest of them. The models are small and random, which is harder than
+trained ones are: their logits follow every weight. What a number says of the arithmetic:
 
 - about 1e-6: everything in float32;
 - 1e-4 to 1e-3: weights of 16 bits beside rows rounded to 16 bits;

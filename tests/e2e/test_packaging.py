@@ -39,10 +39,12 @@ def required_packages() -> dict[str, list[str]]:
     project = pyproject()["project"]
     extras = dict(project["optional-dependencies"])
     server, ray = extras.pop("server"), extras.pop("ray")
+    speech = {name for extra in ("audio", "av", "vad") for name in extras.pop(extra)}
     others = [package_name(each) for extra in extras.values() for each in extra]
     return {
         "At run time": [package_name(each) for each in project["dependencies"]],
         "For the server": [package_name(each) for each in server],
+        "For speech": list({package_name(each) for each in speech}),
         "For a Ray cluster": [each for each in map(package_name, ray) if each != "akunu"],
         "To build": [package_name(each) for each in pyproject()["build-system"]["requires"]],
         "To test": [each for each in others if each != "akunu"],
@@ -63,7 +65,8 @@ def listed_packages() -> dict[str, dict[str, list[str]]]:
 
 
 @pytest.mark.parametrize(
-    "heading", ["At run time", "For the server", "For a Ray cluster", "To build", "To test"]
+    "heading",
+    ["At run time", "For the server", "For speech", "For a Ray cluster", "To build", "To test"],
 )
 def test_every_dependency_is_listed_with_licence_and_reason(heading: str) -> None:
     listed = listed_packages()[heading]

@@ -9,6 +9,8 @@ import encoder_models as em
 import gguf
 import numpy as np
 import pytest
+from engine import relative_error
+from measured_errors import record
 
 import akunu
 
@@ -118,4 +120,6 @@ def test_scores_fall_with_the_distance(path, device) -> None:
         for n in (1, 2, 40, 300) if device == "cpu" else (1, 40):
             ids = np.random.default_rng(n).integers(4, len(em.TOKENS), n).tolist()
             (found,) = model.embed([ids], pooling="none", normalize=False)
-            np.testing.assert_allclose(found, forward(weights, ids), atol=3e-5)
+            expected = forward(weights, ids)
+            np.testing.assert_allclose(found, expected, atol=3e-5)
+        record("jina-bert-v2", "GGUF F32", device, relative_error(found, expected))

@@ -7,8 +7,6 @@ With AKUNU_MODELS_RESULTS, the name of a file, each measured error is a line of 
 from __future__ import annotations
 
 import functools
-import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +19,7 @@ import numpy as np
 import pytest
 from engine import BOUND_F32_CACHE, HERE, opened, relative_error
 from gguf.quants import dequantize, quantize
+from measured_errors import record
 from numpy.typing import NDArray
 from numpy_forward import NumpyModel
 from quantised_tensors import affine, fp8, mxfp4
@@ -55,16 +54,6 @@ DIRECTORY_FORMATS = ("F32", "F16", "BF16", "FP8", *MLX_FORMATS)
 # Of logits beside the largest; the CPU rounds inputs to int8, a GPU multiplies floats.
 BOUND = {"cpu": 0.06}
 SEED = 4
-
-
-def record(architecture: str, number_format: str, device: str, error: float) -> None:
-    """Add a line to the results, if there are any."""
-    path = os.environ.get("AKUNU_MODELS_RESULTS")
-    if not path:
-        return
-    line = {"architecture": architecture, "format": number_format, "device": device, "error": error}
-    with Path(path).open("a", encoding="utf-8") as file:
-        file.write(json.dumps(line) + "\n")
 
 
 def check(architecture: str, number_format: str, device: str, found: Any, expected: Any) -> None:

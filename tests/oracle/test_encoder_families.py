@@ -15,10 +15,15 @@ pytest.importorskip("transformers")
 
 import random_encoders as rnd
 import torch
+from engine import relative_error
+from measured_errors import record
 
 import akunu
 
 pytestmark = pytest.mark.oracle
+
+# Families that tests/models/test_every_format.py has not, as docs/models.md names them.
+MEASURED = {"modernbert": "modern-bert", "eurobert": "eurobert", "gemma3": "gemma-embedding"}
 
 
 def hidden_rows(model: Any, ids: list[int]) -> NDArray[np.float32]:
@@ -66,6 +71,9 @@ def test_every_token_has_the_vector_of_transformers(
             theirs = hidden_rows(model, ids_of(n))
             (found,) = ours.embed([ids_of(n)], pooling="none", normalize=False)
             np.testing.assert_allclose(found, theirs, atol=5e-5 * np.abs(theirs).max())
+        if family in MEASURED:
+            error = relative_error(found, theirs)
+            record(MEASURED[family], "safetensors F32", device, error)
         texts = [ids_of(n) for n in (3, 200, 17, 40)]
         together = ours.embed(texts)
         for text, vector in zip(texts, together, strict=True):

@@ -134,7 +134,11 @@ def test_a_request_that_two_replicas_died_of_gets_no_third(
         ("/v1/messages", LONG, ["error", "code"]),
         ("/v1/responses", {"input": "Hello"}, ["error", "code"]),
         ("/completion", {"prompt": "One", "n_predict": 200}, ["error", "code"]),
-        ("/api/chat", {"model": "ember", "messages": HELLO["messages"]}, ["error"]),
+        (
+            "/api/chat",
+            {"model": "ember", "messages": HELLO["messages"], "options": {"num_predict": 200}},
+            ["error"],
+        ),
     ],
 )
 def test_a_stream_whose_replica_dies_ends_with_an_error_of_its_dialect(

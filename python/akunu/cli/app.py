@@ -390,7 +390,10 @@ def rank(
     threads: options.Threads = None,
     device: options.Device = "auto",
 ) -> int:
-    """Write documents by how well they answer a query, a line of JSON each, the best first."""
+    """Order documents by how well they answer a query.
+
+    Writes a line of JSON for each, the best first.
+    """
 
     def run() -> int:
         load = load_options(device=device, context=context, threads=threads)
