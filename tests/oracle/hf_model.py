@@ -16,6 +16,7 @@ _CLASSES: dict[str, tuple[Any, Any]] = {
     "llama": (transformers.LlamaConfig, transformers.LlamaForCausalLM),
     "qwen2": (transformers.Qwen2Config, transformers.Qwen2ForCausalLM),
     "qwen3": (transformers.Qwen3Config, transformers.Qwen3ForCausalLM),
+    "phi3": (transformers.Phi3Config, transformers.Phi3ForCausalLM),
     "gemma": (transformers.GemmaConfig, transformers.GemmaForCausalLM),
     "gemma2": (transformers.Gemma2Config, transformers.Gemma2ForCausalLM),
     "gemma3": (transformers.Gemma3TextConfig, transformers.Gemma3ForCausalLM),
@@ -74,6 +75,18 @@ def _of_gemma(spec: ModelSpec) -> dict[str, Any]:
     return options
 
 
+def _fused(weights: Weights) -> Weights:
+    """Phi-3's: Q, K and V in one tensor, gate and up in another."""
+    wholes = {"q_proj": "qkv_proj", "k_proj": "qkv_proj", "v_proj": "qkv_proj"}
+    wholes |= {"gate_proj": "gate_up_proj", "up_proj": "gate_up_proj"}
+    parts: dict[str, list[NDArray[np.float32]]] = {}
+    for name, data in weights.items():
+        before, _, kind = name.removesuffix(".weight").rpartition(".")
+        whole = f"{before}.{wholes[kind]}.weight" if kind in wholes else name
+        parts.setdefault(whole, []).append(data)
+    return {name: np.concatenate(data) for name, data in parts.items()}
+
+
 def load(spec: ModelSpec, weights: Weights) -> Any:
     """A causal language model in evaluation mode; every weight is ours or this raises."""
     config_class, model_class = _CLASSES[spec.architecture]
@@ -86,6 +99,8 @@ def load(spec: ModelSpec, weights: Weights) -> Any:
         }
     else:
         options |= _of_llama(spec) if spec.architecture == "llama" else {"hidden_act": "silu"}
+    if spec.architecture == "phi3":
+        weights = _fused(weights)
     config = config_class(
         vocab_size=spec.vocab_size,
         hidden_size=spec.dim,
