@@ -111,10 +111,14 @@ void test_the_table_names_what_is_there() {
               check(!kernel, std::string(operation_info(operation).name) + " is left to the CPU");
               continue;
             }
-            // Tables of positions are never in blocks.
-            if (operation == Operation::add_embedding && last != Format::f32 &&
-                last != Format::f16 && last != Format::bf16) {
-              check(!kernel, "tables of positions are floats");
+            // Tables of positions and matrices of adapters are never in blocks.
+            const bool is_of_floats = operation == Operation::add_embedding ||
+                                      operation == Operation::adapter_down ||
+                                      operation == Operation::adapter_up;
+            if (is_of_floats && last != Format::f32 && last != Format::f16 &&
+                last != Format::bf16) {
+              check(!kernel,
+                    std::string(operation_info(operation).name) + " takes floats as its weight");
               continue;
             }
             // Prompts go without what pays for single rows only.
