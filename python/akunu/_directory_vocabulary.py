@@ -170,14 +170,7 @@ class _TokenizerJson:
     def _read_unigram(self) -> ReadTokenizer:
         pieces, scores = pieces_of(self._model)
         by_id = dict(enumerate(pieces))
-        kinds: dict[int, int] = {}
-        for each in self._added():
-            content, position = each.get("content"), each.get("id")
-            if not isinstance(content, str):
-                _refuse_format("added_tokens has an entry without content")
-            _put(by_id, position, content, "added_tokens")
-            assert isinstance(position, int)
-            kinds[position] = CONTROL if each.get("special") else USER_DEFINED
+        kinds = self._put_added(by_id)
         if sorted(by_id) != list(range(len(by_id))):
             _refuse_format("the ids of tokens have gaps")
         unknown = self._model.get("unk_id")
@@ -203,11 +196,8 @@ class _TokenizerJson:
             _refuse_format("added_tokens is no list of objects")
         return added
 
-    def _tokens(self, byte_level: bool) -> tuple[list[str], list[int]]:
-        vocab = _mapping(self._model.get("vocab"), "model.vocab")
-        by_id: dict[int, str] = {}
-        for text, index in vocab.items():
-            _put(by_id, index, text, "model.vocab")
+    def _put_added(self, by_id: dict[int, str]) -> dict[int, int]:
+        """Put the added tokens among the others; return their kinds by id."""
         kinds: dict[int, int] = {}
         for each in self._added():
             content, position = each.get("content"), each.get("id")
@@ -216,6 +206,14 @@ class _TokenizerJson:
             _put(by_id, position, content, "added_tokens")
             assert isinstance(position, int)
             kinds[position] = CONTROL if each.get("special") else USER_DEFINED
+        return kinds
+
+    def _tokens(self, byte_level: bool) -> tuple[list[str], list[int]]:
+        vocab = _mapping(self._model.get("vocab"), "model.vocab")
+        by_id: dict[int, str] = {}
+        for text, index in vocab.items():
+            _put(by_id, index, text, "model.vocab")
+        kinds = self._put_added(by_id)
         n = max(by_id, default=-1) + 1
         if n > 2 * len(by_id) + 1024:
             _refuse_format(f"the largest token id is {n - 1}, and there are {len(by_id)} tokens")

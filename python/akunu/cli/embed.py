@@ -11,7 +11,7 @@ import numpy as np
 
 from akunu.cli import console
 from akunu.cli.loading import load_model
-from akunu.cli.progress import Progress
+from akunu.cli.progress import counted
 from akunu.cli.text_input import as_unicode, text_of
 from akunu.making.whole_file import check_target, written_whole
 from akunu.options import LoadOptions
@@ -36,15 +36,9 @@ def show_embeddings(
     if output is not None:  # before the work, not after it
         check_target(output, force=True, sources=[] if path is None else [path])
     texts = texts_of(given, path, json_lines=json_lines)
-    done = 0
-
-    def count(n_done: int, _: int) -> None:
-        nonlocal done
-        done = n_done
-
     with (
         load_model(model_name, load) as model,
-        Progress(lambda: f"embedding {done} of {len(texts)} texts"),
+        counted("embedding", len(texts), "texts") as count,
     ):
         vectors = model.embed(texts, progress=count, **arguments)
     if output is not None:

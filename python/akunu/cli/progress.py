@@ -6,7 +6,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 from akunu.cli import console
@@ -96,3 +97,20 @@ def _cut(text: str, width: int) -> str:
     while text and cell_count(text) > width:
         text = text[:-1]
     return text
+
+
+@contextmanager
+def counted(doing: str, total: int, things: str) -> Iterator[Callable[[int, int], None]]:
+    """Show how many of a number of things are done; yields what is to be called with that.
+
+    >>> with counted("ranking", 3, "documents") as count:
+    ...     count(1, 3)
+    """
+    done = 0
+
+    def count(n_done: int, _: int) -> None:
+        nonlocal done
+        done = n_done
+
+    with Progress(lambda: f"{doing} {done} of {total} {things}"):
+        yield count

@@ -9,7 +9,7 @@ from typing import Any
 
 from akunu.cli.embed import texts_of
 from akunu.cli.loading import load_model
-from akunu.cli.progress import Progress
+from akunu.cli.progress import counted
 from akunu.cli.text_input import as_unicode
 from akunu.options import LoadOptions
 
@@ -30,15 +30,9 @@ def show_ranking(
     """
     query = as_unicode(query, "the query")
     documents = texts_of(given, path, json_lines=json_lines, command="rank")
-    done = 0
-
-    def count(n_done: int, _: int) -> None:
-        nonlocal done
-        done = n_done
-
     with (
         load_model(model_name, load) as model,
-        Progress(lambda: f"ranking {done} of {len(documents)} documents"),
+        counted("ranking", len(documents), "documents") as count,
     ):
         ranked = model.rank(query, documents, progress=count, **arguments)
     for each in ranked:
