@@ -4,8 +4,8 @@
 //    programs (program.h). A submission is put into one stream of the driver: its updates, its steps
 //    (steps.h), what it reports (submissions.h); an event at its end says that it is done.
 // 2. What bounds it. The kernels; where steps are short, their launches.
-// 3. What is done about it. Steps are captured as graphs and launched as one (steps.h); several
-//    submissions are in flight.
+// 3. What is done about it. A step is captured once as a CUDA graph and replayed with one launch
+//    (steps.h); several submissions are in flight.
 // 4. Where to change it. Which kernel an operation gets: kernel_table.cpp. How a step is launched:
 //    steps.cpp. What the driver is called for: driver.h.
 #include "cuda/cuda_device.h"

@@ -24,8 +24,9 @@ namespace {
 // More would cost more to search than a long prefix saves.
 constexpr uint32_t kMostKept = 64;
 
-// A text may be continued some tokens before the place where it was before: chat templates write the
-// last reply in another way. So pages this many positions before such a place are kept as long as it.
+// The next request of a conversation often diverges some tokens before the end of the cached text, because
+// chat templates render the last reply differently once others follow. So pages up to this many positions
+// before that end are kept as long as the end itself.
 constexpr uint32_t kRewind = kPagePositions;
 
 uint32_t common_prefix(std::span<const uint32_t> a, std::span<const uint32_t> b) {

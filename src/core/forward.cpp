@@ -162,7 +162,8 @@ class Builder {
     emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}}, extent);
   }
 
-  // data += what adapters of weight `name` make of the input that it was multiplied with
+  // Adds to `data`, the product of `input` and weight `name`, what low-rank adapters of that weight add:
+  // B (A input).
   void adapt_if_wanted(const std::string& label, ValueId input, const std::string& name, uint32_t n,
                        uint32_t k, ValueId data) {
     if (adapters_ == nullptr) return;
@@ -350,8 +351,8 @@ class Builder {
     ValueId out;
   };
 
-  // Emits the norm of the residual and each part's projection of it. In models with norms behind the
-  // sums (NormPlace::after_sum, as in BERT) the residual is normed already.
+  // Emits the norm of the residual and each part's projection of it. In post-norm models
+  // (NormPlace::after_sum, as in BERT) the residual is the output of a norm already.
   void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
                       const std::string& prefix, std::span<const Part> parts) {
     const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };

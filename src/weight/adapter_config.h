@@ -14,7 +14,7 @@ class PeftConfig {
  public:
   // Throws ModelFormatError, with the key, for values that make no sense, and UnsupportedModelError
   // for what akunu does not compute: other kinds of adapters, DoRA, biases, trained embeddings,
-  // modules that are saved whole, and keys that it does not know and that are set.
+  // `modules_to_save`, and unknown keys that have a value.
   explicit PeftConfig(const std::filesystem::path& path);
 
   // By what the product of a module's matrices is multiplied. Throws ModelFormatError where the

@@ -45,7 +45,7 @@ struct AdapterSource {
   std::vector<std::shared_ptr<const MappedFile>> files;  // all that bytes of tensors lie in
 };
 
-// Reads whatever kind of adapter the path names, told apart by content. All of it is of use: throws
+// Reads a GGUF adapter or a directory of peft; the content tells which. Nothing is ignored: throws
 // UnsupportedModelError for what akunu does not compute (DoRA, biases, other modules than the
 // projections of layers, a base of another architecture) and ModelFormatError where the files
 // contradict themselves, each with the name of the adapter, of the file, and of the tensor or key;

@@ -108,7 +108,7 @@ class Reader {
     return static_cast<float>(*value);
   }
 
-  // As llama.cpp numbers them. Of a family that generates, such a file is made to embed.
+  // Pooling types as llama.cpp numbers them. A generative family whose file names one is an embedding model.
   void read_pooling(const FamilyTraits& family, ModelConfig& config) const {
     const std::optional<uint32_t> type = optional("pooling_type");
     config.embeds = family.encoder || type.value_or(0) != 0;

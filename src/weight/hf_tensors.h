@@ -33,7 +33,8 @@ struct Fp8Expanded {
 // FP8.
 bool is_companion(const HfTensors& tensors, std::string_view name);
 
-// A tensor of plain numbers; it has no canonical name yet. Throws UnsupportedModelError for others.
+// An unquantised tensor (F32, F16, BF16) under the name that the file gives it. Throws
+// UnsupportedModelError for other dtypes.
 SourceTensor plain_hf_tensor(const HfTensor& located);
 
 // The tensor `name` with its companions; it has no canonical name yet. Throws ModelFormatError where parts

@@ -211,9 +211,9 @@ class Candidates {
  private:
   static constexpr float kUsualDepth = 16.0f;  // below the best, there is little that is kept
 
-  // In which order keep_mass takes candidates: those with the largest key first. While it works, the list
-  // has keys in the place of z. `best`: the largest possible key. A z that is some distance away from the z
-  // with that key has a key that is lower by that distance.
+  // The order in which keep_mass takes candidates: by a key, the largest first. While it runs, the list
+  // holds keys instead of z. `best`: the largest key that there can be; a candidate whose z differs from the z
+  // of that key by some amount has a key that is lower by the same amount.
   struct ByRank {
     static constexpr bool kIsZ = true;
     float best;
