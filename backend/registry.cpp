@@ -1,8 +1,5 @@
 #include "registry.h"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <array>
 #include <atomic>
 #include <mutex>
@@ -10,6 +7,7 @@
 
 #include "core/device_share.h"
 #include "core/error.h"
+#include "core/home_process.h"
 #include "cpu/cpu_device.h"
 #include "cpu/roofline.h"
 #ifdef AKUNU_CUDA
@@ -77,7 +75,7 @@ class SharedDevices {
   static SharedDevices& of_this_process() {
     static std::atomic<SharedDevices*> current{nullptr};
     SharedDevices* known = current.load();
-    while (known == nullptr || known->process_ != getpid()) {
+    while (known == nullptr || known->home_.is_another()) {
       auto made = std::make_unique<SharedDevices>();
       if (current.compare_exchange_strong(known, made.get())) return *made.release();
     }
@@ -105,7 +103,7 @@ class SharedDevices {
            x.workers == y.workers && x.processors == y.processors;
   }
 
-  const pid_t process_ = getpid();
+  const HomeProcess home_;
   std::mutex mutex_;
   std::vector<std::weak_ptr<SharedDevice>> devices_;
 };

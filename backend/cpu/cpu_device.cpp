@@ -9,8 +9,6 @@
 //    slice_shares.cpp, thread_pool.cpp. Kernels: kernels/.
 #include "cpu/cpu_device.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstring>
@@ -22,6 +20,7 @@
 
 #include "core/device_checks.h"
 #include "core/error.h"
+#include "core/home_process.h"
 #include "core/process_limits.h"
 #include "cpu/chip.h"
 #include "cpu/isa_level.h"
@@ -59,8 +58,7 @@ uint64_t alignment_of(Format format) {
 
 class CpuDevice final : public Device {
  public:
-  explicit CpuDevice(const DeviceOptions& options)
-      : pid_(getpid()), isa_(choose_isa_level(options.isa)) {
+  explicit CpuDevice(const DeviceOptions& options) : isa_(choose_isa_level(options.isa)) {
     if (options.threads > kMaxThreads)
       throw ArgumentError("threads must be " + std::to_string(kMaxThreads) + " or fewer, got " +
                           std::to_string(options.threads));
@@ -287,12 +285,11 @@ class CpuDevice final : public Device {
   }
 
  private:
-  bool forked() const { return getpid() != pid_; }
+  bool forked() const { return home_.is_another(); }
 
   void refuse_in_child() const {
-    if (forked())
-      throw DeviceError(
-          "the process was forked after the model was loaded; load it again in the child");
+    home_.refuse_elsewhere(
+        "the process was forked after the model was loaded; load it again in the child");
   }
 
   MemoryBlock take_memory(uint64_t bytes, std::string_view label) {
@@ -474,7 +471,7 @@ class CpuDevice final : public Device {
     return static_cast<const CompiledProgram*>(submission.passes.front().program.handle)->pointers;
   }
 
-  const pid_t pid_;
+  const HomeProcess home_;
   const IsaChoice isa_;
   ChipConfig chip_;
   std::vector<MemoryNode> nodes_;       // to spread over; empty where there is one

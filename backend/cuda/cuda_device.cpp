@@ -10,14 +10,13 @@
 //    steps.cpp. What the driver is called for: driver.h.
 #include "cuda/cuda_device.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
 #include <deque>
 
 #include "core/device_checks.h"
 #include "core/error.h"
+#include "core/home_process.h"
 #include "cuda/chip.h"
 #include "cuda/gpu.h"
 #include "cuda/kernel_table.h"
@@ -78,7 +77,7 @@ class Stopwatch {
 
 class CudaDevice final : public Device {
  public:
-  explicit CudaDevice(const DeviceOptions& options) : pid_(getpid()) {
+  explicit CudaDevice(const DeviceOptions& options) {
     if (!options.isa.empty() && options.isa != kLevel)
       throw ArgumentError("level \"" + options.isa + "\" is not one of " + std::string(kLevel));
     if (kernel_images().empty())
@@ -315,12 +314,11 @@ class CudaDevice final : public Device {
     std::vector<std::unique_ptr<CompiledProgram>> programs;
   };
 
-  bool forked() const { return getpid() != pid_; }
+  bool forked() const { return home_.is_another(); }
 
   void refuse_in_child() const {
-    if (forked())
-      throw DeviceError(
-          "the process was forked after the model was loaded; load it again in the child");
+    home_.refuse_elsewhere(
+        "the process was forked after the model was loaded; load it again in the child");
   }
 
   // Throws where nothing can be computed any more: in a forked child, and after a failed command.
@@ -390,7 +388,7 @@ class CudaDevice final : public Device {
     }
   }
 
-  const pid_t pid_;
+  const HomeProcess home_;
   ChipConfig chip_;
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;

@@ -1,10 +1,9 @@
 #include "cuda/modules.h"
 
-#include <unistd.h>
-
 #include <mutex>
 
 #include "core/error.h"
+#include "core/home_process.h"
 
 namespace akunu::cuda {
 namespace {
@@ -13,7 +12,7 @@ namespace {
 struct Kept {
   std::mutex mutex;
   std::shared_ptr<Opened> opened;
-  pid_t process = 0;  // after a fork the child has none of it
+  HomeProcess home;  // of `opened`: a forked child has none of it
 };
 Kept& kept() {
   static Kept* const it = new Kept;
@@ -74,11 +73,11 @@ void Modules::allow_shared_memory(Function function) {
 
 std::shared_ptr<Opened> open_gpu() {
   const std::lock_guard lock(kept().mutex);
-  if (kept().opened != nullptr && kept().process == getpid()) return kept().opened;
+  if (kept().opened != nullptr && !kept().home.is_another()) return kept().opened;
   if (kept().opened != nullptr)
     static_cast<void>(new std::shared_ptr(kept().opened));  // the parent's
   kept().opened = std::make_shared<Opened>();
-  kept().process = getpid();
+  kept().home = HomeProcess();
   return kept().opened;
 }
 

@@ -10,8 +10,6 @@
 //    encoder.cpp, program.cpp. What a failed command buffer says: failure.cpp.
 #include "metal/metal_device.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cstdlib>
@@ -21,6 +19,7 @@
 
 #include "core/device_checks.h"
 #include "core/error.h"
+#include "core/home_process.h"
 #include "metal/chip.h"
 #include "metal/encoder.h"
 #include "metal/failure.h"
@@ -95,7 +94,7 @@ struct CachedKernel {
 
 class MetalDevice final : public Device {
  public:
-  explicit MetalDevice(const DeviceOptions& options) : pid_(getpid()), state_(open(options)) {
+  explicit MetalDevice(const DeviceOptions& options) : state_(open(options)) {
     const AutoreleasePool pool;
     const System& system = state_->system;
     chip_ = describe_chip({to_string(system.device->name()), system.gpu_cores,
@@ -315,12 +314,11 @@ class MetalDevice final : public Device {
     return std::make_unique<State>(open_system(options.isa));
   }
 
-  bool forked() const { return getpid() != pid_; }
+  bool forked() const { return home_.is_another(); }
 
   void refuse_in_child() const {
-    if (forked())
-      throw DeviceError(
-          "the process was forked after the model was loaded; load it again in the child");
+    home_.refuse_elsewhere(
+        "the process was forked after the model was loaded; load it again in the child");
   }
 
   // Throws where nothing can be computed any more: in a forked child, and after a failed command.
@@ -482,7 +480,7 @@ class MetalDevice final : public Device {
     }
   }
 
-  const pid_t pid_;
+  const HomeProcess home_;
   ChipConfig chip_;
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;

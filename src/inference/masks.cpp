@@ -1,7 +1,5 @@
 #include "inference/masks.h"
 
-#include <unistd.h>
-
 #include <ctime>
 #include <string>
 #include <system_error>
@@ -23,7 +21,7 @@ std::chrono::nanoseconds thread_time() {
 }  // namespace
 
 Masks::Masks(size_t n_words, std::chrono::nanoseconds most, std::function<void()> tell)
-    : n_words_(n_words), most_(most), tell_(std::move(tell)), process_(getpid()) {}
+    : n_words_(n_words), most_(most), tell_(std::move(tell)) {}
 
 void Masks::start() {
   const std::lock_guard lock(mutex_);
@@ -36,7 +34,7 @@ void Masks::start() {
 }
 
 void Masks::stop() {
-  if (getpid() != process_) {  // a child has no such thread, and the lock may be held for ever
+  if (home_.is_another()) {  // a child has no such thread, and the lock may be held for ever
     if (thread_.joinable()) thread_.detach();
     return;
   }

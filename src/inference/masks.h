@@ -2,8 +2,6 @@
 // seconds, so the scheduler does not wait for it: the device computes logits and other texts go on.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <condition_variable>
 #include <deque>
@@ -12,6 +10,7 @@
 #include <mutex>
 #include <thread>
 
+#include "core/home_process.h"
 #include "inference/task.h"
 
 namespace akunu {
@@ -45,7 +44,7 @@ class Masks {
   const size_t n_words_;
   const std::chrono::nanoseconds most_;
   const std::function<void()> tell_;
-  const pid_t process_;
+  const HomeProcess home_;
   std::mutex mutex_;
   std::condition_variable wake_;
   std::deque<std::shared_ptr<Task>> queue_;

@@ -14,8 +14,6 @@
 //    are short (`first_to_go`), and how long it waits for masks.
 #include "inference/scheduler.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <string>
 #include <system_error>
@@ -52,7 +50,6 @@ std::span<const Status> join(std::vector<Status>& first, std::span<const Status>
 Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
     : model_(model),
       prefix_cache_(options.prefix_cache && !model.arch().embeds),
-      process_(getpid()),
       chain_steps_(model.chain_steps()),
       queue_(options.most_waiting),
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
@@ -73,21 +70,19 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
 
 void Scheduler::stop() {
   std::call_once(stopped_, [&] {
-    if (getpid() ==
-        process_) {  // after a fork there is no such thread here, and a lock may be held for ever
+    if (home_.is_another()) {  // there is no such thread here, and a lock may be held for ever
+      thread_.detach();
+    } else {
       queue_.close();
       thread_.join();
-    } else {
-      thread_.detach();
     }
     masks_.stop();
   });
 }
 
 void Scheduler::check_process() const {
-  if (getpid() != process_)
-    throw DeviceError(
-        "the process was forked after the model was loaded; load the model in the child");
+  home_.refuse_elsewhere(
+      "the process was forked after the model was loaded; load the model in the child");
 }
 
 void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
@@ -200,7 +195,7 @@ void Scheduler::refuse_unless_fits(size_t n_rows) const {
 }
 
 void Scheduler::cut(const std::shared_ptr<Task>& task, uint32_t n_chosen) {
-  if (getpid() == process_) queue_.cut({task, n_chosen});  // else a lock may be held for ever
+  if (!home_.is_another()) queue_.cut({task, n_chosen});  // else a lock may be held for ever
 }
 
 bool Scheduler::wait_until_idle(std::chrono::milliseconds timeout) {

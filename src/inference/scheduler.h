@@ -12,8 +12,6 @@
 // at a time. Whoever comes then waits for the step under way at most.
 #pragma once
 
-#include <sys/types.h>
-
 #include <chrono>
 #include <exception>
 #include <memory>
@@ -23,6 +21,7 @@
 #include <vector>
 
 #include "cache/sequence_cache.h"
+#include "core/home_process.h"
 #include "inference/active.h"
 #include "inference/composer.h"
 #include "inference/generation.h"
@@ -129,7 +128,7 @@ class Scheduler {
 
   Model& model_;
   const bool prefix_cache_;
-  const pid_t process_;
+  const HomeProcess home_;
   const uint32_t chain_steps_;
   Queue queue_;
   Masks masks_;

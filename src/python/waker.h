@@ -1,13 +1,13 @@
 // _core.Waker: one file descriptor at which an event loop learns which of many tasks have news.
 #pragma once
 
-#include <unistd.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
+
+#include "core/home_process.h"
 
 namespace akunu::python {
 
@@ -36,7 +36,7 @@ class Waker : public std::enable_shared_from_this<Waker> {
   struct Listed;
 
   int read_end_ = -1, write_end_ = -1;
-  const pid_t made_in_ = getpid();
+  const HomeProcess home_;
   std::mutex mutex_;  // taken with a task's own one held, never the other way round
   size_t n_listed_ = 0;
   std::vector<Listed*> news_;  // capacity n_listed_
