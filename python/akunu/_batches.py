@@ -25,7 +25,7 @@ Given = TypeVar("Given")
 
 # The engine runs 64 side by side; a few more wait, so that none of these places is empty.
 SIDE_BY_SIDE = 80
-# How often Python's main thread wakes to run signal handlers (Ctrl-C); register_model.cpp says why.
+# How often Python's main thread wakes to run signal handlers (Ctrl-C): src/python/wait_until.h.
 _SIGNAL_INTERVAL_MS = 50
 
 

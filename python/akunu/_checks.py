@@ -11,6 +11,7 @@ from typing import Any
 from akunu.errors import ArgumentError
 
 MAX_UINT32 = 2**32 - 1
+MAX_UINT64 = 2**64 - 1
 
 
 def integer(

@@ -16,6 +16,9 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_kernels(m);
   akunu::python::register_merges(m);
   akunu::python::register_waker(m);
+  akunu::python::register_generation(m);
+  akunu::python::register_logits(m);
+  akunu::python::register_load(m);
   akunu::python::register_model(m);
   akunu::python::register_observer(m);
   akunu::python::register_profile(m);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "arguments.h"
 #include "inference/profile.h"
 #include "register.h"
 #include "registry.h"

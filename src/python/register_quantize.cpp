@@ -19,7 +19,7 @@ namespace py = pybind11;
 namespace akunu::python {
 namespace {
 
-using Bytes = py::array_t<uint8_t, py::array::c_style>;
+using ContiguousBytes = py::array_t<uint8_t, py::array::c_style>;
 using Floats = py::array_t<float, py::array::c_style | py::array::forcecast>;
 using Shape = std::pair<uint64_t, uint64_t>;
 
@@ -29,7 +29,7 @@ uint32_t type_of(const std::string& name) {
   throw ArgumentError("there is no tensor type '" + name + "'");
 }
 
-quantize::Tensor tensor_of(std::string name, const Bytes& data, const std::string& type,
+quantize::Tensor tensor_of(std::string name, const ContiguousBytes& data, const std::string& type,
                            Shape shape, const std::optional<Floats>& importance) {
   quantize::Tensor tensor{
       .name = std::move(name),
@@ -74,7 +74,7 @@ void register_quantize(py::module_& m) {
       py::arg("type_name"), "Whether rows of a tensor type can be read and written here.");
   m.def(
       "quantize",
-      [](std::string name, const Bytes& data, const std::string& type, Shape shape,
+      [](std::string name, const ContiguousBytes& data, const std::string& type, Shape shape,
          const std::string& to, const std::optional<Floats>& importance, unsigned threads) {
         const quantize::Tensor tensor = tensor_of(std::move(name), data, type, shape, importance);
         const uint32_t target = type_of(to);
@@ -96,7 +96,7 @@ void register_quantize(py::module_& m) {
       "NaN, infinity and numbers too large for the type.");
   m.def(
       "quantization_error",
-      [](std::string name, const Bytes& data, const std::string& type, Shape shape,
+      [](std::string name, const ContiguousBytes& data, const std::string& type, Shape shape,
          const std::string& to, const std::optional<Floats>& importance, unsigned threads) {
         const quantize::Tensor tensor = tensor_of(std::move(name), data, type, shape, importance);
         const uint32_t target = type_of(to);
@@ -112,7 +112,7 @@ void register_quantize(py::module_& m) {
       "What `quantize` would change: the squares of the differences, and of the numbers.");
   m.def(
       "dequantize",
-      [](std::string name, const Bytes& data, const std::string& type, Shape shape,
+      [](std::string name, const ContiguousBytes& data, const std::string& type, Shape shape,
          unsigned threads) {
         const quantize::Tensor tensor = tensor_of(std::move(name), data, type, shape, std::nullopt);
         py::array_t<float> result(

@@ -1,0 +1,89 @@
+"""How a model is loaded."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Literal
+
+from akunu._adapter_options import adapter_paths
+from akunu._checks import MAX_UINT32, MAX_UINT64, flag, integer, refusal
+from akunu._typos import explains_typos_of_init
+from akunu.errors import ArgumentError
+
+KV_TYPES = ("f16", "f32")
+AUTO: Final = "auto"  # threads: as many as measurement says
+MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
+
+
+@explains_typos_of_init
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOptions:
+    """How a model is loaded.
+
+    For each option None is its default, as if it was not given. Raises ArgumentError for values
+    that make no sense and MisuseError for an option that does not exist.
+
+    >>> LoadOptions(context=2048, threads=2).kv_type
+    'f16'
+    """
+
+    device: str = "auto"
+    """"auto", or the name of a device as `akunu devices` lists them, for example "cpu". Models with
+    the same device and threads share it, and take turns."""
+    context: int | None = None
+    """Positions per conversation, prompt and reply together; None: as many as the model was
+    trained on, or as many as memory allows."""
+    threads: int | Literal["auto"] | None = None
+    """Threads of the CPU device; None: one per core that this process may use. "auto": reads and
+    writes a little with several numbers of threads and takes the best; see `Model.thread_choice`.
+    The text does not depend on it."""
+    kv_type: str = "f16"
+    """Number format of the cache: "f16" or "f32"."""
+    kv_memory: int | None = None
+    """Bytes for the cache; None: one full context, or what fits."""
+    prefix_cache: bool = True
+    """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
+    begins sooner; the text is the same. Replies are read as a prompt for that when the engine is
+    idle."""
+    max_waiting: int = 1024
+    """Requests that may wait for their turn; one more is a QueueFullError."""
+    adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = None
+    """Low-rank adapters (LoRA), by the names that requests have: GGUF files, or directories that
+    `peft` saved. A request without one is computed as if there were none."""
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense."""
+        for name in ("device", "kv_type", "prefix_cache", "max_waiting"):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
+        if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
+            raise refusal("device", self.device, 'a name, for example "auto" or "cpu"', "")
+        if not isinstance(self.kv_type, str) or self.kv_type not in KV_TYPES:
+            raise refusal("kv_type", self.kv_type, " or ".join(map(repr, KV_TYPES)), "")
+        for name, highest in (
+            ("context", 2**31 - 1),
+            ("kv_memory", MAX_UINT64),
+        ):
+            value = getattr(self, name)
+            if value is not None:
+                object.__setattr__(self, name, integer(name, value, 1, highest, "or None"))
+        if self.threads is not None:
+            object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
+        object.__setattr__(self, "adapters", adapter_paths("adapters", self.adapters))
+        flag("prefix_cache", self.prefix_cache)
+        waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
+        object.__setattr__(self, "max_waiting", waiting)
+
+
+def thread_count(name: str, value: object, besides: str = "") -> int | Literal["auto"]:
+    """Return a number of threads, or "auto"; ArgumentError for what is neither."""
+    if isinstance(value, str) and value == AUTO:
+        return AUTO
+    try:
+        return integer(name, value, 1, MAX_THREADS)
+    except ArgumentError:
+        allowed = f'an integer from 1 to {MAX_THREADS} or "{AUTO}"'
+        raise refusal(name, value, allowed, besides) from None

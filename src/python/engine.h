@@ -1,0 +1,25 @@
+// A loaded model and the scheduler that runs it, as objects of Python share them.
+#pragma once
+
+#include <memory>
+
+#include "core/home_process.h"
+#include "inference/model.h"
+#include "inference/scheduler.h"
+
+namespace akunu::python {
+
+struct Engine {
+  std::unique_ptr<Model> model;
+  std::unique_ptr<Scheduler> scheduler;  // after the model: it dies first
+  HomeProcess home;
+
+  // In a forked child it is never destroyed: what it would wait for is not there (core/home_process.h).
+  static std::shared_ptr<Engine> make() {
+    return {new Engine, [](Engine* engine) {
+              if (!engine->home.is_another()) delete engine;
+            }};
+  }
+};
+
+}  // namespace akunu::python

@@ -1,0 +1,108 @@
+// _core.NativeLoad: a load under way.
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <future>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include "arguments.h"
+#include "core/error.h"
+#include "core/home_process.h"
+#include "engine.h"
+#include "native_model.h"
+#include "register.h"
+#include "registry.h"
+#include "wait_until.h"
+#include "without_gil.h"
+
+namespace py = pybind11;
+
+namespace akunu::python {
+namespace {
+
+// Loads the engine in a thread of its own, which Python doesn't know, so that the process may end
+// while it runs. A thread of Python's that begins while the interpreter ends reads what is freed.
+class NativeLoad {
+ public:
+  NativeLoad(const std::filesystem::path& path, const std::string& device,
+             std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
+             std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting,
+             const std::map<std::string, std::filesystem::path>& adapters) {
+    LoadOptions options{
+        .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
+    for (const auto& [name, adapter] : adapters)
+      options.adapters.push_back({name, adapter.string()});
+    std::packaged_task<std::shared_ptr<Engine>()> load(
+        [path = path.string(), device, threads, options, prefix_cache, max_waiting] {
+          std::shared_ptr<Engine> engine = Engine::make();
+          engine->model = Model::load(path, share_device(device, {.threads = threads}), options);
+          engine->scheduler = std::make_unique<Scheduler>(
+              *engine->model,
+              SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting});
+          return engine;
+        });
+    loaded_ = load.get_future();
+    try {
+      std::thread(std::move(load)).detach();
+    } catch (const std::system_error& error) {
+      throw DeviceError(std::string("the system refused a thread to load the model in: ") +
+                        error.what());
+    }
+  }
+  ~NativeLoad() { abandon(); }
+  NativeLoad(const NativeLoad&) = delete;
+  NativeLoad& operator=(const NativeLoad&) = delete;
+
+  // Once: waits for the model, and throws what its load threw.
+  std::unique_ptr<NativeModel> result() {
+    home_.refuse_elsewhere(
+        "the process was forked while the model was loaded; load it in the child");
+    if (!loaded_.valid()) throw Error("the load was abandoned, or its result is taken");
+    try {
+      wait_until([&](std::chrono::milliseconds timeout) {
+        if (timeout == kWithoutLimit) loaded_.wait();
+        return timeout == kWithoutLimit || loaded_.wait_for(timeout) == std::future_status::ready;
+      });
+    } catch (...) {
+      abandon();
+      throw;
+    }
+    return std::make_unique<NativeModel>(loaded_.get());
+  }
+
+  // The model goes as soon as it is loaded.
+  void abandon() {
+    const WithoutGil without_gil;
+    loaded_ = {};
+  }
+
+ private:
+  std::future<std::shared_ptr<Engine>> loaded_;
+  HomeProcess home_;
+};
+
+}  // namespace
+
+void register_load(py::module_& m) {
+  py::class_<NativeLoad>(m, "NativeLoad")
+      .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
+                    uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t,
+                    const std::map<std::string, std::filesystem::path>&>(),
+           py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
+           py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
+           py::arg("max_waiting"),
+           py::arg("adapters") = std::map<std::string, std::filesystem::path>())
+      .def("result", &NativeLoad::result)
+      .def("abandon", &NativeLoad::abandon);
+}
+
+}  // namespace akunu::python
