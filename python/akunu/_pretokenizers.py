@@ -56,6 +56,26 @@ _DEEPSEEK_LETTERS = (
 )
 _DEEPSEEK_CJK = "[\u4e00-\u9fa5\u0800-\u4e00\uac00-\ud7ff]+"
 
+# Words begin a new piece where small letters are followed by capital ones.
+_TEKKEN = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+# Seed's: a run of punctuation does not take the line's end with it.
+_SEED = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}"
+    r"| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+_DEEPSEEK_3 = (
+    r"\p{N}{1,3}",
+    "[\u4e00-\u9fa5\u3040-\u309f\u30a0-\u30ff]+",
+    r"[!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+"
+    r"|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+",
+)
+
 _DEFAULT_PUNCTUATION = r"[\p{P}\$\+<=>\^~\|]+"
 _FALCON_PUNCTUATION = r"[\p{P}\$\+<=>\^~\|`]+"
 _THREE_DIGITS = "[0-9][0-9][0-9]"
@@ -71,9 +91,15 @@ FAMILIES: tuple[PreTokenizer, ...] = (
         ignore_merges=True,
         add_bos=True,
     ),
-    PreTokenizer(names=("qwen2", "deepseek-r1-qwen"), splits=(_QWEN2,)),
+    PreTokenizer(names=("dbrx", "smaug-bpe", "glm4", "chatglm-bpe"), splits=(_LLAMA3,)),
+    PreTokenizer(
+        names=("qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez"), splits=(_QWEN2,)
+    ),
+    PreTokenizer(names=("tekken",), splits=(_TEKKEN,), ignore_merges=True, add_bos=True),
+    PreTokenizer(names=("seed-coder",), splits=(_SEED,)),
+    PreTokenizer(names=("deepseek-v3", "hunyuan-dense"), splits=_DEEPSEEK_3),
     PreTokenizer(names=("qwen35",), splits=(_QWEN35,)),
-    PreTokenizer(names=("gpt-2", "mpt"), splits=(_GPT2,)),
+    PreTokenizer(names=("gpt-2", "mpt", "olmo", "exaone4"), splits=(_GPT2,)),
     PreTokenizer(
         names=("deepseek-llm",),
         splits=(
@@ -90,7 +116,9 @@ FAMILIES: tuple[PreTokenizer, ...] = (
         splits=(r"[\r\n]", r"\s?\p{L}+", r"\s?\p{P}+", _DEEPSEEK_CJK, r"\p{N}"),
     ),
     PreTokenizer(names=("falcon",), splits=(_FALCON_PUNCTUATION, _GPT2, _THREE_DIGITS)),
-    PreTokenizer(names=("starcoder", "refact", "command-r", "smollm"), splits=(r"\p{N}", _GPT2)),
+    PreTokenizer(
+        names=("starcoder", "refact", "command-r", "smollm", "exaone"), splits=(r"\p{N}", _GPT2)
+    ),
 )
 
 BY_NAME: dict[str, PreTokenizer] = {name: family for family in FAMILIES for name in family.names}

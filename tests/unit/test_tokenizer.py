@@ -260,6 +260,12 @@ def test_wordpiece_takes_the_longest_pieces_from_the_left() -> None:
         ("deepseek-llm", ["Hello", " ", "123456", " world", "!", "\n"]),
         ("deepseek-coder", ["Hello", " ", *"123456", " world", "!", "\n"]),
         ("default", ["Hello", " ", "123", "456", " world", "!", "\n"]),
+        ("dbrx", ["Hello", " ", "123", "456", " world", "!\n"]),
+        ("glm4", ["Hello", " ", "123", "456", " world", "!\n"]),
+        ("tekken", ["Hello", " ", *"123456", " world", "!\n"]),
+        ("seed-coder", ["Hello", " ", *"123456", " world", "!", "\n"]),
+        ("hunyuan-dense", ["Hello", " ", "123", "456", " world", "!\n"]),
+        ("exaone4", ["Hello", " 123456", " world", "!", "\n"]),
     ],
 )
 def test_each_family_cuts_text_in_its_own_way(pre: str, words: list[str]) -> None:
@@ -271,6 +277,11 @@ def test_qwen35_keeps_combining_marks_with_their_letters() -> None:
     text = "e\u0301x"
     assert [word for word, _ in cutter(BY_NAME["qwen35"]).pre_tokenize_str(text)] == [text]
     assert [word for word, _ in cutter(BY_NAME["qwen2"]).pre_tokenize_str(text)] == ["e", text[1:]]
+
+
+def test_tekken_begins_a_word_with_each_capital_letter_behind_a_small_one() -> None:
+    cut = cutter(BY_NAME["tekken"]).pre_tokenize_str("camelCase HTTPServer")
+    assert [word for word, _ in cut] == ["camel", "Case", " HTTPServer"]
 
 
 def test_other_names_of_a_family_mean_the_same() -> None:

@@ -1,0 +1,119 @@
+"""How byte-level vocabularies of the dense families cut text, beside llama.cpp on the same file.
+
+The vocabulary has the bytes and every pair of some characters, which also merge across any place
+where a family cuts: so nearly every cut in another place gives other tokens.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import gguf
+import numpy as np
+import pytest
+from gguf_file import _byte_characters
+
+import akunu
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+pytestmark = pytest.mark.oracle
+
+CHARACTERS = "abdlmrstvABDLST0123 \n\r\t!'/.,-("
+# Those that llama.cpp cuts by the expression that the family's authors published. Of tekken it has
+# an approximation, which is the same for ASCII.
+NAMES = [
+    *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "llama-bpe", "stablelm2", "hunyuan", "megrez"),
+    *("tekken", "seed-coder", "deepseek-v3", "hunyuan-dense", "olmo", "exaone4", "exaone"),
+]
+WORDS = [
+    "don't",
+    "It'S",
+    "camelCaseWord",
+    "HTTPServer",
+    "12345",
+    " 3.14",
+    "a/b\n/c",
+    "...\n\n",
+    " \t",
+]
+FOREIGN = [
+    "été déjà",
+    "日本語のテスト",
+    "中文abc测试",
+    "한국어 문장",
+    "Привет, мир!",
+    "e\u0301x a\u0308",
+    "١٢٣٤",
+]
+
+
+def write_vocabulary(path: Path, pre: str) -> None:
+    characters = _byte_characters()
+    alphabet = [characters[byte] for byte in CHARACTERS.encode()]
+    pairs = [(a, b) for a in alphabet for b in alphabet]
+    tokens = [*characters, *(a + b for a, b in pairs), "<|end|>"]
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_block_count(1)
+    writer.add_context_length(512)
+    writer.add_embedding_length(32)
+    writer.add_feed_forward_length(32)
+    writer.add_head_count(1)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre(pre)
+    writer.add_token_list(tokens)
+    writer.add_token_types([gguf.TokenType.NORMAL] * (len(tokens) - 1) + [gguf.TokenType.CONTROL])
+    # In an order of its own, so that no pair is favoured for where it stands.
+    order = np.random.RandomState(0).permutation(len(pairs))
+    writer.add_token_merges([" ".join(pairs[i]) for i in order])
+    writer.add_bos_token_id(len(tokens) - 1)
+    writer.add_eos_token_id(len(tokens) - 1)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.close()
+
+
+def texts(pre: str) -> Iterator[str]:
+    stream = np.random.RandomState(1)
+    for _ in range(300):
+        yield "".join(stream.choice(list(CHARACTERS), stream.randint(1, 40)))
+    for _ in range(100):
+        yield "".join(stream.choice(WORDS, 6))
+    if pre != "tekken":
+        yield from FOREIGN
+
+
+@pytest.fixture(scope="module")
+def api() -> Any:
+    from tools.compare.workers import xllamacpp_api
+
+    silent = xllamacpp_api.llama_log_callback(lambda level, text, data: None)
+    xllamacpp_api.llama_log_set(silent, ctypes.c_void_p(0))
+    yield xllamacpp_api
+    del silent
+
+
+@pytest.mark.parametrize("pre", NAMES)
+def test_texts_have_the_tokens_of_llama_cpp(api: Any, tmp_path: Path, pre: str) -> None:
+    path = tmp_path / "vocabulary.gguf"
+    write_vocabulary(path, pre)
+    params = api.llama_model_default_params()
+    params.vocab_only = True
+    model = api.llama_model_load_from_file(str(path).encode(), params)
+    assert model
+    vocabulary = api.llama_model_get_vocab(model)
+    tokenizer = akunu.Tokenizer.from_gguf(path)
+    cuts = 0
+    for text in texts(pre):
+        encoded = text.encode()
+        room = (api.llama_token * (len(encoded) + 8))()
+        n = api.llama_tokenize(vocabulary, encoded, len(encoded), room, len(room), False, False)
+        expected = list(room[:n])
+        assert tokenizer.encode(text, add_special=False) == expected, repr(text)
+        cuts += len(expected)
+    assert cuts > 0
