@@ -1,9 +1,16 @@
 #include "cuda/chip.h"
 
+#include <algorithm>
+
 namespace akunu::cuda {
 namespace {
 
 constexpr double kChunkSeconds = 0.05;  // the longest that a chain of steps should last
+
+// Rows of a prompt for each multiprocessor: a matmul of 1,024 columns then has two tiles of 128 x 64 for each of
+// them, which hide one another's waits. More would only cost scratch, which is some 0.2 MB a row for an 8B model.
+constexpr uint32_t kRowsPerMultiprocessor = 16, kFewestRows = 512, kMostRows = 2048;
+constexpr uint32_t kTileRows = 128;
 
 }  // namespace
 
@@ -18,8 +25,9 @@ ChipConfig describe_chip(const GpuFacts& facts) {
   chip.name = facts.name;
   chip.workers = facts.multiprocessors;
   chip.memory_bytes = facts.memory_bytes;
-  // As many rows as keep every multiprocessor busy with tiles of 64 x 64; more would only cost scratch.
-  chip.max_prompt_rows = 512;
+  chip.max_prompt_rows =
+      std::clamp(kRowsPerMultiprocessor * facts.multiprocessors / kTileRows * kTileRows,
+                 kFewestRows, kMostRows);
   // Rows that generate wait for the prompt rows beside them.
   chip.max_mixed_rows = 64;
   chip.max_head_rows = 32;

@@ -47,6 +47,9 @@ REPLACED = {
     "multiply_tile": '\n#include "cuda/kernels/multiply_tile.h"\n',
 }
 
+# Operands of a kernel that lie at another slot: the input of a prompt's matmul, in parts, in the
+# command's workspace (kernels/split_input.h).
+ELSEWHERE = {("gemm", 0): 24, ("gemm_group", 0): 24}
 
 # Threads of a block at most, and how many blocks a multiprocessor is to have registers for.
 LAUNCH_BOUNDS = {"gemm": "__launch_bounds__(256, 2) ", "gemm_group": "__launch_bounds__(256, 2) "}
@@ -141,6 +144,7 @@ def translated(program: Program) -> str:
 
 def entry(function: HostFunction, waits_itself: bool) -> str:
     """The __global__ function of one that the host names."""
+    name = function.expression.partition("<")[0].strip()
     arguments: list[str] = []
     for parameter in function.kernel.parameters:
         if parameter.kind == "built_in":
@@ -149,9 +153,10 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
         if parameter.kind == "threadgroup":
             at = f"akunu_shared + arguments.shared_offset[{parameter.index}]"
         else:
-            at = BY_VALUE.get(parameter.index, f"arguments.slots[{parameter.index}]")
+            slot = ELSEWHERE.get((name, parameter.index), parameter.index)
+            at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
-    bounds = LAUNCH_BOUNDS.get(function.expression.partition("<")[0].strip(), "")
+    bounds = LAUNCH_BOUNDS.get(name, "")
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
@@ -173,6 +178,7 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
 
 PRELUDE = """\
 #include "cuda/kernels/language.h"
+#include "cuda/kernels/split_input.h"
 
 namespace gpu {
 namespace metal {}

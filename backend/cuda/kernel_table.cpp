@@ -12,8 +12,10 @@ using metal::Grid;
 using metal::Kernel;
 using metal::Scope;
 
-// kernels/multiply_tile.h: bytes of a tile's row of 32 numbers, parts of a number, columns.
-constexpr uint32_t kTileRowBytes = 80, kInputParts = 3, kTileColumns = 64;
+// kernels/multiply_tile.h: bytes of a tile's row of 32 numbers, parts of a number, columns; steps that shared
+// memory holds of either operand.
+constexpr uint32_t kTileRowBytes = 64, kInputParts = 3, kTileColumns = 64;
+constexpr uint32_t kInputStages = 3, kWeightStages = 2;
 // Fewer threadgroups than this leave multiprocessors of a large GPU idle: then tiles are smaller.
 constexpr uint32_t kManyTiles = 128;
 
@@ -21,11 +23,36 @@ metal::Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows) {
   const bool large = n_rows > 64 && column_tiles * divide_up(n_rows, 128) >= kManyTiles;
   const uint32_t rows = large ? 128 : 64;
   const uint32_t parts = weight == Format::f32 ? 3 : weight == Format::f16 ? 2 : 1;
-  const uint32_t scales = 16 * kTileColumns, sums = 8 * rows;
-  const uint32_t step = (kInputParts * rows + parts * kTileColumns) * kTileRowBytes + scales + sums;
-  return Grid{.threadgroups = {column_tiles, divide_up(n_rows, rows), 1},
-              .threads = {2 * rows, 1, 1},
-              .threadgroup_bytes = {2 * step}};
+  const bool is_float = weight == Format::f32 || weight == Format::f16 || weight == Format::bf16;
+  const uint32_t scales = is_float ? 0 : 16 * kTileColumns, sums = is_float ? 0 : 8 * rows;
+  return Grid{
+      .threadgroups = {column_tiles, divide_up(n_rows, rows), 1},
+      .threads = {2 * rows, 1, 1},
+      .threadgroup_bytes = {kInputStages * (kInputParts * rows * kTileRowBytes + sums) +
+                            kWeightStages * (parts * kTileColumns * kTileRowBytes + scales)}};
+}
+
+// kernels/split_input.h: bytes of a row's step of 32 numbers, its two sums among them.
+constexpr uint32_t kStep = 32, kSplitStepBytes = kInputParts * 64 + 2 * 4;
+constexpr uint32_t kSplitThreads = 256;
+
+// The shared kernel of a matmul of prompts, behind a launch that takes its input apart.
+template <class Params>
+std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split) {
+  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  if (!kernel) return kernel;
+  kernel->launches.insert(
+      kernel->launches.begin(),
+      {.function = split, .constants = {}, .grid = [](const Scope& scope) {
+         const uint32_t eights = 4 * divide_up(scope.get<Params>().k, kStep);
+         return Grid{.threadgroups = {divide_up(eights * scope.n_rows, kSplitThreads), 1, 1},
+                     .threads = {kSplitThreads, 1, 1}};
+       }});
+  kernel->workspace_bytes = [](const std::byte* params, uint32_t max_rows) {
+    const uint32_t steps = divide_up(reinterpret_cast<const Params*>(params)->k, kStep);
+    return uint64_t{max_rows} * steps * kSplitStepBytes;
+  };
+  return kernel;
 }
 
 // kernels/attention_rows.metal
@@ -90,9 +117,19 @@ std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
 }  // namespace
 
 std::optional<Kernel> find_kernel(const KernelRequest& request) {
-  if (request.row_class == RowClass::many && request.operation == Operation::attention)
-    return attention_of_prompts(request);
-  if (request.row_class != RowClass::many) {
+  if (request.row_class == RowClass::many) {
+    switch (request.operation) {
+      case Operation::attention:
+        return attention_of_prompts(request);
+      case Operation::matmul:
+      case Operation::matmul_add:
+        return matmul_of_prompts<MatmulParams>(request, "split_input");
+      case Operation::matmul_group:
+        return matmul_of_prompts<MatmulGroupParams>(request, "split_input_of_group");
+      default:
+        break;
+    }
+  } else {
     if (request.operation == Operation::attention)
       return attention_of_rows<AttentionParams>(request, "attention_rows", false);
     if (request.operation == Operation::rope_attention)

@@ -302,6 +302,13 @@ AKUNU_DEVICE void copy_16_bytes(void* to, const void* from, bool is_there) {
                "r"(is_there ? 16u : 0u)
                : "memory");
 }
+// The same of four bytes.
+AKUNU_DEVICE void copy_4_bytes(void* to, const void* from, bool is_there) {
+  const uint address = uint(__cvta_generic_to_shared(to));
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(address), "l"(from),
+               "r"(is_there ? 4u : 0u)
+               : "memory");
+}
 // What a thread has copied since the last call is one group.
 AKUNU_DEVICE void end_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
 // Waits until all but the last kPending groups of this thread are there.

@@ -15,6 +15,7 @@
 //   Raw, load(row, unit, k)              the bytes of a unit
 //   unpack(row, raw, unit, run, k, q, scale, minimum)
 //   unpack_16(row, index, k, q, scale, minimum)   weights [16 index, 16 index + 16) of a row
+//   unit_of(index), run_of(index)        where those lie; of formats with a scale
 // Every product of a scale and a code is exact in float32, and a minimum is added with one
 // rounding: the values are those of the file format, bit for bit.
 //
@@ -156,11 +157,14 @@ struct Blocks {
                      thread float& scale, thread float& minimum) {
     C::unpack(raw, unit % L::kUnits, run, q, scale, minimum);
   }
+  static uint unit_of(uint index) {
+    return index / (L::kWeights / 16) * L::kUnits + L::unit_of(index % (L::kWeights / 16));
+  }
+  static uint run_of(uint index) { return L::run_of(index % (L::kWeights / 16)); }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
-    const uint sixteen = index % (L::kWeights / 16), block = index / (L::kWeights / 16);
-    const uint unit = block * L::kUnits + L::unit_of(sixteen);
-    unpack(row, load(row, unit, k), unit, L::run_of(sixteen), k, q, scale, minimum);
+    const uint unit = unit_of(index);
+    unpack(row, load(row, unit, k), unit, run_of(index), k, q, scale, minimum);
   }
 };
 

@@ -51,9 +51,12 @@ struct MlxGroups {
     scale = raw.scale;
     minimum = raw.bias;
   }
+  static uint unit_of(uint index) { return index / 2; }
+  static uint run_of(uint index) { return index % 2; }
   static void unpack_16(Row row, uint index, uint k, thread float4 (&q)[4], thread float& scale,
                         thread float& minimum) {
-    unpack(row, load(row, index / 2, k), index / 2, index % 2, k, q, scale, minimum);
+    const uint unit = unit_of(index);
+    unpack(row, load(row, unit, k), unit, run_of(index), k, q, scale, minimum);
   }
 };
 
