@@ -44,6 +44,7 @@ BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 REPLACED = {
     "inputs_ready": "",
     "load_words": "",
+    "multiply": '\n#include "cuda/kernels/multiply_rows.h"\n',
     "multiply_tile": '\n#include "cuda/kernels/multiply_tile.h"\n',
 }
 

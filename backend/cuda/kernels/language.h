@@ -231,6 +231,17 @@ AKUNU_DEVICE uint4 load_words(const uchar* p) {
                __funnelshift_r(words[2], words[3], shift), __funnelshift_r(words[3], last, shift));
 }
 
+// Bytes that are wanted soon go to the L2 cache, those of whole pieces of 16 that they touch.
+AKUNU_DEVICE void fetch_to_cache(const uchar* from, ulong n_bytes) {
+#if __CUDA_ARCH__ >= 900
+  const ulong before = reinterpret_cast<ulong>(from) % 16;
+  const uint n_pieces = uint((before + n_bytes + 15) / 16);
+  if (n_pieces > 0)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from - before), "r"(16 * n_pieces)
+                 : "memory");
+#endif
+}
+
 // --- Atomics ---------------------------------------------------------------------------------------
 
 enum memory_order { memory_order_relaxed };
