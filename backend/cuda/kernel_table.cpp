@@ -58,10 +58,11 @@ std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std:
 // kernels/attention_rows.metal
 constexpr uint32_t kThreads = 128;
 constexpr uint32_t kSplits = 32;
-constexpr uint32_t kConstantSplits = 3;
 constexpr uint32_t kUnit = 64;
-constexpr uint32_t kChunk = 8;                           // query heads of a block, at most
-constexpr uint32_t kPartsPerQuery = 256, kRunning = 32;  // floats
+constexpr uint32_t kChunk = 8;  // query heads of a block, at most
+constexpr uint32_t kPieceDims = 8, kRunning = 32;
+constexpr uint32_t kPlaces = 4096;                // where blocks of a launch wait for one another
+constexpr uint32_t kLeastSharedBytes = 99 << 10;  // that a block may have on any GPU
 
 // How many query heads the kernel has room for: the fewest of 1, 2, 4 and 8.
 uint32_t queries_of(uint32_t per_kv_head) {
@@ -70,24 +71,36 @@ uint32_t queries_of(uint32_t per_kv_head) {
   return queries;
 }
 
-// The shared kernel of the operation, with another function for its first launch.
+template <class Params>
+uint32_t shared_bytes(const Params& params, Format cache, uint32_t own_keys) {
+  const uint32_t queries = queries_of(params.n_heads / params.n_kv_heads);
+  const uint32_t row = params.head_dim * (cache == Format::f32 ? 4 : 2);
+  const uint32_t stride = (row + 95) / 128 * 128 + 32;
+  return 4 * (queries * (params.head_dim + kUnit) + kRunning + own_keys * params.head_dim) +
+         std::max(2 * kUnit * stride, 4 * queries * kThreads * kPieceDims);
+}
+
+// One launch in the place of the shared kernel's two, where it has room.
 template <class Params>
 std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std::string& name,
                                         bool has_own_keys) {
-  const auto params = request.params.get<Params>();
+  const auto shape = request.params.get<Params>();
   std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
-  if (!kernel || params.head_dim % 8 != 0) return kernel;
-  const uint32_t queries = queries_of(params.n_heads / params.n_kv_heads);
+  const uint32_t per_kv_head = shape.n_heads / shape.n_kv_heads;
+  const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, kChunk);
+  const uint32_t most = shared_bytes(shape, request.cache, has_own_keys ? kMaxFewRows : 0);
+  if (!kernel || shape.head_dim % 8 != 0 || chunks * kMaxFewRows > kPlaces ||
+      most > kLeastSharedBytes)
+    return kernel;
+  kernel->launches.pop_back();  // what joins the splits
   metal::Launch& launch = kernel->launches.front();
-  launch.function =
-      name + "_" + std::string(format_info(request.cache).name) + "_q" + std::to_string(queries);
-  launch.grid = [=](const Scope& scope) {
-    const uint32_t chunks = divide_up(params.n_heads / params.n_kv_heads, kChunk);
-    const uint32_t own_keys = has_own_keys ? scope.n_rows * params.head_dim : 0;
-    return Grid{.threadgroups = {kSplits, params.n_kv_heads * chunks, scope.n_rows},
+  launch.function = name + "_" + std::string(format_info(request.cache).name) + "_q" +
+                    std::to_string(queries_of(per_kv_head));
+  launch.grid = [=, cache = request.cache](const Scope& scope) {
+    const uint32_t own_keys = has_own_keys ? scope.n_rows : 0;
+    return Grid{.threadgroups = {kSplits, chunks, scope.n_rows},
                 .threads = {kThreads, 1, 1},
-                .threadgroup_bytes = {4 * (queries * (params.head_dim + kUnit + kPartsPerQuery) +
-                                           kRunning + own_keys)}};
+                .threadgroup_bytes = {shared_bytes(scope.get<Params>(), cache, own_keys)}};
   };
   return kernel;
 }

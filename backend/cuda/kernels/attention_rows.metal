@@ -1,37 +1,40 @@
 // attention and rope_attention of single rows and few, for short texts as well: a block of 128 threads
 // takes the units of a split (metal/kernels/attention_split.h says which), 64 positions at a time.
 //
-// A single warp would wait for each of its loads in turn; here two threads share a position, and all
-// loads of a unit's keys are under way at once, then those of its values. Scores: a thread takes every
-// second piece of eight dimensions, in four sums. Values: a thread owns two dimensions, and where a
-// head has fewer than 256 dimensions, every second or fourth position; these parts are added at the end.
+// 1. What takes time, in a short text, is waiting for memory. So the keys and the values of a unit are
+//    copied to shared memory at once, beside everything else that a block begins with; those of the
+//    unit behind it are copied as soon as there is room.
+// 2. Scores: two threads share a position and take every second piece of eight dimensions, in four sums.
+//    Values: a thread owns a piece of eight dimensions and every 4th, 8th or 16th position, by the size of a
+//    head; these parts are added at the end, in order.
+// 3. Rows of keys and values lie 32 bytes past a multiple of 128 apart: the threads of four positions, and
+//    those of eight pieces, read different banks.
+// 4. What the splits of a row found is joined by the block that comes last, as `combine` does it: in
+//    order of the units, whichever block that is. A row with one split needs no other.
 //
 // head_dim is a multiple of eight (kernel_table.cpp); kQueries is how many query heads of a kv head there is
-// room for. Partial results and their combination are those of attention_split.
+// room for.
 #include "metal/kernels/attention_split.h"
 
 constant constexpr uint kBlockThreads = 128;
+constant constexpr uint kPieceDims = 8;
 
 // Eight numbers from an address that is a multiple of 16 bytes.
 struct Eight {
   float4 low, high;
 };
-inline Eight load_eight(device const float* p) {
-  return Eight{reinterpret_cast<device const float4*>(p)[0],
-               reinterpret_cast<device const float4*>(p)[1]};
+inline Eight load_eight(threadgroup const float* p) {
+  return Eight{reinterpret_cast<threadgroup const float4*>(p)[0],
+               reinterpret_cast<threadgroup const float4*>(p)[1]};
 }
 inline float2 halves_of(uint word) {
   return float2(float(as_type<half>(ushort(word & 0xffffu))), float(as_type<half>(ushort(word >> 16))));
 }
-inline Eight load_eight(device const half* p) {
-  const uint4 words = *reinterpret_cast<device const uint4*>(p);
+inline Eight load_eight(threadgroup const half* p) {
+  const uint4 words = *reinterpret_cast<threadgroup const uint4*>(p);
   const float2 a = halves_of(words.x), b = halves_of(words.y), c = halves_of(words.z),
                d = halves_of(words.w);
   return Eight{float4(a.x, a.y, b.x, b.y), float4(c.x, c.y, d.x, d.y)};
-}
-inline float2 load_two(device const float* p) { return *reinterpret_cast<device const float2*>(p); }
-inline float2 load_two(device const half* p) {
-  return halves_of(*reinterpret_cast<device const uint*>(p));
 }
 
 // What the softmax of a query head has come to.
@@ -39,78 +42,169 @@ struct Running {
   float largest, total, shrink;
 };
 
-// `queries` [kQueries][head_dim] and what follows in shared memory: `scores` [kQueries][kUnit],
-// `running` [kQueries], `parts` [128 / pair threads][kQueries][head_dim].
+// A block's shared memory; `fresh` [rows of the span][head_dim] where there are any.
+template <class Cache>
+struct RowsMemory {
+  threadgroup float* queries;    // [kQueries][head_dim]
+  threadgroup float* scores;     // [kQueries][kUnit]
+  threadgroup Running* running;  // [kQueries]
+  threadgroup Cache* keys;       // [kUnit][stride]
+  threadgroup Cache* values;     // [kUnit][stride]
+  threadgroup float* parts;      // [parts][kQueries][head_dim], where keys and values were
+  threadgroup float* fresh;
+  uint stride;
+};
+constant constexpr uint kRunningFloats = 32;
+
+// Numbers between two rows of keys: kernel_table.cpp has the same.
+template <class Cache>
+inline uint row_stride(uint head_dim) {
+  const uint bytes = uint(sizeof(Cache)) * head_dim;
+  return ((bytes + 95) / 128 * 128 + 32) / uint(sizeof(Cache));
+}
+
 template <class Cache, uint kQueries>
-inline void attend_unit_by_unit(AttentionShape shape, Visible seen, uint split, uint sequence,
-                                HeadChunk chunk, threadgroup const float* queries,
-                                threadgroup float* scores, threadgroup Running* running,
-                                threadgroup float* parts, Fresh fresh, device const Cache* key_cache,
-                                device const Cache* value_cache, device const uint* pages,
-                                uint local_row, device float* workspace, uint thread_index) {
+inline RowsMemory<Cache> memory_of(threadgroup float* memory, uint head_dim) {
+  RowsMemory<Cache> m;
+  m.stride = row_stride<Cache>(head_dim);
+  m.queries = memory;
+  m.scores = m.queries + kQueries * head_dim;
+  m.running = reinterpret_cast<threadgroup Running*>(m.scores + kQueries * kUnit);
+  m.parts = m.scores + kQueries * kUnit + kRunningFloats;
+  m.keys = reinterpret_cast<threadgroup Cache*>(m.parts);
+  m.values = m.keys + kUnit * m.stride;
+  const uint kept = 2 * kUnit * m.stride * uint(sizeof(Cache)) / 4;
+  m.fresh = m.parts + max(kept, kQueries * kBlockThreads * kPieceDims);
+  return m;
+}
+
+// Copies of a unit's keys, or values, begin: rows that the cache has and the row sees. Rows of its own span are
+// left out (place_fresh), zeros stand for those that it does not see.
+template <class Cache>
+inline void copy_unit(threadgroup Cache* to, uint stride, device const Cache* from, uint head_dim,
+                      uint first, Visible seen, uint first_fresh, uint thread_index) {
+  const uint n_pieces = head_dim * uint(sizeof(Cache)) / 16, numbers = 16 / uint(sizeof(Cache));
+  uint i = thread_index / n_pieces, piece = thread_index % n_pieces;
+  const uint rows_ahead = kBlockThreads / n_pieces, pieces_ahead = kBlockThreads % n_pieces;
+  while (i < kUnit) {
+    const uint position = first + i;
+    const bool is_seen = position >= seen.begin && position < seen.end;
+    if (!is_seen || position < first_fresh)
+      copy_16_bytes(to + i * stride + piece * numbers, from + i * head_dim + piece * numbers, is_seen);
+    i += rows_ahead;
+    piece += pieces_ahead;
+    if (piece >= n_pieces) {
+      piece -= n_pieces;
+      ++i;
+    }
+  }
+  end_copies();
+}
+
+// Where the keys of a unit lie in the cache.
+inline ulong unit_offset(AttentionShape shape, Visible seen, uint unit, uint sequence, uint kv_head,
+                         device const uint* pages) {
+  const uint first = (seen.first_unit + unit) * kUnit;
+  const uint page = page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
+  return kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, shape.head_dim);
+}
+
+// The keys and values of the span's own rows, where they are in the unit.
+template <class Cache>
+inline void place_fresh(RowsMemory<Cache> memory, Fresh fresh, uint head_dim, uint first,
+                        Visible seen, uint thread_index) {
+  const uint begin = max(max(fresh.first, first), seen.begin), end = min(first + kUnit, seen.end);
+  if (begin >= end) return;
+  for (uint task = thread_index; task < (end - begin) * head_dim; task += kBlockThreads) {
+    const uint position = begin + task / head_dim, d = task % head_dim, i = position - first;
+    memory.keys[i * memory.stride + d] =
+        Cache(fresh.keys[(position - fresh.first) * head_dim + d]);
+    memory.values[i * memory.stride + d] =
+        Cache(fresh.values[(position - fresh.first) * fresh.values_stride + d]);
+  }
+}
+
+// Both copies of the split's first unit begin.
+template <class Cache>
+inline void begin_copies(RowsMemory<Cache> memory, AttentionShape shape, Visible seen, uint split,
+                         uint sequence, uint kv_head, uint first_fresh,
+                         device const Cache* key_cache, device const Cache* value_cache,
+                         device const uint* pages, uint thread_index) {
+  const uint unit = units_before(seen, split), first = (seen.first_unit + unit) * kUnit;
+  const ulong offset = unit_offset(shape, seen, unit, sequence, kv_head, pages);
+  copy_unit(memory.keys, memory.stride, key_cache + offset, shape.head_dim, first, seen, first_fresh,
+            thread_index);
+  copy_unit(memory.values, memory.stride, value_cache + offset, shape.head_dim, first, seen,
+            first_fresh, thread_index);
+}
+
+// Behind begin_copies, and a barrier behind what is written to `memory`.
+template <class Cache, uint kQueries>
+inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen, uint split,
+                   uint sequence, HeadChunk chunk, Fresh fresh, device const Cache* key_cache,
+                   device const Cache* value_cache, device const uint* pages, uint local_row,
+                   uint row, uint place, device float* workspace, device float* out,
+                   uint thread_index) {
   const uint head_dim = shape.head_dim, lane = thread_index % 32, simdgroup = thread_index / 32;
-  const uint n_pairs = head_dim / 2;
-  const uint pair_threads = n_pairs <= 32 ? 32 : n_pairs <= 64 ? 64 : 128;
-  const uint n_parts = kBlockThreads / pair_threads;
-  const uint own_pair = thread_index % pair_threads, own_part = thread_index / pair_threads;
-  float2 values[kQueries];
+  const uint n_pieces = head_dim / kPieceDims;
+  const uint piece_threads = n_pieces <= 8 ? 8 : n_pieces <= 16 ? 16 : 32;
+  const uint n_parts = kBlockThreads / piece_threads;
+  const uint own_piece = thread_index % piece_threads, own_part = thread_index / piece_threads;
+  float4 values[kQueries][2];
 #pragma unroll
-  for (uint g = 0; g < kQueries; ++g) values[g] = float2(0.0f);
-  if (thread_index < kQueries) running[thread_index] = Running{-infinity(), 0.0f, 1.0f};
+  for (uint g = 0; g < kQueries; ++g) values[g][0] = values[g][1] = float4(0.0f);
+  if (thread_index < kQueries) memory.running[thread_index] = Running{-infinity(), 0.0f, 1.0f};
 
   for (uint unit = units_before(seen, split); unit < seen.n_units; unit += kSplits) {
-    const uint first = (seen.first_unit + unit) * kUnit;
-    const uint page =
-        page_of(pages, shape.page_table_base, shape.page_table_stride, sequence, first);
-    const ulong offset =
-        kv_offset(page, shape.n_kv_heads, chunk.kv_head, first % kPagePositions, head_dim);
-    // Everyone is through with the scores of the unit before.
+    const uint first = (seen.first_unit + unit) * kUnit, next = unit + kSplits;
+    const uint next_first = (seen.first_unit + next) * kUnit;
+    const bool has_next = next < seen.n_units;
+    ulong next_offset = 0;
+    if (has_next) next_offset = unit_offset(shape, seen, next, sequence, chunk.kv_head, pages);
+    place_fresh(memory, fresh, head_dim, first, seen, thread_index);
+    wait_for_copies<1>();  // keys
     threadgroup_barrier(mem_flags::mem_threadgroup);
     {
-      const uint i = thread_index / 2, position = first + i;
-      const bool is_seen = position >= seen.begin && position < seen.end;
-      const bool is_fresh = is_seen && position >= fresh.first;
+      const uint i = thread_index / 2;
       float4 sums[kQueries];
 #pragma unroll
       for (uint g = 0; g < kQueries; ++g) sums[g] = float4(0.0f);
-      device const Cache* key = key_cache + offset + ulong(i) * head_dim;
-      threadgroup const float* fresh_key = fresh.keys + (is_fresh ? position - fresh.first : 0) * head_dim;
-      if (is_seen) {
-#pragma unroll 8
-        for (uint d = thread_index % 2 * 8; d < head_dim; d += 16) {
-          Eight k;
-          if (is_fresh)
-            k = Eight{*reinterpret_cast<threadgroup const float4*>(fresh_key + d),
-                      *reinterpret_cast<threadgroup const float4*>(fresh_key + d + 4)};
-          else
-            k = load_eight(key + d);
+      threadgroup const Cache* key = memory.keys + i * memory.stride;
+#pragma unroll 4
+      for (uint d = thread_index % 2 * kPieceDims; d < head_dim; d += 2 * kPieceDims) {
+        const Eight k = load_eight(key + d);
 #pragma unroll
-          for (uint g = 0; g < kQueries; ++g) {
-            threadgroup const float4* q =
-                reinterpret_cast<threadgroup const float4*>(queries + g * head_dim + d);
-            sums[g] = fma(k.low, q[0], sums[g]);
-            sums[g] = fma(k.high, q[1], sums[g]);
-          }
+        for (uint g = 0; g < kQueries; ++g) {
+          threadgroup const float4* q =
+              reinterpret_cast<threadgroup const float4*>(memory.queries + g * head_dim + d);
+          sums[g] = fma(k.low, q[0], sums[g]);
+          sums[g] = fma(k.high, q[1], sums[g]);
         }
       }
-      simdgroup_barrier(mem_flags::mem_threadgroup);
 #pragma unroll
       for (uint g = 0; g < kQueries; ++g) {
         const float part = sum_of(sums[g]);
         const float score = part + simd_shuffle_xor(part, 1);
-        if (thread_index % 2 == 0) scores[g * kUnit + i] = score;
+        if (thread_index % 2 == 0) memory.scores[g * kUnit + i] = score;
       }
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
+    // The place of the keys is free; a group of copies for each unit, if only an empty one.
+    if (has_next)
+      copy_unit(memory.keys, memory.stride, key_cache + next_offset, head_dim, next_first, seen,
+                fresh.first, thread_index);
+    else
+      end_copies();
 
     for (uint g = simdgroup; g < chunk.n_queries; g += kBlockThreads / 32) {
       float score[2];
       bool is_seen[2];
-      float top = running[g].largest;
+      const Running before = memory.running[g];
+      float top = before.largest;
       for (uint j = 0; j < 2; ++j) {
         const uint position = first + lane + 32 * j;
         is_seen[j] = position >= seen.begin && position < seen.end;
-        score[j] = scores[g * kUnit + lane + 32 * j] * shape.scale;
+        score[j] = memory.scores[g * kUnit + lane + 32 * j] * shape.scale;
         // The cap bends what the softmax gets, so it belongs here, before the maximum.
         if (shape.soft_cap > 0.0f) score[j] = shape.soft_cap * tanh_of(score[j] / shape.soft_cap);
         if (is_seen[j]) top = max(top, score[j]);
@@ -119,95 +213,114 @@ inline void attend_unit_by_unit(AttentionShape shape, Visible seen, uint split, 
       float weights = 0.0f;
       for (uint j = 0; j < 2; ++j) {
         const float weight = is_seen[j] ? exp_of(score[j] - top) : 0.0f;
-        scores[g * kUnit + lane + 32 * j] = weight;
+        memory.scores[g * kUnit + lane + 32 * j] = weight;
         weights += weight;
       }
       weights = simd_sum(weights);
-      const Running before = running[g];
       const float shrink = top == before.largest ? 1.0f : exp_of(before.largest - top);
       simdgroup_barrier(mem_flags::mem_threadgroup);  // all lanes have read it
-      if (lane == 0) running[g] = Running{top, fma(before.total, shrink, weights), shrink};
+      if (lane == 0) memory.running[g] = Running{top, fma(before.total, shrink, weights), shrink};
     }
+    wait_for_copies<1>();  // values
     threadgroup_barrier(mem_flags::mem_threadgroup);
 
+    if (own_piece < n_pieces) {
 #pragma unroll
-    for (uint g = 0; g < kQueries; ++g)
-      if (g < chunk.n_queries) values[g] = values[g] * float2(running[g].shrink);
-    if (own_pair < n_pairs) {
-      device const Cache* cached = value_cache + offset + 2 * own_pair;
-#pragma unroll 8
-      for (uint i = own_part; i < kUnit; i += n_parts) {
-        const uint position = first + i;
-        if (position < seen.begin || position >= seen.end) continue;
-        float2 v;
-        if (position >= fresh.first) {
-          device const float* row =
-              fresh.values + (position - fresh.first) * fresh.values_stride + 2 * own_pair;
-          v = float2(float(Cache(row[0])), float(Cache(row[1])));
-        } else {
-          v = load_two(cached + ulong(i) * head_dim);
+      for (uint g = 0; g < kQueries; ++g)
+        if (g < chunk.n_queries) {
+          values[g][0] = values[g][0] * memory.running[g].shrink;
+          values[g][1] = values[g][1] * memory.running[g].shrink;
         }
+#pragma unroll 4
+      for (uint i = own_part; i < kUnit; i += n_parts) {
+        const Eight v = load_eight(memory.values + i * memory.stride + own_piece * kPieceDims);
 #pragma unroll
         for (uint g = 0; g < kQueries; ++g) {
-          if (g >= chunk.n_queries) continue;
-          const float weight = scores[g * kUnit + i];
-          values[g] = float2(fma(weight, v.x, values[g].x), fma(weight, v.y, values[g].y));
+          const float4 weight = float4(memory.scores[g * kUnit + i]);
+          values[g][0] = fma(weight, v.low, values[g][0]);
+          values[g][1] = fma(weight, v.high, values[g][1]);
         }
       }
     }
+    // Everyone is through with the values, and with the weights.
+    threadgroup_barrier(mem_flags::mem_threadgroup);
+    if (has_next)
+      copy_unit(memory.values, memory.stride, value_cache + next_offset, head_dim, next_first, seen,
+                fresh.first, thread_index);
+    else
+      end_copies();
   }
 
-  if (own_pair < n_pairs) {
+  if (own_piece < n_pieces) {
 #pragma unroll
-    for (uint g = 0; g < kQueries; ++g)
-      if (g < chunk.n_queries)
-        *reinterpret_cast<threadgroup float2*>(parts + (own_part * kQueries + g) * head_dim +
-                                               2 * own_pair) = values[g];
-  }
-  threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint task = thread_index; task < chunk.n_queries * head_dim; task += kBlockThreads) {
-    const uint g = task / head_dim, d = task % head_dim;
-    float sum = parts[g * head_dim + d];
-    for (uint part = 1; part < n_parts; ++part)
-      sum += parts[(part * kQueries + g) * head_dim + d];
-    device float* to = workspace + partial_offset(local_row, shape.n_heads, chunk.first_head + g,
-                                                  split, head_dim);
-    to[d] = sum;
-    if (d == 0) {
-      to[head_dim] = running[g].largest;
-      to[head_dim + 1] = running[g].total;
+    for (uint g = 0; g < kQueries; ++g) {
+      threadgroup float4* to = reinterpret_cast<threadgroup float4*>(
+          memory.parts + (own_part * kQueries + g) * head_dim + own_piece * kPieceDims);
+      to[0] = values[g][0];
+      to[1] = values[g][1];
     }
   }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  const uint n_splits = min(seen.n_units, kSplits);
+  for (uint task = thread_index; task < chunk.n_queries * head_dim; task += kBlockThreads) {
+    const uint g = task / head_dim, d = task % head_dim, head = chunk.first_head + g;
+    float sum = memory.parts[g * head_dim + d];
+    for (uint part = 1; part < n_parts; ++part)
+      sum += memory.parts[(part * kQueries + g) * head_dim + d];
+    if (n_splits == 1) {
+      out[(ulong(row) * shape.n_heads + head) * head_dim + d] = sum / memory.running[g].total;
+      continue;
+    }
+    device float* to =
+        workspace + partial_offset(local_row, shape.n_heads, head, split, head_dim);
+    to[d] = sum;
+    if (d == 0) {
+      to[head_dim] = memory.running[g].largest;
+      to[head_dim + 1] = memory.running[g].total;
+    }
+  }
+  if (n_splits == 1 || !last_to_arrive(place, n_splits)) return;
+  for (uint g = 0; g < chunk.n_queries; ++g)
+    combine(shape.n_heads, head_dim, seen, workspace, out, local_row, row, chunk.first_head + g,
+            thread_index, kBlockThreads, lane);
 }
 
-// Floats of shared memory behind the queries, and where the keys of the span begin.
-constant constexpr uint kPartsPerQuery = 256;  // 128 threads, two dimensions each
+// A row that sees nothing.
+inline void write_zeros(device float* out, HeadChunk chunk, uint n_heads, uint head_dim, uint row,
+                        uint thread_index) {
+  device float* to = out + (ulong(row) * n_heads + chunk.first_head) * head_dim;
+  for (uint i = thread_index; i < chunk.n_queries * head_dim; i += kBlockThreads) to[i] = 0.0f;
+}
 
 // Grid: (splits, kv heads * chunks of query heads, rows).
 template <class Cache, uint kQueries>
 [[kernel]] void attention_rows(
     device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
-    device const Cache* value_cache [[buffer(2)]], constant PassRange& pass [[buffer(23)]],
-    device float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
-    device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
-    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
+    device const Cache* value_cache [[buffer(2)]], device float* out [[buffer(3)]],
+    constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
+    constant AttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    device const uint* pages [[buffer(27)]], threadgroup float* shared [[threadgroup(0)]],
+    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   const uint row = pass.first_row + group.z;
-  const Visible seen = visible_to(rows[row], params.window);
-  if (units_before(seen, group.x) >= seen.n_units) return;
+  const Row own = rows[row];
+  const Visible seen = visible_in(own.kv_length, params.window);
   const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
   const uint head_dim = params.head_dim;
+  if (seen.n_units == 0 && group.x == 0)
+    write_zeros(out, chunk, params.n_heads, head_dim, row, thread_index);
+  if (units_before(seen, group.x) >= seen.n_units) return;
+  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim);
+  const AttentionShape shape = shape_of(params);
+  begin_copies(memory, shape, seen, group.x, own.sequence, chunk.kv_head, kNone, key_cache,
+               value_cache, pages, thread_index);
   device const float* heads = query + (ulong(row) * params.n_heads + chunk.first_head) * head_dim;
   for (uint i = thread_index; i < kQueries * head_dim; i += kBlockThreads)
-    memory[i] = i < chunk.n_queries * head_dim ? heads[i] : 0.0f;
-  threadgroup float* scores = memory + kQueries * head_dim;
-  threadgroup float* parts = scores + kQueries * kUnit;
-  threadgroup Running* running =
-      reinterpret_cast<threadgroup Running*>(parts + kQueries * kPartsPerQuery);
-  const Fresh fresh = Fresh{kNone, memory, query, 0};
-  attend_unit_by_unit<Cache, kQueries>(shape_of(params), seen, group.x, rows[row].sequence, chunk,
-                                       memory, scores, running, parts, fresh, key_cache,
-                                       value_cache, pages, group.z, workspace, thread_index);
+    memory.queries[i] = i < chunk.n_queries * head_dim ? heads[i] : 0.0f;
+  const Fresh fresh = Fresh{kNone, memory.queries, query, 0};
+  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, fresh, key_cache,
+                          value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
+                          out, thread_index);
 }
 
 template <class Cache, uint kQueries>
@@ -217,53 +330,59 @@ template <class Cache, uint kQueries>
     device Cache* key_cache [[buffer(4)]], device Cache* value_cache [[buffer(5)]],
     device const float* query_norm [[buffer(6), function_constant(kIsBound6)]],
     device const float* key_norm [[buffer(7), function_constant(kIsBound7)]],
-    constant PassRange& pass [[buffer(23)]], device float* workspace [[buffer(24)]],
-    constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
-    device const uint* pages [[buffer(27)]], device const Span* spans [[buffer(30)]],
-    threadgroup float* memory [[threadgroup(0)]], uint3 group [[threadgroup_position_in_grid]],
+    device float* out [[buffer(8)]], constant PassRange& pass [[buffer(23)]],
+    device float* workspace [[buffer(24)]], constant RopeAttentionParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
+    device const Span* spans [[buffer(30)]], threadgroup float* shared [[threadgroup(0)]],
+    uint3 group [[threadgroup_position_in_grid]], uint3 groups [[threadgroups_per_grid]],
     uint thread_index [[thread_index_in_threadgroup]]) {
   const uint row = pass.first_row + group.z;
-  const Visible seen = visible_to(rows[row], params.window);
+  const Row own = rows[row];
+  const Visible seen = visible_in(own.kv_length, params.window);
   // The first block of a kv head writes the row's key and value.
   const HeadChunk chunk = chunk_of(group.y, params.n_heads, params.n_kv_heads);
   const uint per_kv_head = params.n_heads / params.n_kv_heads;
   const bool writes = group.x == 0 && chunk.first_head == chunk.kv_head * per_kv_head &&
-                      (rows[row].flags & kRowActive) != 0;
+                      (own.flags & kRowActive) != 0;
   const bool attends = units_before(seen, group.x) < seen.n_units;
+  const uint head_dim = params.head_dim;
+  if (seen.n_units == 0 && group.x == 0)
+    write_zeros(out, chunk, params.n_heads, head_dim, row, thread_index);
   if (!attends && !writes) return;
 
-  const uint head_dim = params.head_dim;
-  const uint sequence = rows[row].sequence, place = rows[row].position;
-  const uint first_row = spans[rows[row].span].first_row;
-  const uint n_fresh = row - first_row + 1;  // rows of a span are consecutive, and so are positions
-  threadgroup float* scores = memory + kQueries * head_dim;
-  threadgroup float* parts = scores + kQueries * kUnit;
-  threadgroup Running* running =
-      reinterpret_cast<threadgroup Running*>(parts + kQueries * kPartsPerQuery);
-  threadgroup float* fresh_keys = parts + kQueries * kPartsPerQuery + 32;
+  // One row is a span of its own. Rows of a span are consecutive, and so are positions.
+  const uint first_row = pass.n_rows == 1 ? row : spans[own.span].first_row;
+  const uint first_fresh = pass.n_rows == 1 ? own.position : rows[first_row].position;
+  const uint n_fresh = row - first_row + 1;
+  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim);
+  const AttentionShape shape = shape_of(params);
+  if (attends)
+    begin_copies<Cache>(memory, shape, seen, group.x, own.sequence, chunk.kv_head, first_fresh,
+                        key_cache, value_cache, pages, thread_index);
   for (uint i = chunk.n_queries * head_dim + thread_index; i < kQueries * head_dim;
        i += kBlockThreads)
-    memory[i] = 0.0f;
+    memory.queries[i] = 0.0f;
   device const float* norm_of_query = query;  // as good as any where there is none
   device const float* norm_of_key = query;
   if (kIsBound6) norm_of_query = query_norm;
   if (kIsBound7) norm_of_key = key_norm;
   turn_heads<Cache>(query, key, angles, norm_of_query, kIsBound6, norm_of_key, kIsBound7, params,
-                    chunk, row, first_row, head_dim, memory, fresh_keys, thread_index / 32,
-                    kBlockThreads / 32, thread_index % 32);
+                    chunk, row, first_row, head_dim, memory.queries, memory.fresh,
+                    thread_index / 32, kBlockThreads / 32, thread_index % 32);
   threadgroup_barrier(mem_flags::mem_threadgroup);
   if (writes)
-    write_row<Cache>(fresh_keys + (n_fresh - 1) * head_dim, value, key_cache, value_cache, pages,
-                     params, chunk.kv_head, row, sequence, place, thread_index, kBlockThreads);
+    write_row<Cache>(memory.fresh + (n_fresh - 1) * head_dim, value, key_cache, value_cache, pages,
+                     params, chunk.kv_head, row, own.sequence, own.position, thread_index,
+                     kBlockThreads);
   if (!attends) return;
 
   const Fresh fresh =
-      Fresh{rows[first_row].position, fresh_keys,
+      Fresh{first_fresh, memory.fresh,
             value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
             ulong(params.n_kv_heads) * head_dim};
-  attend_unit_by_unit<Cache, kQueries>(shape_of(params), seen, group.x, sequence, chunk, memory,
-                                       scores, running, parts, fresh, key_cache, value_cache,
-                                       pages, group.z, workspace, thread_index);
+  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, fresh, key_cache,
+                          value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
+                          out, thread_index);
 }
 
 #define AKUNU_ROWS(name, Cache, queries)                                                   \

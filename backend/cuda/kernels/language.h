@@ -261,6 +261,25 @@ AKUNU_DEVICE uint atomic_fetch_max_explicit(atomic_uint* at, uint operand, memor
   return atomicMax(&at->value, operand);
 }
 
+// Blocks that have arrived at each place of a launch; 0 between launches.
+constexpr uint kPlaces = 4096;
+static __device__ uint arrivals[kPlaces];
+
+// Of the `n` blocks of a launch that come to a place, the last one gets true, and reads what the others
+// wrote before they came. All threads of a block come.
+AKUNU_DEVICE bool last_to_arrive(uint place, uint n) {
+  static __shared__ bool is_last;
+  __threadfence();
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    is_last = atomicAdd(&arrivals[place], 1u) == n - 1;
+    if (is_last) arrivals[place] = 0;
+  }
+  __syncthreads();
+  if (is_last) __threadfence();
+  return is_last;
+}
+
 // --- Tensor cores ------------------------------------------------------------------------------------
 
 // Two numbers, each rounded to bfloat16; the first in the lower half.

@@ -54,13 +54,16 @@ struct Visible {
   uint begin, end;
   uint first_unit, n_units;
 };
-inline Visible visible_to(device const Row& row, uint window) {
+inline Visible visible_in(uint kv_length, uint window) {
   Visible v;
-  v.end = row.kv_length;
+  v.end = kv_length;
   v.begin = window != 0 && v.end > window ? v.end - window : 0;
   v.first_unit = v.begin / kUnit;
   v.n_units = v.end > v.begin ? (v.end - 1) / kUnit - v.first_unit + 1 : 0;
   return v;
+}
+inline Visible visible_to(device const Row& row, uint window) {
+  return visible_in(row.kv_length, window);
 }
 // How many units before the split's own come in the row's range; n_units or more: it has none.
 inline uint units_before(Visible v, uint split) {
@@ -302,5 +305,33 @@ inline void write_row(threadgroup const float* key, device const float* value,
   for (uint i = index; i < head_dim; i += n_threads) {
     key_cache[to + i] = Cache(key[i]);
     value_cache[to + i] = Cache(value[from + i]);
+  }
+}
+
+// What the splits of a row's head have found, as one: a lane per split for the weights, a thread per
+// dimension after that; in order of the row's units.
+inline void combine(uint n_heads, uint head_dim, Visible seen, device const float* workspace,
+                    device float* out, uint local_row, uint row, uint head, uint thread_index,
+                    uint n_threads, uint lane) {
+  const uint n = min(seen.n_units, kSplits);
+  const ulong first = partial_offset(local_row, n_heads, head, 0, head_dim);
+  const ulong step = head_dim + 2;
+  // The split of unit `lane` of its range.
+  device const float* own = workspace + first + (seen.first_unit + lane) % kSplits * step;
+  const float largest = lane < n ? own[head_dim] : -infinity();
+  const float top = simd_max(largest);
+  const float weight = lane < n ? exp_of(largest - top) : 0.0f;
+  const float total = simd_sum(lane < n ? weight * own[head_dim + 1] : 0.0f);
+  for (uint d = thread_index; d < (head_dim + 31) / 32 * 32; d += n_threads) {
+    float sum = 0.0f;
+    for (uint i = 0; i < n; ++i) {
+      const float share = simd_shuffle(weight, ushort(i));
+      const float part =
+          d < head_dim ? workspace[first + (seen.first_unit + i) % kSplits * step + d] : 0.0f;
+      sum = fma(share, part, sum);
+    }
+    // A row that sees nothing has nothing to divide by.
+    if (d < head_dim)
+      out[(ulong(row) * n_heads + head) * head_dim + d] = n == 0 ? 0.0f : sum / total;
   }
 }

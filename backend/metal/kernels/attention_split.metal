@@ -89,44 +89,16 @@ template <class Cache, uint kDims>
                              value_cache, pages, group.z, workspace, lane);
 }
 
-// A threadgroup per (head, row), a lane per split for the weights, a thread per dimension after
-// that. rope_attention's result lies at another slot, and its parameters begin otherwise.
-inline void combine(uint n_heads, uint head_dim, uint window, device const float* workspace,
-                    device float* out, constant PassRange& pass, device const Row* rows,
-                    uint3 group, uint thread_index, uint n_threads, uint lane) {
-  const uint row = pass.first_row + group.y, head = group.x;
-  const Visible seen = visible_to(rows[row], window);
-  const uint n = min(seen.n_units, kSplits);
-  const ulong first = partial_offset(group.y, n_heads, head, 0, head_dim);
-  const ulong step = head_dim + 2;
-  // In order of the row's units: the split of unit `lane` of its range.
-  device const float* own = workspace + first + (seen.first_unit + lane) % kSplits * step;
-  const float largest = lane < n ? own[head_dim] : -infinity();
-  const float top = simd_max(largest);
-  const float weight = lane < n ? exp_of(largest - top) : 0.0f;
-  const float total = simd_sum(lane < n ? weight * own[head_dim + 1] : 0.0f);
-  for (uint d = thread_index; d < (head_dim + 31) / 32 * 32; d += n_threads) {
-    float sum = 0.0f;
-    for (uint i = 0; i < n; ++i) {
-      const float share = simd_shuffle(weight, ushort(i));
-      const float part =
-          d < head_dim ? workspace[first + (seen.first_unit + i) % kSplits * step + d] : 0.0f;
-      sum = fma(share, part, sum);
-    }
-    // A row that sees nothing has nothing to divide by.
-    if (d < head_dim)
-      out[(ulong(row) * n_heads + head) * head_dim + d] = n == 0 ? 0.0f : sum / total;
-  }
-}
-
+// A threadgroup per (head, row). rope_attention's result lies at another slot, and its parameters begin otherwise.
 [[kernel]] void attention_combine(
     device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
     device const float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], uint3 group [[threadgroup_position_in_grid]],
     uint thread_index [[thread_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group,
-          thread_index, 32 * n_simdgroups, lane);
+  const uint row = pass.first_row + group.y;
+  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace, out,
+          group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
 }
 
 [[kernel]] void rope_attention_combine(
@@ -135,8 +107,9 @@ inline void combine(uint n_heads, uint head_dim, uint window, device const float
     constant RopeAttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
     uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  combine(params.n_heads, params.head_dim, params.window, workspace, out, pass, rows, group,
-          thread_index, 32 * n_simdgroups, lane);
+  const uint row = pass.first_row + group.y;
+  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace, out,
+          group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
 }
 
 #define AKUNU_ATTENTION(name, Cache, dims)                                              \
