@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.compare import accuracy, machines, report, scaling, servers, speed, summary
+from tools.compare import accuracy, embeddings, machines, report, scaling, servers, speed, summary
 
 COMMANDS = {
     "speed": speed,
     "scaling": scaling,
     "servers": servers,
     "accuracy": accuracy,
+    "embeddings": embeddings,
     "report": report,
     "machines": machines,
     "summary": summary,

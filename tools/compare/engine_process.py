@@ -10,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-_WORKERS = Path(__file__).parent / "workers"
+WORKERS = Path(__file__).parent / "workers"
 
 
 class EngineProcess:
@@ -25,7 +25,7 @@ class EngineProcess:
         self._errors = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115, `close` does
         try:
             self._process = subprocess.Popen(
-                [python, _WORKERS / f"{worker}.py", model, str(context), str(threads)],
+                [python, WORKERS / f"{worker}.py", model, str(context), str(threads)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=self._errors,

@@ -213,6 +213,7 @@ llama_model_load_from_file = _function(
 )
 llama_model_free = _function("llama_model_free", None, c_void_p)
 llama_model_get_vocab = _function("llama_model_get_vocab", c_void_p, c_void_p)
+llama_model_n_embd = _function("llama_model_n_embd", c_int32, c_void_p)
 llama_vocab_n_tokens = _function("llama_vocab_n_tokens", c_int32, c_void_p)
 llama_tokenize = _function(
     "llama_tokenize",
@@ -234,6 +235,10 @@ llama_batch_init = _function("llama_batch_init", llama_batch, c_int32, c_int32, 
 llama_batch_get_one = _function("llama_batch_get_one", llama_batch, POINTER(llama_token), c_int32)
 llama_batch_free = _function("llama_batch_free", None, llama_batch)
 llama_decode = _function("llama_decode", c_int32, c_void_p, llama_batch)
+llama_encode = _function("llama_encode", c_int32, c_void_p, llama_batch)
+llama_get_embeddings_seq = _function(
+    "llama_get_embeddings_seq", POINTER(c_float), c_void_p, c_int32
+)
 llama_get_logits = _function("llama_get_logits", POINTER(c_float), c_void_p)
 llama_synchronize = _function("llama_synchronize", None, c_void_p)
 
