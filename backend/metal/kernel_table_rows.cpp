@@ -138,6 +138,8 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return per_number("gather_head", [](const Scope& s) { return s.get<GatherParams>().dim; });
     case Operation::soft_cap:
       return per_number("soft_cap", [](const Scope& s) { return s.get<SoftCapParams>().n; });
+    case Operation::scale:
+      return per_number("scale", [](const Scope& s) { return s.get<ScaleParams>().n; });
     case Operation::add_embedding: {
       const auto function = with_floats("add_embedding", request.weights[0]);
       if (!function) return std::nullopt;

@@ -231,7 +231,7 @@ class Builder {
       if (out == kNoValue) {
         out = rows("angles of " + name, layer.rope_dim);
         emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
-             RopeAnglesParams{layer.rope_dim / 2, {}});
+             RopeAnglesParams{layer.rope_dim / 2, 0, 0, 0});
       }
       angles_.push_back(out);
     }

@@ -57,7 +57,11 @@ struct HeadNormParams {
 
 struct RopeAnglesParams {
   uint32_t n_pairs;  // rope_dim / 2
-  uint32_t padding[3];
+  // Cosine and sine are multiplied by 1 + growth * log(1 + position / growth_length), the quotient a
+  // whole number. growth 0: by 1.
+  float growth;
+  uint32_t growth_length;  // above 0 where there is a growth
+  uint32_t padding;
 };
 
 AKUNU_CONSTANT uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
@@ -213,6 +217,12 @@ struct GatherParams {
 struct SoftCapParams {
   uint32_t n;
   float cap;  // above 0
+  uint32_t padding[2];
+};
+
+struct ScaleParams {
+  uint32_t n;
+  float factor;
   uint32_t padding[2];
 };
 

@@ -24,6 +24,7 @@ enum class Operation : uint8_t {
   gated_activation,
   gather_head,
   soft_cap,
+  scale,
   sample,
   logprobs,
   advance,

@@ -47,6 +47,7 @@ constexpr Operands<3> kGatedActivation{
     {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
 constexpr Operands<2> kGatherHead{{{"input", rows, in}, {"out", head_rows, out}}};
 constexpr Operands<1> kSoftCap{{{"data", rows, inout}}};
+constexpr Operands<1> kScale{{{"data", rows, inout}}};
 constexpr Operands<5> kSample{{{"logits", head_rows, in},
                                {"tokens", log, inout},
                                {"picked", picked, out},
@@ -154,6 +155,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"gated_activation", kGatedActivation, sizeof(GatedActivationParams)},
     {"gather_head", kGatherHead, sizeof(GatherParams)},
     {"soft_cap", kSoftCap, sizeof(SoftCapParams)},
+    {"scale", kScale, sizeof(ScaleParams)},
     {"sample", kSample, sizeof(SampleParams)},
     {"logprobs", kLogprobs, sizeof(LogprobsParams)},
     {"advance", kAdvance, sizeof(AdvanceParams), true},

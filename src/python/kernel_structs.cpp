@@ -26,7 +26,7 @@ bool describe_structs() {
                        n_prompt, n_logprobs, stop_ids);
   PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
   PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale);
-  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs);
+  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length);
   PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
   PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
   PYBIND11_NUMPY_DTYPE(BiasParams, n);
@@ -39,6 +39,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation);
   PYBIND11_NUMPY_DTYPE(GatherParams, dim);
   PYBIND11_NUMPY_DTYPE(SoftCapParams, n, cap);
+  PYBIND11_NUMPY_DTYPE(ScaleParams, n, factor);
   PYBIND11_NUMPY_DTYPE(SampleParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(LogprobsParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(AdvanceParams, log_stride);
@@ -106,6 +107,8 @@ py::object params_dtype(Operation operation) {
       return dtype_of<GatherParams>();
     case Operation::soft_cap:
       return dtype_of<SoftCapParams>();
+    case Operation::scale:
+      return dtype_of<ScaleParams>();
     case Operation::sample:
       return dtype_of<SampleParams>();
     case Operation::logprobs:

@@ -8,12 +8,12 @@ from harness import On, Run, assert_same_bits, assert_within, make_step, pack_pa
 from reference import UNIT
 
 
-def angles_of(target, frequencies, step, threads=1):
+def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0)):
     out = poisoned((len(step.rows), 2 * len(frequencies)))
     run(
         "rope_angles",
         [frequencies, out],
-        pack_params("rope_angles", len(frequencies)),
+        pack_params("rope_angles", len(frequencies), *growth),
         step,
         On(target, threads),
     )
@@ -34,3 +34,17 @@ def test_agrees_with_float64(target, n_pairs):
     assert_same_bits(angles_of(target, frequencies, step, threads=3), out)
     alone = make_step([Run(1, 256, 1)], max_positions=131072)
     assert_same_bits(angles_of(target, frequencies, alone), out[4:5])
+
+
+def test_grows_with_the_logarithm_of_the_position(target):
+    frequencies = (10000.0 ** (-np.arange(9) / 9)).astype(np.float32)
+    step = make_step([Run(0, 0, 3), Run(1, 62, 4), Run(2, 16383, 2)], max_positions=16385)
+    out = angles_of(target, frequencies, step, growth=(0.1, 64))
+    positions = step.rows["position"]
+    angle = (positions.astype(np.float32)[:, None] * frequencies).astype(np.float64)
+    factor = 1 + 0.1 * np.log(1 + positions // 64)[:, None]
+    # Cosine and sine 2 u, logarithm 2 ulp of at most 6, two sums and two products.
+    bound = np.full(angle.shape, 16 * UNIT)
+    assert_within(out[:, 0::2], np.cos(angle) * factor, bound)
+    assert_within(out[:, 1::2], np.sin(angle) * factor, bound)
+    assert_same_bits(out[:4], angles_of(target, frequencies, step)[:4])  # within the first 64

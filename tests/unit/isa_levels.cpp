@@ -363,7 +363,7 @@ void norms() {
 
 void ropes() {
   Case angles{"rope_angles", {Operation::rope_angles}, {}, {}};
-  angles.set_params(RopeAnglesParams{11, {}});
+  angles.set_params(RopeAnglesParams{11, 0.1f, 3, 0});
   angles.operands.emplace(0, floats(11, 0.0f, 1.0f));
   angles.operands.emplace(1, Bytes(4 * kStepRows * 22));
   compare(angles);
@@ -499,6 +499,10 @@ void elementwise() {
   c.set_params(SoftCapParams{4103, 30.0f, {}});
   c.operands.emplace(0, floats(kStepRows * 4103, -90.0f, 90.0f));
   compare(c);
+  Case scale{"scale", {Operation::scale}, {}, {}};
+  scale.set_params(ScaleParams{4103, 0.22f, {}});
+  scale.operands.emplace(0, floats(kStepRows * 4103, -90.0f, 90.0f));
+  compare(scale);
 }
 
 void sampling() {

@@ -4,7 +4,8 @@
 //                                      0 input: rows, 1 out: head_rows [., dim] 25 GatherParams
 // soft_cap: data = cap * tanh(data / cap)
 //                                      0 data: rows [rows, n]                   25 SoftCapParams
-//   slices: one row; of soft_cap, whose rows are a vocabulary, kCapped numbers of one
+// scale: data = data * factor          0 data: rows [rows, n]                   25 ScaleParams
+//   slices: one row; of soft_cap and scale, whose rows may be a vocabulary, kPiece numbers of one
 //   limit: latency; the row is in L2
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/math.h"
@@ -42,42 +43,59 @@ struct GatherHead {
   }
 };
 
-template <class Isa>
-struct SoftCap {
-  static constexpr uint32_t kCapped = 4096;
+// Applies `Function` to the numbers of rows in place, kPiece of them in a slice.
+template <class Isa, class Params, class Function>
+struct InPieces {
+  static constexpr uint32_t kPiece = 4096;
 
   static uint64_t slices(const Call& call) { return call.n_rows * pieces(call); }
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte*) {
-    const auto& params = *static_cast<const SoftCapParams*>(call.params);
-    const auto cap = Isa::broadcast(params.cap);
+    const auto& params = *static_cast<const Params*>(call.params);
+    const auto by = Isa::broadcast(Function::number(params));
     for (uint64_t slice = begin; slice < end; ++slice) {
       float* data = operand<float>(call, 0, call.first_row + slice / pieces(call), params.n);
-      uint32_t i = static_cast<uint32_t>(slice % pieces(call)) * kCapped;
-      const uint32_t last = params.n - i < kCapped ? params.n : i + kCapped;
+      uint32_t i = static_cast<uint32_t>(slice % pieces(call)) * kPiece;
+      const uint32_t last = params.n - i < kPiece ? params.n : i + kPiece;
       for (; i + Isa::kLanes <= last; i += Isa::kLanes)
-        Isa::store(data + i, capped(Isa::load(data + i), cap));
-      if (i < last) Isa::store(data + i, capped(Isa::load(data + i, last - i), cap), last - i);
+        Isa::store(data + i, Function::of(Isa::load(data + i), by));
+      if (i < last) Isa::store(data + i, Function::of(Isa::load(data + i, last - i), by), last - i);
     }
   }
 
  private:
   static uint64_t pieces(const Call& call) {
-    return (uint64_t{static_cast<const SoftCapParams*>(call.params)->n} + kCapped - 1) / kCapped;
+    return (uint64_t{static_cast<const Params*>(call.params)->n} + kPiece - 1) / kPiece;
   }
-  static typename Isa::Vector capped(typename Isa::Vector v, typename Isa::Vector cap) {
+};
+
+template <class Isa>
+struct SoftCap {
+  static float number(const SoftCapParams& params) { return params.cap; }
+  static typename Isa::Vector of(typename Isa::Vector v, typename Isa::Vector cap) {
     return Isa::multiply(cap, tanh<Isa>(Isa::divide(v, cap)));
+  }
+};
+
+template <class Isa>
+struct Scale {
+  static float number(const ScaleParams& params) { return params.factor; }
+  static typename Isa::Vector of(typename Isa::Vector v, typename Isa::Vector factor) {
+    return Isa::multiply(v, factor);
   }
 };
 
 using AddRows = RowsKernel<ThisIsa, AddParams, Add<ThisIsa>>;
 using AddBiasRows = RowsKernel<ThisIsa, BiasParams, AddBias<ThisIsa>>;
 using GatherRows = RowsKernel<ThisIsa, GatherParams, GatherHead<ThisIsa>>;
+using SoftCapPieces = InPieces<ThisIsa, SoftCapParams, SoftCap<ThisIsa>>;
+using ScalePieces = InPieces<ThisIsa, ScaleParams, Scale<ThisIsa>>;
 
 constexpr KernelEntry kElementwiseEntries[] = {
     {{Operation::add}, {AddRows::slices, AddRows::run, nullptr}},
     {{Operation::add_bias}, {AddBiasRows::slices, AddBiasRows::run, nullptr}},
     {{Operation::gather_head}, {GatherRows::slices, GatherRows::run, nullptr}},
-    {{Operation::soft_cap}, {SoftCap<ThisIsa>::slices, SoftCap<ThisIsa>::run, nullptr}},
+    {{Operation::soft_cap}, {SoftCapPieces::slices, SoftCapPieces::run, nullptr}},
+    {{Operation::scale}, {ScalePieces::slices, ScalePieces::run, nullptr}},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 // rope_angles: angles[r, 2i] = cos a, angles[r, 2i + 1] = sin a of
-//   a = float(position) * inverse_frequencies[i]
+//   a = float(position) * inverse_frequencies[i], both times 1 + growth * log(1 + position / length)
 //   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]
 //   25 RopeAnglesParams
 // rope: rotates each head's pairs (a, b): a cos - b sin, b cos + a sin
@@ -22,10 +22,14 @@ struct RopeAngles {
     const float position = static_cast<float>(call.rows[r].position);
     const float* frequencies = operand<const float>(call, 0, 0, 0);
     float* angles = operand<float>(call, 1, r, uint64_t{2} * params.n_pairs);
+    float factor = 1;
+    if (params.growth != 0)
+      factor += params.growth *
+                ::logf(1 + static_cast<float>(call.rows[r].position / params.growth_length));
     for (uint32_t i = 0; i < params.n_pairs; ++i) {
       const float angle = position * frequencies[i];
-      angles[2 * i] = ::cosf(angle);
-      angles[2 * i + 1] = ::sinf(angle);
+      angles[2 * i] = ::cosf(angle) * factor;
+      angles[2 * i + 1] = ::sinf(angle) * factor;
     }
   }
 };

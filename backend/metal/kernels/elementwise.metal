@@ -1,4 +1,4 @@
-// add, add_bias, gated_activation, gather_head, soft_cap: a thread per number, neighbours side by side.
+// add, add_bias, gated_activation, gather_head, soft_cap, scale: a thread per number, neighbours side by side.
 // Floor: the operands' bytes. The fused kernels do all of this in passing; these serve prompts and
 // what nothing fuses. Grid: (columns / 256, rows).
 #include "metal/kernels/common.h"
@@ -62,4 +62,13 @@
   if (position.x >= params.n) return;
   const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
   data[i] = params.cap * tanh_of(data[i] / params.cap);
+}
+
+// data = data * factor
+[[kernel]] void scale(device float* data [[buffer(0)]], constant PassRange& pass [[buffer(23)]],
+                      constant ScaleParams& params [[buffer(25)]],
+                      uint3 position [[thread_position_in_grid]]) {
+  if (position.x >= params.n) return;
+  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  data[i] = data[i] * params.factor;
 }

@@ -3,7 +3,8 @@
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
 
-// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i].
+// angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i], times
+// 1 + growth * log(1 + position / growth_length).
 // Positions come from the rows, so a chained row's angles move on with it.
 [[kernel]] void rope_angles(device const float* inverse_frequencies [[buffer(0)]],
                             device float* angles [[buffer(1)]],
@@ -14,9 +15,12 @@
   if (position.x >= params.n_pairs) return;
   const uint row = pass.first_row + position.y;
   const float2 turned = cos_sin_of(float(rows[row].position) * inverse_frequencies[position.x]);
+  float factor = 1;
+  if (params.growth != 0)
+    factor += params.growth * log_of(1 + float(rows[row].position / params.growth_length));
   device float* to = angles + ulong(row) * 2 * params.n_pairs + 2 * position.x;
-  to[0] = turned.x;
-  to[1] = turned.y;
+  to[0] = turned.x * factor;
+  to[1] = turned.y * factor;
 }
 
 // Turns the pairs of a head in place: a lane reads both dimensions of a pair before it writes them.
