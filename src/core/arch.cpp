@@ -14,6 +14,12 @@ void require(uint32_t value, std::string_view what, const ModelConfig& config) {
                            std::string(what) + ", or says 0");
 }
 
+void require_positive(float value, std::string_view what) {
+  if (!(value > 0) || !std::isfinite(value))
+    throw ModelFormatError("the " + std::string(what) + " is " + std::to_string(value) +
+                           "; it must be a positive number");
+}
+
 // Pre-norm transformer with grouped-query attention, rotary positions and a gated feed-forward
 // network (Touvron et al., 2023).
 ArchDescriptor llama(const ModelConfig& config) {
@@ -22,6 +28,7 @@ ArchDescriptor llama(const ModelConfig& config) {
   arch.vocab_size = config.vocab_size;
   arch.context_length = config.context_length;
   arch.norm_epsilon = config.norm_epsilon;
+  arch.row_style = RopeStyle::interleaved;
   for (const LayerConfig& from : config.layers) {
     LayerDescriptor& layer = arch.layers.emplace_back();
     layer.n_heads = from.n_heads;
@@ -44,6 +51,7 @@ ArchDescriptor llama(const ModelConfig& config) {
 // Biases of Q, K and V are seen from the tensors.
 ArchDescriptor qwen2(const ModelConfig& config) {
   ArchDescriptor arch = llama(config);
+  arch.row_style = RopeStyle::halves;
   for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
   return arch;
 }
@@ -189,6 +197,47 @@ ArchDescriptor jina_bert_v2(const ModelConfig& config) {
   return arch;
 }
 
+// Only every `period`th layer has no rotary positions, unless the file says which.
+void give_unrotated(ArchDescriptor& arch, const ModelConfig& config, size_t period) {
+  for (size_t i = 0; i < arch.layers.size(); ++i)
+    if (!config.layers[i].rotates.value_or(period == 0 || (i + 1) % period != 0))
+      arch.layers[i].rope_style = RopeStyle::none;
+}
+
+// Granite (IBM, 2024): llama with factors on embeddings, scores, what is added to the residual, and
+// logits, which are divided by theirs. Of version 4 some models have no positions at all.
+ArchDescriptor granite(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_unrotated(arch, config, 0);
+  give_attention_scale(arch, config, 0);
+  if (config.embedding_scale != 0) arch.embedding_scale = config.embedding_scale;
+  if (config.residual_scale != 0) arch.residual_scale = config.residual_scale;
+  if (config.logit_scale != 0) arch.logit_scale = 1 / config.logit_scale;
+  return arch;
+}
+
+// Ministral 3 (2025): llama whose queries grow with the logarithm of their positions.
+ArchDescriptor mistral3(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  if (config.query_growth == 0) return arch;
+  require_positive(config.query_growth, "growth of queries");
+  require(config.query_growth_length, "length that queries grow by", config);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.query_growth = config.query_growth;
+    layer.query_growth_length = config.query_growth_length;
+    if (layer.rope_dim != layer.head_dim)
+      throw UnsupportedModelError("queries that grow need all of a head to rotate");
+  }
+  return arch;
+}
+
+// SmolLM3 (2025): llama whose every fourth layer has no rotary positions.
+ArchDescriptor smollm3(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_unrotated(arch, config, 4);
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -205,6 +254,14 @@ constexpr std::array kFamilies{
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
+    Family{"mistral3", mistral3, {.windows = true, .attention_scale = true, .query_growth = true}},
+    Family{"granite",
+           granite,
+           {.attention_scale = true,
+            .multipliers = true,
+            .logit_scale = true,
+            .may_not_rotate = true}},
+    Family{"smollm3", smollm3, kWindows},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},
@@ -243,12 +300,6 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotat
                            std::to_string(layer.head_dim));
 }
 
-void require_positive(float value, std::string_view what) {
-  if (!(value > 0) || !std::isfinite(value))
-    throw ModelFormatError("the " + std::string(what) + " is " + std::to_string(value) +
-                           "; it must be a positive number");
-}
-
 }  // namespace
 
 const FamilyTraits* find_family(std::string_view architecture) {
@@ -281,9 +332,12 @@ ArchDescriptor describe(const ModelConfig& config) {
   if (config.rope_theta_windowed != 0)
     require_positive(config.rope_theta_windowed, "rotary base of windowed layers");
   if (config.attention_scale != 0) require_positive(config.attention_scale, "attention scale");
+  for (const float factor : {config.embedding_scale, config.residual_scale, config.logit_scale})
+    if (factor != 0) require_positive(factor, "factor on embeddings, residual or logits");
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
+  arch.row_style = config.rope_style.value_or(arch.row_style);
   arch.position_offset = config.position_offset;
   arch.dense_activations = config.dense_activations;
   arch.head_activation = config.head_activation.value_or(arch.head_activation);
@@ -298,7 +352,11 @@ ArchDescriptor describe(const ModelConfig& config) {
       throw UnsupportedModelError(
           "a soft cap of attention is not supported where texts are embedded");
     // Where all numbers of a head rotate, a factor on Q and on K is one of its square on their product.
-    if (config.rope_attention_factor == 1) continue;
+    if (config.rope_attention_factor == 1 || layer.rope_style == RopeStyle::none ||
+        !layer.rope_factors)
+      continue;
+    if (layer.norms_behind_rope)
+      throw UnsupportedModelError("a factor on rotated numbers has no place before their norm");
     if (layer.rope_dim != layer.head_dim)
       throw UnsupportedModelError("a factor on rotated numbers needs all of a head to rotate; " +
                                   std::to_string(layer.rope_dim) + " of " +

@@ -25,6 +25,7 @@ struct LayerConfig {
   uint32_t head_dim = 0;
   uint32_t ffn_dim = 0;
   std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
+  std::optional<bool> rotates;   // whether its Q and K have rotary positions
 };
 
 // How the rows of a text become one vector.
@@ -43,18 +44,25 @@ struct ModelConfig {
   uint32_t window = 0;              // positions that a row of a windowed layer sees
   uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
   float rope_theta = 0;
-  float rope_theta_windowed = 0;        // of windowed layers, where it is another
-  float rope_linear_factor = 1;         // positions are divided by it
-  float rope_dynamic_factor = 1;        // of dynamic NTK, where a context goes beyond the model's
-  uint32_t rope_original_context = 0;   // where long-RoPE's long factors begin; 0: context_length
-  float rope_attention_factor = 1;      // Q and K are multiplied by it where they rotate (YaRN)
+  float rope_theta_windowed = 0;       // of windowed layers, where it is another
+  float rope_linear_factor = 1;        // positions are divided by it
+  float rope_dynamic_factor = 1;       // of dynamic NTK, where a context goes beyond the model's
+  uint32_t rope_original_context = 0;  // where long-RoPE's long factors begin; 0: context_length
+  float rope_attention_factor = 1;     // Q and K are multiplied by it where they rotate (YaRN)
+  // Q is multiplied by 1 + growth * log(1 + position / length); 0: it is not.
+  float query_growth = 0;
+  uint32_t query_growth_length = 0;
   std::optional<RopeStyle> rope_style;  // how the rows of Q and K lie, where not as GGUF has them
   float norm_epsilon = 0;
   float attention_scale = 0;
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
-  bool embeds = false;                      // texts become vectors, also of a family that generates
-  std::optional<Pooling> pooling;           // of models that embed texts
+  // Factors; 0: the file says none. What a family does with logit_scale is its own.
+  float embedding_scale = 0;
+  float residual_scale = 0;  // of what attention and feed-forward add to the residual
+  float logit_scale = 0;
+  bool embeds = false;             // texts become vectors, also of a family that generates
+  std::optional<Pooling> pooling;  // of models that embed texts
   std::optional<Activation> head_activation;  // of a classifier's dense layer
   // Of the dense layers of sentence-transformers.
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
@@ -69,8 +77,8 @@ enum class FeedForward : uint8_t {
 };
 enum class NormKind : uint8_t { rms, layer };
 // Where a layer's two norms are: before attention and feed-forward, or after each was added to the
-// residual, which is then the normed sum.
-enum class NormPlace : uint8_t { before, after_sum };
+// residual, which is then the normed sum. none: there are only those of `post_norms`.
+enum class NormPlace : uint8_t { before, after_sum, none };
 
 struct LayerDescriptor {
   Mixer mixer = Mixer::attention;
@@ -83,8 +91,10 @@ struct LayerDescriptor {
   uint32_t window = 0;
   float alibi_bias = 0;  // scores fall with the distance, ALiBi's largest bias; 0: none
   // Norms that the family always has; where a layer has their weights, it has them anyway.
-  bool head_norms = false;  // per head of Q and of K
-  bool post_norms = false;  // behind attention and behind the feed-forward network
+  bool head_norms = false;         // per head of Q and of K
+  bool norms_all_heads = false;    // one norm of all numbers of Q, and of K, instead
+  bool norms_behind_rope = false;  // they follow the rotary positions; else they go before
+  bool post_norms = false;         // behind attention and behind the feed-forward network
   // The layer before it whose keys and values it reads; nothing: it has its own.
   std::optional<uint32_t> kv_from;
   RopeStyle rope_style = RopeStyle::none;
@@ -92,6 +102,9 @@ struct LayerDescriptor {
   float rope_theta = 0;
   float rope_linear_factor = 1;
   float rope_dynamic_factor = 1;
+  float query_growth = 0;  // as in ModelConfig
+  uint32_t query_growth_length = 0;
+  bool rope_factors = true;  // whether the model's factors of frequencies and on Q and K hold here
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;
@@ -102,14 +115,19 @@ struct ArchDescriptor {
   // leave nothing in a cache; what comes out are the pooled rows, or a classifier's scores of them.
   bool embeds = false;
   bool causal = true;  // false: every row sees the rows behind it too
+  RopeStyle row_style =
+      RopeStyle::halves;  // how rows of Q and K lie, of layers without positions too
   NormKind norm = NormKind::rms;
   NormPlace norm_place = NormPlace::before;
+  bool parallel = false;  // attention and feed-forward both read the layer's one normed input
   Pooling pooling = Pooling::mean;  // of an encoder, where the caller does not say
   uint32_t dim = 0;
   uint32_t vocab_size = 0;
   uint32_t context_length = 0;
   float norm_epsilon = 0;
   float embedding_scale = 1;
+  float residual_scale = 1;  // of what attention and feed-forward add to the residual
+  float logit_scale = 1;
   uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
   Activation head_activation = Activation::tanh;  // of a classifier's dense layer
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
@@ -130,6 +148,11 @@ struct FamilyTraits {
   bool layer_norm = false;        // norms subtract the mean
   bool rotates = true;            // rotary positions
   bool full_layer_first = false;  // of the layers that a window's period counts, the first sees all
+  bool multipliers = false;       // of embeddings and of what is added to the residual
+  bool logit_scale = false;       // logits are multiplied, or divided, by a number of the file
+  bool may_not_rotate = false;    // a file may say that its model has no rotary positions
+  bool query_growth = false;      // queries are multiplied by more as positions grow
+  bool interleaves = false;       // neighbours rotate, in Hugging Face's files too
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -219,21 +219,31 @@ class Builder {
       const LayerDescriptor& layer = arch_.layers[i];
       if (layer.rope_style == RopeStyle::none) {
         angles_.push_back(kNoValue);
+        query_angles_.push_back(kNoValue);
         continue;
       }
       const Binding& frequencies = inverse_frequencies_[i];
       const std::string name = "inverse frequencies " + std::to_string(i);
-      ValueId out = kNoValue;
+      ValueId out = kNoValue, of_queries = kNoValue;
       for (uint32_t earlier = 0; earlier < i && out == kNoValue; ++earlier)
         if (inverse_frequencies_[earlier].buffer.handle == frequencies.buffer.handle &&
-            inverse_frequencies_[earlier].offset == frequencies.offset)
+            inverse_frequencies_[earlier].offset == frequencies.offset) {
           out = angles_[earlier];
+          of_queries = query_angles_[earlier];
+        }
       if (out == kNoValue) {
-        out = rows("angles of " + name, layer.rope_dim);
+        out = of_queries = rows("angles of " + name, layer.rope_dim);
         emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
              RopeAnglesParams{layer.rope_dim / 2, 0, 0, 0});
+        if (layer.query_growth != 0) {
+          of_queries = rows("query angles of " + name, layer.rope_dim);
+          emit(Operation::rope_angles, "query rope angles", {bound(name, frequencies), of_queries},
+               RopeAnglesParams{layer.rope_dim / 2, layer.query_growth, layer.query_growth_length,
+                                0});
+        }
       }
       angles_.push_back(out);
+      query_angles_.push_back(of_queries);
     }
   }
 
@@ -247,6 +257,14 @@ class Builder {
   void layer(uint32_t index) {
     const Layer layer{index, arch_.layers[index], "layers." + std::to_string(index) + ".",
                       "layer " + std::to_string(index) + " "};
+    if (arch_.parallel) {
+      const ValueId attended = attention(layer);
+      const ValueId fed = feed_forward(layer);
+      add_to_residual(layer, "attention output", attended, "attention_post_norm",
+                      "attention_output_norm");
+      add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm");
+      return;
+    }
     add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
                     "attention_output_norm");
     add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
@@ -257,17 +275,21 @@ class Builder {
     const uint32_t q_dim = is.n_heads * is.head_dim;
     const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
     const bool has_own = !is.kv_from;  // keys and values
-    const ValueId query = rows("query", q_dim);
-    const ValueId key = rows("key", kv_dim);
+    ValueId query = rows("query", q_dim);
+    ValueId key = rows("key", kv_dim);
     const ValueId value = rows("value", kv_dim);
 
     std::vector<Part> parts{{"q", q_dim, query}};
     if (has_own) parts.insert(parts.end(), {{"k", kv_dim, key}, {"v", kv_dim, value}});
     project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
-    head_norm(layer, "q", query, is.n_heads);
-    if (has_own) head_norm(layer, "k", key, is.n_kv_heads);
-    rope(layer, "q", query, is.n_heads);
-    if (has_own) rope(layer, "k", key, is.n_kv_heads);
+    const auto norm_heads = [&] {
+      query = head_norm(layer, "q", query, is.n_heads);
+      if (has_own) key = head_norm(layer, "k", key, is.n_kv_heads);
+    };
+    if (!is.norms_behind_rope) norm_heads();
+    rope(layer, "q", query, is.n_heads, query_angles_);
+    if (has_own) rope(layer, "k", key, is.n_kv_heads, angles_);
+    if (is.norms_behind_rope) norm_heads();
 
     const ValueId attended = activation(
         "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
@@ -314,7 +336,8 @@ class Builder {
     std::vector<Part> parts;
     if (is_gated) parts.push_back({"gate", dim, gate});
     parts.push_back({"up", dim, up});
-    project_normed(layer, "ffn norm", "ffn_norm", "ffn.", parts);
+    const bool has_norm = !arch_.parallel;  // else it reads what attention reads
+    project_normed(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.", parts);
 
     const ValueId hidden =
         activation("hidden", kind_for(layer.name + "ffn.down.weight", arch_.dim, dim), dim);
@@ -363,22 +386,23 @@ class Builder {
     const bool begins_normed = layer.index == 0 && norm_name == "attention_norm" &&
                                sum_.value != kNoValue &&
                                find(layer.name + norm_name + ".weight") == nullptr;
-    // The norm is written once per activation kind that the weights want: usually one.
-    std::map<ActivationKind, ValueId> normed;
+    // The norm is written once per activation kind that the weights want: usually one. In a parallel
+    // layer it is attention's, for the feed-forward network too.
+    if (!arch_.parallel || prefix == "attention.") inputs_.clear();
     for (const Part& part : parts) {
-      if (normed.contains(kind(part))) continue;
-      normed[kind(part)] = arch_.norm_place == NormPlace::before && !begins_normed
-                               ? norm_of_residual(layer, norm_label, norm_name, kind(part))
-                               : residual_as(kind(part));
+      if (inputs_.contains(kind(part))) continue;
+      inputs_[kind(part)] = arch_.norm_place == NormPlace::before && !begins_normed
+                                ? norm_of_residual(layer, norm_label, norm_name, kind(part))
+                                : residual_as(kind(part));
     }
     for (const Part& part : parts)
-      matmul(layer.label + part.name, normed.at(kind(part)), name(part) + ".weight", part.n,
+      matmul(layer.label + part.name, inputs_.at(kind(part)), name(part) + ".weight", part.n,
              arch_.dim, part.out);
     for (const Part& part : parts)
       bias_if_present(layer.label + part.name + " bias", part.out, name(part) + ".bias", part.n);
     for (const Part& part : parts)
-      adapt_if_wanted(layer.label + part.name, normed.at(kind(part)), name(part), part.n, arch_.dim,
-                      part.out);
+      adapt_if_wanted(layer.label + part.name, inputs_.at(kind(part)), name(part), part.n,
+                      arch_.dim, part.out);
   }
 
   ValueId norm_of_residual(const Layer& layer, const char* label, const std::string& name,
@@ -388,10 +412,15 @@ class Builder {
     return normed;
   }
 
-  // The residual, a normed sum, in the kind that a weight wants.
+  // The residual, a normed sum or without a norm, in the kind that a weight wants.
   ValueId residual_as(ActivationKind kind) {
     if (kind == ActivationKind::f32) return residual_;
     const ValueId normed = activation("normed", kind, arch_.dim);
+    if (arch_.norm_place == NormPlace::none) {
+      emit(Operation::activate, "residual", {residual_, normed},
+           ActivateParams{arch_.dim, kActivationNone, {}});
+      return normed;
+    }
     norm(sum_.label, sum_.value, sum_.norm, normed);
     return normed;
   }
@@ -399,7 +428,9 @@ class Builder {
   // weight * input (+ bias), as wide as the residual
   ValueId project(const Layer& layer, const char* label, ValueId input, const std::string& name,
                   uint32_t k) {
-    const ValueId projected = rows("projected", arch_.dim);
+    // In a parallel layer two of them wait to be added.
+    const ValueId projected =
+        rows(arch_.parallel ? std::string(label) + " projected" : "projected", arch_.dim);
     matmul(layer.label + label, input, layer.name + name + ".weight", arch_.dim, k, projected);
     bias_if_present(layer.label + label + " bias", projected, layer.name + name + ".bias",
                     arch_.dim);
@@ -422,22 +453,36 @@ class Builder {
       norm(layer.label + label + " norm", made, layer.name + norm_name, normed);
       made = normed;
     }
+    if (arch_.residual_scale != 1)
+      emit(Operation::scale, layer.label + label + " scale", {made},
+           ScaleParams{arch_.dim, arch_.residual_scale, {}});
     emit(Operation::add, layer.label + label + " add", {residual_, made}, AddParams{arch_.dim, {}});
   }
 
-  void head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads) {
+  // The normed heads: `data` itself, or where one norm is of all of them another value.
+  ValueId head_norm(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads) {
+    const LayerDescriptor& is = layer.is;
     const std::string name = layer.name + "attention." + letter + "_norm.weight";
-    if (!layer.is.head_norms && find(name) == nullptr) return;
-    emit(Operation::head_norm, layer.label + letter + " norm",
-         {data, vector(name, layer.is.head_dim)},
-         HeadNormParams{n_heads, layer.is.head_dim, arch_.norm_epsilon, 0});
+    if (!is.head_norms && find(name) == nullptr) return data;
+    const std::string label = layer.label + letter + " norm";
+    if (is.norms_all_heads) {
+      const uint32_t n = n_heads * is.head_dim;
+      const ValueId normed = rows(letter + " normed", n);
+      emit(Operation::rms_norm, label, {data, vector(name, n), normed},
+           NormParams{n, arch_.norm_epsilon, {}});
+      return normed;
+    }
+    emit(Operation::head_norm, label, {data, vector(name, is.head_dim)},
+         HeadNormParams{n_heads, is.head_dim, arch_.norm_epsilon, 0});
+    return data;
   }
 
-  void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads) {
+  void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads,
+            const std::vector<ValueId>& angles) {
     if (layer.is.rope_style == RopeStyle::none) return;
     const uint32_t style =
         layer.is.rope_style == RopeStyle::halves ? kRopeHalves : kRopeInterleaved;
-    emit(Operation::rope, layer.label + letter + " rope", {data, angles_[layer.index]},
+    emit(Operation::rope, layer.label + letter + " rope", {data, angles[layer.index]},
          RopeParams{n_heads, layer.is.head_dim, layer.is.rope_dim / 2, style});
   }
 
@@ -509,6 +554,9 @@ class Builder {
     norm("head norm", gathered, "output_norm", normed, Extent::head_rows);
     matmul("logits", normed, name, arch_.vocab_size, arch_.dim, forward_.logits_value,
            Extent::head_rows);
+    if (arch_.logit_scale != 1)
+      emit(Operation::scale, "logit scale", {forward_.logits_value},
+           ScaleParams{arch_.vocab_size, arch_.logit_scale, {}}, Extent::head_rows);
     if (arch_.logit_soft_cap > 0)
       emit(Operation::soft_cap, "soft cap", {forward_.logits_value},
            SoftCapParams{arch_.vocab_size, arch_.logit_soft_cap, {}}, Extent::head_rows);
@@ -538,9 +586,11 @@ class Builder {
 
   Forward forward_;
   std::vector<Node>* nodes_ = nullptr;
-  std::vector<ValueId> angles_;  // per layer
+  std::vector<ValueId> angles_;        // per layer
+  std::vector<ValueId> query_angles_;  // the same, unless queries grow
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
+  std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
   // With norms behind the sums: the last sum, whose norm the residual is, and that norm's names.
   struct Sum {
     std::string label;

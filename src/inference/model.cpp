@@ -40,6 +40,24 @@ struct ObservedPart {
   uint32_t k;
 };
 
+// What made `made` makes it once more, as `again`. A sum, which went on from what was there, is copied.
+Node made_again(const Node& writer, ValueId made, ValueId again, uint32_t k) {
+  const std::span<const OperandInfo> operands = operation_info(writer.operation).operands;
+  Node node = writer;
+  for (size_t i = 0; i < operands.size(); ++i)
+    if (writer.operands[i] == made && operands[i].access == Access::inout) {
+      node = Node{};
+      node.operation = Operation::activate;
+      node.operands[0] = made;
+      node.operands[1] = again;
+      node.set(ActivateParams{k, kActivationNone, {}});
+      node.label = "observed sum";
+      return node;
+    }
+  std::ranges::replace(node.operands, made, again);
+  return node;
+}
+
 // What made the input, in the kind that the device multiplies, makes it once more in floats.
 std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& values) {
   std::vector<ObservedPart> parts;
@@ -53,9 +71,7 @@ std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& 
                                         .bytes_per_row = uint64_t{k} * sizeof(float),
                                         .per = Extent::rows,
                                         .activation = ActivationKind::f32});
-      Node again = writers.at(node.operands[0]);
-      std::ranges::replace(again.operands, node.operands[0], input);
-      nodes.push_back(std::move(again));
+      nodes.push_back(made_again(writers.at(node.operands[0]), node.operands[0], input, k));
       parts.push_back({std::move(nodes), node.operands[1], input, k});
       nodes.clear();
     }
@@ -231,11 +247,11 @@ void Model::note_threads() {
 
 // One buffer for layers that rotate alike. write_frequencies fills them once the context is known.
 std::vector<Binding> Model::place_frequencies() {
-  std::map<std::tuple<uint32_t, float, float, float>, Binding> made;
+  std::map<std::tuple<uint32_t, float, float, float, bool>, Binding> made;
   std::vector<Binding> bindings;
   for (const LayerDescriptor& layer : arch_.layers) {
     Binding& binding = made[{layer.rope_dim, layer.rope_theta, layer.rope_linear_factor,
-                             layer.rope_dynamic_factor}];
+                             layer.rope_dynamic_factor, layer.rope_factors}];
     if (!binding && layer.rope_style != RopeStyle::none) {
       frequencies_.emplace_back(device_, layer.rope_dim / 2 * sizeof(float), "constants");
       binding = frequencies_.back().binding();
@@ -295,7 +311,8 @@ void Model::write_frequencies() {
     const double theta = stretched_theta(layer, config_.context_length, context_);
     std::vector<float> inverse(n_pairs);
     for (uint32_t i = 0; i < n_pairs; ++i) {
-      const double factor = factors.empty() ? 1.0 : static_cast<double>(factors[i]);
+      const double factor =
+          factors.empty() || !layer.rope_factors ? 1.0 : static_cast<double>(factors[i]);
       if (!(factor > 0) || !std::isfinite(factor))
         throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " holds " +
                                std::to_string(factor) + " at " + std::to_string(i) +

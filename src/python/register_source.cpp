@@ -4,10 +4,12 @@
 #include <pybind11/stl.h>
 #include <pybind11/stl/filesystem.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/arch.h"
 #include "core/error.h"
@@ -71,8 +73,19 @@ ArchDescriptor usual(ModelConfig config) {
   config.logit_soft_cap.reset();
   config.rope_theta_windowed = 0;
   config.rope_attention_factor = 1;
-  for (LayerConfig& layer : config.layers) layer.windowed.reset();
+  config.embedding_scale = config.residual_scale = config.logit_scale = 0;
+  for (LayerConfig& layer : config.layers) {
+    layer.windowed.reset();
+    layer.rotates.reset();
+  }
   return describe(config);
+}
+
+std::vector<bool> rotating_layers(const ArchDescriptor& arch) {
+  std::vector<bool> rotating;
+  for (const LayerDescriptor& layer : arch.layers)
+    rotating.push_back(layer.rope_style != RopeStyle::none);
+  return rotating;
 }
 
 py::dict numbers_of(const ArchDescriptor& arch) {
@@ -88,8 +101,8 @@ py::dict numbers_of(const ArchDescriptor& arch) {
     each["rope_theta"] = layer.rope_theta;
     each["attention_scale"] = layer.attention_scale;
     each["attention_soft_cap"] = layer.attention_soft_cap;
-    each["interleaved"] = layer.rope_style == RopeStyle::interleaved;
     each["rotates"] = layer.rope_style != RopeStyle::none;
+    each["has_rope_factors"] = layer.rope_style != RopeStyle::none && layer.rope_factors;
     layers.append(each);
   }
   result["layers"] = layers;
@@ -134,9 +147,26 @@ class NativeSource {
     }
     result["norm_epsilon"] = config.norm_epsilon;
     result["is_encoder"] = find_family(config.architecture)->encoder;
-    result["has_soft_caps"] = find_family(config.architecture)->soft_caps;
-    result["described"] = numbers_of(describe(config));
-    result["usual"] = numbers_of(usual(config));
+    const FamilyTraits& family = *find_family(config.architecture);
+    result["has_soft_caps"] = family.soft_caps;
+    result["has_layer_norm"] = family.layer_norm;
+    result["may_not_rotate"] = family.may_not_rotate;
+    const ArchDescriptor described = describe(config), unsaid = usual(config);
+    ModelConfig rotating = config;
+    for (LayerConfig& layer : rotating.layers) layer.rotates.reset();
+    result["rotates_as_usual"] = rotating_layers(described) == rotating_layers(describe(rotating));
+    result["interleaves_rows"] =
+        std::ranges::any_of(unsaid.layers,
+                            [](const LayerDescriptor& layer) {
+                              return layer.rope_style == RopeStyle::interleaved;
+                            }) &&
+        config.rope_style != RopeStyle::interleaved;
+    result["query_growth"] = config.query_growth;
+    result["embedding_scale"] = config.embedding_scale;
+    result["residual_scale"] = config.residual_scale;
+    result["logit_scale"] = config.logit_scale;
+    result["described"] = numbers_of(described);
+    result["usual"] = numbers_of(unsaid);
     return result;
   }
 
@@ -167,7 +197,10 @@ void register_source(py::module_& m) {
           "name", [](const SourceView& view) { return view.tensor->name; },
           "The engine's name of it: 'layers.0.attention.q.weight'.")
       .def_property_readonly(
-          "gguf_name", [](const SourceView& view) { return gguf_name(view.tensor->name); },
+          "gguf_name",
+          [](const SourceView& view) {
+            return gguf_name(view.tensor->name, view.source->config.architecture);
+          },
           "GGUF's name of it: 'blk.0.attn_q.weight'.")
       .def_property_readonly(
           "label", [](const SourceView& view) { return view.tensor->label(); },

@@ -88,7 +88,7 @@ class AdapterReader {
     // The rows lie as in a GGUF file of the base.
     ModelConfig of_gguf = config_;
     of_gguf.rope_style.reset();
-    add_pairs(pairs, gguf_names(), describe(of_gguf).layers, scale_of,
+    add_pairs(pairs, gguf_names(of_gguf.architecture), describe(of_gguf).row_style, scale_of,
               [](const std::string& name) { return name; });
     return std::move(source_);
   }
@@ -108,12 +108,10 @@ class AdapterReader {
       Pair& pair = pairs[std::string(name.substr(0, name.size() - 14))];
       add_to_pair(is_down ? pair.down : pair.up, plain_hf_tensor({&file, &tensor}));
     }
-    // Hugging Face interleaves the rows of no family.
-    std::vector<LayerDescriptor> layers = arch_.layers;
-    for (LayerDescriptor& layer : layers)
-      if (layer.rope_style != RopeStyle::none) layer.rope_style = RopeStyle::halves;
+    const RopeStyle style =
+        find_family(config_.architecture)->interleaves ? RopeStyle::interleaved : RopeStyle::halves;
     add_pairs(
-        pairs, hf_names(HfNaming::usual, false), layers,
+        pairs, hf_names(HfNaming::usual, false), style,
         [&](const std::string& module, uint64_t rank) { return config.scale_of(module, rank); },
         [](const std::string& module) {
           // What stands before the layers of the text model: "model.", "language_model.model.".
@@ -147,9 +145,8 @@ class AdapterReader {
 
   // `scale_of(name, rank)`; `base_name(name)`: of the weight in the base's files.
   template <class ScaleOf, class BaseName>
-  void add_pairs(Pairs& pairs, const NameRules& rules,
-                 std::span<const LayerDescriptor> layers_as_adapted, const ScaleOf& scale_of,
-                 const BaseName& base_name) {
+  void add_pairs(Pairs& pairs, const NameRules& rules, RopeStyle rows_as_adapted,
+                 const ScaleOf& scale_of, const BaseName& base_name) {
     if (pairs.empty()) throw ModelFormatError(source_.path + ": the adapter has no tensors");
     for (auto& [name, pair] : pairs) {
       if (!pair.down || !pair.up)
@@ -163,13 +160,12 @@ class AdapterReader {
       const std::vector<SourceTensor> pieces =
           give_names(rules, base_name(name), *pair.up, config_);
       if (pieces.empty()) refuse_target(*pair.up, name);
-      for (const SourceTensor& piece : pieces)
-        add(name, *pair.down, piece, scale, layers_as_adapted);
+      for (const SourceTensor& piece : pieces) add(name, *pair.down, piece, scale, rows_as_adapted);
     }
   }
 
   void add(const std::string& name, const SourceTensor& down, const SourceTensor& up, float scale,
-           std::span<const LayerDescriptor> layers_as_adapted) {
+           RopeStyle rows_as_adapted) {
     constexpr std::string_view kWeight = ".weight";
     AdapterMatrices matrices{.target = up.name, .down = down, .up = up, .scale = scale};
     if (matrices.target.ends_with(kWeight))
@@ -177,10 +173,9 @@ class AdapterReader {
     const LayerConfig* const layer = layer_of(matrices.target, config_);
     if (layer == nullptr || !is_projection(matrices.target)) refuse_target(up, name);
     matrices.head_dim = layer->head_dim;
-    const auto index = static_cast<size_t>(layer - config_.layers.data());
-    const RopeStyle from = layers_as_adapted[index].rope_style, to = arch_.layers[index].rope_style;
-    if (rotates(matrices.target) && from != to)
-      matrices.head_rows = to == RopeStyle::halves ? HeadRows::halve : HeadRows::interleave;
+    if (rotates(matrices.target) && rows_as_adapted != arch_.row_style)
+      matrices.head_rows =
+          arch_.row_style == RopeStyle::halves ? HeadRows::halve : HeadRows::interleave;
     if (std::ranges::find(source_.matrices, matrices.target, &AdapterMatrices::target) !=
         source_.matrices.end())
       throw ModelFormatError(up.label() + " is for " + matrices.target +

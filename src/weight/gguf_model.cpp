@@ -10,6 +10,7 @@
 #include "core/error.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
+#include "weight/unknown_parts.h"
 
 namespace akunu {
 namespace {
@@ -26,7 +27,7 @@ class Reader {
     const FamilyTraits* family = find_family(architecture_);
     if (family == nullptr)
       refuse("general.architecture is '" + printable(architecture_) + "'; akunu has " +
-             known_architectures());
+             known_architectures() + unknown_parts(file_, architecture_));
     refuse_what_is_not_here(*family);
 
     ModelConfig config;
@@ -41,7 +42,7 @@ class Reader {
     config.rope_linear_factor = rope_linear_factor();
     config.rope_attention_factor = number("rope.scaling.attn_factor").value_or(1.0f);
     if (const std::optional<Yarn> stretched = yarn(config))
-      config.rope_attention_factor *= static_cast<float>(yarn_attention_factor(*stretched));
+      config.rope_attention_factor *= yarn_factor(*stretched);
     config.rope_original_context = optional("rope.scaling.original_context_length").value_or(0);
     if (family->windows) {
       config.window = optional("attention.sliding_window").value_or(0);
@@ -52,6 +53,22 @@ class Reader {
       config.logit_soft_cap = number("final_logit_softcapping");
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
+    if (family->query_growth) {
+      config.query_growth = number("attention.temperature_scale").value_or(0.0f);
+      config.query_growth_length = config.rope_original_context;
+    }
+    if (family->multipliers) {
+      config.embedding_scale = number("embedding_scale").value_or(0.0f);
+      config.residual_scale = number("residual_scale").value_or(0.0f);
+    }
+    if (family->logit_scale) {
+      if (file_.find(key("logit_scale")) == nullptr)
+        throw ModelFormatError(path() + ": the key " + key("logit_scale") + " is missing");
+      config.logit_scale = number("logit_scale").value();
+    }
+    // Of Granite, llama.cpp takes this for a switch.
+    if (family->may_not_rotate && !file_.get_bool(key("rope.scaling.finetuned")).value_or(true))
+      for (LayerConfig& layer : config.layers) layer.rotates = false;
     const char* const epsilon_key =
         family->layer_norm ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon";
     const std::optional<float> epsilon = number(epsilon_key);
@@ -180,7 +197,8 @@ class Reader {
                         .n_kv_heads = n_kv_heads[i],
                         .head_dim = head_dim(n_heads[i]),
                         .ffn_dim = ffn_dim[i],
-                        .windowed = windowed[i]});
+                        .windowed = windowed[i],
+                        .rotates = {}});
     return layers;
   }
 
@@ -271,6 +289,14 @@ class Reader {
     return yarn;
   }
 
+  // A file may have the numerator of its factor only, or both.
+  float yarn_factor(const Yarn& yarn) const {
+    const auto factor = static_cast<float>(yarn_attention_factor(yarn));
+    const float by = number("rope.scaling.yarn_log_multiplier").value_or(0.0f);
+    if (by == 0 || yarn.factor <= 1) return factor;
+    return factor / (0.1f * by * std::log(static_cast<float>(yarn.factor)) + 1);
+  }
+
   [[noreturn]] void refuse(const std::string& what) const {
     throw UnsupportedModelError(path() + ": " + what);
   }
@@ -307,9 +333,9 @@ class Reader {
     };
     const Rule rules[] = {
         // Factors, where 0 means that there is none.
-        {"logit_scale", {0, 1}},
-        {"residual_scale", {0, 1}},
-        {"embedding_scale", {0, 1}},
+        {"logit_scale", {0, 1}, family.logit_scale},
+        {"residual_scale", {0, 1}, family.multipliers},
+        {"embedding_scale", {0, 1}, family.multipliers},
         {"attention.output_scale", {0, 1}},
         {"attention.value_scale", {0, 1}},
         // Factors that are taken as they are.
@@ -319,7 +345,7 @@ class Reader {
         {"final_logit_softcapping", {0}, family.soft_caps},
         {"attention.clamp_kqv", {0}},
         {"attention.max_alibi_bias", {0}},
-        {"attention.temperature_scale", {0}},
+        {"attention.temperature_scale", {0}, family.query_growth},
         {"attention.temperature_length", {0}},
         {"rope.scaling.yarn_ext_factor",
          {scaling_type() == "yarn" ? 1.0f : 0.0f, -1}},  // -1: unset

@@ -17,16 +17,17 @@ ModelSource read(const GgufFile& file) {
   source.config = read_config(file);
   for (const GgufPart& part : file.parts())
     if (part.mapping) source.files.push_back(part.mapping);
+  const NameRules& rules = gguf_names(source.config.architecture);
   std::set<std::string> names;
   LeftOutNotes notes;
   for (const GgufTensor& tensor : file.tensors()) {
-    if (const LeftOut* left_out = find_left_out(gguf_names(), tensor.name)) {
+    if (const LeftOut* left_out = find_left_out(rules, tensor.name)) {
       notes.add(left_out->why, printable(tensor.name));
       continue;
     }
     const SourceTensor whole = gguf_tensor(file, tensor);
     std::vector<SourceTensor> named =
-        give_names(gguf_names(), std::string(tensor.name), whole, source.config);
+        give_names(rules, std::string(tensor.name), whole, source.config);
     if (named.empty())
       throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
     for (SourceTensor& each : named) {

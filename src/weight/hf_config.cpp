@@ -6,7 +6,8 @@
 //    what is computed is honoured or refused (UnsupportedModelError), and one that it does not know
 //    becomes a note.
 // 3. Where to change it. A new family: a row of kHfFamilies. Families with other keys, the encoders:
-//    hf_encoder_config.cpp. A key without effect: kWithoutEffect. One with harmless values: kNeutral.
+//    hf_encoder_config.cpp. A key without effect: hf_unread_keys.cpp. One with harmless
+//    values: kNeutral.
 #include "weight/hf_config.h"
 
 #include <algorithm>
@@ -19,6 +20,7 @@
 #include "core/error.h"
 #include "weight/config_object.h"
 #include "weight/hf_encoder_config.h"
+#include "weight/hf_unread_keys.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
 
@@ -42,11 +44,25 @@ struct HfFamily {
   uint32_t window_period = 0;  // 6: layers 6, 12, ... see everything, the others a window
   uint32_t window_first = 0;  // layers before it see everything (`max_window_layers`); 0: none does
   bool window_asked = false;  // only `use_sliding_window` switches windows on
+  bool window_needed = false;     // its model is another one without a window, or with a long one
   uint32_t original_context = 0;  // before it was stretched
   uint32_t scale_dim = 0;  // attention is scaled by 1 / sqrt of it; 0: by the head's dimension
   float rope_theta = 10000;
   float norm_epsilon = 1e-6f;
   float rope_theta_windowed = 0;
+  float rotating_part = 1;  // of a head
+  std::string_view epsilon_key = "rms_norm_eps";
+  std::string_view ffn_key = "intermediate_size";
+  std::string_view activation = "silu";
+  bool has_multipliers = false;       // Granite's four
+  bool has_unrotated_layers = false;  // `no_rope_layers`
+  bool names_positions = false;       // `position_embedding_type`: "rope", or there are none
+  bool has_alpha = false;             // of NTK
+  bool has_query_growth = false;      // `llama_4_scaling_beta`
+  bool rotates_windows = false;       // where there are windows, other layers have no positions
+  float logit_scale = 0;              // 0: there is none
+  // Keys that begin so have no effect in this family.
+  std::string_view without_effect = {};
 
   // Whether its config.json is read by hf_encoder_config.h.
   constexpr bool has_own_keys() const {
@@ -58,6 +74,27 @@ struct HfFamily {
 constexpr std::array kHfFamilies{
     HfFamily{.model_type = "llama", .architecture = "llama"},
     HfFamily{.model_type = "mistral", .architecture = "llama", .has_windows = true, .window = 4096},
+    HfFamily{
+        .model_type = "ministral", .architecture = "llama", .has_windows = true, .window = 4096},
+    HfFamily{.model_type = "ministral3",
+             .architecture = "mistral3",
+             .head_dim = 128,
+             .has_windows = true,
+             .norm_epsilon = 1e-5f,
+             .has_query_growth = true},
+    HfFamily{.model_type = "granite", .architecture = "granite", .has_multipliers = true},
+    HfFamily{.model_type = "granitemoehybrid",
+             .architecture = "granite",
+             .ffn_key = "shared_intermediate_size",
+             .has_multipliers = true,
+             .names_positions = true,
+             .without_effect = "mamba_"},
+    HfFamily{.model_type = "smollm3",
+             .architecture = "smollm3",
+             .has_windows = true,
+             .window_asked = true,
+             .rope_theta = 2000000,
+             .has_unrotated_layers = true},
     HfFamily{.model_type = "qwen2",
              .architecture = "qwen2",
              .has_windows = true,
@@ -111,92 +148,18 @@ constexpr std::array kHfFamilies{
         .model_type = "modernbert", .architecture = "modern-bert", .naming = HfNaming::modern_bert},
 };
 
-// A model of text and images: the text model's keys are in the object `text_config`.
-constexpr std::string_view kGemma3WithImages = "gemma3";
+// Models of text and images: the text model's keys are in the object `text_config`, whose model_type is
+// this one where it does not say.
+constexpr std::pair<std::string_view, std::string_view> kWithImages[] = {
+    {"gemma3", "gemma3_text"},
+    {"mistral3", "mistral"},
+};
 
 const HfFamily* find_hf_family(std::string_view model_type) {
   for (const HfFamily& family : kHfFamilies)
     if (family.model_type == model_type) return &family;
   return nullptr;
 }
-
-// Keys that change nothing of what is computed, or that are read elsewhere (token ids: the tokenizer).
-constexpr std::array<std::string_view, 76> kWithoutEffect{"_model_name_or_path",
-                                                          "_name_or_path",
-                                                          "_attn_implementation",
-                                                          "_attn_implementation_autoset",
-                                                          "architectures",
-                                                          "attention_bias",
-                                                          "attention_dropout",
-                                                          "attention_probs_dropout_prob",
-                                                          "classifier_dropout",
-                                                          "attn_pdrop",
-                                                          "clf_pooling",
-                                                          "classifier_bias",
-                                                          "cls_token_id",
-                                                          "compile_model",
-                                                          "decoder_bias",
-                                                          "deterministic_flash_attn",
-                                                          "embedding_dropout",
-                                                          "fused_bias_fc",
-                                                          "fused_dropout_add_ln",
-                                                          "initializer_cutoff_factor",
-                                                          "is_causal",
-                                                          "mask_token",
-                                                          "mask_token_id",
-                                                          "max_trained_positions",
-                                                          "mlp_dropout",
-                                                          "pad_token",
-                                                          "pad_vocab_size_multiple",
-                                                          "reference_compile",
-                                                          "repad_logits_with_grad",
-                                                          "sentence_transformers",
-                                                          "sparse_pred_ignore_index",
-                                                          "sparse_prediction",
-                                                          "summary_activation",
-                                                          "summary_first_dropout",
-                                                          "summary_proj_to_labels",
-                                                          "summary_type",
-                                                          "summary_use_proj",
-                                                          "gradient_checkpointing",
-                                                          "hidden_dropout_prob",
-                                                          "type_vocab_size",
-                                                          "auto_map",
-                                                          "boi_token_index",
-                                                          "bos_token_id",
-                                                          "chunk_size_feed_forward",
-                                                          "decoder_start_token_id",
-                                                          "dtype",
-                                                          "embd_pdrop",
-                                                          "eoi_token_index",
-                                                          "eos_token_id",
-                                                          "finetuning_task",
-                                                          "hidden_dropout",
-                                                          "id2label",
-                                                          "image_token_index",
-                                                          "initializer_range",
-                                                          "is_decoder",
-                                                          "label2id",
-                                                          "mlp_bias",
-                                                          "mm_tokens_per_image",
-                                                          "model_type",
-                                                          "num_hidden_layers",
-                                                          "output_attentions",
-                                                          "output_hidden_states",
-                                                          "pad_token_id",
-                                                          "pretraining_tp",
-                                                          "problem_type",
-                                                          "resid_pdrop",
-                                                          "return_dict",
-                                                          "sep_token_id",
-                                                          "task_specific_params",
-                                                          "tokenizer_class",
-                                                          "torch_dtype",
-                                                          "torchscript",
-                                                          "transformers_version",
-                                                          "unk_token_id",
-                                                          "use_cache",
-                                                          "vision_config"};
 
 // Keys of computations that these families do not have. A file may have them with a value that changes
 // nothing; any other is refused.
@@ -205,12 +168,22 @@ struct NeutralRule {
   std::initializer_list<double> neutral;
 };
 constexpr std::array kNeutral{
-    NeutralRule{"logits_scaling", {1}},           NeutralRule{"logit_scale", {1}},
-    NeutralRule{"residual_multiplier", {1}},      NeutralRule{"embedding_multiplier", {1}},
-    NeutralRule{"attention_multiplier", {1}},     NeutralRule{"num_experts", {0}},
-    NeutralRule{"num_local_experts", {0, 1}},     NeutralRule{"n_routed_experts", {0}},
-    NeutralRule{"num_nextn_predict_layers", {0}}, NeutralRule{"clip_qkv", {}},
+    NeutralRule{"logits_scaling", {1}},
+    NeutralRule{"logit_scale", {1}},
+    NeutralRule{"residual_multiplier", {1}},
+    NeutralRule{"embedding_multiplier", {1}},
+    NeutralRule{"attention_multiplier", {1}},
+    NeutralRule{"num_experts", {0}},
+    NeutralRule{"num_local_experts", {0, 1}},
+    NeutralRule{"n_routed_experts", {0}},
+    NeutralRule{"num_nextn_predict_layers", {0}},
+    NeutralRule{"clip_qkv", {}},
+    NeutralRule{"rotary_pct", {1}},
 };
+
+// Granite's factors.
+constexpr std::string_view kMultipliers[] = {"embedding_multiplier", "residual_multiplier",
+                                             "attention_multiplier", "logits_scaling"};
 
 class HfConfigReader {
  public:
@@ -228,10 +201,12 @@ class HfConfigReader {
     model.dim = config_.needed_count("hidden_size");
     model.vocab_size = config_.needed_count("vocab_size", family_.vocab_size);
     model.context_length = config_.needed_count("max_position_embeddings", family_.context_length);
-    model.norm_epsilon = config_.number("rms_norm_eps").value_or(family_.norm_epsilon);
-    if (!(model.norm_epsilon > 0)) config_.refuse_value("rms_norm_eps", "it must be above 0");
+    model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
+    if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
+    read_unrotated(model);
     read_windows(model);
+    read_multipliers(model);
     if (is_later_gemma()) {
       const float scale_dim =
           config_.number("query_pre_attn_scalar").value_or(static_cast<float>(family_.scale_dim));
@@ -245,16 +220,18 @@ class HfConfigReader {
   }
 
  private:
-  bool is_gemma() const { return family_.naming != HfNaming::usual; }
+  bool is_gemma() const { return family_.naming == HfNaming::gemma || is_later_gemma(); }
   bool is_later_gemma() const { return family_.naming == HfNaming::later_gemma; }
 
   void refuse_what_is_not_here() {
     for (const NeutralRule& rule : kNeutral)
-      if (const std::optional<float> value = config_.number(rule.key);
+      if (const std::optional<float> value =
+              is_taken(rule.key) ? std::nullopt : config_.number(rule.key);
           value &&
           std::ranges::find(rule.neutral, static_cast<double>(*value)) == rule.neutral.end())
         config_.refuse_support(rule.key, "it is not supported for " + type());
-    for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention"})
+    for (const std::string_view key :
+         {"use_bidirectional_attention", "add_cross_attention", "use_qk_norm"})
       if (config_.flag(key).value_or(false) &&
           !(type() == "gemma3_text" && key == "use_bidirectional_attention"))
         config_.refuse_support(key, "it is not supported for " + type());
@@ -272,13 +249,10 @@ class HfConfigReader {
     const std::optional<std::string>& activation = named ? named : usual;
     if (!activation) return;
     // Old files of gemma say "gelu" and mean the approximation, as its code did.
-    const bool known = is_gemma() ? *activation == "gelu_pytorch_tanh" || *activation == "gelu" ||
-                                        *activation == "gelu_new"
-                                  : *activation == "silu" || *activation == "swish";
-    if (!known)
-      config_.refuse_support(
-          key,
-          "akunu has " + std::string(is_gemma() ? "gelu_pytorch_tanh" : "silu") + " for " + type());
+    const std::string_view has = is_gemma() ? "gelu_pytorch_tanh" : family_.activation;
+    const bool known = *activation == has || (has == "silu" && *activation == "swish") ||
+                       (is_gemma() && (*activation == "gelu" || *activation == "gelu_new"));
+    if (!known) config_.refuse_support(key, "akunu has " + std::string(has) + " for " + type());
   }
 
   void read_layers(ModelConfig& model, uint32_t n_layers) {
@@ -292,7 +266,8 @@ class HfConfigReader {
           "num_attention_heads is " + std::to_string(layer.n_heads) + ", which it does not divide");
     layer.head_dim = config_.needed_count(
         "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
-    layer.ffn_dim = config_.needed_count("intermediate_size");
+    config_.find("intermediate_size");  // of experts, where ffn_key is another
+    layer.ffn_dim = config_.needed_count(family_.ffn_key);
     model.layers.assign(n_layers, layer);
   }
 
@@ -302,6 +277,63 @@ class HfConfigReader {
     return config_.number(key);
   }
 
+  // Whether this family computes with a key that others may have with neutral values only.
+  bool is_taken(std::string_view key) const {
+    return (family_.has_multipliers &&
+            std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
+           (family_.logit_scale != 0 && key == "logit_scale");
+  }
+
+  float factor(std::string_view key, float usual) {
+    const float value = config_.number(key).value_or(usual);
+    if (!(value > 0) || !std::isfinite(value)) config_.refuse_value(key, "it must be above 0");
+    return value;
+  }
+
+  void read_multipliers(ModelConfig& model) {
+    if (family_.has_multipliers) {
+      model.embedding_scale = factor("embedding_multiplier", 1);
+      model.residual_scale = factor("residual_multiplier", 1);
+      model.attention_scale = factor("attention_multiplier", 1);
+      model.logit_scale = factor("logits_scaling", 1);
+    }
+    if (family_.logit_scale != 0) model.logit_scale = factor("logit_scale", family_.logit_scale);
+  }
+
+  // Layers without rotary positions, where the file says which.
+  void read_unrotated(ModelConfig& model) {
+    if (family_.names_positions) {
+      const std::optional<std::string> named = config_.text("position_embedding_type");
+      if (named && *named != "rope" && *named != "nope")
+        config_.refuse_support("position_embedding_type", R"(akunu has "rope" and "nope")");
+      for (LayerConfig& layer : model.layers) layer.rotates = named.value_or("nope") == "rope";
+    }
+    if (!family_.has_unrotated_layers) return;
+    const uint32_t period = config_.needed_count("no_rope_layer_interval", 4);
+    const std::optional<std::vector<float>> listed = config_.numbers("no_rope_layers");
+    if (listed && listed->size() != model.layers.size())
+      throw ModelFormatError(config_.named("no_rope_layers") + " has " +
+                             std::to_string(listed->size()) + " entries for " +
+                             std::to_string(model.layers.size()) + " layers");
+    for (size_t i = 0; i < model.layers.size(); ++i)
+      model.layers[i].rotates = listed ? (*listed)[i] != 0 : (i + 1) % period != 0;
+  }
+
+  // Every so many layers one sees everything: a number, or of EXAONE 4 a text ("LLLG").
+  uint32_t window_period() {
+    constexpr std::string_view kKey = "sliding_window_pattern";
+    const JsonValue* const value = config_.find(kKey);
+    // transformers writes 0 where there are no windows.
+    if (value != nullptr && value->number() == 0.0 && config_.has_null("sliding_window")) return 1;
+    if (value == nullptr || value->kind != JsonValue::Kind::string)
+      return config_.needed_count(kKey, std::max(family_.window_period, 1u));
+    const std::string text = config_.text(kKey).value_or("");
+    const size_t period = text.find('G') + 1;
+    if (period != text.size() || text.find_first_not_of('L') + 1 != period)
+      config_.refuse_support(kKey, R"(akunu has a number, or "L" of local layers and a last "G")");
+    return static_cast<uint32_t>(period);
+  }
+
   void read_windows(ModelConfig& model) {
     const bool asked = config_.flag("use_sliding_window").value_or(!family_.window_asked);
     const bool has_null = config_.has_null("sliding_window");
@@ -309,8 +341,7 @@ class HfConfigReader {
     const uint32_t window = !asked || has_null ? 0 : said;
     const uint32_t said_first = config_.count("max_window_layers").value_or(family_.window_first);
     const uint32_t first = family_.window_first != 0 ? said_first : 0;
-    const uint32_t period =
-        config_.needed_count("sliding_window_pattern", std::max(family_.window_period, 1u));
+    const uint32_t period = window_period();
     config_.count("_sliding_window_pattern");
     const std::vector<bool> listed = layer_types(model.layers.size());
     if (!family_.has_windows) {
@@ -324,10 +355,15 @@ class HfConfigReader {
     }
     if (window == 0 && std::ranges::find(listed, true) != listed.end())
       config_.refuse_value("layer_types", "there is no sliding_window for them");
-    const bool none = window == 0 || window >= model.context_length;
+    if (window == 0 && family_.window_needed)
+      config_.refuse_value("sliding_window", type() + " is known with windows only");
+    // Of EXAONE 4 and Cohere 2 windows say which layers have rotary positions, too.
+    const bool none = window == 0 || (window >= model.context_length && !family_.rotates_windows);
     if (!none) model.window = window;
     for (size_t i = 0; i < model.layers.size(); ++i) {
-      const bool usual = family_.window_period != 0 ? (i + 1) % period != 0 : i >= first;
+      const bool usual = family_.has_unrotated_layers ? !model.layers[i].rotates.value_or(true)
+                         : family_.window_period != 0 ? (i + 1) % period != 0
+                                                      : i >= first;
       model.layers[i].windowed = !none && (listed.empty() ? usual : listed[i]);
     }
   }
@@ -344,6 +380,11 @@ class HfConfigReader {
                              std::to_string(n_layers) + " layers");
     std::vector<bool> windowed;
     for (const JsonValue& item : list->items) {
+      // Granite 4's: the others are Mamba's.
+      if (item.text == "attention" && family_.names_positions) {
+        windowed.push_back(false);
+        continue;
+      }
       if (item.text != "sliding_attention" && item.text != "full_attention")
         throw UnsupportedModelError(config_.named("layer_types") + " holds " + item.shown() +
                                     "; akunu has \"full_attention\" and \"sliding_attention\"");
@@ -354,8 +395,8 @@ class HfConfigReader {
 
   void read_rope(HfConfig& result) {
     ModelConfig& model = result.model;
-    // In no family here does Hugging Face pair neighbouring dimensions.
-    model.rope_style = RopeStyle::halves;
+    model.rope_style =
+        find_family(family_.architecture)->interleaves ? RopeStyle::interleaved : RopeStyle::halves;
     std::optional<ConfigObject> parameters = config_.object("rope_parameters");
     // Newer files have one object for each kind of layer.
     std::optional<ConfigObject> windowed;
@@ -370,7 +411,7 @@ class HfConfigReader {
       model.rope_theta_windowed = theta(*windowed, "rope_theta", model.rope_theta_windowed);
 
     const uint32_t head_dim = model.layers.empty() ? 0 : model.layers[0].head_dim;
-    float part = config_.number("partial_rotary_factor").value_or(1.0f);
+    float part = config_.number("partial_rotary_factor").value_or(family_.rotating_part);
     if (parameters) part = parameters->number("partial_rotary_factor").value_or(part);
     if (!(part > 0 && part <= 1))
       config_.refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
@@ -385,7 +426,8 @@ class HfConfigReader {
                                                           .rope_dim = model.rope_dim,
                                                           .context_length = model.context_length,
                                                           .original_context = original,
-                                                          .is_phi3 = type() == "phi3"});
+                                                          .is_phi3 = type() == "phi3",
+                                                          .has_alpha = family_.has_alpha});
     if (windowed) {
       const RopeScaling of_windows =
           read_rope_scaling(*windowed, {.theta = model.rope_theta_windowed,
@@ -400,11 +442,22 @@ class HfConfigReader {
     model.rope_linear_factor = read.linear_factor;
     model.rope_attention_factor = read.attention_factor;
     model.rope_dynamic_factor = read.dynamic_factor;
+    model.rope_theta *= read.theta_factor;
+    if (family_.has_query_growth) read_query_growth(*scaling, model);
     model.rope_original_context = read.original_context;
     result.rope_divisors = read.divisors;
     result.rope_long_divisors = read.long_divisors;
     result.yarn = read.yarn;
     add_unused(*scaling, model.notes);
+  }
+
+  static void read_query_growth(ConfigObject& scaling, ModelConfig& model) {
+    scaling.find("max_position_embeddings");  // said outside, too
+    const std::optional<float> growth = scaling.number("llama_4_scaling_beta");
+    if (growth.value_or(0.0f) == 0) return;
+    if (!(*growth > 0)) scaling.refuse_value("llama_4_scaling_beta", "it must be 0 or more");
+    model.query_growth = *growth;
+    model.query_growth_length = scaling.needed_count("original_max_position_embeddings");
   }
 
   static float theta(ConfigObject& config, std::string_view key, float usual) {
@@ -414,11 +467,14 @@ class HfConfigReader {
   }
 
  public:
-  static void add_unused(const ConfigObject& config, std::vector<std::string>& notes) {
+  // `prefix`: of more keys without an effect; empty: there are none.
+  static void add_unused(const ConfigObject& config, std::vector<std::string>& notes,
+                         std::string_view prefix = "") {
     std::string keys;
     size_t n = 0;
     for (const std::string& key : config.unused()) {
-      if (std::ranges::find(kWithoutEffect, key) != kWithoutEffect.end()) continue;
+      if (has_no_effect(key)) continue;
+      if (!prefix.empty() && key.starts_with(prefix)) continue;
       constexpr size_t kMost = 8;
       if (++n <= kMost) keys += (keys.empty() ? "" : ", ") + config.prefix() + key;
     }
@@ -442,7 +498,8 @@ std::string known_model_types() {
   std::string names;
   for (const HfFamily& family : kHfFamilies)
     names += (names.empty() ? "" : ", ") + std::string(family.model_type);
-  return names + ", " + std::string(kGemma3WithImages);
+  for (const auto& [with_images, of_text] : kWithImages) names += ", " + std::string(with_images);
+  return names;
 }
 
 HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
@@ -451,14 +508,21 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   if (!whole_type) whole.refuse_missing("model_type");
   std::optional<ConfigObject> text;
   std::string model_type = *whole_type;
-  if (model_type == kGemma3WithImages) {
+  for (const auto& [with_images, of_text] : kWithImages) {
+    if (*whole_type != with_images) continue;
     text = whole.object("text_config");
     if (!text) whole.refuse_missing("text_config");
-    model_type = text->text("model_type").value_or("gemma3_text");
+    model_type = text->text("model_type").value_or(std::string(of_text));
   }
   ConfigObject& config = text ? *text : whole;
   const HfFamily* const family = find_hf_family(model_type);
-  if (family == nullptr) config.refuse_support("model_type", "akunu has " + known_model_types());
+  if (family == nullptr) {
+    try {
+      config.refuse_support("model_type", "akunu has " + known_model_types());
+    } catch (const UnsupportedModelError& error) {
+      throw UnsupportedModelTypeError(error.what());
+    }
+  }
   const char* const layers_key =
       config.find("n_layer") != nullptr ? "n_layer" : "num_hidden_layers";
   const uint32_t n_layers =
@@ -470,7 +534,7 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");
   if (text) text->find("quantization_config");
-  HfConfigReader::add_unused(config, result.model.notes);
+  HfConfigReader::add_unused(config, result.model.notes, family->without_effect);
   return result;
 }
 

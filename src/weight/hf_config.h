@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "core/arch.h"
+#include "core/error.h"
 #include "weight/json.h"
 #include "weight/names.h"
 #include "weight/rope_scaling.h"
@@ -20,6 +21,11 @@ struct HfConfig {
   std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1
   std::vector<float> rope_long_divisors;  // long-RoPE's for longer contexts; empty: the same
   std::optional<Yarn> yarn;               // what the divisors are of, where it is that
+};
+
+// A model_type that is not here.
+struct UnsupportedModelTypeError : UnsupportedModelError {
+  using UnsupportedModelError::UnsupportedModelError;
 };
 
 // `where` names the file in messages. Throws ModelFormatError where a number is missing or makes no

@@ -10,6 +10,7 @@
 #include "weight/names.h"
 #include "weight/printable.h"
 #include "weight/sentence_modules.h"
+#include "weight/unknown_parts.h"
 
 namespace akunu {
 namespace {
@@ -33,7 +34,7 @@ class HfSourceReader {
  public:
   explicit HfSourceReader(const ModelDirectory& directory)
       : directory_(directory),
-        config_(read_hf_config(directory.config(), directory.config_path())),
+        config_(config_of(directory)),
         quantization_(quantization_of(directory)),
         classifies_(has_classifier(directory)),
         modules_(read_sentence_modules(directory.path())) {}
@@ -60,6 +61,15 @@ class HfSourceReader {
 
  private:
   const NameRules& rules() const { return hf_names(config_.naming, classifies_); }
+
+  // Of a family that is not here, the message says what of its files is unknown, too.
+  static HfConfig config_of(const ModelDirectory& directory) {
+    try {
+      return read_hf_config(directory.config(), directory.config_path());
+    } catch (const UnsupportedModelTypeError& error) {
+      throw UnsupportedModelError(error.what() + unknown_parts(directory));
+    }
+  }
 
   static bool has_classifier(const ModelDirectory& directory) {
     for (const SafetensorsFile& file : directory.files())

@@ -1,5 +1,6 @@
 #include "weight/names.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 
@@ -45,8 +46,6 @@ constexpr std::array kGgufLayer{
     same("attn_output", "attention.output"),
     same("attn_q_norm", "attention.q_norm"),
     same("attn_k_norm", "attention.k_norm"),
-    same("post_attention_norm", "attention_post_norm"),
-    same("ffn_norm", "ffn_norm"),
     same("ffn_gate", "ffn.gate"),
     same("ffn_up", "ffn.up"),
     same("ffn_down", "ffn.down"),
@@ -54,6 +53,12 @@ constexpr std::array kGgufLayer{
     same("attn_output_norm", "attention_output_norm"),
     same("layer_output_norm", "layer_output_norm"),
 };
+constexpr std::array kGgufNorms{
+    same("post_attention_norm", "attention_post_norm"),
+    same("ffn_norm", "ffn_norm"),
+};
+// Seed-OSS calls the norm before the feed-forward network as Hugging Face does.
+constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
 
 constexpr std::array kGgufLeftOut{
     // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
@@ -86,6 +91,13 @@ constexpr std::array kHfProjections{
     same("mlp.gate_proj", "ffn.gate"),
     same("mlp.up_proj", "ffn.up"),
     same("mlp.down_proj", "ffn.down"),
+    // Granite 4's.
+    NameRule{"shared_mlp.input_linear",
+             {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
+    same("shared_mlp.output_linear", "ffn.down"),
+    // StarCoder2's.
+    same("mlp.c_fc", "ffn.up"),
+    same("mlp.c_proj", "ffn.down"),
 };
 
 template <Transform kNorm>
@@ -93,11 +105,22 @@ constexpr std::array kHfHeadNorms{
     same("self_attn.q_norm", "attention.q_norm", kNorm),
     same("self_attn.k_norm", "attention.k_norm", kNorm),
     same("input_layernorm", "attention_norm", kNorm),
+    // Hunyuan's.
+    same("self_attn.query_layernorm", "attention.q_norm", kNorm),
+    same("self_attn.key_layernorm", "attention.k_norm", kNorm),
 };
 
 template <Transform kNorm>
 constexpr std::array kHfTwoNorms{
     same("post_attention_layernorm", "ffn_norm", kNorm),
+    // GLM-4's, behind both parts.
+    same("post_self_attn_layernorm", "attention_post_norm", kNorm),
+    same("post_mlp_layernorm", "ffn_post_norm", kNorm),
+};
+
+constexpr std::array kHfNormsBehind{
+    same("post_attention_layernorm", "attention_post_norm"),
+    same("post_feedforward_layernorm", "ffn_post_norm"),
 };
 
 // Gemma 2 and 3 have norms behind both parts of a layer, too.
@@ -122,6 +145,11 @@ template <Transform kNorm>
 constexpr auto kHfLayer = joined(kHfProjections, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
 constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
+constexpr auto kHfNormsBehindLayer =
+    joined(kHfProjections, kHfHeadNorms<Transform::none>, kHfNormsBehind);
+
+constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
+constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
 
 constexpr std::array kBertModel{
     same("embeddings.word_embeddings", "token_embedding"),
@@ -315,9 +343,10 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 
 }  // namespace
 
-const NameRules& gguf_names() {
-  static constexpr NameRules kRules{"blk.", kGgufModel, kGgufLayer, kGgufLeftOut};
-  return kRules;
+const NameRules& gguf_names(std::string_view architecture) {
+  static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
+  static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
+  return architecture == "seed_oss" ? kSeed : kUsual;
 }
 
 const NameRules& hf_names(HfNaming naming, bool classifies) {
@@ -327,6 +356,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
+  static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
+                                          kHfLeftOut};
   static constexpr NameRules kBert{"encoder.layer.", kBertModel, kBertLayer, kBertLeftOut};
   static constexpr auto kBertHeadModel = joined(kBertModel, kHfHead);
   static constexpr NameRules kBertHead{"encoder.layer.", kBertHeadModel, kBertLayer,
@@ -344,6 +375,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kGemma;
     case HfNaming::later_gemma:
       return kLaterGemma;
+    case HfNaming::norms_behind:
+      return kNormsBehind;
     case HfNaming::bert:
       return classifies ? kBertHead : kBert;
     case HfNaming::nomic_bert:
@@ -354,8 +387,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
   __builtin_unreachable();
 }
 
-std::string gguf_name(std::string_view canonical) {
-  const NameRules& rules = gguf_names();
+std::string gguf_name(std::string_view canonical, std::string_view architecture) {
+  const NameRules& rules = gguf_names(architecture);
   const std::optional<FileName> parts = take_apart(canonical, "layers.");
   if (parts)
     for (const NameRule& rule : parts->layer ? rules.layer : rules.model)
@@ -381,6 +414,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::usual:
     case HfNaming::gemma:
     case HfNaming::later_gemma:
+    case HfNaming::norms_behind:
       return "embed_tokens.weight";
     case HfNaming::bert:
     case HfNaming::nomic_bert:
@@ -395,6 +429,14 @@ const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {
   for (const LeftOut& known : rules.left_out)
     if (matches(name, known.pattern)) return &known;
   return nullptr;
+}
+
+bool is_named(const NameRules& rules, std::string_view name) {
+  if (find_left_out(rules, name) != nullptr) return true;
+  const std::optional<FileName> parts = take_apart(name, rules.layer_prefix);
+  if (!parts) return false;
+  return std::ranges::any_of(parts->layer ? rules.layer : rules.model,
+                             [&](const NameRule& rule) { return rule.name == parts->stem; });
 }
 
 std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,

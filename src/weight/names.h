@@ -60,11 +60,11 @@ struct NameRules {
   std::span<const LeftOut> left_out;
 };
 
-const NameRules& gguf_names();
+const NameRules& gguf_names(std::string_view architecture);
 
 // The name that GGUF has for a canonical one, by the rules the other way round. Throws
 // UnsupportedModelError where there is none.
-std::string gguf_name(std::string_view canonical);
+std::string gguf_name(std::string_view canonical, std::string_view architecture);
 
 // Names of a layer's tensors in GGUF that hold several, one above the other, and which.
 std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names();
@@ -72,11 +72,12 @@ std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names(
 // Those of Hugging Face's directories, which MLX has too, without what stands before "layers." and
 // "embed_tokens" ("model.", "language_model.model.").
 enum class HfNaming : uint8_t {
-  usual,        // Llama's; Qwen's and Mistral's are the same
-  gemma,        // its norms multiply by 1 + w
-  later_gemma,  // Gemma 2 and 3: norms behind attention and the feed-forward network, too
-  bert,         // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
-  nomic_bert,   // of its authors' code
+  usual,         // Llama's; Qwen's and Mistral's are the same
+  gemma,         // its norms multiply by 1 + w
+  later_gemma,   // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+  norms_behind,  // OLMo 2 and EXAONE 4: only those
+  bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
+  nomic_bert,    // of its authors' code
   modern_bert,
 };
 // `classifies`: tensors behind the pool are taken, else they are left out.
@@ -86,6 +87,9 @@ std::string_view hf_embedding(HfNaming naming);
 
 // Null where a tensor of that name may not be left out.
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
+
+// Whether a tensor of that name has a rule, or may be left out.
+bool is_named(const NameRules& rules, std::string_view name);
 
 // The tensor that the file calls `name` under its canonical name, or its pieces under theirs; none
 // for a name without a rule. Throws ModelFormatError where the pieces together have another number

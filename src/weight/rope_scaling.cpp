@@ -145,6 +145,15 @@ RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
     scaling.find("factor");  // transformers does not look at it either
   } else if (type == "linear") {
     result.linear_factor = factor_of(scaling);
+  } else if (type == "dynamic" && basis.has_alpha && scaling.find("alpha") != nullptr) {
+    const float alpha = scaling.needed_number("alpha");
+    if (!(alpha > 0)) scaling.refuse_value("alpha", "it must be above 0");
+    // Its files have YaRN's and dynamic NTK's keys besides, which nobody reads.
+    for (const char* other : {"factor", "mscale", "mscale_all_dim", "beta_fast", "beta_slow"})
+      scaling.find(other);
+    if (basis.rope_dim > 2)
+      result.theta_factor = std::pow(
+          alpha, static_cast<float>(basis.rope_dim) / static_cast<float>(basis.rope_dim - 2));
   } else if (type == "dynamic") {
     result.dynamic_factor = factor_of(scaling);
   } else if (type == "llama3") {

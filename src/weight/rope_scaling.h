@@ -22,6 +22,7 @@ struct RopeScaling {
   float linear_factor = 1;
   float attention_factor = 1;   // of Q and of K, where they rotate
   float dynamic_factor = 1;     // of the frequencies' base, in longer contexts; see ModelConfig
+  float theta_factor = 1;       // of the frequencies' base, always (NTK with a fixed alpha)
   std::vector<float> divisors;  // of the frequencies, [rope_dim / 2]; empty: all 1
   std::vector<float> long_divisors;  // in contexts beyond original_context; empty: the same
   uint32_t original_context = 0;
@@ -35,6 +36,7 @@ struct RopeBasis {
   uint32_t context_length = 0;    // the model's own, `max_position_embeddings`
   uint32_t original_context = 0;  // before it was stretched, where the model says it itself; else 0
   bool is_phi3 = false;           // whose old files say "su" and "yarn" and mean long-RoPE
+  bool has_alpha = false;         // whose "dynamic" with an alpha is a larger base (Hunyuan)
 };
 
 // The divisors of the frequencies, and the factor on Q and K where nothing else is said.

@@ -133,11 +133,12 @@ Matrix random_matrix(uint32_t bits, uint64_t n, uint64_t k, std::mt19937& random
 void test_a_cut_goes_through_every_plane() {
   ModelConfig config;
   config.layers.assign(
-      8, {.n_heads = 3, .n_kv_heads = 1, .head_dim = 2, .ffn_dim = 1, .windowed = {}});
+      8,
+      {.n_heads = 3, .n_kv_heads = 1, .head_dim = 2, .ffn_dim = 1, .windowed = {}, .rotates = {}});
   std::mt19937 random(1);
   const SourceTensor whole = random_matrix(4, 10, 128, random).planes;
   const std::vector<SourceTensor> pieces =
-      give_names(gguf_names(), "blk.7.attn_qkv.weight", whole, config);
+      give_names(gguf_names("phi3"), "blk.7.attn_qkv.weight", whole, config);
   check(pieces.size() == 3 && pieces[1].name == "layers.7.attention.k.weight", "three pieces");
   const uint64_t first_rows[] = {0, 6, 8}, n_rows[] = {6, 2, 2};
   const uint64_t row_bytes[] = {64, 4, 4};  // 128 codes of four bits, two halves
@@ -158,8 +159,12 @@ struct Twins {
     ModelConfig config;
     config.architecture = "llama";
     config.dim = 128;
-    config.layers.assign(
-        2, {.n_heads = 4, .n_kv_heads = 2, .head_dim = 32, .ffn_dim = 192, .windowed = {}});
+    config.layers.assign(2, {.n_heads = 4,
+                             .n_kv_heads = 2,
+                             .head_dim = 32,
+                             .ffn_dim = 192,
+                             .windowed = {},
+                             .rotates = {}});
     config.rope_dim = 32;
     config.vocab_size = 90;
     config.context_length = 64;
@@ -193,7 +198,7 @@ struct Twins {
     add(floats, name, norm);
   }
   static void add(ModelSource& source, const std::string& name, const SourceTensor& tensor) {
-    for (SourceTensor& named : give_names(gguf_names(), name, tensor, source.config))
+    for (SourceTensor& named : give_names(gguf_names("qwen3"), name, tensor, source.config))
       source.tensors.push_back(std::move(named));
   }
   std::mt19937 random_{7};

@@ -26,8 +26,8 @@ from akunu.model_files import ModelDirectory
 _FLOATS: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
 _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
 _FACTORS: Final = "rope_factors"
-_JOINS: Final = frozenset({"phi3"})
-"""Architectures of which llama.cpp wants Q, K and V in one tensor, and gate and up."""
+_JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
+"""Tensors of which llama.cpp wants several in one, by architecture: Q, K and V, or gate and up."""
 
 
 class DirectoryTensor:
@@ -171,21 +171,21 @@ class DirectorySource:
                     f"no such tensor for {architecture}"
                 )
         found: list[DirectoryTensor | JoinedTensor] = []
-        if architecture in _JOINS:
-            for joined, pieces in _core.gguf_joined_names():
-                for layer in range(len(numbers["described"]["layers"])):
-                    for suffix in (".weight", ".bias"):
-                        names = [f"layers.{layer}.{piece}{suffix}" for piece in pieces]
-                        if all(name in natives for name in names):
-                            parts = [self._tensor(natives.pop(name), numbers) for name in names]
-                            found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
+        for joined, pieces in _core.gguf_joined_names():
+            if joined not in _JOINS.get(architecture, ()):
+                continue
+            for layer in range(len(numbers["described"]["layers"])):
+                for suffix in (".weight", ".bias"):
+                    names = [f"layers.{layer}.{piece}{suffix}" for piece in pieces]
+                    if all(name in natives for name in names):
+                        parts = [self._tensor(natives.pop(name), numbers) for name in names]
+                        found.append(JoinedTensor(f"blk.{layer}.{joined}{suffix}", parts))
         return [*found, *(self._tensor(each, numbers) for each in natives.values())]
 
     def _tensor(self, native: _core.SourceTensor, numbers: dict[str, Any]) -> DirectoryTensor:
-        layers, usual = (numbers[each]["layers"][0] for each in ("described", "usual"))
-        interleaves = usual["interleaved"] and not layers["interleaved"]
-        if interleaves and _ROTATED.search(native.name) is not None:
-            return DirectoryTensor(native, (layers["head_dim"], numbers["rope_dim"]))
+        if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
+            head_dim = numbers["described"]["layers"][0]["head_dim"]
+            return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))
         return DirectoryTensor(native, None)
 
 

@@ -15,8 +15,10 @@ from akunu.making.gguf_writer import KeyValue
 from akunu.sampling_defaults import sampling_keys_of
 
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
-_WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3"})
+_WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "starcoder2"})
 """Architectures of which llama.cpp lets every layer see everything."""
+_SCALED: Final = frozenset({"granite", "mistral3"})
+"""Architectures of which llama.cpp reads the scale of attention."""
 _SAME: Final = 1e-6
 """Relative: what is nearer is the same number, rounded."""
 
@@ -50,20 +52,27 @@ def model_keys(
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
+    epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
+    put(f"attention.{epsilon}", numbers["norm_epsilon"])
     if numbers["is_encoder"]:
-        put("attention.layer_norm_epsilon", numbers["norm_epsilon"])
         put("attention.causal", False)
         put("pooling_type", _pooling(directory, notes))
-    else:
-        put("attention.layer_norm_rms_epsilon", numbers["norm_epsilon"])
-    if layers[0]["rotates"]:
+    if any(layer["rotates"] for layer in layers):
         put("rope.dimension_count", numbers["rope_dim"])
         put("rope.freq_base", numbers["rope_theta"])
+    if not numbers["rotates_as_usual"]:
+        _refuse_unless_none_rotates(numbers)
+        put("rope.scaling.finetuned", False)
+    if numbers["query_growth"] != 0:
+        put("attention.temperature_scale", numbers["query_growth"])
+    for factor in ("embedding_scale", "residual_scale", "logit_scale"):
+        if numbers[factor] != 0:
+            put(factor, numbers[factor])
     for key, value in _scaled_positions(numbers, notes).items():
         put(key, value)
     for key, value in _what_the_family_does_not_say(numbers).items():
         put(key, value)
-        if key == "attention.scale":
+        if key == "attention.scale" and architecture not in _SCALED:
             notes.append(
                 f"llama.cpp does not read {architecture}.{key}, {value}, and takes another"
             )
@@ -72,6 +81,16 @@ def model_keys(
         keys |= found
         notes += more
     return keys, notes
+
+
+def _refuse_unless_none_rotates(numbers: Mapping[str, Any]) -> None:
+    """GGUF can say that no layer of Granite rotates, and of other families nothing."""
+    layers = numbers["described"]["layers"]
+    if not numbers["may_not_rotate"] or any(layer["rotates"] for layer in layers):
+        raise UnsupportedModelError(
+            "config.json: no_rope_layers are not those that the family has, and GGUF has no key "
+            "for them; a directory can be used as it is"
+        )
 
 
 def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> None:
@@ -93,7 +112,7 @@ def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> No
 
 def has_rope_factors(architecture: str) -> bool:
     """Whether llama.cpp reads factors of frequencies as tensors for this architecture."""
-    return architecture in ("llama", "phi3")
+    return architecture in ("llama", "phi3", "granite", "exaone4")
 
 
 def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
@@ -154,7 +173,8 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
         if cap != numbers["usual"]["logit_soft_cap"]:
             keys["final_logit_softcapping"] = cap
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
-    scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own
+    if layers[0]["has_rope_factors"]:
+        scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own
     if abs(scale - other) > _SAME * other:
         keys["attention.scale"] = scale
     return keys

@@ -1,0 +1,163 @@
+#include "weight/unknown_parts.h"
+
+#include <algorithm>
+#include <cctype>
+#include <set>
+
+#include "weight/hf_unread_keys.h"
+#include "weight/json.h"
+#include "weight/names.h"
+#include "weight/printable.h"
+
+namespace akunu {
+namespace {
+
+// Those that a GGUF file may have of any family, without the architecture before them. Sorted.
+constexpr std::string_view kGgufKeys[] = {
+    "attention.causal",
+    "attention.head_count",
+    "attention.head_count_kv",
+    "attention.key_length",
+    "attention.layer_norm_epsilon",
+    "attention.layer_norm_rms_epsilon",
+    "attention.scale",
+    "attention.sliding_window",
+    "attention.sliding_window_pattern",
+    "attention.value_length",
+    "attn_logit_softcapping",
+    "block_count",
+    "context_length",
+    "embedding_length",
+    "embedding_scale",
+    "feed_forward_length",
+    "final_logit_softcapping",
+    "logit_scale",
+    "pooling_type",
+    "residual_scale",
+    "rope.dimension_count",
+    "rope.freq_base",
+    "rope.freq_base_swa",
+    "rope.scale_linear",
+    "rope.scaling.attn_factor",
+    "rope.scaling.factor",
+    "rope.scaling.finetuned",
+    "rope.scaling.original_context_length",
+    "rope.scaling.type",
+    "rope.scaling.yarn_beta_fast",
+    "rope.scaling.yarn_beta_slow",
+    "vocab_size",
+};
+static_assert(std::ranges::is_sorted(kGgufKeys));
+
+// Those of a config.json that some family reads. Sorted.
+constexpr std::string_view kHfKeys[] = {
+    "attention_multiplier",
+    "attn_logit_softcapping",
+    "embedding_multiplier",
+    "final_logit_softcapping",
+    "head_dim",
+    "hidden_act",
+    "hidden_activation",
+    "hidden_size",
+    "intermediate_size",
+    "layer_norm_eps",
+    "layer_types",
+    "logit_scale",
+    "logits_scaling",
+    "max_position_embeddings",
+    "max_window_layers",
+    "no_rope_layer_interval",
+    "no_rope_layers",
+    "norm_epsilon",
+    "num_attention_heads",
+    "num_key_value_heads",
+    "original_max_position_embeddings",
+    "partial_rotary_factor",
+    "quantization",
+    "quantization_config",
+    "query_pre_attn_scalar",
+    "residual_multiplier",
+    "rms_norm_eps",
+    "rope_local_base_freq",
+    "rope_parameters",
+    "rope_scaling",
+    "rope_theta",
+    "shared_intermediate_size",
+    "sliding_window",
+    "sliding_window_pattern",
+    "tie_word_embeddings",
+    "use_sliding_window",
+    "vocab_size",
+};
+static_assert(std::ranges::is_sorted(kHfKeys));
+
+// "blk.12.ssm_a" -> "blk.N.ssm_a"
+std::string without_numbers(std::string_view name) {
+  std::string result;
+  while (!name.empty()) {
+    const std::string_view part = name.substr(0, name.find('.'));
+    const bool is_number = !part.empty() && std::ranges::all_of(part, [](unsigned char letter) {
+      return std::isdigit(letter) != 0;
+    });
+    result += (result.empty() ? "" : ".") + (is_number ? "N" : std::string(part));
+    name.remove_prefix(std::min(part.size() + 1, name.size()));
+  }
+  return result;
+}
+
+// The name, or one without some of the parts before it: "model.layers.0.mlp.up_proj.weight".
+bool is_known(const NameRules& rules, std::string_view name) {
+  for (;; name.remove_prefix(name.find('.') + 1)) {
+    if (is_named(rules, name)) return true;
+    if (name.find('.') == std::string_view::npos) return false;
+  }
+}
+
+void add_list(std::string& text, std::string_view what, const std::set<std::string>& names) {
+  if (names.empty()) return;
+  constexpr size_t kMost = 8;
+  text += "; of its " + std::string(what) + " akunu does not know ";
+  size_t n = 0;
+  for (const std::string& name : names) {
+    if (n++ == kMost) break;
+    text += (n == 1 ? "" : ", ") + printable(name);
+  }
+  if (names.size() > kMost) text += " and " + std::to_string(names.size() - kMost) + " more";
+}
+
+}  // namespace
+
+std::string unknown_parts(const GgufFile& file, std::string_view architecture) {
+  std::set<std::string> tensors, keys;
+  for (const GgufTensor& tensor : file.tensors())
+    if (!is_known(gguf_names(architecture), tensor.name))
+      tensors.insert(without_numbers(tensor.name));
+  const std::string prefix = std::string(architecture) + ".";
+  for (const GgufValue& value : file.values())
+    if (value.key.starts_with(prefix) &&
+        !std::ranges::binary_search(kGgufKeys, value.key.substr(prefix.size())))
+      keys.insert(std::string(value.key));
+  std::string text;
+  add_list(text, "tensors", tensors);
+  add_list(text, "keys", keys);
+  return text;
+}
+
+std::string unknown_parts(const ModelDirectory& directory) {
+  std::set<std::string> tensors, keys;
+  const NameRules& rules = hf_names(HfNaming::usual, false);
+  const NameRules& more_norms = hf_names(HfNaming::later_gemma, false);
+  for (const SafetensorsFile& file : directory.files())
+    for (const SafetensorsTensor& tensor : file.tensors())
+      if (!is_known(rules, tensor.name) && !is_known(more_norms, tensor.name))
+        tensors.insert(without_numbers(tensor.name));
+  for (const std::string& key : directory.config().keys)
+    if (!has_no_effect(key) && !std::ranges::binary_search(kHfKeys, std::string_view(key)))
+      keys.insert(key);
+  std::string text;
+  add_list(text, "tensors", tensors);
+  add_list(text, "keys", keys);
+  return text;
+}
+
+}  // namespace akunu

@@ -1,0 +1,193 @@
+"""Small random models of transformers, one per dense family, saved as directories with a tokenizer.
+
+    folder = save(tmp_path / "granite", model_of("granite"))
+
+`FAMILIES` says what a model of a family is, `CHANGES` what of its config.json must be felt: each
+makes another model of the same tensors.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import gguf
+import torch
+import transformers
+from gguf.quants import dequantize, quantize
+
+sys.path.append(str(Path(__file__).parents[1] / "models"))
+
+import hf_directory
+
+VOCAB = 331
+CONTEXT = 512
+# A pattern that begins with a layer that sees everything, unlike any family's own.
+_MIXED = ["full_attention", "sliding_attention", "sliding_attention", "full_attention"]
+SIZES: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "hidden_size": 96,
+    "intermediate_size": 160,
+    "num_attention_heads": 6,
+    "num_key_value_heads": 2,
+    "num_hidden_layers": 4,
+    "max_position_embeddings": CONTEXT,
+    "bos_token_id": VOCAB - 1,
+    "eos_token_id": VOCAB - 1,
+    "pad_token_id": None,
+}
+_EPSILON: dict[str, Any] = {"rms_norm_eps": 0.03}
+_WIDE: dict[str, Any] = {"head_dim": 32}  # heads together wider than the residual
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A family's classes of transformers, its numbers, and its name in GGUF."""
+
+    name: str  # of its classes
+    architecture: str
+    options: dict[str, Any] = field(default_factory=dict)
+    # Keys of config.json, each of which makes another model.
+    changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    not_in_llama_cpp: str = ""  # what it does otherwise with this model, if anything
+
+
+_GRANITE: dict[str, Any] = {
+    "embedding_multiplier": 3.0,
+    "residual_multiplier": 0.4,
+    "attention_multiplier": 0.11,
+    "logits_scaling": 5.0,
+}
+_GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in _GRANITE}
+
+_GROWING: dict[str, Any] = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 4.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 16.0,
+    "beta_slow": 1.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "llama_4_scaling_beta": 0.3,
+}
+
+FAMILIES: dict[str, Family] = {
+    "granite": Family(
+        name="Granite",
+        architecture="granite",
+        options={**_EPSILON, **_GRANITE, "attention_bias": True, "mlp_bias": True},
+        changes=_GRANITE_CHANGES,
+    ),
+    "granite-4": Family(
+        name="GraniteMoeHybrid",
+        architecture="granite",
+        options={
+            **_EPSILON,
+            **_GRANITE,
+            "num_local_experts": 0,
+            "num_experts_per_tok": 0,
+            "shared_intermediate_size": 160,
+            "mamba_n_heads": 6,
+            "layer_types": ["attention"] * 4,
+            "position_embedding_type": "rope",
+        },
+        changes={**_GRANITE_CHANGES, "no positions": {"position_embedding_type": "nope"}},
+    ),
+    "granite-4-nope": Family(
+        name="GraniteMoeHybrid",
+        architecture="granite",
+        options={
+            **_EPSILON,
+            **_GRANITE,
+            "num_local_experts": 0,
+            "num_experts_per_tok": 0,
+            "shared_intermediate_size": 160,
+            "mamba_n_heads": 6,
+            "layer_types": ["attention"] * 4,
+            "position_embedding_type": None,
+        },
+        changes={"positions": {"position_embedding_type": "rope"}},
+    ),
+    "smollm3": Family(
+        name="SmolLM3",
+        architecture="smollm3",
+        options=_EPSILON,
+        changes={
+            "every layer rotates": {"no_rope_layers": [1, 1, 1, 1]},
+            "other layers": {"no_rope_layers": [0, 1, 1, 1]},
+        },
+    ),
+    "mistral": Family(
+        name="Mistral", architecture="llama", options={**_EPSILON, **_WIDE, "sliding_window": None}
+    ),
+    "ministral": Family(
+        name="Ministral",
+        architecture="llama",
+        options={**_EPSILON, **_WIDE, "sliding_window": 70, "layer_types": _MIXED},
+        changes={"window": {"sliding_window": 71}},
+        not_in_llama_cpp="it lets every layer of llama see everything",
+    ),
+    "ministral3": Family(
+        name="Ministral3",
+        architecture="mistral3",
+        options={**_EPSILON, **_WIDE, "sliding_window": None, "rope_parameters": _GROWING},
+        changes={
+            "growth": {"rope_parameters": {**_GROWING, "llama_4_scaling_beta": 0.0}},
+            "length": {"rope_parameters": {**_GROWING, "original_max_position_embeddings": 128}},
+        },
+    ),
+}
+
+
+def model_of(family: str, **more: Any) -> Any:
+    """A model in evaluation mode, its weights large enough that every part matters."""
+    described = FAMILIES[family]
+    config_class = getattr(transformers, f"{described.name}Config")
+    options = {**SIZES, **described.options, **more}
+    config = config_class(**options, attn_implementation="eager")
+    torch.manual_seed(len(family))
+    model = getattr(transformers, f"{described.name}ForCausalLM")(config).eval()
+    with torch.no_grad():
+        for name, weight in model.named_parameters():
+            if weight.ndim == 1 and name.endswith("weight"):
+                weight.uniform_(0.5, 1.5)
+            elif weight.ndim == 1:
+                weight.normal_(0, 0.3)
+            elif "embed" in name:
+                weight.normal_(0, 0.5)
+            else:
+                weight.normal_(0, 1.5 / weight.shape[1] ** 0.5)
+    return model
+
+
+def rounded(model: Any, number_format: str) -> Any:
+    """The model, its matrices as a format of GGUF's blocks has rounded them."""
+    kind = gguf.GGMLQuantizationType[number_format]
+    with torch.no_grad():
+        for weight in model.parameters():
+            if weight.ndim == 2:
+                stored = quantize(weight.detach().numpy(), kind)
+                weight.copy_(torch.from_numpy(dequantize(stored, kind).copy()))
+    return model
+
+
+def save(folder: Path, model: Any, dtype: str = "float32") -> Path:
+    """Save a model, its weights rounded to a type of torch, and a tokenizer."""
+    model.to(getattr(torch, dtype)).save_pretrained(folder)
+    hf_directory.write_tokenizer(folder, VOCAB)
+    return folder
+
+
+def changed(folder: Path, target: Path, changes: dict[str, Any]) -> Path:
+    """The same directory with other keys in its config.json."""
+    target.mkdir()
+    for file in folder.iterdir():
+        if file.name != "config.json":
+            (target / file.name).symlink_to(file)
+    config = json.loads((folder / "config.json").read_text())
+    (target / "config.json").write_text(json.dumps(config | changes))
+    return target
