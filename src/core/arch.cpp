@@ -238,6 +238,28 @@ ArchDescriptor smollm3(const ModelConfig& config) {
   return arch;
 }
 
+// Norms behind attention and feed-forward only, what they read being the residual as it is.
+void norm_behind_only(ArchDescriptor& arch) {
+  arch.norm_place = NormPlace::none;
+  for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.post_norms = true;
+}
+
+// OLMo 2 (2024): norms of all heads of Q and of K. OLMo 3 is the same with windows in three of four
+// layers, whose positions are never scaled.
+ArchDescriptor olmo2(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  norm_behind_only(arch);
+  give_windows(arch, config, 4, 0);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.norms_all_heads = true;
+    if (layer.window == 0) continue;
+    if (config.rope_theta_windowed != 0) layer.rope_theta = config.rope_theta_windowed;
+    layer.rope_linear_factor = layer.rope_dynamic_factor = 1;
+    layer.rope_factors = false;
+  }
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -262,6 +284,7 @@ constexpr std::array kFamilies{
             .logit_scale = true,
             .may_not_rotate = true}},
     Family{"smollm3", smollm3, kWindows},
+    Family{"olmo2", olmo2, kWindows},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

@@ -121,6 +121,50 @@ FAMILIES: dict[str, Family] = {
             "other layers": {"no_rope_layers": [0, 1, 1, 1]},
         },
     ),
+    "olmo2": Family(
+        name="Olmo2",
+        architecture="olmo2",
+        options={**_EPSILON, "attention_bias": False},
+        changes={"epsilon": {"rms_norm_eps": 1e-5}},
+    ),
+    "olmo3": Family(
+        name="Olmo3",
+        architecture="olmo2",
+        options={
+            **_EPSILON,
+            "sliding_window": 70,
+            "rope_parameters": {
+                "full_attention": {
+                    "rope_type": "yarn",
+                    "rope_theta": 10000.0,
+                    "factor": 4.0,
+                    "original_max_position_embeddings": 128,
+                },
+                "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+            },
+        },
+        changes={
+            "window": {"sliding_window": 69},
+            "other layers": {"layer_types": _MIXED},
+            "not scaled": {
+                "rope_parameters": {
+                    "full_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 10000.0},
+                }
+            },
+            "windowed base": {
+                "rope_parameters": {
+                    "full_attention": {
+                        "rope_type": "yarn",
+                        "rope_theta": 10000.0,
+                        "factor": 4.0,
+                        "original_max_position_embeddings": 128,
+                    },
+                    "sliding_attention": {"rope_type": "default", "rope_theta": 20000.0},
+                }
+            },
+        },
+    ),
     "mistral": Family(
         name="Mistral", architecture="llama", options={**_EPSILON, **_WIDE, "sliding_window": None}
     ),
