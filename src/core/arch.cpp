@@ -260,6 +260,19 @@ ArchDescriptor olmo2(const ModelConfig& config) {
   return arch;
 }
 
+// GLM-4 (2025): norms before and behind, neighbours rotate.
+ArchDescriptor glm4(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  for (LayerDescriptor& layer : arch.layers) layer.post_norms = true;
+  return arch;
+}
+
+// ERNIE 4.5 (2025): llama.
+ArchDescriptor ernie4_5(const ModelConfig& config) { return llama(config); }
+
+// Seed-OSS (2025): qwen2 by other names.
+ArchDescriptor seed_oss(const ModelConfig& config) { return qwen2(config); }
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -285,6 +298,9 @@ constexpr std::array kFamilies{
             .may_not_rotate = true}},
     Family{"smollm3", smollm3, kWindows},
     Family{"olmo2", olmo2, kWindows},
+    Family{"glm4", glm4, {.interleaves = true}},
+    Family{"ernie4_5", ernie4_5, {.interleaves = true}},
+    Family{"seed_oss", seed_oss, {}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

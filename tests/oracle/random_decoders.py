@@ -184,6 +184,27 @@ FAMILIES: dict[str, Family] = {
             "length": {"rope_parameters": {**_GROWING, "original_max_position_embeddings": 128}},
         },
     ),
+    "glm4": Family(
+        name="Glm4",
+        architecture="glm4",
+        options={**_EPSILON, **_WIDE, "attention_bias": True},
+        changes={
+            "other half": {
+                "partial_rotary_factor": 1.0,
+                "rope_parameters": {"rope_theta": 10000.0, "rope_type": "default"},
+            }
+        },
+    ),
+    "seed-oss": Family(
+        name="SeedOss",
+        architecture="seed_oss",
+        options={**_EPSILON, **_WIDE, "attention_bias": True},
+    ),
+    "ernie4.5": Family(
+        name="Ernie4_5",
+        architecture="ernie4_5",
+        options={**_EPSILON, **_WIDE, "use_bias": False},
+    ),
 }
 
 
