@@ -273,6 +273,13 @@ ArchDescriptor ernie4_5(const ModelConfig& config) { return llama(config); }
 // Seed-OSS (2025): qwen2 by other names.
 ArchDescriptor seed_oss(const ModelConfig& config) { return qwen2(config); }
 
+// Hunyuan (2025): norms per head of Q and K behind their rotary positions.
+ArchDescriptor hunyuan_dense(const ModelConfig& config) {
+  ArchDescriptor arch = qwen3(config);
+  for (LayerDescriptor& layer : arch.layers) layer.norms_behind_rope = true;
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -301,6 +308,7 @@ constexpr std::array kFamilies{
     Family{"glm4", glm4, {.interleaves = true}},
     Family{"ernie4_5", ernie4_5, {.interleaves = true}},
     Family{"seed_oss", seed_oss, {}},
+    Family{"hunyuan-dense", hunyuan_dense, {}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

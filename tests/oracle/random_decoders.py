@@ -63,6 +63,16 @@ _GRANITE: dict[str, Any] = {
 }
 _GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in _GRANITE}
 
+_ALPHA: dict[str, Any] = {
+    "rope_type": "dynamic",
+    "alpha": 50.0,
+    "rope_theta": 10000.0,
+    "factor": 1.0,
+    "mscale": 1.0,
+    "mscale_all_dim": 1.0,
+    "beta_fast": 32,
+    "beta_slow": 1,
+}
 _GROWING: dict[str, Any] = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
@@ -204,6 +214,18 @@ FAMILIES: dict[str, Family] = {
         name="Ernie4_5",
         architecture="ernie4_5",
         options={**_EPSILON, **_WIDE, "use_bias": False},
+    ),
+    "hunyuan": Family(
+        name="HunYuanDenseV1",
+        architecture="hunyuan-dense",
+        options={
+            **_EPSILON,
+            **_WIDE,
+            "rope_parameters": _ALPHA,
+        },
+        changes={
+            "alpha": {"rope_parameters": {**_ALPHA, "alpha": 1.0}},
+        },
     ),
 }
 
