@@ -280,6 +280,23 @@ ArchDescriptor hunyuan_dense(const ModelConfig& config) {
   return arch;
 }
 
+// In a model with windows, layers that see everything have no rotary positions.
+void rotate_windows_only(ArchDescriptor& arch, const ModelConfig& config) {
+  if (config.window == 0) return;
+  for (LayerDescriptor& layer : arch.layers)
+    if (layer.window == 0) layer.rope_style = RopeStyle::none;
+}
+
+// EXAONE 4 (2025): OLMo 2's frame with norms per head; the larger models have windows in three of
+// four layers.
+ArchDescriptor exaone4(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  norm_behind_only(arch);
+  give_windows(arch, config, 4, 0);
+  rotate_windows_only(arch, config);
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -309,6 +326,7 @@ constexpr std::array kFamilies{
     Family{"ernie4_5", ernie4_5, {.interleaves = true}},
     Family{"seed_oss", seed_oss, {}},
     Family{"hunyuan-dense", hunyuan_dense, {}},
+    Family{"exaone4", exaone4, kWindows},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

@@ -227,6 +227,39 @@ FAMILIES: dict[str, Family] = {
             "alpha": {"rope_parameters": {**_ALPHA, "alpha": 1.0}},
         },
     ),
+    "exaone4": Family(
+        name="Exaone4",
+        architecture="exaone4",
+        options={
+            **_EPSILON,
+            "sliding_window": None,
+            "layer_types": ["full_attention"] * 4,
+        },
+    ),
+    "exaone4-windows": Family(
+        name="Exaone4",
+        architecture="exaone4",
+        options={
+            **_EPSILON,
+            **_WIDE,
+            "sliding_window": 70,
+            "rope_parameters": {
+                "rope_type": "llama3",
+                "rope_theta": 10000.0,
+                "factor": 8.0,
+                "low_freq_factor": 1.0,
+                "high_freq_factor": 4.0,
+                "original_max_position_embeddings": 128,
+            },
+        },
+        changes={
+            "window": {"sliding_window": 71},
+            "other layers": {"layer_types": _MIXED},
+            "all layers": {"sliding_window": None, "layer_types": ["full_attention"] * 4},
+            "not scaled": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+        },
+        not_in_llama_cpp="it takes windows of models with 64 layers only",
+    ),
 }
 
 
