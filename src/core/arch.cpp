@@ -297,6 +297,17 @@ ArchDescriptor exaone4(const ModelConfig& config) {
   return arch;
 }
 
+// StarCoder2 (2024): layer norms, a feed-forward network without a gate, biases everywhere.
+ArchDescriptor starcoder2(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  arch.norm = NormKind::layer;
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.feed_forward = FeedForward::plain;
+    layer.activation = Activation::gelu_tanh;
+  }
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -327,6 +338,7 @@ constexpr std::array kFamilies{
     Family{"seed_oss", seed_oss, {}},
     Family{"hunyuan-dense", hunyuan_dense, {}},
     Family{"exaone4", exaone4, kWindows},
+    Family{"starcoder2", starcoder2, {.windows = true, .layer_norm = true}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

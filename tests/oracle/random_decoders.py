@@ -260,6 +260,19 @@ FAMILIES: dict[str, Family] = {
         },
         not_in_llama_cpp="it takes windows of models with 64 layers only",
     ),
+    "starcoder2": Family(
+        name="Starcoder2",
+        architecture="starcoder2",
+        options={"norm_epsilon": 0.03, "tie_word_embeddings": False},
+        changes={"epsilon": {"norm_epsilon": 1e-5}},
+    ),
+    "starcoder2-windows": Family(
+        name="Starcoder2",
+        architecture="starcoder2",
+        options={"norm_epsilon": 0.03, "sliding_window": 70, "use_bias": False},
+        changes={"window": {"sliding_window": 71}},
+        not_in_llama_cpp="it lets every layer see everything",
+    ),
 }
 
 
