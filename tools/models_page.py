@@ -23,12 +23,14 @@ DEVICES = {"cpu": "CPU", "metal": "Metal", "metal-emulated": "Metal, emulated", 
 
 _HEAD = """# Models: every architecture in every format, measured
 
-`tools/models_page.py` writes this page from what `tests/models/test_every_format.py` measured.
+`tools/models_page.py` writes this page from what `tests/models/test_every_format.py` and
+`tests/oracle/test_dense_families.py` measured.
 
 A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
-computes in double with the same weights (of modern-bert, eurobert and gemma-embedding: those of
-transformers), beside the largest of them. The models are small and random, which is harder than
-trained ones are: their logits follow every weight. What a number says of the arithmetic:
+computes in double with the same weights (of modern-bert, eurobert, gemma-embedding and from
+mistral3 to cohere2: those of transformers), beside the largest of them. The models are small and
+random, which is harder than trained ones are: their logits follow every weight. What a number says
+of the arithmetic:
 
 - about 1e-6: everything in float32;
 - 1e-4 to 1e-3: weights of 16 bits beside rows rounded to 16 bits;
@@ -69,7 +71,11 @@ def _ordered(names: Iterable[str], first: tuple[str, ...]) -> list[str]:
 
 
 def _table(errors: Errors) -> Iterator[str]:
-    from_first = ("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3")
+    from_first = (
+        *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "mistral3", "granite"),
+        *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
+        *("starcoder2", "command-r", "cohere2"),
+    )
     architectures = _ordered((key[0] for key in errors), from_first)
     devices = [device for device in DEVICES if any(key[2] == device for key in errors)]
     yield f"| format | device | {' | '.join(f'`{name}`' for name in architectures)} |"

@@ -308,6 +308,24 @@ ArchDescriptor starcoder2(const ModelConfig& config) {
   return arch;
 }
 
+// Command-R (Cohere, 2024): one layer norm without a bias, which attention and feed-forward both read;
+// logits are multiplied by a number.
+ArchDescriptor command_r(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  arch.norm = NormKind::layer;
+  arch.parallel = true;
+  if (config.logit_scale != 0) arch.logit_scale = config.logit_scale;
+  return arch;
+}
+
+// Command R7B and its successors: windows in three of four layers.
+ArchDescriptor cohere2(const ModelConfig& config) {
+  ArchDescriptor arch = command_r(config);
+  give_windows(arch, config, 4, 0);
+  rotate_windows_only(arch, config);
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -316,6 +334,8 @@ struct Family {
 
 constexpr FamilyTraits kWindows{.windows = true};
 constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attention_scale = true};
+constexpr FamilyTraits kCohere{
+    .windows = true, .layer_norm = true, .logit_scale = true, .interleaves = true};
 constexpr std::array kFamilies{
     Family{"llama", llama, kWindows},
     Family{"qwen2", qwen2, kWindows},
@@ -339,6 +359,8 @@ constexpr std::array kFamilies{
     Family{"hunyuan-dense", hunyuan_dense, {}},
     Family{"exaone4", exaone4, kWindows},
     Family{"starcoder2", starcoder2, {.windows = true, .layer_norm = true}},
+    Family{"command-r", command_r, {.layer_norm = true, .logit_scale = true, .interleaves = true}},
+    Family{"cohere2", cohere2, kCohere},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},

@@ -273,6 +273,22 @@ FAMILIES: dict[str, Family] = {
         changes={"window": {"sliding_window": 71}},
         not_in_llama_cpp="it lets every layer see everything",
     ),
+    "command-r": Family(
+        name="Cohere",
+        architecture="command-r",
+        options={"layer_norm_eps": 0.03, "logit_scale": 0.3},
+        changes={"logit_scale": {"logit_scale": 0.29}, "epsilon": {"layer_norm_eps": 1e-5}},
+    ),
+    "cohere2": Family(
+        name="Cohere2",
+        architecture="cohere2",
+        options={"layer_norm_eps": 0.03, "logit_scale": 0.3, "sliding_window": 70},
+        changes={
+            "logit_scale": {"logit_scale": 0.29},
+            "window": {"sliding_window": 69},
+            "other layers": {"layer_types": _MIXED},
+        },
+    ),
 }
 
 
