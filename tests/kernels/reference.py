@@ -508,10 +508,12 @@ def attend(
     kind: str,
     *,
     coded: tuple[Array, Array] | None = None,
+    in_order: bool = False,
 ) -> tuple[Array, Array]:
     """One head over its positions; see `attention`.
 
     `coded`: each position's scale of its value, and its step, whose weights share theirs.
+    `in_order`: a score's products are summed one by one, not in eight lanes.
     """
     scores = (k @ q) * shape.scale
     magnitude = (np.abs(k) @ np.abs(q)) * shape.scale
@@ -519,6 +521,8 @@ def attend(
     # query loses, and the product of the rests, are at most 2^-17 each.
     terms = {"f32": shape.head_dim / LANES, "bf16": shape.head_dim, "bf16_pair": 3 * shape.head_dim}
     terms["q16_32"] = shape.head_dim / 32 + 1
+    if in_order:
+        terms["f32"] = shape.head_dim
     error = (growth(terms[kind] + 6) + (kind == "bf16_pair") * 2.0**-16) * magnitude
     if shape.soft_cap:
         scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)

@@ -47,8 +47,9 @@ class Setting:
         )
         return out
 
-    def expected(self, block: int):
-        """`block`: how many rows are computed together."""
+    def expected(self, target):
+        on_cpu = target.device == "cpu"
+        block = 256 if on_cpu else 32  # rows that are computed together
         shape = self.shape
         out, bound = np.zeros(self.query.shape), np.zeros(self.query.shape)
         for span in self.step.spans:
@@ -76,7 +77,7 @@ class Setting:
                         q = np.append(q, 1.0)
                         k = np.column_stack([k, bias])
                     out[first + r, own], bound[first + r, own] = ref.attend(
-                        shape, q, k, v, -(-n // block), "f32"
+                        shape, q, k, v, -(-n // block), "f32", in_order=on_cpu
                     )
         return out, bound
 
@@ -87,39 +88,52 @@ def slope(first: float, head: int, n_heads: int) -> float:
     return first ** (head + 1) if head < n else first ** (0.5 * (2 * (head - n) + 1))
 
 
-def block_of(target) -> int:
-    return 256 if target.device == "cpu" else 32
-
-
 @pytest.mark.parametrize("shape", HEADS)
 @pytest.mark.parametrize("lengths", [[1], [5, 1, 33], [70]], ids=str)
 def test_agrees_with_float64(target, rng, kind, shape, lengths):
     if kind == "q8_32" and shape.n_heads * shape.head_dim % 32:
         pytest.skip("rows of q8_32 are whole groups of 32")
     setting = Setting(rng, shape, lengths)
-    expected, bound = setting.expected(block_of(target))
+    expected, bound = setting.expected(target)
     ref.assert_activation(kind, setting.run(target, kind), expected, bound)
 
 
 @pytest.mark.parametrize("window", [0, 1, 64, 300])
 def test_long_spans_and_windows_on_both_sides(target, rng, window):
     setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3, 520])
-    expected, bound = setting.expected(block_of(target))
+    expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
 @pytest.mark.parametrize("window", [0, 64])
 def test_causal_spans_see_nothing_behind_a_row(target, rng, window):
     setting = Setting(rng, AttentionShape(2, 1, 16, window), [257, 3], causal=1)
-    expected, bound = setting.expected(block_of(target))
+    expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
 
 
 @pytest.mark.parametrize("n_heads", [4, 6])
 def test_alibi_lowers_scores_with_the_distance(target, rng, n_heads):
     setting = Setting(rng, AttentionShape(n_heads, n_heads, 16), [70, 3], alibi=0.25)
-    expected, bound = setting.expected(block_of(target))
+    expected, bound = setting.expected(target)
     ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
+
+
+@pytest.mark.parametrize("n", [*range(1, 18), 31, 32, 33, 63, 65])
+def test_every_number_of_rows_around_a_register(target, rng, n):
+    setting = Setting(rng, AttentionShape(3, 3, 13), [n])
+    expected, bound = setting.expected(target)
+    ref.assert_activation("f32", setting.run(target, "f32"), expected, bound)
+
+
+def test_what_is_not_a_number_spoils_the_rows_that_see_it_and_no_others(target, rng):
+    setting = Setting(rng, AttentionShape(2, 1, 16, window=4), [40, 9])
+    clean = setting.run(target, "f32")
+    setting.key[20] = np.nan
+    found = setting.run(target, "f32")
+    spoilt = np.isnan(found).all(axis=1)
+    assert np.flatnonzero(spoilt).tolist() == list(range(16, 25))
+    assert_same_bits(found[~spoilt], clean[~spoilt])
 
 
 def test_a_span_has_the_same_bits_alone_and_beside_others(target, rng, kind):

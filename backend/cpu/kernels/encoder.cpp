@@ -85,17 +85,33 @@ struct LayerNorm {
   }
 };
 
+// In the widest registers that a level has: GELU took 1.5 to 3 times as long in those of eight lanes,
+// a tenth of an encoder's time.
 template <class Isa, class Activation>
 struct Activate {
+  using Wide = typename Isa::Wide;
+
   static void row(const Call& call, const ActivateParams& params, uint64_t r, std::byte*) {
     const uint32_t n = params.n;
     const float* input = operand<const float>(call, 0, r, n);
-    with_plain_activation<Isa>(params.activation, [&](const auto& function) {
-      Activation::write(
-          call.operands[1] + r * Activation::row_bytes(n), n, 0, n,
-          [&](uint32_t i, uint32_t count) { return function(Isa::load(input + i, count)); });
+    std::byte* const out = call.operands[1] + r * Activation::row_bytes(n);
+    with_plain_activation<Wide>(params.activation, [&](const auto& function) {
+      float results[kPart];
+      for (uint32_t begin = 0; begin < n; begin += kPart) {
+        const uint32_t end = n - begin < kPart ? n : begin + kPart;
+        for (uint32_t i = begin; i < end; i += Wide::kLanes)
+          Wide::store(results + (i - begin),
+                      function(end - i < Wide::kLanes ? Wide::load(input + i, end - i)
+                                                      : Wide::load(input + i)));
+        Activation::write(out, n, begin, end, [&](uint32_t i, uint32_t count) {
+          return Isa::load(results + (i - begin), count);
+        });
+      }
     });
   }
+
+ private:
+  static constexpr uint32_t kPart = 256;  // whole groups of every kind
 };
 
 template <class Isa>

@@ -5,14 +5,20 @@
 //           of the activation kind
 //   limit:  the multipliers; a kv head's keys and values of a text are in L2
 //
-// A row's arithmetic depends on its own span only, by blocks of 256 rows from the span's first one:
-// scores, their maximum, exponentials relative to it, their sum, the weighted values in order of rows;
-// blocks are merged in order.
+// 1. What it computes. A row's arithmetic depends on its own span only, by blocks of 256 rows from
+//    the span's first one: scores in order of head_dim, their maximum, exponentials relative to it,
+//    their sum and the weighted values in order of rows; blocks are merged in order.
+// 2. What is done about speed. Query heads are the lanes of registers: one number of a key, or of a
+//    value, is multiplied with those of all queries at once. Scores and sums never go across lanes;
+//    only the queries and the result are transposed. Lanes know nothing of each other, so that
+//    neither their number nor the queries beside one change a bit of it.
+// 3. What was before. Lanes along head_dim (matmul_tile.h): where heads have 32 numbers, adding the
+//    lanes of every score took as long as its products.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
+#include "cpu/kernels/float_panel.h"
 #include "cpu/kernels/math.h"
-#include "cpu/kernels/matmul_tile.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
@@ -21,91 +27,137 @@ namespace {
 constexpr uint32_t kSpanQueries = 32;  // query heads per slice: their scores of a block take 32 KiB
 constexpr uint32_t kSpanBlock = 256;   // rows whose scores are computed together
 
-// How a call is cut, and where a worker's scratch holds what.
-template <class Isa>
+// How a call is cut, and how much scratch a worker needs.
+template <class Wide>
 struct SpanLayout {
   SpanLayout(const SpanAttentionParams& params, uint32_t out_group)
       : group(params.n_heads / params.n_kv_heads),
+        head_dim(params.head_dim),
         block_rows(group < kSpanQueries ? kSpanQueries / group : 1),
-        queries(block_rows * group),
+        lanes(round_up(block_rows * group, Wide::kLanes)),
         unit(
             heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
         units((params.n_kv_heads + unit - 1) / unit),
-        value_stride((params.head_dim + Isa::kLanes - 1) / Isa::kLanes * Isa::kLanes),
         out_stride(uint64_t{unit} * group * params.head_dim) {}
 
-  uint32_t group;         // query heads per kv head
-  uint32_t block_rows;    // rows per slice
-  uint32_t queries;       // query heads per slice and kv head
-  uint32_t unit, units;   // kv heads per slice; slices per block of rows
-  uint64_t value_stride;  // floats per query's sums of values, whole vectors
-  uint64_t out_stride;    // floats per row of a slice's result
+  static constexpr uint32_t kPerLane = 8;  // arrays of State that have one number per lane
+
+  uint32_t group;        // query heads per kv head
+  uint32_t head_dim;     // numbers of a head
+  uint32_t block_rows;   // rows per slice
+  uint32_t lanes;        // query heads per slice and kv head, rounded up to whole registers
+  uint32_t unit, units;  // kv heads per slice; slices per block of rows
+  uint64_t out_stride;   // floats per row of a slice's result
 
   uint64_t bytes() const {
-    return queries *
-               (sizeof(typename FloatInput<Isa>::Row) + 4 * (kSpanBlock + 2 * value_stride + 4)) +
-           4 * (block_rows * out_stride + Isa::kLanes);
+    return sizeof(float) * (uint64_t{lanes} * (2 * head_dim + kSpanBlock + kPerLane) +
+                            block_rows * out_stride + Wide::kLanes);
   }
 };
 
-template <class Isa, class Activation>
-struct SpanAttention {
-  using Vector = typename Isa::Vector;
-  using Tiling = SpanLayout<Isa>;
+// What does not depend on how the result is written.
+template <class Isa>
+struct SpanAttend {
+  using Wide = typename Isa::Wide;
+  using Vector = typename Wide::Vector;
+  using Tiling = SpanLayout<Wide>;
 
-  static uint64_t slices(const Call& call) {
-    const Tiling tiling = tiling_of(call);
-    return attention_slices(call, tiling.block_rows, tiling.units);
-  }
-  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const auto& params = *static_cast<const SpanAttentionParams*>(call.params);
-    const Tiling tiling = tiling_of(call);
-    for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
-                        [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
-                          State state(tiling, scratch);
-                          run_slice(call, params, tiling, state, first_row, n_rows, unit);
-                        });
-  }
-  static uint64_t scratch_bytes(const Call& call) { return tiling_of(call).bytes(); }
-
- private:
-  // One entry per query head.
+  // Of the queries of a slice that belong to one kv head, one per lane.
   struct State {
     State(const Tiling& tiling, std::byte* scratch) {
-      const uint64_t n = tiling.queries;
-      scores = take<float>(scratch, n * kSpanBlock);
-      block_values = take<float>(scratch, n * tiling.value_stride);
-      values = take<float>(scratch, n * tiling.value_stride);
-      out = take<float>(scratch, tiling.block_rows * tiling.out_stride + Isa::kLanes);
-      largest = take<float>(scratch, n);
-      sums = take<float>(scratch, n);
-      block_largest = take<float>(scratch, n);
-      block_sums = take<float>(scratch, n);
-      inputs = take<typename FloatInput<Isa>::Row>(scratch, n);
+      const uint64_t n = tiling.lanes;
+      float* next = reinterpret_cast<float*>(scratch);
+      const auto take = [&next](uint64_t count) {
+        float* const taken = next;
+        next += count;
+        return taken;
+      };
+      queries = take(n * tiling.head_dim);
+      scores = take(n * kSpanBlock);
+      values = take(n * tiling.head_dim);
+      float** const per_lane[] = {&largest, &sums, &keep,       &add,
+                                  &slopes,  &rows, &first_seen, &end_seen};
+      static_assert(sizeof(per_lane) / sizeof(per_lane[0]) == Tiling::kPerLane);
+      for (float** each : per_lane) *each = take(n);
+      out = take(tiling.block_rows * tiling.out_stride + Wide::kLanes);
     }
 
-    float* scores;        // [queries][256] of the block at hand, then their exponentials
-    float* block_values;  // [queries][value_stride] weighted values of the block
-    float* values;        // [queries][value_stride] of the blocks before
-    float* out;           // [block_rows][out_stride]
-    float* largest;       // score
-    float* sums;          // of exponentials relative to it
-    float* block_largest;
-    float* block_sums;
-    typename FloatInput<Isa>::Row* inputs;
-
-   private:
-    template <class T>
-    static T* take(std::byte*& p, uint64_t n) {
-      T* result = reinterpret_cast<T*>(p);
-      p += n * sizeof(T);
-      return result;
-    }
+    float* queries;     // [head_dim][lanes]
+    float* scores;      // [256][lanes] of the block at hand, then their exponentials
+    float* values;      // [head_dim][lanes] weighted values of the blocks so far
+    float* largest;     // score of the blocks so far
+    float* sums;        // of exponentials relative to it
+    float* keep;        // what sums and values of the blocks before are multiplied with
+    float* add;         // what those of the block at hand are multiplied with
+    float* slopes;      // ALiBi's, of the query's head
+    float* rows;        // the query's row, counted from the span's first one
+    float* first_seen;  // the rows that it sees, likewise
+    float* end_seen;
+    float* out;  // [block_rows][out_stride]
   };
 
-  static Tiling tiling_of(const Call& call) {
-    return {*static_cast<const SpanAttentionParams*>(call.params), Activation::kGroup};
+  // Numbers of a lane, next to each other.
+  [[gnu::noinline]] static void gather(const float* from, uint64_t stride, uint32_t n, float* to) {
+    for (const float* const end = to + n; to != end; ++to, from += stride) *to = *from;
   }
+
+  // Leaves the result, transposed, of every query head of the rows that belongs to kv head `head`.
+  static void attend(const Call& call, const SpanAttentionParams& params, const Tiling& tiling,
+                     const State& state, uint64_t first_row, uint32_t n_rows, uint32_t head) {
+    const Span& span = call.spans[call.rows[first_row].span];
+    const uint32_t n_queries = n_rows * tiling.group;
+    const uint32_t first = static_cast<uint32_t>(first_row) - span.first_row;
+    const uint64_t kv_stride = uint64_t{params.n_kv_heads} * params.head_dim;
+    const uint64_t kv_begin = span.first_row * kv_stride + uint64_t{head} * params.head_dim;
+    const float* keys = reinterpret_cast<const float*>(call.operands[1]) + kv_begin;
+    const float* values = reinterpret_cast<const float*>(call.operands[2]) + kv_begin;
+    // Whole registers: the lanes behind the last query repeat it, and nobody reads them.
+    const uint32_t lanes = round_up(n_queries, Wide::kLanes);
+    for (uint32_t lane = 0; lane < lanes; ++lane)
+      begin_lane(call, params, tiling, state, span, first_row, head, lane,
+                 lane < n_queries ? lane : n_queries - 1);
+    for (uint32_t i = 0; i < params.head_dim; ++i)
+      __builtin_memset(state.values + i * tiling.lanes, 0, lanes * sizeof(float));
+
+    const Range seen_first = seen(first, span.n_rows, params);
+    const Range seen_last = seen(first + n_rows - 1, span.n_rows, params);
+    const Range all = unite(seen_first, seen_last);
+    const bool is_same = seen_first.begin == seen_last.begin && seen_first.end == seen_last.end;
+    for (uint32_t block = all.begin / kSpanBlock * kSpanBlock; block < all.end;
+         block += kSpanBlock) {
+      const Range needed = intersect(all, {block, block + kSpanBlock});
+      for_lanes(lanes, [&]<uint32_t C>(uint32_t lane) {
+        for_tiles(needed.begin, needed.end, [&]<uint32_t R>(uint32_t row) {
+          multiply_keys<R, C>(params, tiling, state.queries + lane, keys + row * kv_stride,
+                              kv_stride, state.scores + (row - needed.begin) * tiling.lanes + lane);
+        });
+        const Block given{state.scores + lane, tiling.lanes, needed};
+        for (uint32_t c = 0; c < C; ++c) {
+          if (params.alibi_first != 0) lower_scores(state, given, lane, c);
+          if (!is_same) hide_scores(state, given, lane, c);
+          weigh_scores(state, given, lane, c);
+        }
+        for_tiles(0, params.head_dim, [&]<uint32_t R>(uint32_t i) {
+          multiply_values<R, C>(state, given, values + needed.begin * kv_stride + i, kv_stride,
+                                state.values + i * tiling.lanes + lane, lane);
+        });
+      });
+    }
+    for (uint32_t lane = 0; lane < lanes; lane += Wide::kLanes) {
+      const auto factor = Wide::divide(Wide::broadcast(1.0f), Wide::load(state.sums + lane));
+      for (uint32_t i = 0; i < params.head_dim; ++i) {
+        float* const sum = state.values + i * tiling.lanes + lane;
+        Wide::store(sum, Wide::multiply(Wide::load(sum), factor));
+      }
+    }
+  }
+
+ private:
+  // Registers along lanes, and numbers of keys or values, that a tile has: as many sums as fit, of
+  // which a power of two divides most sizes of heads.
+  static constexpr uint32_t kTileSums = FloatTile<Isa>::kTileRows * FloatTile<Isa>::kTileRegisters;
+  static constexpr uint32_t kTileLanes = 2;
+  static constexpr uint32_t kTileRows = kTileSums >= 16 ? 8 : kTileSums >= 8 ? 4 : 2;
 
   // The rows that a row sees, counted from the span's first one.
   static Range seen(uint32_t row, uint32_t n_rows, const SpanAttentionParams& params) {
@@ -128,21 +180,222 @@ struct SpanAttention {
     return slope;
   }
 
+  // Not inlined: among the variables of its callers, GCC 12 leaves its pointers in vector registers.
+  [[gnu::noinline]] static void scatter(const float* from, uint32_t n, float* to, uint64_t stride) {
+    for (const float* const end = from + n; from != end; ++from, to += stride) *to = *from;
+  }
+
+  // Puts query head `q` of the slice into a lane.
+  static void begin_lane(const Call& call, const SpanAttentionParams& params, const Tiling& tiling,
+                         const State& state, const Span& span, uint64_t first_row, uint32_t head,
+                         uint32_t lane, uint32_t q) {
+    const uint64_t row = first_row + q / tiling.group;
+    const uint32_t own = static_cast<uint32_t>(row) - span.first_row;
+    const uint32_t query_head = head * tiling.group + q % tiling.group;
+    const float* query = reinterpret_cast<const float*>(call.operands[0]) +
+                         (row * params.n_heads + query_head) * params.head_dim;
+    scatter(query, params.head_dim, state.queries + lane, tiling.lanes);
+    const Range range = seen(own, span.n_rows, params);
+    state.largest[lane] = -__builtin_inff();
+    state.sums[lane] = 0;
+    state.slopes[lane] = slope_of(params, query_head);
+    state.rows[lane] = static_cast<float>(own);
+    state.first_seen[lane] = static_cast<float>(range.begin);
+    state.end_seen[lane] = static_cast<float>(range.end);
+  }
+
+  // Calls use<C>(lane) for C registers of lanes at a time.
+  static void for_lanes(uint32_t n, const auto& use) {
+    uint32_t lane = 0;
+    for (; lane + kTileLanes * Wide::kLanes <= n; lane += kTileLanes * Wide::kLanes)
+      use.template operator()<kTileLanes>(lane);
+    if (lane < n) use.template operator()<1>(lane);
+  }
+
+  // Calls use<R>(i) for R of [i, end) at a time.
+  static void for_tiles(uint32_t i, uint32_t end, const auto& use) {
+    for (; i + kTileRows <= end; i += kTileRows) use.template operator()<kTileRows>(i);
+    if constexpr (kTileRows > 4)
+      for (; i + 4 <= end; i += 4) use.template operator()<4>(i);
+    if constexpr (kTileRows > 2)
+      for (; i + 2 <= end; i += 2) use.template operator()<2>(i);
+    for (; i < end; ++i) use.template operator()<1>(i);
+  }
+
+  // The scores of R keys with C registers of queries, in order of head_dim.
+  template <uint32_t R, uint32_t C>
+  static void multiply_keys(const SpanAttentionParams& params, const Tiling& tiling,
+                            const float* queries, const float* keys, uint64_t kv_stride,
+                            float* scores) {
+    Vector sums[R][C];
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (uint32_t c = 0; c < C; ++c) sums[r][c] = Wide::zero();
+    const uint64_t stride = tiling.lanes;
+    for (uint32_t i = 0; i < params.head_dim; ++i) {
+      Vector loaded[C];
+#pragma GCC unroll 8
+      for (uint32_t c = 0; c < C; ++c)
+        loaded[c] = Wide::load(queries + i * stride + c * Wide::kLanes);
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < R; ++r) {
+        const auto key = Wide::broadcast(keys[r * kv_stride + i]);
+#pragma GCC unroll 8
+        for (uint32_t c = 0; c < C; ++c)
+          sums[r][c] = Wide::multiply_add(key, loaded[c], sums[r][c]);
+      }
+    }
+    const auto scale = Wide::broadcast(params.scale);
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (uint32_t c = 0; c < C; ++c)
+        Wide::store(scores + r * stride + c * Wide::kLanes, Wide::multiply(sums[r][c], scale));
+  }
+
+  // Scores of the rows that a slice needs of a block.
+  struct Block {
+    float* scores;    // [needed][stride]
+    uint64_t stride;  // lanes
+    Range needed;     // counted from the span's first row
+
+    // Replaces the scores of register c of each row by what `change` makes of them.
+    void change(uint32_t c, const auto& change) const {
+      for (uint32_t row = needed.begin; row < needed.end; ++row) {
+        float* const at = scores + (row - needed.begin) * stride + c * Wide::kLanes;
+        Wide::store(at, change(Wide::load(at), Wide::broadcast(static_cast<float>(row))));
+      }
+    }
+  };
+
+  // ALiBi: a score is lowered with the distance.
+  static void lower_scores(const State& state, const Block& block, uint32_t lane, uint32_t c) {
+    const uint32_t from = lane + c * Wide::kLanes;
+    const auto slope = Wide::load(state.slopes + from), own = Wide::load(state.rows + from);
+    block.change(c, [&](Vector score, Vector row) {
+      const auto distance = Wide::absolute(Wide::subtract(row, own));
+      return Wide::subtract(score, Wide::multiply(slope, distance));
+    });
+  }
+
+  // Scores of rows that a query does not see are -infinity.
+  static void hide_scores(const State& state, const Block& block, uint32_t lane, uint32_t c) {
+    const uint32_t from = lane + c * Wide::kLanes;
+    const auto first = Wide::load(state.first_seen + from), end = Wide::load(state.end_seen + from);
+    const auto hidden = Wide::broadcast(-__builtin_inff());
+    block.change(c, [&](Vector score, Vector row) {
+      return Wide::select_less(row, first, hidden, Wide::select_less(row, end, score, hidden));
+    });
+  }
+
+  // Scores become exponentials relative to the largest one so far; says what becomes of the blocks before.
+  static void weigh_scores(const State& state, const Block& block, uint32_t lane, uint32_t c) {
+    const uint32_t from = lane + c * Wide::kLanes;
+    const auto nothing = Wide::broadcast(-__builtin_inff());
+    const auto before = Wide::load(state.largest + from);
+    auto here = nothing;
+    const uint32_t n = block.needed.end - block.needed.begin;
+    const float* scores = block.scores + c * Wide::kLanes;
+    for (uint32_t i = 0; i < n; ++i)
+      here = Wide::maximum(Wide::load(scores + i * block.stride), here);
+    // Where nothing is seen here: any number, for the exponentials of -infinity to be 0.
+    const auto top = Wide::select_less(nothing, here, here, Wide::zero());
+    auto sum = Wide::zero();
+    block.change(c, [&](Vector score, Vector) {
+      const auto weight = exp<Wide>(Wide::subtract(score, top));
+      sum = Wide::add(sum, weight);
+      return weight;
+    });
+    const auto largest = Wide::maximum(here, before);
+    const auto one = Wide::broadcast(1.0f);
+    const auto relative = [&](Vector score, Vector otherwise) {
+      return Wide::select_less(nothing, largest, exp<Wide>(Wide::subtract(score, largest)),
+                               otherwise);
+    };
+    const auto keep = relative(before, one), add = relative(here, one);
+    Wide::store(state.keep + from, keep);
+    Wide::store(state.add + from, add);
+    Wide::store(state.largest + from, largest);
+    Wide::store(state.sums + from,
+                Wide::multiply_add(sum, add, Wide::multiply(Wide::load(state.sums + from), keep)));
+  }
+
+  // R numbers of the weighted values of C registers of queries, in order of rows, join those of the
+  // blocks before.
+  template <uint32_t R, uint32_t C>
+  static void multiply_values(const State& state, const Block& block, const float* values,
+                              uint64_t kv_stride, float* out, uint32_t lane) {
+    Vector sums[R][C];
+#pragma GCC unroll 8
+    for (uint32_t r = 0; r < R; ++r)
+#pragma GCC unroll 8
+      for (uint32_t c = 0; c < C; ++c) sums[r][c] = Wide::zero();
+    const float* weights = block.scores;
+    const uint32_t n = block.needed.end - block.needed.begin;
+    for (uint32_t i = 0; i < n; ++i, weights += block.stride, values += kv_stride) {
+      Vector loaded[C];
+#pragma GCC unroll 8
+      for (uint32_t c = 0; c < C; ++c) loaded[c] = Wide::load(weights + c * Wide::kLanes);
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < R; ++r) {
+        const auto value = Wide::broadcast(values[r]);
+#pragma GCC unroll 8
+        for (uint32_t c = 0; c < C; ++c)
+          sums[r][c] = Wide::multiply_add(value, loaded[c], sums[r][c]);
+      }
+    }
+    for (uint32_t c = 0; c < C; ++c) {
+      const auto keep = Wide::load(state.keep + lane + c * Wide::kLanes);
+      const auto add = Wide::load(state.add + lane + c * Wide::kLanes);
+#pragma GCC unroll 8
+      for (uint32_t r = 0; r < R; ++r) {
+        float* const to = out + r * block.stride + c * Wide::kLanes;
+        Wide::store(to, Wide::multiply_add(sums[r][c], add, Wide::multiply(Wide::load(to), keep)));
+      }
+    }
+  }
+};
+
+template <class Isa, class Activation>
+struct SpanAttention {
+  using Wide = typename Isa::Wide;
+  using Tiling = SpanLayout<Wide>;
+  using State = typename SpanAttend<Isa>::State;
+
+  static uint64_t slices(const Call& call) {
+    const Tiling tiling = tiling_of(call);
+    return attention_slices(call, tiling.block_rows, tiling.units);
+  }
+  static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
+    const auto& params = *static_cast<const SpanAttentionParams*>(call.params);
+    const Tiling tiling = tiling_of(call);
+    const State state(tiling, scratch);
+    for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
+                        [&](uint32_t first_row, uint32_t n_rows, uint32_t unit) {
+                          run_slice(call, params, tiling, state, first_row, n_rows, unit);
+                        });
+  }
+  static uint64_t scratch_bytes(const Call& call) { return tiling_of(call).bytes(); }
+
+ private:
+  static Tiling tiling_of(const Call& call) {
+    return {*static_cast<const SpanAttentionParams*>(call.params), Activation::kGroup};
+  }
+
   static void run_slice(const Call& call, const SpanAttentionParams& params, const Tiling& tiling,
-                        State& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
+                        const State& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
     const uint32_t head_dim = params.head_dim;
     const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
         first_head + tiling.unit < params.n_kv_heads ? first_head + tiling.unit : params.n_kv_heads;
     for (uint32_t head = first_head; head < last_head; ++head) {
-      attend(call, params, tiling, state, first_row, n_rows, head);
+      SpanAttend<Isa>::attend(call, params, tiling, state, first_row, n_rows, head);
       const uint64_t column = uint64_t{head - first_head} * tiling.group * head_dim;
       for (uint32_t q = 0; q < n_rows * tiling.group; ++q) {
-        const float* values = state.values + q * tiling.value_stride;
-        const float factor = 1.0f / state.sums[q];
         float* out = state.out + q / tiling.group * tiling.out_stride + column +
                      uint64_t{q % tiling.group} * head_dim;
-        for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
+        SpanAttend<Isa>::gather(state.values + q, tiling.lanes, head_dim, out);
       }
     }
     const uint32_t k = params.n_heads * head_dim;
@@ -154,166 +407,6 @@ struct SpanAttention {
                         end,
                         [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
     }
-  }
-
-  // Leaves values and sums of every query head of the rows that belongs to kv head `head`.
-  static void attend(const Call& call, const SpanAttentionParams& params, const Tiling& tiling,
-                     State& state, uint64_t first_row, uint32_t n_rows, uint32_t head) {
-    const Span& span = call.spans[call.rows[first_row].span];
-    const uint32_t n_queries = n_rows * tiling.group;
-    const uint32_t first = static_cast<uint32_t>(first_row) - span.first_row;
-    const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
-    const uint64_t kv_stride = uint64_t{params.n_kv_heads} * params.head_dim;
-    const uint64_t kv_begin = span.first_row * kv_stride + uint64_t{head} * params.head_dim;
-    const float* keys = reinterpret_cast<const float*>(call.operands[1]) + kv_begin;
-    const float* values = reinterpret_cast<const float*>(call.operands[2]) + kv_begin;
-    for (uint32_t q = 0; q < n_queries; ++q) {
-      const float* query = reinterpret_cast<const float*>(call.operands[0]) +
-                           (first_row + q / tiling.group) * query_stride +
-                           (uint64_t{head} * tiling.group + q % tiling.group) * params.head_dim;
-      state.inputs[q] = {query};
-      state.largest[q] = -__builtin_inff();
-      state.sums[q] = 0;
-    }
-    __builtin_memset(state.values, 0, n_queries * tiling.value_stride * sizeof(float));
-    const Range all =
-        unite(seen(first, span.n_rows, params), seen(first + n_rows - 1, span.n_rows, params));
-    for (uint32_t block = all.begin / kSpanBlock * kSpanBlock; block < all.end;
-         block += kSpanBlock) {
-      const Range needed = intersect(all, {block, block + kSpanBlock});
-      multiply_panel<Isa, F32<Isa>>(
-          state.inputs, n_queries, reinterpret_cast<const std::byte*>(keys), kv_stride * 4,
-          needed.begin, needed.end, params.head_dim, nullptr,
-          [&](uint32_t q, uint32_t row, const float* scores, uint32_t n) {
-            __builtin_memcpy(state.scores + q * kSpanBlock + (row - block), scores,
-                             n * sizeof(float));
-          });
-      for (uint32_t q = 0; q < n_queries; ++q) {
-        const uint32_t row = first + q / tiling.group;
-        const Range own = intersect(seen(row, span.n_rows, params), needed);
-        const float slope = slope_of(params, head * tiling.group + q % tiling.group);
-        weigh_scores(params, state, q, block, needed, own, row, slope);
-      }
-      __builtin_memset(state.block_values, 0, n_queries * tiling.value_stride * sizeof(float));
-      uint32_t q = 0;
-      for (; q + Isa::kTileRows <= n_queries; q += Isa::kTileRows)
-        weigh_values<Isa::kTileRows>(params, tiling, state, q, values, kv_stride, block, needed);
-      for (; q < n_queries; ++q)
-        weigh_values<1>(params, tiling, state, q, values, kv_stride, block, needed);
-      for (q = 0; q < n_queries; ++q) merge(tiling, state, q);
-    }
-  }
-
-  // Scores of a block become exponentials relative to their maximum; 0 where the row does not see.
-  static void weigh_scores(const SpanAttentionParams& params, State& state, uint32_t q,
-                           uint32_t block, Range needed, Range own, uint32_t row, float slope) {
-    float* const scores = state.scores + q * kSpanBlock;
-    for (uint32_t i = needed.begin; i < needed.end; ++i)
-      if (i < own.begin || i >= own.end) scores[i - block] = 0;
-    if (own.begin >= own.end) {
-      state.block_largest[q] = -__builtin_inff();
-      state.block_sums[q] = 0;
-      return;
-    }
-    const uint32_t begin = own.begin - block, end = own.end - block;
-    if (slope != 0)
-      for (uint32_t i = begin; i < end; ++i) {
-        const uint32_t at = block + i;
-        scores[i] =
-            scores[i] * params.scale - slope * static_cast<float>(at > row ? at - row : row - at);
-      }
-    const float scale = slope != 0 ? 1 : params.scale;
-    const auto factor = Isa::broadcast(scale);
-    auto largest = Isa::broadcast(-__builtin_inff());
-    uint32_t i = begin;
-    for (; i + Isa::kLanes <= end; i += Isa::kLanes) {
-      const auto score = Isa::multiply(Isa::load(scores + i), factor);
-      Isa::store(scores + i, score);
-      largest = Isa::maximum(score, largest);
-    }
-    for (; i < end; ++i) {
-      scores[i] *= scale;
-      largest = Isa::maximum(Isa::broadcast(scores[i]), largest);
-    }
-    const float top = Isa::max_lanes(largest);
-    auto sum = Isa::zero();
-    for (i = begin; i + Isa::kLanes <= end; i += Isa::kLanes) {
-      const auto weight = exp<Isa>(Isa::subtract(Isa::load(scores + i), Isa::broadcast(top)));
-      Isa::store(scores + i, weight);
-      sum = Isa::add(sum, weight);
-    }
-    if (const uint32_t n = end - i; n > 0) {
-      const auto weight = exp<Isa>(Isa::subtract(Isa::load(scores + i, n), Isa::broadcast(top)));
-      Isa::store(scores + i, weight, n);
-      sum = Isa::add(sum, Isa::load(scores + i, n));
-    }
-    state.block_largest[q] = top;
-    state.block_sums[q] = Isa::sum_lanes(sum);
-  }
-
-  // block_values += weights * values, for R queries from q on, in order of rows.
-  template <uint32_t R>
-  static void weigh_values(const SpanAttentionParams& params, const Tiling& tiling, State& state,
-                           uint32_t q, const float* values, uint64_t kv_stride, uint32_t block,
-                           Range needed) {
-    const float* const weights = state.scores + q * kSpanBlock;
-    float* const out = state.block_values + q * tiling.value_stride;
-    uint32_t column = 0;
-    for (; column + 2 * Isa::kLanes <= params.head_dim; column += 2 * Isa::kLanes)
-      weigh_columns<R, 2>(weights, out + column, tiling.value_stride, values + column, kv_stride,
-                          block, needed, Isa::kLanes);
-    for (; column < params.head_dim; column += Isa::kLanes) {
-      const uint32_t left = params.head_dim - column;
-      weigh_columns<R, 1>(weights, out + column, tiling.value_stride, values + column, kv_stride,
-                          block, needed, left < Isa::kLanes ? left : Isa::kLanes);
-    }
-  }
-
-  template <uint32_t R, uint32_t C>
-  static void weigh_columns(const float* weights, float* out, uint64_t out_stride,
-                            const float* values, uint64_t kv_stride, uint32_t block, Range needed,
-                            uint32_t n_last) {
-    Vector sums[R][C];
-#pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (uint32_t c = 0; c < C; ++c) sums[r][c] = Isa::zero();
-    for (uint32_t i = needed.begin; i < needed.end; ++i) {
-      Vector loaded[C];
-#pragma GCC unroll 8
-      for (uint32_t c = 0; c < C; ++c)
-        loaded[c] =
-            Isa::load(values + i * kv_stride + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
-#pragma GCC unroll 8
-      for (uint32_t r = 0; r < R; ++r) {
-        const auto weight = Isa::broadcast(weights[r * kSpanBlock + (i - block)]);
-#pragma GCC unroll 8
-        for (uint32_t c = 0; c < C; ++c)
-          sums[r][c] = Isa::multiply_add(weight, loaded[c], sums[r][c]);
-      }
-    }
-#pragma GCC unroll 8
-    for (uint32_t r = 0; r < R; ++r)
-#pragma GCC unroll 8
-      for (uint32_t c = 0; c < C; ++c)
-        Isa::store(out + r * out_stride + Isa::kLanes * c, sums[r][c]);
-  }
-
-  // Takes the block's sums into those of the blocks before.
-  static void merge(const Tiling& tiling, State& state, uint32_t q) {
-    if (state.block_sums[q] == 0) return;  // it sees nothing of this block
-    const float before = state.largest[q], here = state.block_largest[q];
-    const float largest = here > before ? here : before;
-    float factors[Isa::kLanes] = {before - largest, here - largest};
-    Isa::store(factors, exp<Isa>(Isa::load(factors)));
-    const auto keep = Isa::broadcast(factors[0]), take = Isa::broadcast(factors[1]);
-    float* values = state.values + q * tiling.value_stride;
-    const float* block_values = state.block_values + q * tiling.value_stride;
-    for (uint64_t i = 0; i < tiling.value_stride; i += Isa::kLanes)
-      Isa::store(values + i, Isa::multiply_add(Isa::load(block_values + i), take,
-                                               Isa::multiply(Isa::load(values + i), keep)));
-    state.sums[q] = state.sums[q] * factors[0] + state.block_sums[q] * factors[1];
-    state.largest[q] = largest;
   }
 };
 
