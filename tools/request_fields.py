@@ -10,7 +10,11 @@ from pathlib import Path
 from typing import Final
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
-from akunu.server.embeddings import EMBEDDINGS_FIELDS, OLLAMA_EMBED_FIELDS
+from akunu.server.embeddings import (
+    EMBEDDINGS_FIELDS,
+    OLLAMA_EMBED_FIELDS,
+    OLLAMA_EMBEDDINGS_FIELDS,
+)
 from akunu.server.field_meanings import meaning_of
 from akunu.server.fields import Field
 from akunu.server.fim import FIM_FIELDS
@@ -42,6 +46,7 @@ ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
     "POST /v1/embeddings": EMBEDDINGS_FIELDS,
     "POST /v1/rerank": RERANK_FIELDS,
     "POST /api/embed": OLLAMA_EMBED_FIELDS,
+    "POST /api/embeddings": OLLAMA_EMBEDDINGS_FIELDS,
     "POST /completion": LLAMA_COMPLETION_FIELDS,
     "POST /infill": INFILL_FIELDS,
 }

@@ -121,6 +121,42 @@ def test_ollama_has_its_own_shape_and_cuts_long_texts(bert, model) -> None:
     assert refused.status_code == 400
 
 
+def test_ollamas_older_route_has_one_text_and_does_not_scale_its_vector(bert, model) -> None:
+    answer = ask(bert, "/api/embeddings", prompt="a cat", options={"num_ctx": 9})
+    assert answer == {"embedding": model.embed("a cat", normalize=False).tolist()}
+    refused = bert.post("/api/embeddings", json={"model": "bert", "prompt": "a " * 70})
+    assert refused.status_code == 400
+    assert "prompt: the text has 72 tokens" in refused.json()["error"]
+    wrong = bert.post("/api/embeddings", json={"model": "bert", "prompt": ["a"]})
+    assert wrong.status_code == 400
+    assert "prompt" in wrong.json()["error"]
+    assert bert.post("/api/embeddings", json={"prompt": "a"}).status_code == 400
+
+
+def test_without_a_text_ollamas_routes_load_a_model_or_unload_it(bert_file) -> None:
+    def loaded() -> list[str]:
+        return [each["name"] for each in client.get("/api/ps").json()["models"]]
+
+    with running(ServedModels({"bert": str(bert_file), "ember": "ember"})) as client:
+        assert client.post("/api/embed", json={"input": "a"}).status_code == 400  # no model
+        for empty in ({}, {"input": ""}, {"input": []}, {"input": None}):
+            answer = ask(client, "/api/embed", **empty)
+            assert answer == {"model": "bert", "embeddings": []}
+            assert loaded() == ["bert"]
+            assert ask(client, "/api/embed", keep_alive=0, **empty)["embeddings"] == []
+            assert loaded() == []
+        assert ask(client, "/api/embeddings", model="bert:latest") == {"embedding": []}
+        assert loaded() == ["bert"]
+        assert ask(client, "/api/embeddings", keep_alive="0s", prompt="") == {"embedding": []}
+        assert loaded() == []
+        body = {"model": "bert", "input": ["a"], "keep_alive": "5m"}
+        answer = client.post("/api/embed", json=body)
+        assert answer.headers["x-akunu-ignored"] == "keep_alive"
+        assert len(answer.json()["embeddings"]) == 1
+        shown = client.post("/api/show", json={"model": "bert"}).json()
+        assert shown["capabilities"] == ["embedding"]
+
+
 def test_a_chat_with_an_encoder_is_refused(bert) -> None:
     messages = [{"role": "user", "content": "a"}]
     answer = bert.post("/v1/completions", json={"model": "bert", "prompt": "a"})

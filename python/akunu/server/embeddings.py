@@ -54,16 +54,30 @@ EMBEDDINGS_FIELDS: Final[Mapping[str, Field]] = table_of(
         without_effect("user", "string", "who asks changes nothing"),
     ]
 )
+_OLLAMA_FIELDS: Final = (
+    honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
+    without_effect("options", "object", "how a model is loaded, the server's settings say"),
+    honoured("keep_alive", {"type": ["string", "number"]}, to("keep_alive")),
+)
 OLLAMA_EMBED_FIELDS: Final[Mapping[str, Field]] = table_of(
     [
-        honoured("model", "string", lambda name, value: {"model": checked(name, value, str)}),
-        honoured("input", _INPUT, to("input"), "a text, or a list of texts"),
+        *_OLLAMA_FIELDS,
+        honoured("input", _INPUT, to("input"), "a text, or a list of texts; none loads the model"),
         honoured("dimensions", "integer", _dimensions, "how many first numbers of each vector"),
         honoured(
             "truncate", "boolean", flag("truncate"), "whether a long text is cut; true where absent"
         ),
-        without_effect("options", "object", "how a model is loaded, the server's settings say"),
-        without_effect("keep_alive", {"type": ["string", "number"]}, "models stay loaded"),
+    ]
+)
+OLLAMA_EMBEDDINGS_FIELDS: Final[Mapping[str, Field]] = table_of(
+    [
+        *_OLLAMA_FIELDS,
+        honoured(
+            "prompt",
+            "string",
+            lambda name, value: {"prompt": checked(name, value, str)},
+            "the text; none loads the model",
+        ),
     ]
 )
 
@@ -97,18 +111,25 @@ async def embedded(
     *,
     dimensions: int | None = None,
     truncate: bool = False,
+    normalize: bool | None = None,
+    field: str = "input",
 ) -> Embedded:
-    """Return the vectors; ApiError for texts that do not fit and ids that are no tokens."""
+    """Return the vectors; ApiError for texts that do not fit and ids that are no tokens.
+
+    `field`: the request's, in which the texts are.
+    """
     try:
         loop = asyncio.get_running_loop()
-        ids = await loop.run_in_executor(None, partial(_ids, model, texts, truncate))
-        vectors = await model.embed_async(ids, dimensions=dimensions)
+        ids = await loop.run_in_executor(None, partial(_ids, model, texts, truncate, field))
+        vectors = await model.embed_async(ids, dimensions=dimensions, normalize=normalize)
     except Exception as error:
-        raise api_error(error, names={"dimensions": "dimensions"}, prompt="input") from error
+        raise api_error(error, names={"dimensions": "dimensions"}, prompt=field) from error
     return Embedded(vectors, sum(map(len, ids)))
 
 
-def _ids(model: Model, texts: Sequence[str | list[int]], truncate: bool) -> list[list[int]]:
+def _ids(
+    model: Model, texts: Sequence[str | list[int]], truncate: bool, field: str
+) -> list[list[int]]:
     facts, vocab_size = model.embedding, model.config.vocab_size
     if facts is None:
         raise no_embedding(model.config.architecture)
@@ -117,13 +138,13 @@ def _ids(model: Model, texts: Sequence[str | list[int]], truncate: bool) -> list
         ids = [] if isinstance(text, str) else text
         if bad := next((each for each in ids if not 0 <= each < vocab_size), None):
             raise invalid(
-                "input",
-                f"input[{index}] has the token id {bad}, and this model has {vocab_size} tokens. "
+                field,
+                f"{field}[{index}] has the token id {bad}, and this model has {vocab_size} tokens. "
                 "Ids of another model's tokenizer mean nothing here: send texts (LangChain's "
                 "OpenAIEmbeddings does with check_embedding_ctx_length=False)",
             )
         side: Truncate | None = "right" if truncate else None
-        with naming(f"input[{index}]"):
+        with naming(f"{field}[{index}]" if field == "input" else field):
             fitting = fitting_ids(model.tokenizer, text, vocab_size, facts.most_tokens, side)
             found.append(fitting.tolist())
     return found

@@ -163,6 +163,11 @@ def generate_request(body: Mapping[str, Any]) -> OllamaAsked:
     return wanted
 
 
+def unloads(keep_alive: Any) -> bool:
+    """Whether this `keep_alive` unloads a model, in a request that asks for nothing else."""
+    return keep_alive in (0, "0", "0s") and keep_alive is not False
+
+
 def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked:
     asked = asked_of(table, body, is_stream=True)
     options = asked.arguments
@@ -171,7 +176,7 @@ def _request(table: Mapping[str, Field], body: Mapping[str, Any]) -> OllamaAsked
     asked.names = {**asked.names, **inner.names}
     asked.ignore(f"options.{each}" for each in inner.ignored)
     keep = options.pop("keep_alive", None)
-    is_unloading = keep in (0, "0", "0s") and keep is not False
+    is_unloading = unloads(keep)
     if keep is not None and not is_unloading:
         asked.ignore(["keep_alive"])
     has_logprobs = options.pop("has_logprobs", False)

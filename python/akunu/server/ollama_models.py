@@ -95,6 +95,8 @@ async def shown(served: ServedModel, model: Model) -> dict[str, Any]:
 
 def capabilities(model: Model) -> list[str]:
     """Return what a model can do, by Ollama's names."""
+    if model.embedding is not None:
+        return ["embedding"]
     found = ["completion"]
     if fill_in_of(model.tokenizer) is not None:
         found.append("insert")

@@ -1,16 +1,20 @@
-"""POST /v1/embeddings, and Ollama's /api/embed: vectors of texts."""
+"""POST /v1/embeddings, and Ollama's /api/embed and /api/embeddings: vectors of texts."""
 
 from __future__ import annotations
 
 import time
-from typing import Final
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
+from akunu.model import Model
 from akunu.server.embeddings import (
     EMBEDDINGS_FIELDS,
     OLLAMA_EMBED_FIELDS,
+    OLLAMA_EMBEDDINGS_FIELDS,
     as_openai,
     embedded,
     texts_of,
@@ -18,6 +22,7 @@ from akunu.server.embeddings import (
 from akunu.server.errors import invalid
 from akunu.server.fields import Read, ignored_header, read, request_schema
 from akunu.server.json_body import JsonResponse, json_object
+from akunu.server.ollama_fields import unloads
 from akunu.server.ollama_models import named
 from akunu.server.routes.described import body_of
 from akunu.server.state import state_of
@@ -52,17 +57,18 @@ async def embeddings(request: Request) -> Response:
     "/embed",
     summary="Vectors of texts, as Ollama has it",
     response_model=None,
-    openapi_extra=body_of(request_schema(OLLAMA_EMBED_FIELDS, required=["model", "input"])),
+    openapi_extra=body_of(request_schema(OLLAMA_EMBED_FIELDS, required=["model"])),
 )
 async def embed(request: Request) -> Response:
     """Return a vector for each text; long texts are cut unless the request says otherwise."""
     started = time.monotonic()
-    found = _read(read(OLLAMA_EMBED_FIELDS, await json_object(request)))
+    found = read(OLLAMA_EMBED_FIELDS, await json_object(request))
     options = found.options
-    if "model" not in options:
-        raise invalid("model", "model is missing", "missing_required_parameter")
-    models = state_of(request).models
-    async with models.use(named(models, options["model"])) as (_, model):
+    if not options.get("input"):
+        return await _without_text(
+            request, found, {"model": options.get("model"), "embeddings": []}
+        )
+    async with _ollamas(request, found) as model:
         loaded = time.monotonic()
         vectors = await embedded(
             model,
@@ -78,6 +84,53 @@ async def embed(request: Request) -> Response:
         "prompt_eval_count": vectors.n_tokens,
     }
     return JsonResponse(answer, headers=ignored_header(found.ignored))
+
+
+@ollama_router.post(
+    "/embeddings",
+    summary="The vector of one text, by Ollama's older route",
+    response_model=None,
+    openapi_extra=body_of(request_schema(OLLAMA_EMBEDDINGS_FIELDS, required=["model"])),
+)
+async def older_embeddings(request: Request) -> Response:
+    """Return a vector that is not scaled to length 1; a text that is too long is refused."""
+    found = read(OLLAMA_EMBEDDINGS_FIELDS, await json_object(request))
+    prompt = found.options.get("prompt")
+    if not prompt:
+        return await _without_text(request, found, {"embedding": []})
+    async with _ollamas(request, found) as model:
+        vectors = await embedded(model, [prompt], field="prompt", normalize=False)
+    answer = {"embedding": [float(each) for each in vectors.vectors[0]]}
+    return JsonResponse(answer, headers=ignored_header(found.ignored))
+
+
+@asynccontextmanager
+async def _ollamas(request: Request, found: Read) -> AsyncIterator[Model]:
+    """Hold the model that Ollama's request names."""
+    if "keep_alive" in found.options:  # a request of its own unloads a model
+        found.ignored.append("keep_alive")
+    models = state_of(request).models
+    async with models.use(_name(request, found)) as (_, model):
+        yield model
+
+
+async def _without_text(request: Request, found: Read, answer: dict[str, Any]) -> Response:
+    """Load the model, or unload it where `keep_alive` is 0, as Ollama does without a text."""
+    models, name = state_of(request).models, _name(request, found)
+    keep = found.options.get("keep_alive")
+    if unloads(keep):
+        await models.unload(name)
+    else:
+        if keep is not None:
+            found.ignored.append("keep_alive")
+        await models.load(name)
+    return JsonResponse(answer, headers=ignored_header(found.ignored))
+
+
+def _name(request: Request, found: Read) -> str:
+    if "model" not in found.options:
+        raise invalid("model", "model is missing", "missing_required_parameter")
+    return named(state_of(request).models, found.options["model"])
 
 
 def _read(found: Read) -> Read:
