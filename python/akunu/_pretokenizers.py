@@ -21,6 +21,9 @@ class PreTokenizer:
     ignore_merges: bool = False
     # Whether a prompt starts with BOS where the file has no `tokenizer.ggml.add_bos_token`.
     add_bos: bool = False
+    # Whether two texts have one more token between them where it has no
+    # `tokenizer.ggml.add_sep_token`.
+    add_sep: bool = False
 
 
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
@@ -99,7 +102,13 @@ FAMILIES: tuple[PreTokenizer, ...] = (
     PreTokenizer(names=("seed-coder",), splits=(_SEED,)),
     PreTokenizer(names=("deepseek-v3", "hunyuan-dense"), splits=_DEEPSEEK_3),
     PreTokenizer(names=("qwen35",), splits=(_QWEN35,)),
-    PreTokenizer(names=("gpt-2", "mpt", "olmo", "exaone4"), splits=(_GPT2,)),
+    PreTokenizer(
+        names=("gpt-2", "mpt", "olmo", "exaone4", "jina-v2-es", "jina-v2-de", "modern-bert"),
+        splits=(_GPT2,),
+    ),
+    PreTokenizer(
+        names=("roberta-bpe", "jina-v1-en", "jina-v2-code"), splits=(_GPT2,), add_sep=True
+    ),
     PreTokenizer(
         names=("deepseek-llm",),
         splits=(

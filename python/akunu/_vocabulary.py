@@ -218,7 +218,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         # RoBERTa's kind has two: what ends the first text, and one more.
         separates = reader.flag("tokenizer.ggml.add_sep_token")
         between = [eos_id]
-        if model == "t5" if separates is None else separates:
+        if (model == "t5" or pre.add_sep) if separates is None else separates:
             between.append(eos_id if sep_id is None else sep_id)
     return Vocabulary(
         pair_between=tuple(between),

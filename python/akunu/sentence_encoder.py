@@ -139,16 +139,28 @@ class SentenceEncoder:
     def similarity(first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
         """Return the cosine of each vector of the first with each of the second, [n, m].
 
+        Raises ArgumentError for vectors that are not equally long.
+
         >>> SentenceEncoder.similarity([[1, 0], [1, 1]], [[2, 0]]).round(3)
         array([[1.   ],
                [0.707]], dtype=float32)
         """
-        return _scaled(first) @ _scaled(second).T
+        rows, others = _scaled("first", first), _scaled("second", second)
+        _check_widths(rows, others)
+        return rows @ others.T
 
     @staticmethod
     def similarity_pairwise(first: ArrayLike, second: ArrayLike) -> NDArray[np.float32]:
-        """Return the cosine of each vector of the first with its own one of the second, [n]."""
-        cosines: NDArray[np.float32] = (_scaled(first) * _scaled(second)).sum(axis=-1)
+        """Return the cosine of each vector of the first with its own one of the second, [n].
+
+        Raises ArgumentError for vectors that are not equally long, or not equally many (one is
+        compared with all).
+        """
+        rows, others = _scaled("first", first), _scaled("second", second)
+        _check_widths(rows, others)
+        if len(rows) != len(others) and 1 not in (len(rows), len(others)):
+            raise ArgumentError(f"pairs are of as many vectors: got {len(rows)} and {len(others)}")
+        cosines: NDArray[np.float32] = (rows * others).sum(axis=-1)
         return cosines
 
     def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
@@ -180,8 +192,22 @@ class SentenceEncoder:
         self.close()
 
 
-def _scaled(vectors: ArrayLike) -> NDArray[np.float32]:
-    rows = np.atleast_2d(np.asarray(vectors, np.float32))
+def _scaled(name: str, vectors: ArrayLike) -> NDArray[np.float32]:
+    """Return vectors of length 1, [n, dim]."""
+    try:
+        rows = np.atleast_2d(np.asarray(vectors, np.float32))
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(f"{name} must be vectors of numbers, equally long: {error}") from error
+    if rows.ndim > 2:
+        raise ArgumentError(f"{name} must be a vector or [n, dim], got {list(rows.shape)}")
     lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
     scaled: NDArray[np.float32] = rows / np.maximum(lengths, np.float32(_SHORTEST))
     return scaled
+
+
+def _check_widths(first: NDArray[np.float32], second: NDArray[np.float32]) -> None:
+    if first.shape[1] != second.shape[1]:
+        raise ArgumentError(
+            f"vectors have {first.shape[1]} numbers in first and {second.shape[1]} in second: "
+            "only those of one model, with the same dimensions, have a cosine"
+        )

@@ -63,6 +63,22 @@ def test_similarity_is_the_cosine() -> None:
     assert SentenceEncoder.similarity([0.0, 0.0], [1.0, 0.0]).tolist() == [[0.0]]
 
 
+def test_vectors_that_have_no_cosine_are_refused() -> None:
+    narrow, wide = np.ones((2, 3)), np.ones((2, 4))
+    for similarity in (SentenceEncoder.similarity, SentenceEncoder.similarity_pairwise):
+        with pytest.raises(ArgumentError, match=r"vectors have 3 numbers in first and 4 in second"):
+            similarity(narrow, wide)
+        with pytest.raises(ArgumentError, match=r"second must be vectors of numbers"):
+            similarity(narrow, [[1.0], [1.0, 2.0]])
+        with pytest.raises(ArgumentError, match=r"first must be vectors of numbers"):
+            similarity(["a", "b"], narrow)
+        with pytest.raises(ArgumentError, match=r"second must be a vector or \[n, dim\], got \["):
+            similarity(narrow, np.ones((1, 2, 3)))
+    with pytest.raises(ArgumentError, match=r"as many vectors: got 2 and 3"):
+        SentenceEncoder.similarity_pairwise(narrow, np.ones((3, 3)))
+    assert SentenceEncoder.similarity_pairwise(narrow[0], narrow).shape == (2,)
+
+
 def test_truncate_dim_is_of_every_vector(model) -> None:
     short = SentenceEncoder(model, truncate_dim=8)
     assert (short.encode("a cat") == model.embed("a cat", dimensions=8)).all()

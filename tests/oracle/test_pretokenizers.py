@@ -29,6 +29,7 @@ CHARACTERS = "abdlmrstvABDLST0123 \n\r\t!'/.,-("
 NAMES = [
     *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "llama-bpe", "stablelm2", "hunyuan", "megrez"),
     *("tekken", "seed-coder", "deepseek-v3", "hunyuan-dense", "olmo", "exaone4", "exaone"),
+    *("roberta-bpe", "modern-bert", "jina-v1-en", "jina-v2-es", "jina-v2-de", "jina-v2-code"),
 ]
 WORDS = [
     "don't",
@@ -52,11 +53,11 @@ FOREIGN = [
 ]
 
 
-def write_vocabulary(path: Path, pre: str) -> None:
+def write_vocabulary(path: Path, pre: str, *, ends: bool = False) -> None:
     characters = _byte_characters()
     alphabet = [characters[byte] for byte in CHARACTERS.encode()]
     pairs = [(a, b) for a in alphabet for b in alphabet]
-    tokens = [*characters, *(a + b for a, b in pairs), "<|end|>"]
+    tokens = [*characters, *(a + b for a, b in pairs), "<|begin|>", "<|end|>"]
     writer = gguf.GGUFWriter(path, "llama")
     writer.add_block_count(1)
     writer.add_context_length(512)
@@ -67,12 +68,17 @@ def write_vocabulary(path: Path, pre: str) -> None:
     writer.add_tokenizer_model("gpt2")
     writer.add_tokenizer_pre(pre)
     writer.add_token_list(tokens)
-    writer.add_token_types([gguf.TokenType.NORMAL] * (len(tokens) - 1) + [gguf.TokenType.CONTROL])
+    writer.add_token_types(
+        [gguf.TokenType.NORMAL] * (len(tokens) - 2) + [gguf.TokenType.CONTROL] * 2
+    )
     # In an order of its own, so that no pair is favoured for where it stands.
     order = np.random.RandomState(0).permutation(len(pairs))
     writer.add_token_merges([" ".join(pairs[i]) for i in order])
-    writer.add_bos_token_id(len(tokens) - 1)
+    writer.add_bos_token_id(len(tokens) - 2)
     writer.add_eos_token_id(len(tokens) - 1)
+    if ends:
+        writer.add_add_bos_token(True)
+        writer.add_add_eos_token(True)
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.close()
@@ -117,3 +123,26 @@ def test_texts_have_the_tokens_of_llama_cpp(api: Any, tmp_path: Path, pre: str) 
         assert tokenizer.encode(text, add_special=False) == expected, repr(text)
         cuts += len(expected)
     assert cuts > 0
+
+
+@pytest.mark.parametrize(
+    ("pre", "between"), [("roberta-bpe", 2), ("jina-v2-code", 2), ("modern-bert", 1)]
+)
+def test_texts_of_encoders_have_their_ends_and_pairs_what_is_between(
+    api: Any, tmp_path: Path, pre: str, between: int
+) -> None:
+    """RoBERTa's pairs are `<s> a </s></s> b </s>`, ModernBERT's `[CLS] a [SEP] b [SEP]`."""
+    path = tmp_path / "vocabulary.gguf"
+    write_vocabulary(path, pre, ends=True)
+    params = api.llama_model_default_params()
+    params.vocab_only = True
+    model = api.llama_model_load_from_file(str(path).encode(), params)
+    vocabulary = api.llama_model_get_vocab(model)
+    tokenizer = akunu.Tokenizer.from_gguf(path)
+    room = (api.llama_token * 64)()
+    n = api.llama_tokenize(vocabulary, b"camelCase 42", 12, room, len(room), True, False)
+    assert tokenizer.encode("camelCase 42") == list(room[:n])
+    end = tokenizer.eos_id
+    first, second = (tokenizer.encode(text, add_special=False) for text in ("tab", "Bad"))
+    pair = tokenizer.encode_pair("tab", "Bad")
+    assert pair.ids == [tokenizer.bos_id, *first, *[end] * between, *second, end]
