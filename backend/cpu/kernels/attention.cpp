@@ -2,19 +2,33 @@
 //   0 query: rows [rows, n_heads * head_dim]
 //   1 key_cache, 2 value_cache: [page][kv_head][256][head_dim]
 //   3 out: activation [rows, n_heads * head_dim]   25 AttentionParams
-//   slices: up to kQueries / group rows of a span x the fewest kv heads whose output is whole groups
-//           of the activation kind
+//   slice: up to kQueries / group rows of one span x the fewest kv heads whose output is whole groups
+//          of the activation kind (32 numbers for q8_32, 1 for floats)
 //
-// 1. What it computes. Online softmax, page by page (256 absolute positions): scores, their
-//    maximum, exponentials relative to it, their sum, the weighted values in order of position;
-//    pages are merged in order. So a row's arithmetic depends on its own range of positions only.
-//    Rows of a slice share loads, never a sum.
-// 2. What bounds it. One row: memory, the pages. Many rows: the multipliers.
-// 3. What is done about it. The query heads of a kv head go together and read its pages once.
-//    Values of a page are prefetched while its keys are multiplied, the next page's keys while the
-//    values are weighed.
-// 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same rows (6 to 20 %
-//    slower than a page ahead). docs/decisions/0011.
+// 1. What it computes. Online softmax (FlashAttention) with the pages of the cache, 256 positions
+//    each, as its blocks. For each page: the scores, their maximum, the exponentials relative to it,
+//    their sum, and the sum of the values weighted with them, in order of position (`attend_page`).
+//    Then the page's sums are rescaled and added to those of the pages before (`merge`), in order.
+//    Pages begin at fixed positions, so what is added in which order depends on the row's own range
+//    of positions only: rows of a slice share what is loaded, never a sum (row invariance).
+// 2. What bounds it. One row: memory, each key and value is read once for 2 * group products. A
+//    prompt's rows: the multipliers; the exponentials are 1 of 2 * head_dim.
+// 3. What the loops do about it.
+//    - The `group` query heads that share a kv head, of up to kQueries / group rows, go through a page
+//      together, and read it once.
+//    - Scores are a matmul of queries x keys, with the micro-kernel of float matmuls
+//      (matmul_tile.h): keys are its weight rows, a score the sum over head_dim.
+//    - Values are weighed the other way round (`weigh_tile`): a vector has neighbouring columns of a
+//      value row, and R queries x C vectors of sums stay in registers while all positions pass.
+//    - Pages lie apart in memory, where no hardware prefetcher follows. So the page's values are
+//      prefetched while its keys are multiplied, and the keys of the next page, or of the next kv
+//      head, while the values are weighed: as many lines as are loaded.
+// 4. What was tried and did not pay. Prefetching 1 to 16 KiB ahead in the same page (6 to 20 % slower
+//    than a page ahead), and a page's lines in one burst. docs/decisions/0011 and its measurements.
+//
+// Attention in int16 is attention_int16.cpp, that of encoders span_attention.cpp, that on a matrix
+// unit in tiles/. Where to change it: another format of the cache is a trait beside F16 (formats.h) and
+// lines in kEntries; another score (a cap, a bias) goes into `scale_scores`.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
@@ -25,10 +39,11 @@
 namespace akunu::cpu {
 namespace {
 
-constexpr uint32_t kQueries = 32;  // query heads per slice: their scores of a page take 32 KiB
+constexpr uint32_t kQueries =
+    32;  // query heads of a slice: their scores of a page are 32 KiB, an L1
 
-// How a call is divided into slices, and the sizes of a worker's scratch. `out_group`: the
-// activation is written in whole groups of so many numbers.
+// How a call is divided into slices, and how much scratch memory a worker needs. `out_group`: numbers
+// per group of the output's activation kind, which is quantised in whole groups.
 template <class Isa>
 struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
@@ -43,11 +58,11 @@ struct Layout {
         out_stride(uint64_t{unit} * group * params.head_dim) {}
 
   uint32_t group;         // query heads per kv head
-  uint32_t block_rows;    // rows per slice
-  uint32_t queries;       // query heads per slice and kv head
-  uint32_t unit, units;   // kv heads per slice; slices per block of rows
-  uint64_t value_stride;  // floats per query's sums of values, whole vectors
-  uint64_t out_stride;    // floats per row of a slice's result
+  uint32_t block_rows;    // rows of a slice
+  uint32_t queries;       // query heads of a slice for each of its kv heads: block_rows * group
+  uint32_t unit, units;   // kv heads of a slice; slices for each block of rows
+  uint64_t value_stride;  // head_dim, rounded up to whole vectors
+  uint64_t out_stride;    // floats of one row of a slice's result
 
   uint64_t bytes() const {
     return queries * (sizeof(typename FloatInput<Isa>::Row) + sizeof(Range) +
@@ -56,7 +71,8 @@ struct Layout {
   }
 };
 
-// What a slice keeps while it walks the pages of one kv head; one entry per query head.
+// What a slice keeps while it goes through the pages of one kv head, in the worker's scratch memory; one entry
+// for each query head.
 template <class Isa>
 struct State {
   State(const Layout<Isa>& layout, std::byte* scratch) {
@@ -73,16 +89,16 @@ struct State {
     out = take<float>(scratch, layout.block_rows * layout.out_stride + Isa::kLanes);
   }
 
-  float* scores;       // [queries][256] of the page at hand, then their exponentials
-  float* page_values;  // [queries][value_stride] weighted values of the page
-  float* values;       // [queries][value_stride] of the pages before
-  typename FloatInput<Isa>::Row* inputs;
-  Range* ranges;   // the part of the page that the query sees, from the page's begin on
-  float* largest;  // score
-  float* sums;     // of exponentials relative to it
-  float* page_largest;
-  float* page_sums;  // the same of the page at hand
-  float* out;        // [block_rows][out_stride]
+  float* scores;       // [queries][256] of this page; later their exponentials
+  float* page_values;  // [queries][value_stride] weighted sums of this page's values
+  float* values;       // [queries][value_stride] those of all pages before
+  typename FloatInput<Isa>::Row* inputs;  // [queries] the query vectors
+  Range* ranges;   // [queries] positions of this page that the query sees, from the page's first on
+  float* largest;  // [queries] largest score of the pages before
+  float* sums;     // [queries] sum of their exponentials relative to it: the denominator
+  float* page_largest;  // [queries] the same two of this page
+  float* page_sums;
+  float* out;  // [block_rows][out_stride]
 
  private:
   template <class T>
@@ -93,18 +109,19 @@ struct State {
   }
 };
 
-// What is prefetched while the rows of a page are read: for row i, row i from `rows` on.
+// What is prefetched while the rows of a page are read: with its row i, row i of these.
 struct Next {
   const std::byte* rows;
-  uint32_t end;  // number of the last one + 1
+  uint32_t end;  // how many rows there are
 };
 
-// values[q] += weights[q] * value rows [range), in order of position, for R queries and C vectors.
+// values[r] += sum over the positions i of `range` of weights[r][i] * value row i, in order of position: R queries x C
+// vectors, which begin at column `first`. `n_last`: columns of the vector, where C is 1.
 template <class Isa, class Cache, uint32_t R, uint32_t C>
 static inline void weigh_tile(const float* weights, float* values, uint64_t value_stride,
                               const std::byte* cache, uint64_t row_bytes, uint32_t first,
                               uint32_t n_last, Range range, Next next) {
-  typename Isa::Vector sums[R][C];  // unrolled early, or they are stored with every row
+  typename Isa::Vector sums[R][C];  // the pragmas keep them in registers
 #pragma GCC unroll 8
   for (uint32_t r = 0; r < R; ++r)
 #pragma GCC unroll 8
@@ -118,7 +135,7 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
 #pragma GCC unroll 8
     for (uint32_t c = 0; c < C; ++c) {
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
-      // One line at a time, between the loads: a burst would fill the line fill buffers, which they need too.
+      // One cache line between two loads: a burst would take all line fill buffers, which loads need too.
       if (const uint64_t byte = Cache::row_bytes(Isa::kLanes * c); byte % kCacheLine == 0)
         __builtin_prefetch(prefetched + byte, 0, kIntoL2);
     }
@@ -137,7 +154,7 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
       Isa::store(values + r * value_stride + first + Isa::kLanes * c, sums[r][c]);
 }
 
-// Vectors of a value row that R queries take at once: as many sums as a tile of floats has.
+// C of weigh_tile for R queries: as many accumulators as a tile of the float matmul has.
 template <class Isa, uint32_t R>
 static constexpr uint32_t weigh_columns() {
   if (R == Isa::kTileRows) return Isa::kFloatTileColumns;
@@ -145,10 +162,12 @@ static constexpr uint32_t weigh_columns() {
   return fit >= 8 ? 8 : fit >= 4 ? 4 : 2;
 }
 
+// weigh_tile for all columns. Each column is summed in a lane of its own, so vectors may be as wide as the level has
+// them (Isa::Wide) without a change of the result.
 template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh(const float* weights, float* values, uint64_t value_stride,
                          const std::byte* cache, uint32_t head_dim, Range range, Next next) {
-  using Wide = typename Isa::Wide;  // a column's sum has its own lane, however many there are
+  using Wide = typename Isa::Wide;
   using WideCache = Cache<Wide>;
   if (range.begin >= range.end) return;
   constexpr uint32_t kColumns = weigh_columns<Isa, R>();
@@ -164,7 +183,8 @@ static inline void weigh(const float* weights, float* values, uint64_t value_str
   }
 }
 
-// R queries whose ranges differ a little: the common range goes through the tile of R, the rest one by one.
+// The same for R queries, each with its own range: positions that all of them see go through the tile of R, those
+// before and behind query by query. (Neighbouring rows of a prompt see one position more each.)
 template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh_ranges(const float* weights, float* values, uint64_t value_stride,
                                 const std::byte* cache, uint32_t head_dim, const Range* ranges,
@@ -184,7 +204,7 @@ static inline void weigh_ranges(const float* weights, float* values, uint64_t va
   for (uint32_t r = 0; r < R; ++r) alone(r, {common.end, ranges[r].end});
 }
 
-// Scales (and caps) the scores of a range and returns the largest.
+// Multiplies the scores of a range by `scale`, applies the soft cap (0: none), and returns the largest.
 template <class Isa>
 static float scale_scores(float* scores, Range range, float scale, float soft_cap) {
   auto largest = Isa::broadcast(-__builtin_inff());
@@ -208,7 +228,7 @@ static float scale_scores(float* scores, Range range, float scale, float soft_ca
 template <class Isa>
 static float exponentiate(float* scores, Range range, float largest) {
   using Wide = typename Isa::Wide;
-  auto sum = Isa::zero();  // of eight lanes at every level
+  auto sum = Isa::zero();  // eight lanes at every level, so all add in the same order
   const auto top = Isa::broadcast(largest);
   uint32_t i = range.begin;
   for (; i + Wide::kLanes <= range.end; i += Wide::kLanes) {
@@ -230,14 +250,15 @@ static float exponentiate(float* scores, Range range, float largest) {
   return Isa::sum_lanes(sum);
 }
 
-// What does not depend on how the result is written.
+// All but how the result is written.
 template <class Isa, template <class> class Cache>
 struct Attend {
   using Keys = Cache<Isa>;
   using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
 
-  // Leaves values and sums of every query head of the rows that belongs to kv head `head`.
+  // Goes through the pages of kv head `head` with all query heads of these rows that share it, and leaves their
+  // `values` and `sums` in `state`.
   static void run(const Call& call, const AttentionParams& params, const Tiling& tiling,
                   Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t head) {
     const uint32_t n_queries = n_rows * tiling.group;
@@ -265,7 +286,7 @@ struct Attend {
       }
       const Range needed = intersect(all, page);
       const uint64_t offset = cache_page<Keys>(call, params, rows[0].sequence, head, page_begin);
-      Next next = {};  // keys: of the next page, or of the next head's first one
+      Next next = {};  // the keys of the next page, or of the next kv head's first page
       if (page.end < all.end) {
         const uint32_t left = all.end - page.end;
         next = {call.operands[1] + cache_page<Keys>(call, params, rows[0].sequence, head, page.end),
@@ -282,8 +303,8 @@ struct Attend {
   }
 
  private:
-  // The page's values are prefetched while its keys are multiplied, the next page's keys while the
-  // values are weighed.
+  // One page: scores, softmax relative to the page's own maximum, weighted values, merge. `needed`: positions that
+  // any of the queries sees. multiply_panel prefetches `values`, weigh_from `next`.
   static void attend_page(const AttentionParams& params, const Tiling& tiling, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
                           Range needed, Next next) {
@@ -311,6 +332,7 @@ struct Attend {
       if (state.ranges[q].begin < state.ranges[q].end) merge(tiling, state, q);
   }
 
+  // Only the first tile prefetches what comes next: the others read the same page again.
   template <uint32_t R>
   static void weigh_from(const AttentionParams& params, const Tiling& tiling, Slice& state,
                          const std::byte* values, uint32_t q, Next next) {
@@ -319,7 +341,7 @@ struct Attend {
                                 values, params.head_dim, state.ranges + q, q == 0 ? next : Next{});
   }
 
-  // Takes the page's sums into those of the pages before.
+  // Adds the page's sums to those of the pages before, both rescaled to the larger of the two maxima.
   static void merge(const Tiling& tiling, Slice& state, uint32_t q) {
     const float before = state.largest[q], here = state.page_largest[q];
     const float largest = here > before ? here : before;
@@ -336,6 +358,7 @@ struct Attend {
   }
 };
 
+// The kernel: slices of a call, each of which attends for its kv heads and writes the output as `Activation`.
 template <class Isa, template <class> class Cache, class Activation>
 struct Attention {
   using Tiling = Layout<Isa>;
