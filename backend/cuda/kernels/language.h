@@ -237,7 +237,8 @@ AKUNU_DEVICE void fetch_to_cache(const uchar* from, ulong n_bytes) {
   const ulong before = reinterpret_cast<ulong>(from) % 16;
   const uint n_pieces = uint((before + n_bytes + 15) / 16);
   if (n_pieces > 0)
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from - before), "r"(16 * n_pieces)
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from - before),
+                 "r"(16 * n_pieces)
                  : "memory");
 #endif
 }

@@ -64,7 +64,7 @@ __device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&in
   // Of one row, both runs' numbers are there at once; of several there is room for one run's.
   constexpr uint kRuns = kRows == 1 ? 2 : 1;
   float4 norms[kRuns][4], numbers[kRuns][4];
-  const auto load_runs = [&](Input from, uint unit, float4 (&to)[kRuns][4]) {
+  const auto load_runs = [&](Input from, uint unit, float4(&to)[kRuns][4]) {
 #pragma unroll
     for (uint run = 0; run < kRuns; ++run) load_run<F>(from, unit, run, k, to[run]);
   };
