@@ -153,7 +153,8 @@ __device__ inline void multiply_step(const TileMemory<F>& memory, uint step, uin
   const unsigned char* const weights =
       memory.weights_of(step) + place_of(own_column + lane / 16 * 8 + lane % 8, lane / 8 % 2);
   // Pieces of the second run lie two further, by exclusive or.
-  const int input_run = int(place_of(lane % 16, lane / 16 + 2)) - int(place_of(lane % 16, lane / 16));
+  const int input_run =
+      int(place_of(lane % 16, lane / 16 + 2)) - int(place_of(lane % 16, lane / 16));
   const int weight_run =
       int(place_of(lane % 8, lane / 8 % 2 + 2)) - int(place_of(lane % 8, lane / 8 % 2));
   const uint g = lane / 4, pair = lane % 4 * 2;  // a lane's rows are g and g + 8
@@ -185,8 +186,8 @@ __device__ inline void multiply_step(const TileMemory<F>& memory, uint step, uin
         float4 scales[2];
 #pragma unroll
         for (uint one = 0; one < 2; ++one)
-          scales[one] = *reinterpret_cast<const float4*>(
-              memory.scales_of(step) + run * kTile + own_column + 16 * two + 8 * one + pair);
+          scales[one] = *reinterpret_cast<const float4*>(memory.scales_of(step) + run * kTile +
+                                                         own_column + 16 * two + 8 * one + pair);
         float codes[2][2][4] = {};
 #pragma unroll
         for (uint part = kInputParts; part-- > 0;)
