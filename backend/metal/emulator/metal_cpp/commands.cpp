@@ -62,7 +62,6 @@ uint64_t digest_of(const std::byte* bytes, NS::UInteger length) {
 }
 
 void check_range(const char* what, const Buffer* buffer, NS::UInteger offset, NS::UInteger length) {
-  buffer->check_alive(what);
   if (offset > buffer->length() || length > buffer->length() - offset)
     throw EmulatorError(std::string(what) + ": bytes " + std::to_string(offset) + " to " +
                         std::to_string(offset + length) + " of buffer " + buffer->label_text() +
@@ -78,7 +77,6 @@ const NS::ErrorUserInfoKey CommandBufferEncoderInfoErrorKey =
     NS::String::alloc()->init("MTLCommandBufferEncoderInfoErrorKey", NS::UTF8StringEncoding);
 
 CommandBuffer& CommandEncoder::open(const char* method) const {
-  check_alive(method);
   if (!is_open_) throw EmulatorError(std::string(method) + " after endEncoding");
   return *commands_;
 }
@@ -130,7 +128,6 @@ void BlitCommandEncoder::fillBuffer(const Buffer* buffer, NS::Range range, uint8
 
 void ComputeCommandEncoder::setComputePipelineState(const ComputePipelineState* pipeline) {
   open("setComputePipelineState");
-  pipeline->check_alive("setComputePipelineState");
   next_.pipeline = pipeline;
 }
 
@@ -182,7 +179,8 @@ void ComputeCommandEncoder::memoryBarrier(BarrierScope scope) {
 
 void ComputeCommandEncoder::useResource(const Resource* resource, ResourceUsage) {
   open("useResource");
-  resource->check_alive("useResource");
+  // Nothing else reads a resource that no command uses: so a released one is found here too.
+  if (resource->retainCount() == 0) throw EmulatorError("useResource of what was released");
   used_.push_back(resource);
 }
 
@@ -226,20 +224,16 @@ NS::Array* CommandBufferEncoderInfo::debugSignposts() const {
 CommandBufferDescriptor* CommandBufferDescriptor::alloc() { return new CommandBufferDescriptor; }
 CommandBufferDescriptor* CommandBufferDescriptor::init() { return this; }
 
-void CommandBufferDescriptor::setRetainedReferences(bool retained) {
-  check_alive("setRetainedReferences");
-  retained_ = retained;
-}
+void CommandBufferDescriptor::setRetainedReferences(bool retained) { retained_ = retained; }
 
 void CommandBufferDescriptor::setErrorOptions(CommandBufferErrorOption options) {
-  check_alive("setErrorOptions");
   options_ = options;
 }
 
 CommandBuffer* CommandQueue::commandBuffer(const CommandBufferDescriptor* descriptor) {
   if (descriptor->retained_)
     throw EmulatorError("commandBuffer: only unretained references are emulated");
-  auto* commands = device_->make<CommandBuffer>();
+  auto* commands = new CommandBuffer;
   commands->queue_ = this;
   commands->tells_encoders_ =
       descriptor->options_ == CommandBufferErrorOptionEncoderExecutionStatus;
@@ -248,12 +242,11 @@ CommandBuffer* CommandQueue::commandBuffer(const CommandBufferDescriptor* descri
 
 void CommandBuffer::dispose() {
   // Thrown away without commit, as a real one may be; but not in the middle of an encoder.
-  device_->forget(this);
-  if (encoder_ != nullptr) throw EmulatorError(describe() + " ends with an encoder open");
+  if (encoder_ != nullptr)
+    throw EmulatorError("command buffer " + label_text() + " ends with an encoder open");
 }
 
 void CommandBuffer::check_recording(const char* method) const {
-  check_alive(method);
   if (status_ != CommandBufferStatusNotEnqueued)
     throw EmulatorError(std::string(method) + " of a command buffer that was committed");
   if (encoder_ != nullptr) throw EmulatorError(std::string(method) + " while an encoder is open");
@@ -280,7 +273,6 @@ ComputeCommandEncoder* CommandBuffer::computeCommandEncoder(DispatchType type) {
 
 void CommandBuffer::encodeWait(const Event* event, uint64_t value) {
   check_recording("encodeWait");
-  event->check_alive("encodeWait");
   Operation wait;
   wait.kind = Operation::Kind::wait;
   wait.event = dynamic_cast<SharedEvent*>(const_cast<Event*>(event));
@@ -290,7 +282,6 @@ void CommandBuffer::encodeWait(const Event* event, uint64_t value) {
 
 void CommandBuffer::encodeSignalEvent(const Event* event, uint64_t value) {
   check_recording("encodeSignalEvent");
-  event->check_alive("encodeSignalEvent");
   Operation signal;
   signal.kind = Operation::Kind::signal;
   signal.event = dynamic_cast<SharedEvent*>(const_cast<Event*>(event));
@@ -334,7 +325,6 @@ void CommandBuffer::commit() {
 }
 
 void CommandBuffer::waitUntilCompleted() {
-  check_alive("waitUntilCompleted");
   std::unique_lock lock(mutex_);
   if (status_ == CommandBufferStatusNotEnqueued)
     throw EmulatorError("waitUntilCompleted of a command buffer that was not committed");
@@ -342,13 +332,11 @@ void CommandBuffer::waitUntilCompleted() {
 }
 
 CommandBufferStatus CommandBuffer::status() const {
-  check_alive("status");
   const std::lock_guard lock(mutex_);
   return status_;
 }
 
 NS::Error* CommandBuffer::error() const {
-  check_alive("error");
   const std::lock_guard lock(mutex_);
   if (status_ != CommandBufferStatusError) return nullptr;
   const auto string = [](const std::string& text) {
@@ -371,7 +359,6 @@ CFTimeInterval CommandBuffer::GPUStartTime() const { return start_; }
 CFTimeInterval CommandBuffer::GPUEndTime() const { return end_; }
 
 void CommandBuffer::run_dispatch(emulator::Executor& executor, const Dispatch& dispatch) {
-  dispatch.pipeline->check_alive("the pipeline of a command buffer in flight");
   emulator::Launch launch;
   launch.function = dispatch.pipeline->function_;
   launch.label = dispatch.label;
@@ -380,7 +367,6 @@ void CommandBuffer::run_dispatch(emulator::Executor& executor, const Dispatch& d
   for (uint32_t slot = 0; slot < emulator::kBufferSlots; ++slot) {
     const Dispatch::Binding& binding = dispatch.buffers[slot];
     if (binding.buffer == nullptr) continue;
-    binding.buffer->check_alive("a command buffer in flight");
     launch.buffers[slot] = {binding.buffer->bytes_, binding.buffer->length_, binding.offset,
                             binding.buffer->label_text()};
   }
@@ -416,7 +402,6 @@ void CommandBuffer::run_operation(emulator::Executor& executor, const Operation&
       stage_.push_back({&operation.dispatch, &operation});
       break;
     case indirect:
-      operation.indirect->check_alive("a command buffer in flight");
       for (NS::UInteger i = 0; i < operation.count; ++i) {
         const Dispatch& command = operation.indirect->dispatches_[operation.first + i];
         if (command.barrier_before) run_stage(executor);
@@ -424,8 +409,6 @@ void CommandBuffer::run_operation(emulator::Executor& executor, const Operation&
       }
       break;
     case copy: {
-      operation.source->check_alive("a command buffer in flight");
-      operation.destination->check_alive("a command buffer in flight");
       const std::byte* from = operation.source->bytes_ + operation.source_offset;
       if (operation.has_digest && digest_of(from, operation.length) != operation.digest)
         throw EmulatorError("the host changed buffer " + operation.source->label_text() +
@@ -435,7 +418,6 @@ void CommandBuffer::run_operation(emulator::Executor& executor, const Operation&
       break;
     }
     case fill:
-      operation.destination->check_alive("a command buffer in flight");
       std::fill_n(operation.destination->bytes_ + operation.destination_offset, operation.length,
                   static_cast<std::byte>(operation.fill));
       break;
@@ -503,7 +485,7 @@ void CommandQueue::dispose() {
   }
   changed_.notify_all();
   worker_.join();
-  device_->forget(this);
+  --device_->n_queues_;
 }
 
 }  // namespace MTL

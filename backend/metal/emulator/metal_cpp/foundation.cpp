@@ -1,8 +1,6 @@
 #include "Foundation/Foundation.hpp"
 
-#include <deque>
 #include <memory>
-#include <mutex>
 
 #include "metal/emulator/executor.h"
 
@@ -10,30 +8,6 @@ namespace NS {
 namespace {
 
 using akunu::metal::emulator::EmulatorError;
-
-// Objects after their last release, the oldest ones really deleted: what touches one soon after it
-// is gone finds out.
-class Graveyard {
- public:
-  void add(Object* object) {
-    std::unique_ptr<Object> oldest;  // deleted outside the lock
-    const std::lock_guard lock(mutex_);
-    objects_.emplace_back(object);
-    if (objects_.size() <= kKept) return;
-    oldest = std::move(objects_.front());
-    objects_.pop_front();
-  }
-
- private:
-  static constexpr size_t kKept = 1024;
-  std::mutex mutex_;
-  std::deque<std::unique_ptr<Object>> objects_;
-};
-
-Graveyard& graveyard() {
-  static Graveyard graveyard;
-  return graveyard;
-}
 
 std::vector<AutoreleasePool*>& pools() {
   thread_local std::vector<AutoreleasePool*> pools;
@@ -45,31 +19,15 @@ String* make_constant(const char* text) { return String::alloc()->init(text, UTF
 
 }  // namespace
 
-void Object::check_alive(const char* method) const {
-  if (references_.load() <= 0)
-    throw EmulatorError(std::string(method) + " of " + describe() + ", which was released");
-}
-
-void Object::add_reference() {
-  check_alive("retain");
-  ++references_;
-}
-
 void Object::remove_reference() {
-  const int left = --references_;
-  if (left < 0) throw EmulatorError(describe() + " was released once too often");
-  if (left > 0) return;
-  struct Burial {
-    ~Burial() { graveyard().add(object); }
-    Object* object;
-  } const burial{this};  // also when disposing finds something to throw
+  if (--references_ > 0) return;
+  const std::unique_ptr<Object> last(this);  // also when disposing finds something to throw
   dispose();
 }
 
+// Where there is no pool the object is never released, as there.
 void Object::add_to_pool() {
-  check_alive("autorelease");
-  if (pools().empty()) throw EmulatorError(describe() + " is autoreleased, but there is no pool");
-  pools().back()->objects_.push_back(this);
+  if (!pools().empty()) pools().back()->objects_.push_back(this);
 }
 
 AutoreleasePool* AutoreleasePool::alloc() { return new AutoreleasePool; }
@@ -80,9 +38,10 @@ AutoreleasePool* AutoreleasePool::init() {
 }
 
 void AutoreleasePool::dispose() {
-  if (pools().empty() || pools().back() != this)
+  const bool is_innermost = !pools().empty() && pools().back() == this;
+  std::erase(pools(), this);
+  if (!is_innermost)
     throw EmulatorError("an autorelease pool was released that is not the innermost of its thread");
-  pools().pop_back();
   for (Object* object : std::exchange(objects_, {})) object->remove_reference();
 }
 
@@ -97,10 +56,7 @@ String* String::string(const char* text, StringEncoding encoding) {
   return alloc()->init(text, encoding)->autorelease();
 }
 
-const char* String::utf8String() const {
-  check_alive("utf8String");
-  return text_.c_str();
-}
+const char* String::utf8String() const { return text_.c_str(); }
 
 Array* Array::array(const Object* const* objects, UInteger count) {
   auto* array = new Array;
@@ -111,13 +67,9 @@ Array* Array::array(const Object* const* objects, UInteger count) {
   return array->autorelease();
 }
 
-UInteger Array::count() const {
-  check_alive("count");
-  return objects_.size();
-}
+UInteger Array::count() const { return objects_.size(); }
 
 Object* Array::at(UInteger index) const {
-  check_alive("object");
   if (index >= objects_.size())
     throw EmulatorError("object " + std::to_string(index) + " of an NS::Array of " +
                         std::to_string(objects_.size()));
@@ -140,7 +92,6 @@ Dictionary* Dictionary::dictionary(const Object* const* objects, const Object* c
 }
 
 Object* Dictionary::at(const Object* key) const {
-  check_alive("object");
   for (const auto& [name, object] : entries_)
     if (name == static_cast<const String*>(key)->utf8String()) return object;
   return nullptr;
@@ -157,18 +108,11 @@ Error* Error::error(ErrorDomain, Integer code, Dictionary* information) {
   return error->autorelease();
 }
 
-Integer Error::code() const {
-  check_alive("code");
-  return code_;
-}
+Integer Error::code() const { return code_; }
 
-Dictionary* Error::userInfo() const {
-  check_alive("userInfo");
-  return information_;
-}
+Dictionary* Error::userInfo() const { return information_; }
 
 String* Error::localizedDescription() const {
-  check_alive("localizedDescription");
   return information_->object<String>(LocalizedDescriptionKey);
 }
 
@@ -182,9 +126,6 @@ URL* URL::fileURLWithPath(const String* path) {
   return url->autorelease();
 }
 
-const char* URL::fileSystemRepresentation() const {
-  check_alive("fileSystemRepresentation");
-  return path_.c_str();
-}
+const char* URL::fileSystemRepresentation() const { return path_.c_str(); }
 
 }  // namespace NS

@@ -1,7 +1,7 @@
 // The part of metal-cpp's Foundation that backend/metal calls, for systems that have none: the same
-// names, the same rules of ownership. Objects count their references, and what an application must
-// not do (use an object after its last release, release it once more, autorelease it where no pool
-// is) throws EmulatorError instead of going unnoticed until it crashes.
+// names, the same rules of ownership. Objects count their references and are deleted with the last one.
+// So what an application must not do (use an object after its last release, release it once more, never
+// release it, autorelease it where no pool is) is what AddressSanitizer finds: `.ci/run address_sanitizer`.
 #pragma once
 
 #include <atomic>
@@ -16,18 +16,14 @@ namespace NS {
 using Integer = std::intptr_t;
 using UInteger = std::uintptr_t;
 
-// Whatever `new` or `alloc` gave begins with one reference. After the last release an object is
-// kept for a while as a shell that only knows that it is gone.
+// Whatever `new` or `alloc` gave begins with one reference.
 class Object {
  public:
   Object(const Object&) = delete;
   Object& operator=(const Object&) = delete;
   virtual ~Object() = default;
-  virtual std::string describe() const = 0;  // for the messages of the emulator
 
-  // Throws EmulatorError after the last release; every method begins with it.
-  void check_alive(const char* method) const;
-  void add_reference();
+  void add_reference() { ++references_; }
   void remove_reference();
 
  protected:
@@ -127,7 +123,6 @@ class AutoreleasePool : public Referencing<AutoreleasePool> {
  private:
   friend class Object;
   void dispose() override;
-  std::string describe() const override { return "NS::AutoreleasePool"; }
   std::vector<Object*> objects_;
 };
 
@@ -148,7 +143,6 @@ class String : public Copying<String> {
   const char* utf8String() const;
 
  private:
-  std::string describe() const override { return "NS::String \"" + text_ + "\""; }
   std::string text_;
 };
 
@@ -164,7 +158,6 @@ class Array : public Copying<Array> {
  private:
   Object* at(UInteger index) const;
   void dispose() override;
-  std::string describe() const override { return "NS::Array"; }
   std::vector<Object*> objects_;
 };
 
@@ -181,7 +174,6 @@ class Dictionary : public Copying<Dictionary> {
  private:
   Object* at(const Object* key) const;
   void dispose() override;
-  std::string describe() const override { return "NS::Dictionary"; }
   std::vector<std::pair<std::string, Object*>> entries_;
 };
 
@@ -197,7 +189,6 @@ class Error : public Copying<Error> {
 
  private:
   void dispose() override;
-  std::string describe() const override { return "NS::Error"; }
   Integer code_ = 0;
   Dictionary* information_ = nullptr;
 };
@@ -211,7 +202,6 @@ class URL : public Copying<URL> {
   const char* fileSystemRepresentation() const;
 
  private:
-  std::string describe() const override { return "NS::URL"; }
   std::string path_;
 };
 

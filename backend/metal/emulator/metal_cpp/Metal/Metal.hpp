@@ -6,13 +6,13 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <set>
 #include <span>
 #include <string>
 #include <thread>
@@ -105,14 +105,11 @@ enum CommandEncoderErrorState : NS::Integer {
 
 extern const NS::ErrorUserInfoKey CommandBufferEncoderInfoErrorKey;
 
-// Whatever a device made. It knows its maker, which counts what is left of it at its end.
+// Whatever a device made, with its label.
 template <class Class, class Base = NS::Object>
 class Made : public NS::Referencing<Class, Base> {
  public:
-  void setLabel(const NS::String* label) {
-    this->check_alive("setLabel");
-    label_ = label->utf8String();
-  }
+  void setLabel(const NS::String* label) { label_ = label->utf8String(); }
   const std::string& label_text() const { return label_; }
 
  protected:
@@ -130,7 +127,6 @@ class Buffer final : public NS::Referencing<Buffer, Resource> {
   friend class Device;
   friend class CommandBuffer;
   void dispose() override;
-  std::string describe() const override { return "MTL::Buffer \"" + label_ + "\""; }
   Device* device_ = nullptr;
   std::byte* bytes_ = nullptr;
   NS::UInteger length_ = 0;
@@ -149,7 +145,6 @@ class FunctionConstantValues final : public NS::Copying<FunctionConstantValues> 
     uint32_t value;
     DataType type;
   };
-  std::string describe() const override { return "MTL::FunctionConstantValues"; }
   std::map<NS::UInteger, Value> values_;
 };
 
@@ -158,7 +153,6 @@ class Function final : public Made<Function> {
   friend class Library;
   friend class Device;
   friend class ComputePipelineDescriptor;
-  std::string describe() const override { return "MTL::Function \"" + label_ + "\""; }
   const emulator::Function* function_ = nullptr;
   std::vector<emulator::ConstantValue> constants_;
 };
@@ -168,10 +162,6 @@ class Library final : public Made<Library> {
   Function* newFunction(const NS::String* name, const FunctionConstantValues* constants,
                         NS::Error** error);
 
- private:
-  friend class Device;
-  void dispose() override;
-  std::string describe() const override { return "MTL::Library"; }
   Device* device_ = nullptr;
 };
 
@@ -185,7 +175,6 @@ class ComputePipelineDescriptor final : public NS::Copying<ComputePipelineDescri
 
  private:
   friend class Device;
-  std::string describe() const override { return "MTL::ComputePipelineDescriptor"; }
   std::string label_;
   const emulator::Function* function_ = nullptr;
   std::vector<emulator::ConstantValue> constants_;
@@ -203,9 +192,6 @@ class ComputePipelineState final : public Made<ComputePipelineState> {
   friend class ComputeCommandEncoder;
   friend class IndirectComputeCommand;
   friend class CommandBuffer;
-  void dispose() override;
-  std::string describe() const override { return "MTL::ComputePipelineState \"" + label_ + "\""; }
-  Device* device_ = nullptr;
   const emulator::Function* function_ = nullptr;
   std::vector<emulator::ConstantValue> constants_;
   bool supports_indirect_ = false;
@@ -223,9 +209,6 @@ class SharedEvent final : public NS::Referencing<SharedEvent, Event> {
   friend class Device;
   friend class CommandBuffer;
   friend class CommandQueue;
-  void dispose() override;
-  std::string describe() const override { return "MTL::SharedEvent"; }
-  Device* device_ = nullptr;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   uint64_t value_ = 0;
@@ -258,7 +241,6 @@ class IndirectCommandBufferDescriptor final : public NS::Copying<IndirectCommand
 
  private:
   friend class Device;
-  std::string describe() const override { return "MTL::IndirectCommandBufferDescriptor"; }
   IndirectCommandType types_ = 0;
   bool inherits_buffers_ = true;
   bool inherits_pipeline_ = true;
@@ -276,8 +258,7 @@ class IndirectComputeCommand final : public NS::Referencing<IndirectComputeComma
 
  private:
   friend class IndirectCommandBuffer;
-  std::string describe() const override { return "MTL::IndirectComputeCommand"; }
-  Dispatch& dispatch(const char* method);
+  Dispatch& dispatch();
   IndirectCommandBuffer* commands_ = nullptr;
   NS::UInteger index_ = 0;
 };
@@ -292,9 +273,6 @@ class IndirectCommandBuffer final : public NS::Referencing<IndirectCommandBuffer
   friend class IndirectComputeCommand;
   friend class ComputeCommandEncoder;
   friend class CommandBuffer;
-  void dispose() override;
-  std::string describe() const override { return "MTL::IndirectCommandBuffer \"" + label_ + "\""; }
-  Device* device_ = nullptr;
   NS::UInteger max_buffers_ = 0;
   NS::UInteger max_threadgroup_ = 0;
   std::vector<Dispatch> dispatches_;
@@ -340,7 +318,6 @@ class BlitCommandEncoder final : public NS::Referencing<BlitCommandEncoder, Comm
   void fillBuffer(const Buffer* buffer, NS::Range range, uint8_t value);
 
  private:
-  std::string describe() const override { return "MTL::BlitCommandEncoder"; }
 };
 
 class ComputeCommandEncoder final : public NS::Referencing<ComputeCommandEncoder, CommandEncoder> {
@@ -356,7 +333,6 @@ class ComputeCommandEncoder final : public NS::Referencing<ComputeCommandEncoder
 
  private:
   friend class CommandBuffer;
-  std::string describe() const override { return "MTL::ComputeCommandEncoder"; }
   bool is_concurrent_ = false;
   Dispatch next_;
   std::vector<const Resource*> used_;
@@ -370,7 +346,6 @@ class CommandBufferEncoderInfo final : public NS::Referencing<CommandBufferEncod
 
  private:
   friend class CommandBuffer;
-  std::string describe() const override { return "MTL::CommandBufferEncoderInfo"; }
   std::string label_, signpost_;
 };
 
@@ -383,7 +358,6 @@ class CommandBufferDescriptor final : public NS::Copying<CommandBufferDescriptor
 
  private:
   friend class CommandQueue;
-  std::string describe() const override { return "MTL::CommandBufferDescriptor"; }
   bool retained_ = true;
   CommandBufferErrorOption options_ = CommandBufferErrorOptionNone;
 };
@@ -407,7 +381,6 @@ class CommandBuffer final : public Made<CommandBuffer> {
   friend class BlitCommandEncoder;
   friend class ComputeCommandEncoder;
   void dispose() override;
-  std::string describe() const override { return "MTL::CommandBuffer \"" + label_ + "\""; }
   void add(Operation operation);
   void check_recording(const char* method) const;
   void check_copies();
@@ -417,8 +390,6 @@ class CommandBuffer final : public Made<CommandBuffer> {
   static void run_dispatch(emulator::Executor& executor, const Dispatch& dispatch);
   void finish(CommandBufferStatus status);
 
-  friend class Device;
-  Device* device_ = nullptr;
   CommandQueue* queue_ = nullptr;
   CommandEncoder* encoder_ = nullptr;  // the open one
   bool tells_encoders_ = false;        // CommandBufferErrorOptionEncoderExecutionStatus
@@ -444,7 +415,6 @@ class CommandQueue final : public Made<CommandQueue> {
   friend class CommandBuffer;
   friend class Device;
   void dispose() override;
-  std::string describe() const override { return "MTL::CommandQueue"; }
   void push(CommandBuffer* commands);
   void work();
   Device* device_ = nullptr;
@@ -480,28 +450,12 @@ class Device final : public NS::Referencing<Device> {
  private:
   friend Device* emulator_device(const emulator::Settings& settings);
   friend class Buffer;
-  friend class CommandBuffer;
-  friend class Library;
-  friend class ComputePipelineState;
-  friend class SharedEvent;
-  friend class IndirectCommandBuffer;
   friend class CommandQueue;
   void dispose() override;
-  std::string describe() const override { return "MTL::Device"; }
-  template <class Class>
-  Class* make() {
-    check_alive("a new object");
-    auto* object = new Class;
-    object->device_ = this;
-    const std::lock_guard lock(mutex_);
-    made_.insert(object);
-    return object;
-  }
-  void forget(const NS::Object* object, NS::UInteger bytes = 0);
+  Buffer* make_buffer(std::byte* bytes, NS::UInteger length, bool is_view);
   emulator::Settings settings_;
-  mutable std::mutex mutex_;
-  std::set<const NS::Object*> made_;
-  NS::UInteger allocated_ = 0;
+  std::atomic<NS::UInteger> allocated_ = 0;
+  std::atomic<int> n_queues_ = 0;
 };
 
 // A GPU as the settings say.

@@ -1,5 +1,6 @@
-// The emulated metal-cpp finds what an application must not do: references counted wrongly, objects
-// used in the wrong order, memory changed under the GPU.
+// The emulated metal-cpp finds what an application must not do: calls in the wrong order or with what
+// they cannot take, memory changed under the GPU. (Objects used after their last release, or never
+// released, are found by AddressSanitizer, under which the drivers of Metal run too.)
 #include <Foundation/Foundation.hpp>
 #include <Metal/Metal.hpp>
 #include <array>
@@ -75,32 +76,22 @@ void test_references() {
   MTL::Buffer* buffer = device->newBuffer(64, MTL::ResourceStorageModeShared);
   check(buffer->retainCount() == 1 && buffer->retain()->retainCount() == 2, "references count");
   buffer->release();
+  check(device->currentAllocatedSize() == 64, "its memory is there as long as somebody holds it");
   buffer->release();
-  check_refused([&] { buffer->release(); }, "released once too often");
-  check_refused([&] { buffer->contents(); }, "which was released");
   check(device->currentAllocatedSize() == 0, "its memory was given back at the right time");
 }
 
 void test_pools() {
-  const NS::SharedPtr<NS::String> owned = make_string("x");
-  check_refused([&] { owned->autorelease(); }, "there is no pool");
   NS::AutoreleasePool* outer = NS::AutoreleasePool::alloc()->init();
   NS::AutoreleasePool* inner = NS::AutoreleasePool::alloc()->init();
-  const NS::String* text = NS::String::string("x", NS::UTF8StringEncoding);
   check_refused([&] { outer->release(); }, "not the innermost");
   inner->release();
-  check_refused([&] { text->utf8String(); }, "which was released");
 }
 
-void test_leaks() {
-  const AutoreleasePool pool;
+void test_queues() {
   NS::SharedPtr<MTL::Device> device = make_device();
-  MTL::Buffer* forgotten = device->newBuffer(64, MTL::ResourceStorageModeShared);
-  forgotten->setLabel(make_string("forgotten").get());
-  MTL::Device* raw = device.get();
-  device.detach();
-  check_refused([&] { raw->release(); }, "never released are: MTL::Buffer \"forgotten\"");
-  forgotten->release();
+  device->newCommandQueue();
+  check_refused([&] { device.reset(); }, "a command queue of it was never released");
 }
 
 void test_order_of_calls() {
@@ -151,28 +142,18 @@ void test_memory_in_flight() {
   const AutoreleasePool pool;
   const auto queue = NS::TransferPtr(device->newCommandQueue());
   const auto to = make_buffer(device.get(), "to");
-  auto staging = make_buffer(device.get(), "staging");
-  const auto copy = [&] {
-    const NS::SharedPtr<MTL::CommandBuffer> commands = make_commands(queue.get());
-    MTL::BlitCommandEncoder* blit = commands->blitCommandEncoder();
-    blit->copyFromBuffer(staging.get(), 0, to.get(), 0, 64);
-    blit->endEncoding();
-    metal::emulator::open_gate(false);
-    commands->commit();
-    return commands;
-  };
-  const NS::SharedPtr<MTL::CommandBuffer> changed = copy();
+  const auto staging = make_buffer(device.get(), "staging");
+  const NS::SharedPtr<MTL::CommandBuffer> changed = make_commands(queue.get());
+  MTL::BlitCommandEncoder* blit = changed->blitCommandEncoder();
+  blit->copyFromBuffer(staging.get(), 0, to.get(), 0, 64);
+  blit->endEncoding();
+  metal::emulator::open_gate(false);
+  changed->commit();
   static_cast<char*>(staging->contents())[5] = 1;
   metal::emulator::open_gate(true);
   const std::string message = failure_of(changed);
   check(contains(message, "the host changed buffer staging"), message);
   check(changed->status() == MTL::CommandBufferStatusError, "that is an error of the buffer");
-
-  const NS::SharedPtr<MTL::CommandBuffer> gone = copy();
-  staging.reset();
-  metal::emulator::open_gate(true);
-  const std::string released = failure_of(gone);
-  check(contains(released, "which was released"), released);
 }
 
 void test_indirect_commands() {
@@ -232,7 +213,7 @@ int main() {
   using namespace akunu::test;
   test_references();
   test_pools();
-  test_leaks();
+  test_queues();
   test_order_of_calls();
   test_no_copy();
   test_memory_in_flight();
