@@ -26,13 +26,14 @@ from akunu.cli.measuring_commands import (
     perplexity,
     profile,
 )
-from akunu.cli.options import adapters_of, given_sampling, load_options, one_model, thinking_option
+from akunu.cli.options import adapters_of, given_sampling, one_model, thinking_option
 from akunu.cli.server_commands import ray, serve, show_servers, stop_servers
 from akunu.cli.shared_options import (
     GivenForm,
     Loading,
     takes_form,
     takes_loading,
+    takes_loading_encoder,
     takes_loading_with_adapters,
 )
 from akunu.options import SamplingOptions
@@ -290,6 +291,7 @@ def complete(
     return console.reported(run)
 
 
+@takes_loading_encoder
 def embed(
     model: Annotated[
         str,
@@ -302,10 +304,7 @@ def embed(
         Path | None,
         typer.Option("--file", "-f", metavar="FILE", help="A text on each line; - is stdin."),
     ] = None,
-    json_lines: Annotated[
-        bool,
-        typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".'),
-    ] = False,
+    json_lines: options.JsonLines = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", metavar="FILE.npy", help="Write a NumPy array there."),
@@ -328,21 +327,19 @@ def embed(
     precision: Annotated[
         str, typer.Option(metavar="KIND", help="float32, float16, int8 or binary.")
     ] = "float32",
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
+    *,
+    load: Loading,
 ) -> int:
     """Write the vectors of texts. Each is a line of JSON; -o writes a NumPy file."""
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads)
         from akunu.cli.embed import show_embeddings
 
         return show_embeddings(
             model,
             texts or [],
             file,
-            load,
+            load(),
             output=output,
             json_lines=json_lines,
             arguments={
@@ -358,6 +355,7 @@ def embed(
     return console.reported(run)
 
 
+@takes_loading_encoder
 def rank(
     model: Annotated[
         str, typer.Argument(metavar="MODEL", help="A cross-encoder: a file's path or a name.")
@@ -370,10 +368,7 @@ def rank(
         Path | None,
         typer.Option("--file", "-f", metavar="FILE", help="A document a line; - is stdin."),
     ] = None,
-    json_lines: Annotated[
-        bool,
-        typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".'),
-    ] = False,
+    json_lines: options.JsonLines = False,
     top_k: Annotated[
         int | None, typer.Option(metavar="N", help="Only so many documents, the best.")
     ] = None,
@@ -386,9 +381,8 @@ def rank(
     truncate: Annotated[
         bool, typer.Option("--truncate", help="Cut documents that are too long for the model.")
     ] = False,
-    context: options.Context = None,
-    threads: options.Threads = None,
-    device: options.Device = "auto",
+    *,
+    load: Loading,
 ) -> int:
     """Order documents by how well they answer a query.
 
@@ -396,7 +390,6 @@ def rank(
     """
 
     def run() -> int:
-        load = load_options(device=device, context=context, threads=threads)
         from akunu.cli.rank import show_ranking
 
         return show_ranking(
@@ -404,7 +397,7 @@ def rank(
             query,
             documents or [],
             file,
-            load,
+            load(),
             json_lines=json_lines,
             arguments={
                 "top_k": top_k,

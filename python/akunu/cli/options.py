@@ -60,6 +60,9 @@ NamedModel = Annotated[
     str | None,
     typer.Option("--model", "-m", metavar="MODEL", help=MODEL_HELP, autocompletion=complete_model),
 ]
+JsonLines = Annotated[
+    bool, typer.Option("--jsonl", help='Lines are JSON texts, or objects that have a "text".')
+]
 TextFile = Annotated[
     Path | None,
     typer.Option("--file", "-f", metavar="FILE", help="A file with the text; - is standard input."),

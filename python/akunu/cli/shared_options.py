@@ -20,10 +20,13 @@ Loading = Callable[[], LoadOptions]
 GivenForm = Callable[[], "Form | None"]
 """Reads and returns the form of the text; raises UsageError."""
 
-_LOADING: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
+_LOADING_ENCODER: Final[Mapping[str, tuple[Any, Any]]] = {  # type and default
     "context": (options.Context, None),
     "threads": (options.Threads, None),
     "device": (options.Device, "auto"),
+}
+_LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
+    **_LOADING_ENCODER,
     "kv_type": (options.KvType, "f16"),
 }
 _ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {"adapters": (options.Adapters, None)}
@@ -40,6 +43,11 @@ _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
 def takes_loading(command: Command) -> Command:
     """Give a command --context, --threads, --device and --kv-type in place of its `load`."""
     return _with_options(command, "load", _LOADING, options.load_options)
+
+
+def takes_loading_encoder(command: Command) -> Command:
+    """Likewise without --kv-type: an encoder has no cache."""
+    return _with_options(command, "load", _LOADING_ENCODER, options.load_options)
 
 
 def takes_loading_with_adapters(command: Command) -> Command:
