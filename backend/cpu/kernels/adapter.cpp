@@ -6,9 +6,16 @@
 //     0 input: rows [rows, rank]          1 weight [rank, width]   2 parts   3 options
 //     4 data: rows [rows, width]          25 AdapterParams
 //   slices: of adapter_down one row x kAdapterRanks rows of the weight, of adapter_up one row x kAdapterColumns numbers
-//   limit:  memory: the adapter's weights, once per row; those of neighbouring rows come from L2
 //
-// The order of every sum depends on the row's own adapters alone, not on what else is loaded.
+// 1. What it computes. The two small products of LoRA. All adapters that are loaded lie one behind the other in
+//    one weight, an AdapterPart says which of its rows are one's; a row's options list the adapters it has and
+//    their shares. They are summed in the order of that list, so a sum depends on the row's own adapters alone,
+//    not on what else is loaded.
+// 2. What bounds it. Memory: each row reads its adapters' weights, `rank * width` numbers for each of the two.
+// 3. What is done about it. A slice is one row's, so the weights of neighbouring rows with the same adapter come
+//    from L2. adapter_down has four accumulators of eight lanes, which hide the latency of an FMA; adapter_up
+//    keeps kAdapterColumns sums in L1 while it goes through the ranks. Inputs that are quantised become floats
+//    once for a slice (AsFloats).
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/formats_bf16.h"

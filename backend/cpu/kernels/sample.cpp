@@ -1,9 +1,16 @@
 // sample: chooses a row's next token; docs/kernels.md has the steps, in this file's order
 //   0 logits: head_rows [head_rows, vocab_size]   1 tokens: log [sequences, log_stride]
 //   2 picked: [rows]   3 masks   4 options   25 SampleParams
-//   slices: one row   limit: memory when greedy: the logits are read twice
-// Scratch holds one candidate per token of the vocabulary (before that, counts of what was said), and
-// behind them a copy of the logits where a row's record changes some.
+//   slices: one row
+//
+// 1. What it computes. A greedy row takes the largest logit, the first of equals. Any other: biases, bans and
+//    masks on a copy of the logits; then the samplers of the row's record, each of which changes or drops
+//    candidates (sample_scans.h, sample_history.h, sample_candidates.h); then a draw by the row's own random
+//    numbers (philox.h), so that it depends on seed and position alone.
+// 2. What bounds it. Greedy: memory, the logits are read twice. Sampled: sorting and exponentials of as many
+//    candidates as are left.
+// 3. What is done about it. Nothing is copied where nothing changes the logits. Scratch holds a candidate per
+//    token of the vocabulary (before that, counts of what was said), and behind them the copy.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/rows_kernel.h"
 #include "cpu/kernels/sample_candidates.h"
