@@ -27,12 +27,15 @@ std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid) {
 
 // Heads of attention are all that has a limit.
 std::string unsupported_shape(const KernelRequest& request) {
-  constexpr uint32_t kMostSpanHead = 256;  // encoder.metal
-  if (request.operation == Operation::span_attention)
-    if (const uint32_t head_dim = request.params.get<SpanAttentionParams>().head_dim;
-        head_dim > kMostSpanHead)
-      return "heads of " + std::to_string(head_dim) + " numbers; at most " +
-             std::to_string(kMostSpanHead);
+  constexpr uint32_t kMostHead = 256;  // encoder.metal, speech.metal
+  const uint32_t head_dim = request.operation == Operation::span_attention
+                                ? request.params.get<SpanAttentionParams>().head_dim
+                            : request.operation == Operation::cross_attention
+                                ? request.params.get<CrossAttentionParams>().head_dim
+                                : 0;
+  if (head_dim > kMostHead)
+    return "heads of " + std::to_string(head_dim) + " numbers; at most " +
+           std::to_string(kMostHead);
   return unsupported_attention(request);
 }
 

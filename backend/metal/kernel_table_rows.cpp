@@ -1,7 +1,8 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, logprobs.metal and advance.metal.
+// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, speech.metal, logprobs.metal and advance.metal.
 #include <algorithm>
+#include <bit>
 #include <string>
 
 #include "metal/kernel_table.h"
@@ -67,8 +68,9 @@ uint64_t sample_workspace(const std::byte* params, uint32_t max_rows) {
 }
 
 // A threadgroup per row.
-Grid logprobs_grid(const Scope& scope) {
-  const uint32_t threads = std::clamp(round_up(scope.get<LogprobsParams>().vocab_size, kSimdWidth),
+template <class Params>
+Grid vocabulary_grid(const Scope& scope) {
+  const uint32_t threads = std::clamp(round_up(scope.get<Params>().vocab_size, kSimdWidth),
                                       kSimdWidth, kMaxSampleThreads);
   return {.threadgroups = {scope.n_rows, 1, 1},
           .threads = {threads, 1, 1},
@@ -168,13 +170,35 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       });
     case Operation::pool:
       return per_number("pool", [](const Scope& s) { return s.get<PoolParams>().dim; });
+    case Operation::unfold:
+      return per_number("unfold", [](const Scope& s) {
+        return s.get<UnfoldParams>().n_channels * s.get<UnfoldParams>().width;
+      });
+    case Operation::cross_attention: {
+      const auto function = with_cache("cross_attention", request.cache);
+      if (!function) return std::nullopt;
+      return one_launch(*function, [](const Scope& s) {
+        return Grid{.threadgroups = {s.get<CrossAttentionParams>().n_heads, s.n_rows, 1}};
+      });
+    }
+    case Operation::cross_weights: {
+      const auto function = with_cache("cross_weights", request.cache);
+      if (!function) return std::nullopt;
+      return one_launch(*function, [](const Scope& s) {
+        const auto n_heads =
+            static_cast<uint32_t>(std::popcount(s.get<CrossWeightsParams>().heads));
+        return Grid{.threadgroups = {n_heads, s.n_rows, 1}};
+      });
+    }
+    case Operation::transcription_rules:
+      return one_launch("transcription_rules", vocabulary_grid<TranscriptionRulesParams>);
     case Operation::sample: {
       Kernel kernel = one_launch("sample", sample_grid);
       kernel.workspace_bytes = sample_workspace;
       return kernel;
     }
     case Operation::logprobs:
-      return one_launch("logprobs", logprobs_grid);
+      return one_launch("logprobs", vocabulary_grid<LogprobsParams>);
     case Operation::advance:
       return one_launch("advance", advance_grid);
     default:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.reranking import Ranked
     from akunu.sentence_encoder import SentenceEncoder
+    from akunu.speech.model import SpeechModel, load_whisper
+    from akunu.speech.transcription import Transcription
     from akunu.text_stream import TextStream
     from akunu.tokenizer import Tokenizer
     from akunu.tools.calls import ToolCall
@@ -69,13 +71,16 @@ __all__ = [
     "Ranked",
     "SamplingOptions",
     "SentenceEncoder",
+    "SpeechModel",
     "TextStream",
     "TokenLogprob",
     "Tokenizer",
     "ToolCall",
+    "Transcription",
     "UnsupportedModelError",
     "__version__",
     "load",
+    "load_whisper",
     "pull",
 ]
 
@@ -94,8 +99,11 @@ _HOMES = {
     "Ranked": "akunu.reranking",
     "SentenceEncoder": "akunu.sentence_encoder",
     "Tokenizer": "akunu.tokenizer",
+    "SpeechModel": "akunu.speech.model",
     "ToolCall": "akunu.tools.calls",
+    "Transcription": "akunu.speech.transcription",
     "load": "akunu.loading",
+    "load_whisper": "akunu.speech.model",
     "pull": "akunu.hub.find",
 }
 

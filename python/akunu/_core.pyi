@@ -1,7 +1,7 @@
 """The native engine, private to this package; tests/e2e/test_stub.py compares."""
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -242,9 +242,27 @@ class NativeLoad:
         prefix_cache: bool,
         max_waiting: int,
         adapters: Mapping[str, str] = ...,
+        alignment_heads: Sequence[tuple[int, int]] = ...,
     ) -> None: ...
     def result(self) -> NativeModel: ...
     def abandon(self) -> None: ...
+
+@final
+class SpeechWindow:
+    def __init__(self, mel: NDArray[np.float32]) -> None: ...
+
+@final
+class TranscriptionRules:
+    def __init__(
+        self,
+        *,
+        first_timestamp: int,
+        end_of_text: int,
+        last_initial: int,
+        n_before: int,
+        banned: Sequence[int],
+        banned_first: Sequence[int],
+    ) -> None: ...
 
 @final
 class NativeModel:
@@ -264,6 +282,8 @@ class NativeModel:
         priority: int = 0,
         constraint: Constraint | None = None,
         adapters: Mapping[int, float] = ...,
+        window: SpeechWindow | None = None,
+        rules: TranscriptionRules | None = None,
     ) -> Generation: ...
     def logits(
         self,
@@ -271,6 +291,7 @@ class NativeModel:
         first: int = 0,
         priority: int = 0,
         adapters: Mapping[int, float] = ...,
+        window: SpeechWindow | None = None,
     ) -> NDArray[np.float32]: ...
     def start_logits(
         self,
@@ -278,6 +299,7 @@ class NativeModel:
         first: int = 0,
         priority: int = 0,
         adapters: Mapping[int, float] = ...,
+        window: SpeechWindow | None = None,
     ) -> PendingLogits: ...
     def start_encode(
         self,
@@ -289,6 +311,15 @@ class NativeModel:
     ) -> PendingLogits: ...
     @property
     def embedding(self) -> dict[str, Any] | None: ...
+    def start_alignment(
+        self,
+        tokens: NDArray[np.uint32],
+        window: SpeechWindow,
+        first: int = 0,
+        priority: int = 0,
+    ) -> PendingLogits: ...
+    @property
+    def audio(self) -> dict[str, int] | None: ...
     def logits_chunked(
         self,
         tokens: NDArray[np.uint32],

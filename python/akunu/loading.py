@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -93,8 +93,13 @@ def load(
     return Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
 
 
-def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
-    """Have the engine load its part of a model; nobody has to wait for it."""
+def begin_load(
+    path: Path, options: LoadOptions, alignment_heads: Sequence[tuple[int, int]] = ()
+) -> _core.NativeLoad:
+    """Have the engine load its part of a model; nobody has to wait for it.
+
+    `alignment_heads`: (layer, head) of a model of speech whose attention says when words are said.
+    """
     return _core.NativeLoad(
         os.fspath(path),
         device=options.device,
@@ -105,6 +110,7 @@ def begin_load(path: Path, options: LoadOptions) -> _core.NativeLoad:
         prefix_cache=options.prefix_cache,
         max_waiting=options.max_waiting,
         adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
+        alignment_heads=alignment_heads,
     )
 
 

@@ -119,6 +119,12 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
     if (group == groups.end()) group = groups.insert(group, {kind, format, {}});
     group->layers.push_back({i, layer.n_kv_heads, row_bytes(format, layer.head_dim)});
   }
+  if (!arch.audio) return groups;
+  GroupShape& cross =
+      groups.emplace_back(GroupShape{CrossCache{arch.audio->n_positions}, format, {}});
+  for (uint32_t i = 0; i < arch.layers.size(); ++i)
+    cross.layers.push_back(
+        {i, arch.layers[i].n_kv_heads, row_bytes(format, arch.layers[i].head_dim)});
   return groups;
 }
 

@@ -140,6 +140,7 @@ struct GroupShape {
   std::vector<LayerShape> layers;
 
   uint64_t page_bytes() const;  // of one page in all layers
+  bool is_cross() const { return std::holds_alternative<CrossCache>(kind); }
   bool has_states() const { return std::holds_alternative<StateCache>(kind); }
   // Asks a question of whatever kind it is: ask([](const auto& kind) { return kind.needed(3, 4); })
   template <class Question>
@@ -158,7 +159,8 @@ struct GroupShape {
 uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
 // The cache groups of a model: layers whose caches have the same kind and format form one group. Groups
-// are in the order of their first layers. An encoder has no groups. A layer that shares another layer's
+// are in the order of their first layers; the last one is what an encoder of audio made for each of
+// them. A model that is an encoder has no groups. A layer that shares another layer's
 // keys and values belongs to no group. Throws ModelFormatError if the layer that it names has no cache,
 // or one of another shape.
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format);

@@ -35,6 +35,7 @@ std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
   std::vector<LayerCache> layers(arch.layers.size());
   for (uint32_t group = 0; group < groups.size(); ++group)
     for (const LayerShape& shape : groups[group].layers) {
+      if (groups[group].is_cross()) continue;
       layers[shape.layer].format = groups[group].format;
       layers[shape.layer].group = group;
     }
@@ -43,13 +44,27 @@ std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
   return layers;
 }
 
+std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups) {
+  std::vector<LayerCache> layers;
+  for (uint32_t group = 0; group < groups.size(); ++group) {
+    if (!groups[group].is_cross()) continue;
+    for (const LayerShape& shape : groups[group].layers) {
+      layers.resize(std::max(layers.size(), size_t{shape.layer} + 1));
+      layers[shape.layer] = {{}, {}, groups[group].format, group};
+    }
+  }
+  return layers;
+}
+
 KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& arch,
                  std::span<const GroupShape> groups, std::span<const uint32_t> n_pages)
-    : device_(device), layers_(layers_without_memory(arch, groups)) {
+    : device_(device),
+      layers_(layers_without_memory(arch, groups)),
+      cross_(cross_without_memory(groups)) {
   for (size_t group = 0; group < groups.size(); ++group) {
     groups_.push_back({groups[group], PagePool(n_pages[group])});
     for (const LayerShape& shape : groups[group].layers) {
-      LayerCache& layer = layers_[shape.layer];
+      LayerCache& layer = (groups[group].is_cross() ? cross_ : layers_)[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
         buffers_.emplace_back(device, n_pages[group] * shape.page_bytes(), "cache");
         *binding = buffers_.back().binding();
@@ -71,7 +86,8 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
     const auto offset = [&](uint32_t page, uint32_t head) {
       return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * shape.position_bytes;
     };
-    for (const Binding& memory : {layers_[shape.layer].keys, layers_[shape.layer].values})
+    const LayerCache& layer = (groups_[group].shape.is_cross() ? cross_ : layers_)[shape.layer];
+    for (const Binding& memory : {layer.keys, layer.values})
       for (uint32_t head = 0; head < shape.n_heads; ++head)
         copies.push_back({{memory.buffer, memory.offset + offset(from_page, head)},
                           {memory.buffer, memory.offset + offset(to_page, head)},

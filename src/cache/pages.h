@@ -47,6 +47,8 @@ class KvCache {
 
   // Where each layer's keys and values lie: its own, or those of the layer that it reads.
   const std::vector<LayerCache>& layers() const { return layers_; }
+  // Likewise, of what an encoder made for each layer; empty where there is none.
+  const std::vector<LayerCache>& cross() const { return cross_; }
   // Every group has this one; where there are none, it does not matter.
   Format format() const { return groups_.empty() ? Format::f16 : groups_.front().shape.format; }
   std::vector<CacheGroup>& groups() { return groups_; }
@@ -60,11 +62,13 @@ class KvCache {
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;
   std::vector<LayerCache> layers_;
+  std::vector<LayerCache> cross_;
   std::vector<CacheGroup> groups_;
 };
 
 // What `layers` of a model would be, without memory: good for the forward pass's sizes and names.
 std::vector<LayerCache> layers_without_memory(const ArchDescriptor& arch,
                                               std::span<const GroupShape> groups);
+std::vector<LayerCache> cross_without_memory(std::span<const GroupShape> groups);
 
 }  // namespace akunu

@@ -88,9 +88,11 @@ SequenceCache::SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_ro
 uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const {
   for (uint32_t before = most + 1; most > 0 && most < before;) {
     before = most;
-    for (size_t group = 0; group < groups_.size(); ++group)
+    for (uint32_t group = 0; group < groups_.size(); ++group) {
+      if (is_of_window(sequence.key, group)) continue;  // it has it again when it begins
       most = groups_[group].of.shape.ask(
           [&](const auto& kind) { return kind.reusable(sequence.held(group), most); });
+    }
   }
   return most;
 }
@@ -102,9 +104,10 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
       std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
   uint32_t n_same = 0;
   Sequence* most_alike = nullptr;
-  const bool is_shared = std::ranges::all_of(groups_, [](const Group& group) {
-    return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
-  });
+  const bool is_shared =
+      beginning.key.window != 0 || std::ranges::all_of(groups_, [](const Group& group) {
+        return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
+      });
   const auto consider = [&](Sequence& sequence, std::optional<size_t> kept) {
     if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
     if (most_kept_ == 0 && sequence.id != beginning.shares_with) return;
@@ -137,9 +140,11 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   };
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     const GroupShape& shape = groups_[group].of.shape;
+    if (is_of_window(beginning.key, group)) continue;
     if (n_available(group, source) < n_entries(shape) - lent(shape, n_done).end)
       return std::nullopt;
   }
+  if (beginning.key.window != 0 && !take_window(beginning.key.window)) return std::nullopt;
   const std::optional<uint32_t> slot = store_.take();
   if (!slot) return std::nullopt;
 
@@ -156,6 +161,12 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
     sequence.pages[group].reserve(std::max(
         store_.page_table_stride(), groups_[group].of.shape.most_pages(store_.context(), n_rows_)));
   sequence.n_sent.assign(groups_.size(), 0);
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    if (is_of_window(sequence.key, group)) {
+      const std::vector<uint32_t>& pages = find_window(sequence.key.window)->pages;
+      sequence.pages[group].assign(pages.begin(), pages.end());
+      for (const uint32_t page : pages) groups_[group].of.pages.share(page);
+    }
   share(source, sequence);
   bool there_is_room = own_what_it_writes(sequence);
   for (uint32_t group = 0; group < groups_.size(); ++group)
@@ -185,6 +196,7 @@ uint32_t SequenceCache::n_available(uint32_t group, const Source& source) {
 void SequenceCache::share(const Source& source, Sequence& with) {
   with.n_done = source.n_positions;
   for (uint32_t group = 0; group < groups_.size() && with.n_done > 0; ++group) {
+    if (is_of_window(with.key, group)) continue;
     const GroupShape& shape = groups_[group].of.shape;
     if (shape.has_states()) {
       take_over_states(*source.sequence, with, group);
@@ -227,6 +239,7 @@ void SequenceCache::take_over_states(const Sequence& from, Sequence& with, uint3
 bool SequenceCache::own_what_it_writes(Sequence& sequence) {
   const uint32_t n_done = sequence.n_done;
   for (uint32_t group = 0; group < groups_.size() && n_done > 0; ++group) {
+    if (is_of_window(sequence.key, group)) continue;
     const GroupShape& shape = groups_[group].of.shape;
     const uint32_t n_copied = shape.has_states() ? 1 : n_done % kPagePositions;
     for (uint32_t entry = lent(shape, n_done).end; entry < shape.needed(n_done, n_done).end;
@@ -249,6 +262,70 @@ bool SequenceCache::own(Sequence& sequence, uint32_t group, uint32_t entry, uint
   pool.release(own);
   own = page;
   return true;
+}
+
+// --- windows of speech -------------------------------------------------------------------------
+
+EncodedWindow* SequenceCache::find_window(uint64_t id) {
+  const auto found = std::ranges::find(windows_, id, &EncodedWindow::id);
+  return found == windows_.end() ? nullptr : &*found;
+}
+
+// Sees to pages for a window; false where texts under way need too many of others.
+bool SequenceCache::take_window(uint64_t id) {
+  if (EncodedWindow* const window = find_window(id)) {
+    window->last_use = ++n_uses_;
+    return true;
+  }
+  const auto group =
+      std::ranges::find_if(groups_, [](const Group& each) { return each.of.shape.is_cross(); });
+  if (group == groups_.end()) return false;
+  EncodedWindow window{.id = id, .pages = {}, .last_use = ++n_uses_};
+  window.pages.resize(group->of.shape.needed(0, 0).end);
+  while (!group->of.pages.take(window.pages))
+    if (!forget_one_window()) return false;
+  windows_.push_back(std::move(window));
+  return true;
+}
+
+// Of the windows that no sequence reads, the one that was used longest ago.
+bool SequenceCache::forget_one_window() {
+  for (Group& group : groups_) {
+    if (!group.of.shape.is_cross()) continue;
+    PagePool& pool = group.of.pages;
+    auto oldest = windows_.end();
+    for (auto window = windows_.begin(); window != windows_.end(); ++window)
+      if (pool.references(window->pages[0]) == 1 &&
+          (oldest == windows_.end() || window->last_use < oldest->last_use))
+        oldest = window;
+    if (oldest == windows_.end()) return false;
+    for (const uint32_t page : oldest->pages) pool.release(page);
+    windows_.erase(oldest);
+    return true;
+  }
+  return false;
+}
+
+bool SequenceCache::is_to_fill(uint64_t window) const {
+  const auto found = std::ranges::find(windows_, window, &EncodedWindow::id);
+  return found != windows_.end() && !found->is_filled;
+}
+
+void SequenceCache::filled(uint64_t window) {
+  if (EncodedWindow* const found = find_window(window)) found->is_filled = true;
+}
+
+// Of a text that ended, only what its own tokens made is kept; nor is what was generated read again.
+void SequenceCache::leave_window(Sequence& sequence) {
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    if (!is_of_window(sequence.key, group)) continue;
+    for (uint32_t& page : sequence.pages[group]) release(group, page);
+    sequence.pages[group].clear();
+  }
+}
+
+void SequenceCache::forget_windows() {
+  while (forget_one_window()) continue;
 }
 
 // --- sequences under way -----------------------------------------------------------------------
@@ -496,12 +573,15 @@ void SequenceCache::rewind_states(Sequence& sequence, uint32_t n) {
 
 void SequenceCache::end(uint32_t slot, uint32_t n_kept) {
   Sequence sequence = store_.release(slot);
+  leave_window(sequence);
+  if (sequence.key.window != 0) n_kept = std::min(n_kept, n_shared(sequence));
   finish(sequence, most_kept_ > 0 ? n_kept : 0);
   keep(std::move(sequence));
 }
 
 void SequenceCache::set_aside(uint32_t slot) {
   Sequence sequence = store_.release(slot);
+  leave_window(sequence);
   cut(sequence, most_kept_ > 0 ? kNone : 0);
   keep(std::move(sequence));
 }
@@ -516,11 +596,13 @@ void SequenceCache::finish(Sequence& sequence, uint32_t n_kept) {
   const uint32_t n = reusable(sequence, std::min(n_kept, n_shared(sequence)));
   unread.insert(unread.begin(), tokens.begin() + n, tokens.end());
   unread.resize(n_text - std::min<size_t>(n, n_text));
+  if (sequence.key.window != 0) unread.clear();  // nobody reads it without what was heard
   cut(sequence, n);
 }
 
 void SequenceCache::discard(uint32_t slot) {
   Sequence sequence = store_.release(slot);
+  leave_window(sequence);
   cut(sequence, 0);
 }
 

@@ -31,6 +31,15 @@ struct Beginning {
   uint64_t shares_with = 0;  // where no sequence is kept, that of this id is shared all the same
 };
 
+// What an encoder made of a window of speech, which texts with its number in their key read. It stays, for other texts of the same window, until there
+// is no room for another one.
+struct EncodedWindow {
+  uint64_t id = 0;
+  std::vector<uint32_t> pages;  // of the group of what an encoder made
+  uint64_t last_use = 0;
+  bool is_filled = false;
+};
+
 // A text that ended, and that has tokens which nobody has read as a prompt.
 struct Unread {
   uint64_t id = 0;
@@ -62,6 +71,12 @@ class SequenceCache {
   uint32_t covered(uint32_t slot) const;
   // The first `n` positions are in the pages, or will be when what was submitted has run.
   void done(uint32_t slot, uint32_t n);
+
+  // Whether the encoder has yet to fill the pages of a window, and that it has.
+  bool is_to_fill(uint64_t window) const;
+  void filled(uint64_t window);
+  // Forgets what no sequence under way reads.
+  void forget_windows();
 
   // Keeps what states are now, so that the text can rewind to here and others can go on from here.
   // False where there is no page for it. Without states there is nothing to do.
@@ -116,6 +131,13 @@ class SequenceCache {
     std::vector<PageState> pages;
   };
 
+  EncodedWindow* find_window(uint64_t id);
+  bool take_window(uint64_t id);
+  bool forget_one_window();
+  bool is_of_window(const PrefixKey& key, uint32_t group) const {
+    return key.window != 0 && groups_[group].of.shape.is_cross();
+  }
+  void leave_window(Sequence& sequence);
   Source find(const Beginning& beginning);
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);
@@ -144,6 +166,7 @@ class SequenceCache {
   uint64_t n_uses_ = 0;
   uint64_t n_counts_ = 0;
   std::vector<Group> groups_;
+  std::vector<EncodedWindow> windows_;
   std::vector<Sequence> kept_;   // least recently used first
   std::vector<Update> updates_;  // what take_unsent returned last
 };

@@ -21,12 +21,14 @@ namespace akunu {
 struct PrefixKey {
   Format format = Format::f16;         // of the cache
   std::vector<AdapterShare> adapters;  // in order of their numbers, none with weight 0
+  uint64_t window = 0;                 // of speech, that it is a text of; see EncodedWindow
 
   bool operator==(const PrefixKey& other) const {
     const auto same = [](const AdapterShare& a, const AdapterShare& b) {
       return a.adapter == b.adapter && a.weight == b.weight;
     };
-    return format == other.format && std::ranges::equal(adapters, other.adapters, same);
+    return format == other.format && window == other.window &&
+           std::ranges::equal(adapters, other.adapters, same);
   }
 };
 

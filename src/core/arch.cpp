@@ -326,6 +326,26 @@ ArchDescriptor cohere2(const ModelConfig& config) {
   return arch;
 }
 
+// Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.
+ArchDescriptor whisper(const ModelConfig& config) {
+  const auto plain = [](ArchDescriptor arch) {
+    for (LayerDescriptor& layer : arch.layers) {
+      layer.rope_style = RopeStyle::none;
+      layer.feed_forward = FeedForward::plain;
+      layer.activation = Activation::gelu;
+    }
+    return arch;
+  };
+  ArchDescriptor arch = plain(llama(config));
+  arch.norm = NormKind::layer;
+  ModelConfig encoder = config;
+  encoder.layers = config.audio_layers;
+  arch.audio = AudioEncoder{.n_mels = config.n_mels,
+                            .n_positions = config.audio_positions,
+                            .layers = plain(llama(encoder)).layers};
+  return arch;
+}
+
 struct Family {
   std::string_view architecture;
   ArchDescriptor (*describe)(const ModelConfig&);
@@ -371,6 +391,7 @@ constexpr std::array kFamilies{
     Family{"gemma-embedding",
            gemma_embedding,
            {.windows = true, .attention_scale = true, .encoder = true}},
+    Family{"whisper", whisper, {.layer_norm = true, .rotates = false, .hears = true}},
 };
 
 const Family* family_of(std::string_view architecture) {
@@ -423,6 +444,13 @@ ArchDescriptor describe(const ModelConfig& config) {
   require(config.vocab_size, "vocabulary size", config);
   require(config.context_length, "context length", config);
   for (const LayerConfig& layer : config.layers) check_layer(layer, config, family->traits.rotates);
+  if (family->traits.hears) {
+    require(config.n_mels, "number of mel bands", config);
+    require(config.audio_positions, "number of positions of its encoder", config);
+    require(static_cast<uint32_t>(config.audio_layers.size()), "number of layers of its encoder",
+            config);
+    for (const LayerConfig& layer : config.audio_layers) check_layer(layer, config, false);
+  }
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -66,7 +67,11 @@ struct ModelConfig {
   std::optional<Activation> head_activation;  // of a classifier's dense layer
   // Of the dense layers of sentence-transformers.
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
-  uint32_t position_offset = 0;    // the row of the position embedding that position 0 has
+  uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
+  // Of a model of speech.
+  std::vector<LayerConfig> audio_layers;
+  uint32_t audio_positions = 0;    // that the encoder makes of a window
+  uint32_t n_mels = 0;             // mel bands of a frame
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
@@ -110,6 +115,26 @@ struct LayerDescriptor {
   uint32_t ffn_dim = 0;
 };
 
+// An encoder in front of a decoder: two convolutions over frames of a log-mel spectrogram, of which the
+// second halves their number, and layers whose rows see each other. What comes out is what the
+// decoder's layers attend to.
+struct AudioEncoder {
+  uint32_t n_mels = 0;
+  uint32_t n_positions = 0;
+  std::vector<LayerDescriptor> layers;
+  // Of each of the decoder's layers, a bit for each head whose attention to the encoder's positions says
+  // when a token is said; empty: nobody knows.
+  std::vector<uint32_t> alignment_heads = {};
+
+  uint32_t n_alignment_heads() const {
+    uint32_t n = 0;
+    for (const uint32_t heads : alignment_heads) n += static_cast<uint32_t>(std::popcount(heads));
+    return n;
+  }
+  static constexpr uint32_t kFramesPerPosition = 2;
+  uint32_t n_frames() const { return kFramesPerPosition * n_positions; }
+};
+
 struct ArchDescriptor {
   // An encoder, or a decoder used as one: a text's rows run in one step, attend to each other and
   // leave nothing in a cache; what comes out are the pooled rows, or a classifier's scores of them.
@@ -133,6 +158,7 @@ struct ArchDescriptor {
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
   float logit_soft_cap = 0;  // 0: none
   std::vector<LayerDescriptor> layers;
+  std::optional<AudioEncoder> audio;  // its texts are what is said in a window of speech
 };
 
 // Throws UnsupportedModelError for an architecture that is not here (naming those that are) and
@@ -147,6 +173,7 @@ struct FamilyTraits {
   bool encoder = false;           // rows see those behind them too
   bool layer_norm = false;        // norms subtract the mean
   bool rotates = true;            // rotary positions
+  bool hears = false;             // there is an encoder of audio
   bool full_layer_first = false;  // of the layers that a window's period counts, the first sees all
   bool multipliers = false;       // of embeddings and of what is added to the residual
   bool logit_scale = false;       // logits are multiplied, or divided, by a number of the file

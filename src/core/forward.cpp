@@ -41,12 +41,15 @@ class Builder {
         adapters_(adapters) {}
 
   Forward build() {
+    if (arch_.audio && row_class_ == RowClass::many) encode_audio(*arch_.audio);
+    if (arch_.audio && row_class_ == RowClass::many && arch_.audio->n_alignment_heads() > 0) {
+      nodes_ = &forward_.aligned;
+      is_aligned_ = true;
+      body();
+      is_aligned_ = false;
+    }
     nodes_ = &forward_.body;
-    tokens_ = bound("tokens", memory_.tokens);
-    residual_ = rows("residual", arch_.dim);
-    embed();
-    angles();
-    for (uint32_t i = 0; i < arch_.layers.size(); ++i) layer(i);
+    body();
 
     nodes_ = &forward_.logits;
     if (arch_.embeds) {
@@ -63,6 +66,18 @@ class Builder {
   }
 
  private:
+  void body() {
+    tokens_ = bound("tokens", memory_.tokens);
+    residual_ = rows("residual", arch_.dim);
+    angles_.clear();
+    query_angles_.clear();
+    embed();
+    angles();
+    for (uint32_t i = 0; i < arch_.layers.size(); ++i)
+      layer({i, arch_.layers[i], "layers." + std::to_string(i) + ".",
+             "layer " + std::to_string(i) + " "});
+  }
+
   // --- values -------------------------------------------------------------------------------
 
   ValueId bound(const std::string& name, const Binding& binding, Format format = Format::f32) {
@@ -120,6 +135,79 @@ class Builder {
 
   ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
     return device_.activation_kind(tensor(weight_name, n, k).format, row_class_);
+  }
+
+  // --- an encoder of audio ------------------------------------------------------------------
+
+  void encode_audio(const AudioEncoder& audio) {
+    const uint32_t dim = arch_.dim;
+    nodes_ = &forward_.listen;
+    const ValueId heard =
+        convolve("encoder.conv1", bound("frames", memory_.frames), audio.n_mels, 1);
+
+    nodes_ = &forward_.encode;
+    residual_ = rows("residual", dim);
+    const ValueId positions = convolve("encoder.conv2", heard, dim, audio.kFramesPerPosition);
+    const std::string table = "encoder.position_embedding.weight";
+    const ValueId embedding = weight(table, audio.n_positions, dim);
+    emit(Operation::add_embedding, "encoder position embedding", {positions, embedding},
+         AddEmbeddingParams{dim, audio.n_positions, kIndexPosition, 0});
+    residual_ = positions;
+    for (uint32_t i = 0; i < audio.layers.size(); ++i)
+      layer({i, audio.layers[i], "encoder.layers." + std::to_string(i) + ".",
+             "encoder layer " + std::to_string(i) + " ", true});
+    forward_.encoded = rows("encoded", dim);
+    norm("encoder norm", residual_, "encoder.output_norm", forward_.encoded);
+    for (uint32_t i = 0; i < arch_.layers.size(); ++i) write_cross(i);
+  }
+
+  // gelu(a convolution of three rows), as a matmul of the rows that each result sees.
+  ValueId convolve(const std::string& name, ValueId input, uint32_t n_channels, uint32_t stride) {
+    constexpr uint32_t kWidth = 3, kPadding = 1;
+    const uint32_t k = n_channels * kWidth;
+    const ValueId unfolded =
+        activation(name + " input", kind_for(name + ".weight", arch_.dim, k), k);
+    const ValueId out = rows(name, arch_.dim), activated = rows(name + " activated", arch_.dim);
+    emit(Operation::unfold, name + " unfold", {input, unfolded},
+         UnfoldParams{n_channels, kWidth, stride, kPadding});
+    matmul(name, unfolded, name + ".weight", arch_.dim, k, out);
+    bias_if_present(name + " bias", out, name + ".bias", arch_.dim);
+    emit(Operation::activate, name + " activation", {out, activated},
+         ActivateParams{arch_.dim, kActivationGelu, {}});
+    return activated;
+  }
+
+  // The keys and values of a decoder's layer, of what came out of the encoder.
+  void write_cross(uint32_t index) {
+    const LayerDescriptor& is = arch_.layers[index];
+    const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
+    const std::string name = "layers." + std::to_string(index) + ".cross.";
+    const std::string label = "layer " + std::to_string(index) + " cross ";
+    const ValueId key = rows("key", kv_dim), value = rows("value", kv_dim);
+    for (const auto& [letter, out] : {std::pair("k", key), std::pair("v", value)}) {
+      const std::string weight_name = name + letter + ".weight";
+      matmul(label + letter, encoded_as(kind_for(weight_name, kv_dim, arch_.dim)), weight_name,
+             kv_dim, arch_.dim, out);
+      bias_if_present(label + letter + " bias", out, name + letter + ".bias", kv_dim);
+    }
+    const LayerCache& pools = memory_.cross[index];
+    emit(Operation::kv_write, label + "kv write",
+         {key, value, bound(label + "keys", pools.keys, pools.format),
+          bound(label + "values", pools.values, pools.format)},
+         KvWriteParams{is.n_kv_heads, is.head_dim, memory_.page_table_stride,
+                       memory_.page_table_bases[pools.group]});
+  }
+
+  // What came out of the encoder, in the kind that a weight wants: written once for all layers.
+  ValueId encoded_as(ActivationKind kind) {
+    if (kind == ActivationKind::f32) return forward_.encoded;
+    const auto [found, is_new] = encoded_.try_emplace(kind, kNoValue);
+    if (is_new) {
+      found->second = activation("encoded", kind, arch_.dim);
+      emit(Operation::activate, "encoded activation", {forward_.encoded, found->second},
+           ActivateParams{arch_.dim, kActivationNone, {}});
+    }
+    return found->second;
   }
 
   // --- operations ---------------------------------------------------------------------------
@@ -252,11 +340,10 @@ class Builder {
     uint32_t index;
     const LayerDescriptor& is;
     std::string name, label;
+    bool is_of_encoder = false;  // in front of a decoder
   };
 
-  void layer(uint32_t index) {
-    const Layer layer{index, arch_.layers[index], "layers." + std::to_string(index) + ".",
-                      "layer " + std::to_string(index) + " "};
+  void layer(const Layer& layer) {
     if (arch_.parallel) {
       const ValueId attended = attention(layer);
       const ValueId fed = feed_forward(layer);
@@ -267,6 +354,9 @@ class Builder {
     }
     add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
                     "attention_output_norm");
+    if (arch_.audio && !layer.is_of_encoder)
+      add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
+                      "cross_output_norm");
     add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
   }
 
@@ -293,9 +383,9 @@ class Builder {
 
     const ValueId attended = activation(
         "attended", kind_for(layer.name + "attention.output.weight", arch_.dim, q_dim), q_dim);
-    if (arch_.embeds) {
+    if (arch_.embeds || layer.is_of_encoder) {
       emit(Operation::span_attention, layer.label + "attention", {query, key, value, attended},
-           span_attention(is));
+           span_attention(is, arch_.causal && !layer.is_of_encoder));
       return project(layer, "attention output", attended, "attention.output", q_dim);
     }
 
@@ -315,11 +405,56 @@ class Builder {
     return project(layer, "attention output", attended, "attention.output", q_dim);
   }
 
-  SpanAttentionParams span_attention(const LayerDescriptor& is) const {
+  // Attention to what an encoder made.
+  ValueId cross_attention(const Layer& layer) {
+    const LayerDescriptor& is = layer.is;
+    const uint32_t q_dim = is.n_heads * is.head_dim;
+    const ValueId query = rows("query", q_dim);
+    const Part part{"q", q_dim, query};
+    project_normed(layer, "cross norm", "cross_norm", "cross.", {&part, 1});
+    const ValueId attended = activation(
+        "attended", kind_for(layer.name + "cross.output.weight", arch_.dim, q_dim), q_dim);
+    const LayerCache& pools = memory_.cross[layer.index];
+    if (is_aligned_) cross_weights(layer, query);
+    emit(Operation::cross_attention, layer.label + "cross attention",
+         {query, bound(layer.label + "cross keys", pools.keys, pools.format),
+          bound(layer.label + "cross values", pools.values, pools.format), attended},
+         CrossAttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, arch_.audio->n_positions,
+                              is.attention_scale, 0, memory_.page_table_stride,
+                              memory_.page_table_bases[pools.group]});
+    return project(layer, "cross output", attended, "cross.output", q_dim);
+  }
+
+  void cross_weights(const Layer& layer, ValueId query) {
+    const AudioEncoder& audio = *arch_.audio;
+    const uint32_t heads = audio.alignment_heads[layer.index];
+    if (heads == 0) return;
+    uint32_t first = 0;
+    for (uint32_t i = 0; i < layer.index; ++i)
+      first += static_cast<uint32_t>(std::popcount(audio.alignment_heads[i]));
+    const LayerDescriptor& is = layer.is;
+    const LayerCache& pools = memory_.cross[layer.index];
+    emit(Operation::cross_weights, layer.label + "cross weights",
+         {query, bound(layer.label + "cross keys", pools.keys, pools.format),
+          bound("alignment", memory_.alignment)},
+         CrossWeightsParams{is.n_heads,
+                            is.n_kv_heads,
+                            is.head_dim,
+                            audio.n_positions,
+                            is.attention_scale,
+                            heads,
+                            first,
+                            audio.n_alignment_heads(),
+                            memory_.page_table_stride,
+                            memory_.page_table_bases[pools.group],
+                            {}});
+  }
+
+  static SpanAttentionParams span_attention(const LayerDescriptor& is, bool causal) {
     SpanAttentionParams params{is.n_heads,         is.n_kv_heads, is.head_dim, is.window,
-                               is.attention_scale, arch_.causal,  0,           0};
+                               is.attention_scale, causal,        0,           0};
     // A causal window counts the row itself.
-    if (arch_.causal && is.window > 0) params.window = is.window - 1;
+    if (causal && is.window > 0) params.window = is.window - 1;
     if (is.alibi_bias > 0) {
       const auto n = static_cast<float>(std::bit_floor(is.n_heads));
       params.alibi_first = std::exp2(-is.alibi_bias / n);
@@ -564,6 +699,10 @@ class Builder {
 
   void choose(bool scores) {
     const ValueId picked = bound("picked", memory_.picked);
+    if (arch_.audio)
+      emit(Operation::transcription_rules, "transcription rules",
+           {forward_.logits_value, tokens_, bound("options", memory_.options)},
+           TranscriptionRulesParams{arch_.vocab_size, memory_.log_stride, {}});
     emit(Operation::sample, "sample",
          {forward_.logits_value, tokens_, picked, bound("masks", memory_.masks),
           bound("options", memory_.options)},
@@ -591,6 +730,8 @@ class Builder {
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
   std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
+  std::map<ActivationKind, ValueId> encoded_;
+  bool is_aligned_ = false;  // the body at hand says where rows listen
   // With norms behind the sums: the last sum, whose norm the residual is, and that norm's names.
   struct Sum {
     std::string label;

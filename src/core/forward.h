@@ -41,7 +41,10 @@ using AdapterTargets = std::map<std::string, AdapterTarget, std::less<>>;
 // What the forward pass needs besides the weights: memory that outlives a step.
 struct ForwardMemory {
   std::vector<LayerCache> layers;
-  Binding tokens;  // uint32 [max_sequences, log_stride]
+  std::vector<LayerCache> cross;  // likewise, of what an encoder made
+  Binding alignment;              // float32 [max_head_rows, alignment heads, positions]
+  Binding frames;                 // float32 [frames, n_mels]: an encoder's input
+  Binding tokens;                 // uint32 [max_sequences, log_stride]
   uint32_t log_stride = 0;
   Binding picked;                          // uint32 [max_rows]
   Binding masks;                           // a mask for each head row, as sample has them
@@ -100,6 +103,13 @@ class Values {
 // The pass is cut into programs, so that logits may be wanted without a choice, and a mask may be
 // computed on the host between the two.
 struct Forward {
+  // Of an encoder of audio, in rows of class `many` only: frames to what its positions begin with, a
+  // pass over as many rows as there are frames; and the rest, over as many as there are positions.
+  std::vector<Node> listen;
+  std::vector<Node> encode;
+  ValueId encoded = kNoValue;  // what comes out of the encoder
+  // The body, which also says where in the speech rows with a head row listen.
+  std::vector<Node> aligned;
   std::vector<Node> body;           // tokens to residual rows
   std::vector<Node> logits;         // residual rows to logits of the head rows; or pools them
   std::vector<Node> choose;         // logits to tokens; moves the chained rows on
@@ -107,9 +117,11 @@ struct Forward {
   ValueId logits_value = kNoValue;  // of an encoder: the pooled rows, as wide as the residual
 
   // All of them, in the order in which they run; of the last two one does.
-  std::array<std::vector<Node>*, 4> programs() { return {&body, &logits, &choose, &choose_scored}; }
-  std::array<const std::vector<Node>*, 4> programs() const {
-    return {&body, &logits, &choose, &choose_scored};
+  std::array<std::vector<Node>*, 7> programs() {
+    return {&listen, &encode, &aligned, &body, &logits, &choose, &choose_scored};
+  }
+  std::array<const std::vector<Node>*, 7> programs() const {
+    return {&listen, &encode, &aligned, &body, &logits, &choose, &choose_scored};
   }
 };
 

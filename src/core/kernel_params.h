@@ -204,6 +204,47 @@ struct AdapterParams {
   uint32_t padding[2];
 };
 
+// Of a convolution along the rows of a span: the inputs of a result, so that a matmul computes it.
+struct UnfoldParams {
+  uint32_t n_channels;
+  uint32_t width;    // rows of the input that a result sees
+  uint32_t stride;   // rows of the input per row of the result
+  uint32_t padding;  // zeros before the first row and behind the last one
+};
+
+// Attention of a decoder's rows to an encoder's positions.
+struct CrossAttentionParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;  // divides n_heads
+  uint32_t head_dim;
+  uint32_t n_positions;  // all of which every row sees
+  float scale;
+  uint32_t padding;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+};
+
+// The weights with which some heads of a cross_attention see the encoder's positions.
+struct CrossWeightsParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;
+  uint32_t head_dim;
+  uint32_t n_positions;
+  float scale;
+  uint32_t heads;  // a bit for each one that is wanted, of the first 32
+  uint32_t first;  // where the first of them goes among `n_out` heads of a row of the result
+  uint32_t n_out;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding[2];
+};
+
+struct TranscriptionRulesParams {
+  uint32_t vocab_size;
+  uint32_t log_stride;
+  uint32_t padding[2];
+};
+
 struct AddParams {
   uint32_t n;
   uint32_t padding[3];

@@ -35,6 +35,10 @@ enum class Operation : uint8_t {
   pool,
   adapter_down,
   adapter_up,
+  unfold,
+  cross_attention,
+  cross_weights,
+  transcription_rules,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

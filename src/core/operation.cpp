@@ -77,6 +77,15 @@ constexpr Operands<5> kAdapterUp{{{"input", rows, in},
                                   {"parts", parts, in},
                                   {"options", options, in},
                                   {"data", rows, inout}}};
+constexpr Operands<2> kUnfold{{{"input", rows, in}, {"out", activation, out}}};
+constexpr Operands<4> kCrossAttention{{{"query", rows, in},
+                                       {"key_cache", cache, in},
+                                       {"value_cache", cache, in},
+                                       {"out", activation, out}}};
+constexpr Operands<3> kCrossWeights{
+    {{"query", rows, in}, {"key_cache", cache, in}, {"out", head_rows, inout}}};
+constexpr Operands<3> kTranscriptionRules{
+    {{"logits", head_rows, inout}, {"tokens", log, in}, {"options", options, in}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -166,6 +175,10 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"pool", kPool, sizeof(PoolParams)},
     {"adapter_down", kAdapterDown, sizeof(AdapterParams)},
     {"adapter_up", kAdapterUp, sizeof(AdapterParams)},
+    {"unfold", kUnfold, sizeof(UnfoldParams)},
+    {"cross_attention", kCrossAttention, sizeof(CrossAttentionParams)},
+    {"cross_weights", kCrossWeights, sizeof(CrossWeightsParams)},
+    {"transcription_rules", kTranscriptionRules, sizeof(TranscriptionRulesParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -158,6 +158,18 @@ struct AdapterPart {
 };
 static_assert(sizeof(AdapterPart) == 16, "a part is 16 bytes on every device");
 
+// What may follow in the text of a window of speech; see `transcription_rules`. As it stands here,
+// anything.
+struct TranscriptionRules {
+  uint32_t first_timestamp = 0;  // tokens from it on are timestamps; 0: they have no rules
+  uint32_t end_of_text = 0;      // tokens from it on are no text
+  uint32_t last_initial = 0;     // the latest timestamp that a text may begin with
+  uint32_t n_before = 0;         // tokens of the log before the text's first
+  OptionList banned = {};        // tokens that are never chosen, a word each
+  OptionList banned_first = {};  // nor as the first token
+};
+static_assert(sizeof(TranscriptionRules) == 32, "rules are eight words");
+
 struct SequenceRecord {
   uint32_t version = kSequenceRecordVersion;
   uint32_t choice = 0;  // which of several answers to one prompt; part of the noise key
@@ -170,7 +182,8 @@ struct SequenceRecord {
   OptionList dry_breakers = {};
   uint32_t n_prompt = 0;    // tokens of the log that were given
   uint32_t n_logprobs = 0;  // of a scored row: the most likely tokens that are wanted
-  uint32_t reserved[9] = {};
+  TranscriptionRules rules = {};
+  uint32_t reserved[1] = {};
   uint32_t stop_ids[kMaxStopIds] = {};  // a chained row that picks one clears its kRowActive
 };
 static_assert(sizeof(SequenceRecord) == 256, "a sequence record is 256 bytes on every device");

@@ -214,8 +214,9 @@ void Composer::add_planned(std::span<Active> actives, Step& step, bool prompts, 
                                 : active.chooses || is_pooled ? Step::Logits::last
                                                               : Step::Logits::none;
     active.first_row =
-        prompts ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses)
-                : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
+        prompts
+            ? step.add_prompt(next_row(active), active.n_rows, wanted, active.chooses, rows.aligns)
+            : step.add_generated(next_row(active), active.n_rows, wanted, active.chooses);
     if (!active.task->rows().chunks.empty()) ++active.chunk;
   }
 }

@@ -96,19 +96,21 @@ class Planner {
     Pages pages;
     for (const GroupShape& group : needs_.groups) {
       const uint32_t positions = positions_of(n_pages);
-      const uint64_t of_some = group.most_pages(positions, needs_.n_rows) +
-                               kTextsBeside * group.most_pages(positions, 1);
+      // What an encoder made is of one text's input alone: a text beside it needs another.
+      const uint32_t n_beside = group.is_cross() ? 0 : kTextsBeside;
+      const uint64_t of_some =
+          group.most_pages(positions, needs_.n_rows) + n_beside * group.most_pages(positions, 1);
       const uint64_t wished = (of_some * m + n_pages - 1) / n_pages;
       const bool grows = group.ask([](const auto& kind) { return kind.kGrows; });
       pages.push_back(static_cast<uint32_t>(grows ? std::min(m, wished) : wished));
     }
     return pages;
   }
-  // The pools hold one full context, or all that kv_memory pays for (several shorter texts).
+  // The pools hold one full context (or the usual number), or all that kv_memory pays for (several shorter texts).
   Pages pools(uint32_t n_pages) const {
     const uint64_t most = budget(n_pages);
     const uint32_t n_contexts = largest(needs_.max_texts, [&](uint32_t n) {
-      return (n == 1 || options_.kv_memory) &&
+      return (n <= needs_.usual_contexts || options_.kv_memory) &&
              cache_bytes(pages_of_several(n_pages, uint64_t{n} * n_pages)) <= most;
     });
     if (n_contexts > 0) {

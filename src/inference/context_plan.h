@@ -15,11 +15,18 @@
 
 namespace akunu {
 
+// A head of a decoder's layer whose attention to speech says when a token is said.
+struct AlignmentHead {
+  uint32_t layer = 0;
+  uint32_t head = 0;
+};
+
 struct LoadOptions {
   std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
   std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
   Format kv_format = Format::f16;     // f16 or f32
   bool observed = false;              // the inputs of matmuls can be looked at: Model::observations
+  std::vector<AlignmentHead> alignment_heads = {};
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
 };
 
@@ -32,6 +39,7 @@ struct ContextNeeds {
   uint64_t mapped = 0;             // of the file: its pages want to stay in memory as well
   uint32_t max_texts = 1;          // that can be under way at a time
   uint64_t masks = 0;              // bytes of the masks of tokens that a step may have
+  uint32_t usual_contexts = 1;  // full ones, for which there are pages where nobody says how many
 };
 
 struct ContextPlan {

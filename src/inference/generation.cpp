@@ -30,6 +30,9 @@ Choosing choosing_of(const GenerateRequest& request) {
   record.biases = append(choosing.options, request.logit_bias);
   record.dry_breakers = append(choosing.options, request.dry_breakers);
   record.dry_breakers.n = *count_breakers(request.dry_breakers);
+  record.rules = request.rules;
+  record.rules.banned = append(choosing.options, request.banned);
+  record.rules.banned_first = append(choosing.options, request.banned_first);
   return choosing;
 }
 
@@ -43,6 +46,7 @@ TaskRows rows_of(const GenerateRequest& request) {
   rows.tokens = request.prompt;
   rows.shares_with = request.shares_with;
   rows.adapters = request.adapters;
+  rows.window = request.window;
   return rows;
 }
 

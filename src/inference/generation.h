@@ -27,6 +27,12 @@ struct GenerateRequest {
   uint32_t choice = 0;  // which of several answers to one prompt
   int32_t priority = 0;
   std::vector<AdapterShare> adapters = {};  // each once
+  // Of a model that hears: what it listens to, and what may follow in its text. Lists are words behind
+  // each other.
+  std::shared_ptr<const SpeechWindow> window = {};
+  TranscriptionRules rules = {};            // without its lists, which are
+  std::vector<uint32_t> banned = {};        // tokens that are never chosen
+  std::vector<uint32_t> banned_first = {};  // nor as the first one
 };
 
 // How many entries lists of breakers have; nothing where the words are no such list.
@@ -42,6 +48,7 @@ class Generation : public Task {
   std::optional<size_t> next(std::span<uint32_t> out, std::chrono::milliseconds timeout);
 
   // Of tokens that next() has given or may give: n from the first on, or fewer where there are no more.
+  // Behind the last one there is that of the stop id that ended the text.
   std::vector<TokenLogprobs> logprobs(size_t first, size_t n) const;
   // Of the prompt's tokens but the first one, once the first token is there, or it is over.
   std::vector<TokenLogprobs> prompt_logprobs() const;

@@ -10,6 +10,8 @@ TaskRows rows_of(LogitsRequest& request) {
   rows.chunks = std::move(request.chunks);
   rows.generated = request.generated;
   rows.adapters = std::move(request.adapters);
+  rows.window = std::move(request.window);
+  rows.aligns = request.aligns;
   return rows;
 }
 

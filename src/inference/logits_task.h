@@ -18,6 +18,8 @@ struct LogitsRequest {
   bool generated = false;
   int32_t priority = 0;
   std::vector<AdapterShare> adapters = {};  // each once
+  std::shared_ptr<const SpeechWindow> window = {};
+  bool aligns = false;  // not the logits are wanted, but where in the window the tokens are
 };
 
 // A text for an encoder.

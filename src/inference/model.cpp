@@ -18,6 +18,9 @@ constexpr std::string_view kRopeFactors = "rope_factors.weight";
 constexpr std::string_view kLongRopeFactors = "rope_factors_long.weight";
 constexpr std::string_view kShortRopeFactors = "rope_factors_short.weight";
 
+// Windows of speech, each with a text, for which there is a cache where nobody says how large it is.
+constexpr uint32_t kUsualWindows = 6;
+
 constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
 // What `run` finds wrong with a model, said of its file.
@@ -152,6 +155,7 @@ ForwardMemory memory_without_buffers(const ArchDescriptor& arch,
                                      const std::vector<GroupShape>& groups) {
   ForwardMemory memory;
   memory.layers = layers_without_memory(arch, groups);
+  memory.cross = cross_without_memory(groups);
   memory.page_table_bases.assign(groups.size(), 0);
   return memory;
 }
@@ -176,6 +180,7 @@ std::unique_ptr<Model> Model::load(const ModelSource& source, std::shared_ptr<De
   try {
     blaming(source.path, [&] {
       model->describe_layers();
+      model->find_alignment_heads(options);
       model->import_adapters(options);
       model->plan(options);
       model->write_frequencies();
@@ -346,17 +351,38 @@ void Model::plan(const LoadOptions& options) {
                      .groups = groups_,
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts(),
-                     .masks = max_head_rows() * mask_bytes()};
+                     .masks = max_head_rows() * mask_bytes(),
+                     .usual_contexts = arch_.audio ? kUsualWindows : 1};
   needs.fixed =
       Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
-      needs.masks;
+      needs.masks + frames_bytes() + alignment_bytes();
   for (const MemoryUse& use : device_->memory_use())
     if (use.mapped) needs.mapped += use.bytes;
   ContextPlan plan = plan_context(options, needs, device_->memory_left());
   context_ = plan.context;
   n_pages_ = plan.n_pages;
   notes_.insert(notes_.end(), plan.notes.begin(), plan.notes.end());
+}
+
+void Model::find_alignment_heads(const LoadOptions& options) {
+  if (!arch_.audio) {
+    if (!options.alignment_heads.empty())
+      throw ArgumentError(config_.architecture + " does not hear: it has no alignment heads");
+    return;
+  }
+  arch_.audio->alignment_heads.assign(arch_.layers.size(), 0);
+  for (const AlignmentHead& each : options.alignment_heads) {
+    if (each.layer >= arch_.layers.size() || each.head >= arch_.layers[each.layer].n_heads)
+      throw ModelFormatError("there is no head " + std::to_string(each.head) + " of layer " +
+                             std::to_string(each.layer) + " to align words with");
+    if (each.head >= 32) throw UnsupportedModelError("of a layer's heads, the first 32 can align");
+    arch_.audio->alignment_heads[each.layer] |= 1u << each.head;
+  }
+}
+
+uint64_t Model::frames_bytes() const {
+  return arch_.audio ? uint64_t{arch_.audio->n_frames()} * arch_.audio->n_mels * sizeof(float) : 0;
 }
 
 void Model::allocate() {
@@ -367,6 +393,8 @@ void Model::allocate() {
   picked_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(uint32_t), "sequences");
   masks_ = OwnedBuffer(device_, max_head_rows() * mask_bytes(), "sequences");
   statuses_ = OwnedBuffer(device_, uint64_t{max_rows()} * sizeof(Status), "sequences");
+  if (arch_.audio) frames_ = OwnedBuffer(device_, frames_bytes(), "scratch");
+  if (alignment_width() > 0) alignment_ = OwnedBuffer(device_, alignment_bytes(), "scratch");
 }
 
 void Model::compile() {
@@ -384,6 +412,9 @@ void Model::compile() {
 
   ForwardMemory memory;
   memory.layers = cache_->layers();
+  memory.cross = cache_->cross();
+  memory.frames = frames_.binding();
+  memory.alignment = alignment_.binding();
   memory.tokens = {sequences_->tokens(), 0};
   memory.log_stride = sequences_->log_stride();
   memory.picked = picked_.binding();
@@ -403,11 +434,11 @@ void Model::compile() {
   const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),
                         statuses_.get()};
   const auto compile_nodes = [&](const std::vector<Node>& nodes, RowClass row_class,
-                                 bool is_adapted = false) {
+                                 bool is_another = false) {
     DispatchTable table =
         build_table(nodes, fused.values, scratch_->bindings(), *device_, row_class);
     std::vector<std::string>& labels = labels_[static_cast<size_t>(row_class)];
-    if (!is_adapted) labels.insert(labels.end(), table.labels.begin(), table.labels.end());
+    if (!is_another) labels.insert(labels.end(), table.labels.begin(), table.labels.end());
     compiled_.push_back(device_->compile(std::move(table), step));
     return compiled_.back();
   };
@@ -421,6 +452,13 @@ void Model::compile() {
     // The head is not adapted.
     adapted_programs_[static_cast<size_t>(row_class)] = {
         .body = compile_nodes(with.body, row_class, true), .logits = programs.logits};
+  }
+  if (arch_.audio) {
+    const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
+    listen_ = compile_nodes(many.listen, RowClass::many, true);
+    encode_ = compile_nodes(many.encode, RowClass::many, true);
+    encoded_ = scratch_->bindings()[many.encoded];
+    if (!many.aligned.empty()) aligned_ = compile_nodes(many.aligned, RowClass::many, true);
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   if (arch_.embeds) return;  // an encoder chooses nothing

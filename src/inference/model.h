@@ -64,6 +64,19 @@ class Model {
     return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
   }
   const Adapters& adapters() const { return adapters_; }
+  // Of a model that hears: the encoder's two passes, over its frames and over its positions; what the
+  // first one reads, float32 [frames, n_mels]; and what comes out, float32 [positions, dim].
+  Program listen() const { return listen_; }
+  Program encode() const { return encode_; }
+  Binding frames() const { return frames_.binding(); }
+  Binding encoded() const { return encoded_; }
+  // The body of prompts that says where rows with a head row listen, if it is known which heads do; and
+  // what it says, float32 [max_head_rows, alignment_width].
+  Program aligned() const { return aligned_; }
+  Binding alignment() const { return alignment_.binding(); }
+  uint32_t alignment_width() const {
+    return arch_.audio ? arch_.audio->n_alignment_heads() * arch_.audio->n_positions : 0;
+  }
   Program choose() const { return choose_; }
   Program choose_scored() const { return choose_scored_; }  // of rows of which some are scored
   Binding logits() const { return logits_; }                // float32 [max_head_rows, output_width]
@@ -86,7 +99,10 @@ class Model {
   uint32_t max_generated_rows() const { return max_texts() + kMaxFewRows; }
   // A text of an encoder is in one step whole, and may want a vector of each row.
   uint32_t max_prompt_rows() const { return max_prompt_rows_; }
-  uint32_t max_rows() const { return max_generated_rows() + max_prompt_rows_; }
+  uint32_t max_rows() const {
+    return std::max(max_generated_rows() + max_prompt_rows_,
+                    arch_.audio ? arch_.audio->n_frames() : 0);
+  }
   uint32_t max_head_rows() const {
     return max_texts() + (arch_.embeds ? max_prompt_rows_ : device_->chip().max_head_rows);
   }
@@ -133,6 +149,11 @@ class Model {
   void import_adapters(const LoadOptions& options);
   void note_threads();
   void plan(const LoadOptions& options);
+  void find_alignment_heads(const LoadOptions& options);
+  uint64_t frames_bytes() const;
+  uint64_t alignment_bytes() const {
+    return uint64_t{max_head_rows()} * alignment_width() * sizeof(float);
+  }
   void allocate();
   void compile();
 
@@ -155,15 +176,15 @@ class Model {
   std::unique_ptr<KvCache> cache_;
   std::unique_ptr<SequenceStore> sequences_;
   std::unique_ptr<Scratch> scratch_;
-  OwnedBuffer picked_, masks_, rows_, spans_, statuses_;
+  OwnedBuffer picked_, masks_, rows_, spans_, statuses_, frames_, alignment_;
   SubmissionLimits limits_;
   bool is_observed_ = false;
   std::vector<Observation> observations_;
   std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
-  Program choose_, choose_scored_;
+  Program choose_, choose_scored_, listen_, encode_, aligned_;
   std::vector<Program> compiled_;
-  Binding logits_;
+  Binding logits_, encoded_;
 };
 
 }  // namespace akunu

@@ -50,10 +50,11 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
     // A whole text has its outputs from the first one on, others have one for every row.
     const uint32_t n_before = task.rows().whole ? task.rows().first_output : 0;
     const uint64_t row = step.head_row(active.first_row + n_before);
-    Binding logits = model_.logits();
-    logits.offset += row * model_.output_width() * sizeof(float);
-    model_.device().read(
-        logits, std::as_writable_bytes(task.logits_of(first + n_before, active.n_rows - n_before)));
+    Binding outputs = task.rows().aligns ? model_.alignment() : model_.logits();
+    const uint32_t width = task.rows().aligns ? model_.alignment_width() : model_.output_width();
+    outputs.offset += row * width * sizeof(float);
+    model_.device().read(outputs, std::as_writable_bytes(
+                                      task.logits_of(first + n_before, active.n_rows - n_before)));
   }
   if (active.scores_prompt)
     task.take_given_logprobs(first, read_logprobs(active.sequence, first, active.n_rows));
@@ -122,10 +123,11 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
   const auto before_stop = tokens.first(static_cast<size_t>(end - tokens.begin()));
   const auto taken = before_stop.first(n_accepted(active, before_stop));
   const bool is_stopped = end != tokens.end() && taken.size() == before_stop.size();
-  if (task.rows().scores_chosen && !taken.empty())
-    task.take_logprobs(read_logprobs(active.sequence,
-                                     static_cast<uint32_t>(sequence.tokens.size()) - 1,
-                                     static_cast<uint32_t>(taken.size())));
+  // Behind those of the tokens, that of the one that stopped the text.
+  if (const auto n = static_cast<uint32_t>(taken.size() + is_stopped);
+      task.rows().scores_chosen && n > 0)
+    task.take_logprobs(
+        read_logprobs(active.sequence, static_cast<uint32_t>(sequence.tokens.size()) - 1, n));
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
   if (active.is_generating)
     cache_.done(active.sequence,

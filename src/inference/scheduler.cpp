@@ -105,6 +105,19 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
                                " tokens, the context holds " + std::to_string(model_.context()));
 }
 
+void Scheduler::check_window(const SpeechWindow* window) const {
+  const std::optional<AudioEncoder>& audio = model_.arch().audio;
+  if (!audio && window != nullptr)
+    throw UnsupportedModelError(model_.config().architecture + " does not hear");
+  if (!audio) return;
+  if (window == nullptr || window->id == 0)
+    throw ArgumentError("a text of a model that hears is of a window of speech");
+  if (window->frames.size() != uint64_t{audio->n_frames()} * audio->n_mels)
+    throw ArgumentError("a window has " + std::to_string(window->frames.size()) +
+                        " numbers; this model's have " + std::to_string(audio->n_frames()) +
+                        " frames of " + std::to_string(audio->n_mels));
+}
+
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
@@ -112,10 +125,23 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
+  check_window(request.window.get());
+  for (const std::vector<uint32_t>* banned : {&request.banned, &request.banned_first})
+    for (const uint32_t token : *banned)
+      if (token >= model_.arch().vocab_size)
+        throw ArgumentError("token " + std::to_string(token) +
+                            " shall not be chosen, and is outside the vocabulary of " +
+                            std::to_string(model_.arch().vocab_size));
+  if (request.rules.n_before > request.prompt.size())
+    throw ArgumentError("a text begins behind its prompt's end");
   request.adapters = model_.adapters().in_order(std::move(request.adapters));
   constexpr size_t kWordsPerBias = sizeof(TokenBias) / sizeof(uint32_t);
   if (!count_breakers(request.dry_breakers)) throw ArgumentError("dry_breakers is no such list");
-  const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size());
+  const size_t n_banned = request.banned.size() + request.banned_first.size();
+  if (n_banned > kMaxOptionWords - adapter_words(request.adapters.size()))
+    throw ArgumentError(std::to_string(n_banned) + " tokens shall not be chosen; at most " +
+                        std::to_string(kMaxOptionWords) + " are possible");
+  const size_t n_words = kMaxOptionWords - adapter_words(request.adapters.size()) - n_banned;
   const size_t most_biases =
       (n_words - std::min<size_t>(n_words, request.dry_breakers.size())) / kWordsPerBias;
   if (request.dry_breakers.size() > n_words)
@@ -150,6 +176,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   check(request.tokens);
+  check_window(request.window.get());
   request.adapters = model_.adapters().in_order(std::move(request.adapters));
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
@@ -172,8 +199,11 @@ std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   if (!begins_chunk)
     throw ArgumentError("logits from token " + std::to_string(request.first) +
                         " on, with which no chunk begins");
-  refuse_unless_fits(request.tokens.size() - request.first);
-  auto task = std::make_shared<LogitsTask>(std::move(request), model_.arch().vocab_size);
+  if (request.aligns && model_.alignment_width() == 0)
+    throw UnsupportedModelError("nobody knows which heads of this model say when a word is said");
+  const uint32_t width = request.aligns ? model_.alignment_width() : model_.arch().vocab_size;
+  refuse_unless_fits(request.tokens.size() - request.first, width);
+  auto task = std::make_shared<LogitsTask>(std::move(request), width);
   queue_.add(task);
   return task;
 }
@@ -185,8 +215,8 @@ std::shared_ptr<LogitsTask> Scheduler::encode(EncodeRequest request) {
   return task;
 }
 
-void Scheduler::refuse_unless_fits(size_t n_rows) const {
-  const uint64_t bytes = n_rows * sizeof(float) * uint64_t{model_.arch().vocab_size};
+void Scheduler::refuse_unless_fits(size_t n_rows, uint32_t width) const {
+  const uint64_t bytes = n_rows * sizeof(float) * uint64_t{width};
   if (bytes < kAskSystemFrom) return;
   if (const MemoryLeft left = model_.device().memory_left(); !left.fits(bytes))
     throw OutOfMemoryError("the logits of " + std::to_string(n_rows) + " tokens need " +
@@ -266,6 +296,9 @@ void Scheduler::let_in() {
   drop_cancelled();
   if (std::exchange(room_changed_, false))
     queue_.offer([&](const std::shared_ptr<Task>& task) { return admit(task); });
+  for (const Active& active : active_)
+    if (const auto& window = active.task->rows().window; window && cache_.is_to_fill(window->id))
+      encode(*window, active.sequence);
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {
@@ -280,6 +313,7 @@ void Scheduler::fail_everything(const std::exception_ptr& error) {
     cache_.discard(active.sequence);  // a failed step may have left anything in its pages
   }
   active_.clear();
+  cache_.forget_windows();
   recompose_ = room_changed_ = true;
 }
 
@@ -347,8 +381,40 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   return Queue::Answer::taken;
 }
 
+// Fills the pages of a window that the sequence has: two submissions, one over frames and one over the
+// positions that become of them. Nothing else is in flight.
+void Scheduler::encode(const SpeechWindow& window, uint32_t sequence) {
+  const AudioEncoder& audio = *model_.arch().audio;
+  Device& device = model_.device();
+  device.write(model_.frames(), std::as_bytes(std::span(window.frames)));
+  std::vector<Row> rows(audio.n_frames());
+  for (uint32_t i = 0; i < rows.size(); ++i) {
+    rows[i].sequence = sequence;
+    rows[i].position = i;
+    rows[i].kv_length = i + 1;
+    rows[i].flags = kRowActive | kRowPrompt;
+    rows[i].head_row = rows[i].adapter = rows[i].last_position = rows[i].second_segment = kNone;
+  }
+  const auto submit = [&](Program program, uint32_t n_rows, std::span<const Update> updates) {
+    const Span span{sequence, 0, n_rows, 0};
+    const Pass pass{.program = program, .n_rows = n_rows, .n_spans = 1};
+    return device.submit({.rows = std::span(rows).first(n_rows),
+                          .spans = std::span(&span, 1),
+                          .updates = updates,
+                          .passes = std::span(&pass, 1)});
+  };
+  const Ticket heard = submit(model_.listen(), audio.n_frames(), cache_.take_unsent(sequence));
+  const Ticket encoded = submit(model_.encode(), audio.n_positions, {});
+  await_all_well(model_, heard);
+  await_all_well(model_, encoded);
+  cache_.filled(window.id);
+}
+
 PrefixKey Scheduler::key_of(const Task& task) const {
-  return {.format = model_.cache().format(), .adapters = task.rows().adapters};
+  const std::shared_ptr<const SpeechWindow>& window = task.rows().window;
+  return {.format = model_.cache().format(),
+          .adapters = task.rows().adapters,
+          .window = window ? window->id : 0};
 }
 
 // A prompt that is being computed and begins like this one, by a page or more, is worth waiting

@@ -82,11 +82,13 @@ uint32_t Step::add_drafted(const Row& first, uint32_t n_rows) {
   return first_index;
 }
 
-uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose) {
+uint32_t Step::add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose,
+                          bool align) {
   const auto first_index = static_cast<uint32_t>(rows_.size());
   Row row = first;
   row.flags |= kRowPrompt;
   add_rows(prompt_, row, n_rows, logits, choose);
+  prompt_.is_aligned |= align;
   if (choose || (rows_.back().flags & kRowScored) != 0) n_prompt_choosing_ = prompt_.n_rows;
   return first_index;
 }
@@ -171,7 +173,7 @@ Replay Step::make_replay(Part part, bool go_on) {
   passes_.clear();
   if (part != Part::choice) {
     for (const Run& group : generated_) add_pass(programs(group).body, group);
-    if (prompt_.n_rows > 0) add_pass(prompt.body, prompt_);
+    if (prompt_.n_rows > 0) add_pass(prompt_.is_aligned ? model_.aligned() : prompt.body, prompt_);
     for (const Run& group : generated_)
       if (group.n_head_rows > 0) add_pass(programs(group).logits, group);
     if (prompt_.n_head_rows > 0) add_pass(prompt.logits, prompt_);

@@ -24,6 +24,13 @@ enum class FinishReason : uint8_t { none, stop, length, cancelled };
 
 constexpr std::chrono::milliseconds kWithoutLimit = std::chrono::milliseconds::max();
 
+// A window of speech: the frames of its log-mel spectrogram, float32 [n_frames, n_mels], and a number
+// that it has alone. What the encoder makes of it is kept for other texts of it.
+struct SpeechWindow {
+  uint64_t id = 0;
+  std::vector<float> frames;
+};
+
 // Rows of a sequence: one for each of the tokens that are given, then one for each that is chosen.
 struct TaskRows {
   std::vector<uint32_t> tokens;
@@ -38,6 +45,10 @@ struct TaskRows {
   bool scores_chosen = false;
   // The arrival of a task with the same tokens, whose pages this one shares. 0: none.
   uint64_t shares_with = 0;
+  // Of a model that hears: what its text is of.
+  std::shared_ptr<const SpeechWindow> window = {};
+  // Its outputs are where in the window its rows listen: weights of the alignment heads.
+  bool aligns = false;
   // What is added to the model's weights, as PrefixKey has it.
   std::vector<AdapterShare> adapters = {};
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.

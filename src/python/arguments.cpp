@@ -18,13 +18,16 @@ std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters) {
 }
 
 LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority,
-                             const std::map<uint32_t, float>& adapters) {
+                             const std::map<uint32_t, float>& adapters, const Window& window,
+                             bool aligns) {
   return {.tokens = to_vector(tokens),
           .first = first,
           .chunks = {},
           .generated = false,
           .priority = priority,
-          .adapters = shares_of(adapters)};
+          .adapters = shares_of(adapters),
+          .window = window,
+          .aligns = aligns};
 }
 
 Sampling sampling_of(const std::string& packed) {

@@ -13,6 +13,7 @@
 #include "core/rows.h"
 #include "inference/adapters.h"
 #include "inference/logits_task.h"
+#include "native_speech.h"
 
 namespace akunu::python {
 
@@ -23,9 +24,11 @@ std::vector<uint32_t> to_vector(const Tokens& tokens);
 // Of a dict {number of an adapter: weight}.
 std::vector<AdapterShare> shares_of(const std::map<uint32_t, float>& adapters);
 
-// The logits of tokens `first` on, which are read as a prompt is.
+// The logits of tokens `first` on, which are read as a prompt is; with `aligns`, where in the window
+// they are.
 LogitsRequest logits_request(const Tokens& tokens, uint32_t first, int32_t priority,
-                             const std::map<uint32_t, float>& adapters);
+                             const std::map<uint32_t, float>& adapters, const Window& window,
+                             bool aligns = false);
 
 // The struct of core/rows.h as SamplingOptions.packed (python/akunu) packs it.
 Sampling sampling_of(const std::string& packed);

@@ -22,8 +22,10 @@ bool describe_structs() {
                        dry_allowed_length, dry_penalty_last_n, samplers_low, samplers_high,
                        min_tokens, seed_low, seed_high);
   PYBIND11_NUMPY_DTYPE(OptionList, first, n);
+  PYBIND11_NUMPY_DTYPE(TranscriptionRules, first_timestamp, end_of_text, last_initial, n_before,
+                       banned, banned_first);
   PYBIND11_NUMPY_DTYPE(SequenceRecord, version, choice, sampling, n_stop_ids, biases, dry_breakers,
-                       n_prompt, n_logprobs, stop_ids);
+                       n_prompt, n_logprobs, rules, stop_ids);
   PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
   PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale);
   PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length);
@@ -48,6 +50,12 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(SpanAttentionParams, n_heads, n_kv_heads, head_dim, window, scale, causal,
                        alibi_first, alibi_second);
   PYBIND11_NUMPY_DTYPE(PoolParams, dim);
+  PYBIND11_NUMPY_DTYPE(UnfoldParams, n_channels, width, stride, padding);
+  PYBIND11_NUMPY_DTYPE(CrossAttentionParams, n_heads, n_kv_heads, head_dim, n_positions, scale,
+                       page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads,
+                       first, n_out, page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(TranscriptionRulesParams, vocab_size, log_stride);
   PYBIND11_NUMPY_DTYPE(AdapterParams, width, rank);
   PYBIND11_NUMPY_DTYPE(AdapterPart, first, rank, scale);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
@@ -126,6 +134,14 @@ py::object params_dtype(Operation operation) {
     case Operation::adapter_down:
     case Operation::adapter_up:
       return dtype_of<AdapterParams>();
+    case Operation::unfold:
+      return dtype_of<UnfoldParams>();
+    case Operation::cross_attention:
+      return dtype_of<CrossAttentionParams>();
+    case Operation::cross_weights:
+      return dtype_of<CrossWeightsParams>();
+    case Operation::transcription_rules:
+      return dtype_of<TranscriptionRulesParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -17,6 +17,7 @@
 #include "native_constraint.h"
 #include "native_generation.h"
 #include "native_logits.h"
+#include "native_speech.h"
 
 namespace akunu::python {
 
@@ -32,7 +33,8 @@ class NativeModel {
       const Sampling& sampling, const std::map<uint32_t, float>& logit_bias,
       std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
       std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
-      int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters);
+      int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
+      const Window& window, const Rules* rules);
   std::unique_ptr<NativeLogits> start_logits(LogitsRequest request);
   std::unique_ptr<NativeLogits> start_encode(EncodeRequest request);
   // float32 [n - first, vocab_size]

@@ -36,11 +36,14 @@ class NativeLoad {
   NativeLoad(const std::filesystem::path& path, const std::string& device,
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
              std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting,
-             const std::map<std::string, std::filesystem::path>& adapters) {
+             const std::map<std::string, std::filesystem::path>& adapters,
+             const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads) {
     LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     for (const auto& [name, adapter] : adapters)
       options.adapters.push_back({name, adapter.string()});
+    for (const auto& [layer, head] : alignment_heads)
+      options.alignment_heads.push_back({layer, head});
     std::packaged_task<std::shared_ptr<Engine>()> load(
         [path = path.string(), device, threads, options, prefix_cache, max_waiting] {
           std::shared_ptr<Engine> engine = Engine::make();
@@ -96,11 +99,13 @@ void register_load(py::module_& m) {
   py::class_<NativeLoad>(m, "NativeLoad")
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
                     uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t,
-                    const std::map<std::string, std::filesystem::path>&>(),
+                    const std::map<std::string, std::filesystem::path>&,
+                    const std::vector<std::pair<uint32_t, uint32_t>>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
            py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
            py::arg("max_waiting"),
-           py::arg("adapters") = std::map<std::string, std::filesystem::path>())
+           py::arg("adapters") = std::map<std::string, std::filesystem::path>(),
+           py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 }

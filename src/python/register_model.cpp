@@ -30,24 +30,30 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
     const Sampling& sampling, const std::map<uint32_t, float>& logit_bias,
     std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
     std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
-    int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters) {
+    int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
+    const Window& window, const Rules* rules) {
   const std::shared_ptr<Engine> engine = this->engine();
   std::vector<TokenBias> biases;
   for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
   return std::make_unique<NativeGeneration>(
-      engine->scheduler->generate({.prompt = to_vector(tokens),
-                                   .max_tokens = max_tokens,
-                                   .stop_ids = std::move(stop_ids),
-                                   .sampling = sampling,
-                                   .logit_bias = std::move(biases),
-                                   .dry_breakers = std::move(dry_breakers),
-                                   .logprobs = logprobs.value_or(kNone),
-                                   .prompt_logprobs = prompt_logprobs.value_or(kNone),
-                                   .shares_with = shares_with ? shares_with->arrival() : 0,
-                                   .choice = choice,
-                                   .priority = priority,
-                                   .adapters = shares_of(adapters)},
-                                  constraint ? constraint->take() : nullptr),
+      engine->scheduler->generate(
+          {.prompt = to_vector(tokens),
+           .max_tokens = max_tokens,
+           .stop_ids = std::move(stop_ids),
+           .sampling = sampling,
+           .logit_bias = std::move(biases),
+           .dry_breakers = std::move(dry_breakers),
+           .logprobs = logprobs.value_or(kNone),
+           .prompt_logprobs = prompt_logprobs.value_or(kNone),
+           .shares_with = shares_with ? shares_with->arrival() : 0,
+           .choice = choice,
+           .priority = priority,
+           .adapters = shares_of(adapters),
+           .window = window,
+           .rules = rules ? rules->fixed : TranscriptionRules{},
+           .banned = rules ? rules->banned : std::vector<uint32_t>{},
+           .banned_first = rules ? rules->banned_first : std::vector<uint32_t>{}},
+          constraint ? constraint->take() : nullptr),
       engine);
 }
 
@@ -156,33 +162,35 @@ void register_model(py::module_& m) {
              const std::map<uint32_t, float>& logit_bias, std::vector<uint32_t> dry_breakers,
              std::optional<uint32_t> logprobs, std::optional<uint32_t> prompt_logprobs,
              const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
-             NativeConstraint* constraint, const std::map<uint32_t, float>& adapters) {
+             NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
+             const Window& window, const Rules* rules) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
                                logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
-                               shares_with, choice, priority, constraint, adapters);
+                               shares_with, choice, priority, constraint, adapters, window, rules);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"),
           py::arg("dry_breakers") = std::vector<uint32_t>(), py::arg("logprobs") = py::none(),
           py::arg("prompt_logprobs") = py::none(), py::arg("shares_with") = py::none(),
           py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none(),
-          py::arg("adapters") = std::map<uint32_t, float>())
+          py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none(),
+          py::arg("rules") = py::none())
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
-             const std::map<uint32_t, float>& adapters) {
-            return model.logits(logits_request(tokens, first, priority, adapters));
+             const std::map<uint32_t, float>& adapters, const Window& window) {
+            return model.logits(logits_request(tokens, first, priority, adapters, window));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0,
-          py::arg("adapters") = std::map<uint32_t, float>())
+          py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none())
       .def(
           "start_logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,
-             const std::map<uint32_t, float>& adapters) {
-            return model.start_logits(logits_request(tokens, first, priority, adapters));
+             const std::map<uint32_t, float>& adapters, const Window& window) {
+            return model.start_logits(logits_request(tokens, first, priority, adapters, window));
           },
           py::arg("tokens"), py::arg("first") = 0, py::arg("priority") = 0,
-          py::arg("adapters") = std::map<uint32_t, float>())
+          py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none())
       .def(
           "start_encode",
           [](NativeModel& model, const Tokens& tokens, const std::string& pooling,
@@ -202,6 +210,24 @@ void register_model(py::module_& m) {
                                return py::dict(py::arg("dim") = loaded.output_width(),
                                                py::arg("pooling") = name_of(arch.pooling),
                                                py::arg("classifies") = loaded.classifies());
+                             })
+      // Where in a window the rows from `first` on listen: float32 [n, heads * positions].
+      .def(
+          "start_alignment",
+          [](NativeModel& model, const Tokens& tokens, const Window& window, uint32_t first,
+             int32_t priority) {
+            return model.start_logits(logits_request(tokens, first, priority, {}, window, true));
+          },
+          py::arg("tokens"), py::arg("window"), py::arg("first") = 0, py::arg("priority") = 0)
+      // What it listens to, where it hears.
+      .def_property_readonly("audio",
+                             [](const NativeModel& model) -> py::object {
+                               const auto& audio = model.engine()->model->arch().audio;
+                               if (!audio) return py::none();
+                               return py::dict(
+                                   py::arg("n_mels") = audio->n_mels,
+                                   py::arg("n_frames") = audio->n_frames(),
+                                   py::arg("n_alignment_heads") = audio->n_alignment_heads());
                              })
       .def(
           "logits_chunked",

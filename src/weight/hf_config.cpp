@@ -21,6 +21,7 @@
 #include "weight/config_object.h"
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_unread_keys.h"
+#include "weight/hf_whisper_config.h"
 #include "weight/printable.h"
 #include "weight/rope_scaling.h"
 
@@ -67,7 +68,7 @@ struct HfFamily {
   // Whether its config.json is read by hf_encoder_config.h.
   constexpr bool has_own_keys() const {
     return naming == HfNaming::bert || naming == HfNaming::nomic_bert ||
-           naming == HfNaming::modern_bert;
+           naming == HfNaming::modern_bert || naming == HfNaming::whisper;
   }
 };
 
@@ -203,6 +204,7 @@ constexpr std::array kHfFamilies{
         .model_type = "nomic_bert", .architecture = "nomic-bert", .naming = HfNaming::nomic_bert},
     HfFamily{
         .model_type = "modernbert", .architecture = "modern-bert", .naming = HfNaming::modern_bert},
+    HfFamily{.model_type = "whisper", .architecture = "whisper", .naming = HfNaming::whisper},
 };
 
 // Models of text and images: the text model's keys are in the object `text_config`, whose model_type is
@@ -580,13 +582,15 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
       throw UnsupportedModelTypeError(error.what());
     }
   }
-  const char* const layers_key =
-      config.find("n_layer") != nullptr ? "n_layer" : "num_hidden_layers";
+  const char* const layers_key = family->naming == HfNaming::whisper ? "decoder_layers"
+                                 : config.find("n_layer") != nullptr ? "n_layer"
+                                                                     : "num_hidden_layers";
   const uint32_t n_layers =
       config.needed_count(layers_key, family->model_type == "modernbert" ? 22 : 0);
   if (n_layers > kMostLayers) config.refuse_value(layers_key, "that is out of any sensible range");
-  HfConfig result = family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
-                                           : HfConfigReader(*family, config).read(n_layers);
+  HfConfig result = family->naming == HfNaming::whisper ? read_hf_whisper(config, n_layers)
+                    : family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
+                                             : HfConfigReader(*family, config).read(n_layers);
   if (text && !result.tied) result.tied = whole.flag("tie_word_embeddings");
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");

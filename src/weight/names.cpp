@@ -225,6 +225,34 @@ constexpr std::array kModernBertLeftOut{
     LeftOut{"decoder.*", kGuesses},
 };
 
+// Whisper's: "decoder.layers.N." is a layer. Its encoder's layers are told apart by their names, which
+// have a number of their own.
+constexpr std::array kWhisperModel{
+    same("decoder.embed_tokens", "token_embedding"),
+    same("decoder.embed_positions", "position_embedding"),
+    same("decoder.layer_norm", "output_norm"),
+    same("proj_out", "output"),
+    NameRule{"encoder.conv1", {{{"encoder.conv1"}}}, Transform::none, 3, true},
+    NameRule{"encoder.conv2", {{{"encoder.conv2"}}}, Transform::none, 3, true},
+    same("encoder.embed_positions", "encoder.position_embedding"),
+    same("encoder.layer_norm", "encoder.output_norm"),
+};
+constexpr std::array kWhisperLayer{
+    same("self_attn_layer_norm", "attention_norm"),
+    same("self_attn.q_proj", "attention.q"),
+    same("self_attn.k_proj", "attention.k"),
+    same("self_attn.v_proj", "attention.v"),
+    same("self_attn.out_proj", "attention.output"),
+    same("encoder_attn_layer_norm", "cross_norm"),
+    same("encoder_attn.q_proj", "cross.q"),
+    same("encoder_attn.k_proj", "cross.k"),
+    same("encoder_attn.v_proj", "cross.v"),
+    same("encoder_attn.out_proj", "cross.output"),
+    same("final_layer_norm", "ffn_norm"),
+    same("fc1", "ffn.up"),
+    same("fc2", "ffn.down"),
+};
+
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
 constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
 constexpr std::array kHfLeftOut{
@@ -368,7 +396,11 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
   static constexpr auto kModernHeadModel = joined(kModernBertModel, kHfHead);
   static constexpr NameRules kModernHead{"layers.", kModernHeadModel, kModernBertLayer,
                                          kBertClassifierLeftOut};
+  static constexpr NameRules kWhisper{
+      "decoder.layers.", kWhisperModel, kWhisperLayer, {}, "encoder.layers."};
   switch (naming) {
+    case HfNaming::whisper:
+      return kWhisper;
     case HfNaming::usual:
       return kUsual;
     case HfNaming::gemma:
@@ -421,6 +453,8 @@ std::string_view hf_embedding(HfNaming naming) {
       return "embeddings.word_embeddings.weight";
     case HfNaming::modern_bert:
       return "embeddings.tok_embeddings.weight";
+    case HfNaming::whisper:
+      return "decoder.embed_tokens.weight";
   }
   __builtin_unreachable();
 }
@@ -441,12 +475,15 @@ bool is_named(const NameRules& rules, std::string_view name) {
 
 std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,
                                      const SourceTensor& tensor, const ModelConfig& config) {
-  const std::optional<FileName> parts = take_apart(name, rules.layer_prefix);
+  const bool is_of_encoder =
+      !rules.encoder_prefix.empty() && name.starts_with(rules.encoder_prefix);
+  const std::optional<FileName> parts =
+      take_apart(name, is_of_encoder ? rules.encoder_prefix : rules.layer_prefix);
   if (!parts) return {};
+  const std::vector<LayerConfig>& layers = is_of_encoder ? config.audio_layers : config.layers;
   // Whoever describes the model refuses layers that it does not have.
-  const LayerConfig layer = parts->layer && *parts->layer < config.layers.size()
-                                ? config.layers[*parts->layer]
-                                : LayerConfig{};
+  const LayerConfig layer =
+      parts->layer && *parts->layer < layers.size() ? layers[*parts->layer] : LayerConfig{};
   const NameRule* rule =
       find_rule(parts->layer ? rules.layer : rules.model, parts->stem, tensor, layer);
   if (rule == nullptr) return {};
@@ -460,9 +497,14 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
   for (const Piece& piece : pieces) {
     const uint64_t n = rows_of(piece.rows, layer, length_of(tensor));
     named.push_back(pieces.size() > 1 ? rows_from(tensor, first, n) : tensor);
-    named.back().name = (parts->layer ? "layers." + std::to_string(*parts->layer) + "." : "") +
+    named.back().name = (is_of_encoder ? "encoder." : "") +
+                        (parts->layer ? "layers." + std::to_string(*parts->layer) + "." : "") +
                         std::string(piece.canonical) + std::string(parts->suffix);
     named.back().transform = rule->transform;
+    if (SourceTensor& each = named.back(); rule->joins_columns && each.n_dims == 3) {
+      each.shape = {1, each.shape[0], each.shape[1] * each.shape[2]};
+      each.n_dims = 2;
+    }
     first += n;
   }
   return named;

@@ -9,6 +9,11 @@
 //   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}
 //   dense.{0,1}.{weight,bias}  head.{dense,norm,output}.{weight,bias}, behind the pool
 //
+// and of models of speech
+//   layers.N.cross_norm.{weight,bias}  layers.N.cross.{q,k,v,output}.{weight,bias}
+//   encoder.{conv1,conv2}.{weight,bias}  encoder.position_embedding.weight
+//   encoder.output_norm.{weight,bias}  encoder.layers.N.*, as a layer's above
+//
 // How they follow from the names in a kind of file is data: a table of rules per kind. A rule may
 // also cut a tensor by its rows into several, each a view of the same bytes.
 #pragma once
@@ -43,6 +48,8 @@ struct NameRule {
   std::array<Piece, 3> pieces;  // from the first row on
   Transform transform = Transform::none;
   uint32_t max_dims = 2;  // 3 where a tensor may hold several matrices
+  bool joins_columns =
+      false;  // of three dimensions, the last two are one: weights of a convolution
 };
 
 // Tensors that may be in a file and that a model computes the same without, each with the reason. They
@@ -58,6 +65,8 @@ struct NameRules {
   std::span<const NameRule> model;
   std::span<const NameRule> layer;
   std::span<const LeftOut> left_out;
+  // What stands before the number of a layer of an encoder in front; its tensors have the same rules.
+  std::string_view encoder_prefix = {};
 };
 
 const NameRules& gguf_names(std::string_view architecture);
@@ -79,6 +88,7 @@ enum class HfNaming : uint8_t {
   bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
   nomic_bert,    // of its authors' code
   modern_bert,
+  whisper,  // "encoder." and "decoder.", behind "model."
 };
 // `classifies`: tensors behind the pool are taken, else they are left out.
 const NameRules& hf_names(HfNaming naming, bool classifies);

@@ -153,8 +153,11 @@ void test_what_does_not_grow_is_there_for_three_texts() {
   ContextNeeds needs = needs_of(448);
   needs.groups = {group_of(FullCache{}, kMiB), group_of(CrossCache{.n_positions = 1500}, kMiB),
                   group_of(StateCache{.n_checkpoints = 3}, kMiB)};
-  check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{2, 18, 12},
-        "six pages of an encoder and four states each");
+  check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{2, 6, 12},
+        "six pages of an encoder for one, and four states each");
+  needs.usual_contexts = 3;
+  check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{6, 18, 36}, "or for more of them");
+  needs.usual_contexts = 1;
   // Besides the cache, 100 MiB and some KiB.
   check(plan_context({}, needs, memory(113 * kMiB)).n_pages == Pages{2, 6, 4}, "or for one");
 }

@@ -58,7 +58,9 @@ void check_kernel(const metal::Kernel& kernel, Operation operation) {
 void set_head_dim(KernelRequest& request, uint32_t head_dim) {
   AttentionParams attention{};
   RopeAttentionParams rope_attention{};
-  attention.head_dim = rope_attention.head_dim = head_dim;
+  CrossAttentionParams cross_attention{};
+  attention.head_dim = rope_attention.head_dim = cross_attention.head_dim = head_dim;
+  if (request.operation == Operation::cross_attention) request.params.set(cross_attention);
   if (request.operation == Operation::attention) request.params.set(attention);
   if (request.operation == Operation::rope_attention) request.params.set(rope_attention);
 }

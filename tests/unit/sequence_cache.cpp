@@ -357,7 +357,7 @@ class Pair {
     return groups;
   }
   Binding state_of(uint32_t slot) {
-    Binding at = pages_.layers()[1].keys;
+    Binding at = (pages_.cross().empty() ? pages_.layers() : pages_.cross())[1].keys;
     at.offset += store_[slot].pages[1][0] * sizeof(float);
     return at;
   }
@@ -430,6 +430,38 @@ void test_what_an_encoder_wrote_belongs_to_its_text() {
   texts.cache().end(again, kNone);
   texts.cache().shorten(1, 100);
   check(texts.store()[texts.begin(1, tokens)].n_done == 100, "and can be cut anywhere");
+}
+
+void test_texts_of_a_window_share_what_the_encoder_wrote() {
+  Pair texts(CrossCache{.n_positions = 1500}, 12);  // two windows of six pages
+  const std::vector<uint32_t> tokens = tokens_of(300, 300, 0);
+  const auto begin = [&](uint64_t id, uint64_t window) {
+    Beginning wanted = beginning(id, tokens, 300, kNone);
+    wanted.key.window = window;
+    return texts.cache().begin(wanted);
+  };
+  const uint32_t one = *begin(1, 7), two = *begin(2, 7), other = *begin(3, 8);
+  check(texts.store()[one].pages[1] == texts.store()[two].pages[1], "one window, one encoding");
+  check(texts.store()[one].pages[1] != texts.store()[other].pages[1], "another has its own");
+  check(texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "to be filled");
+  texts.cache().filled(7);
+  check(!texts.cache().is_to_fill(7) && texts.cache().is_to_fill(8), "once");
+  check(!begin(4, 9), "texts under way keep theirs");
+  texts.run(one, 300);
+  texts.cache().end(one, kNone);
+  check(!begin(4, 9), "all of them");
+  texts.cache().end(two, kNone);
+  const uint32_t again = *begin(5, 7);
+  check(!texts.cache().is_to_fill(7) && texts.store()[again].n_done == 299,
+        "a window stays, and so does what its texts began with");
+  texts.cache().end(again, kNone);
+  const uint32_t third = *begin(6, 9);
+  check(texts.cache().is_to_fill(9) && texts.store()[third].n_done == 0,
+        "until another one needs the room; its texts have nothing of others");
+  texts.cache().end(third, kNone);
+  texts.cache().end(other, kNone);
+  texts.cache().forget_windows();
+  check(texts.pool().n_free() == 12, "and no page is lost");
 }
 
 uint32_t n_resumed_in_all = 0, n_read_in_all = 0;
@@ -560,6 +592,7 @@ int main() {
   test_states_rewind_to_checkpoints_only();
   test_states_are_copied_from_texts_under_way();
   test_what_an_encoder_wrote_belongs_to_its_text();
+  test_texts_of_a_window_share_what_the_encoder_wrote();
   for (uint32_t seed = 0; seed < 40; ++seed) {
     test_at_random(seed, {0}, {kPages});
     test_at_random(seed, {0, kWindow}, {kPages, 4});

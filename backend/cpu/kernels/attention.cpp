@@ -2,6 +2,7 @@
 //   0 query: rows [rows, n_heads * head_dim]
 //   1 key_cache, 2 value_cache: [page][kv_head][256][head_dim]
 //   3 out: activation [rows, n_heads * head_dim]   25 AttentionParams
+// cross_attention: the same over all of an encoder's positions   25 CrossAttentionParams
 //   slice: up to kQueries / group rows of one span x the fewest kv heads whose output is whole groups
 //          of the activation kind (32 numbers for q8_32, 1 for floats)
 //
@@ -47,7 +48,8 @@ constexpr uint32_t kQueries =
 template <class Isa>
 struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
-  Layout(const AttentionParams& params, uint32_t out_group)
+  template <class Params>
+  Layout(const Params& params, uint32_t out_group)
       : group(params.n_heads / params.n_kv_heads),
         block_rows(group < kQueries ? kQueries / group : 1),
         queries(block_rows * group),
@@ -250,8 +252,18 @@ static float exponentiate(float* scores, Range range, float largest) {
   return Isa::sum_lanes(sum);
 }
 
+// Which positions rows see, and what becomes of their scores.
+static inline Range seen_by(const Row& row, const AttentionParams& params) {
+  return visible(row, params.window);
+}
+static inline Range seen_by(const Row&, const CrossAttentionParams& params) {
+  return {0, params.n_positions};
+}
+static inline float soft_cap_of(const AttentionParams& params) { return params.soft_cap; }
+static inline float soft_cap_of(const CrossAttentionParams&) { return 0; }
+
 // All but how the result is written.
-template <class Isa, template <class> class Cache>
+template <class Isa, template <class> class Cache, class Params>
 struct Attend {
   using Keys = Cache<Isa>;
   using Tiling = Layout<Isa>;
@@ -259,12 +271,13 @@ struct Attend {
 
   // Goes through the pages of kv head `head` with all query heads of these rows that share it, and leaves their
   // `values` and `sums` in `state`.
-  static void run(const Call& call, const AttentionParams& params, const Tiling& tiling,
-                  Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t head) {
+  static void run(const Call& call, const Params& params, const Tiling& tiling, Slice& state,
+                  uint64_t first_row, uint32_t n_rows, uint32_t head) {
     const uint32_t n_queries = n_rows * tiling.group;
     const Row* rows = call.rows + first_row;
     const uint64_t query_stride = uint64_t{params.n_heads} * params.head_dim;
-    const Range all = visible(rows, n_rows, params.window);
+    Range all = seen_by(rows[0], params);
+    for (uint32_t r = 1; r < n_rows; ++r) all = unite(all, seen_by(rows[r], params));
     for (uint32_t r = 0; r < n_rows; ++r) {
       const float* query = reinterpret_cast<const float*>(call.operands[0]) +
                            (first_row + r) * query_stride +
@@ -281,7 +294,7 @@ struct Attend {
          page_begin += kPagePositions) {
       const Range page = {page_begin, page_begin + kPagePositions};
       for (uint32_t r = 0; r < n_rows; ++r) {
-        const Range range = seen_of_page(rows[r], params.window, page_begin);
+        const Range range = part_of_page(seen_by(rows[r], params), page_begin);
         for (uint32_t g = 0; g < tiling.group; ++g) state.ranges[r * tiling.group + g] = range;
       }
       const Range needed = intersect(all, page);
@@ -305,7 +318,7 @@ struct Attend {
  private:
   // One page: scores, softmax relative to the page's own maximum, weighted values, merge. `needed`: positions that
   // any of the queries sees. multiply_panel prefetches `values`, weigh_from `next`.
-  static void attend_page(const AttentionParams& params, const Tiling& tiling, Slice& state,
+  static void attend_page(const Params& params, const Tiling& tiling, Slice& state,
                           uint32_t n_queries, const std::byte* keys, const std::byte* values,
                           Range needed, Next next) {
     multiply_panel<Isa, Keys>(state.inputs, n_queries, keys, Keys::row_bytes(params.head_dim),
@@ -319,7 +332,7 @@ struct Attend {
       const Range range = state.ranges[q];
       if (range.begin >= range.end) continue;
       float* scores = state.scores + q * kPagePositions;
-      state.page_largest[q] = scale_scores<Isa>(scores, range, params.scale, params.soft_cap);
+      state.page_largest[q] = scale_scores<Isa>(scores, range, params.scale, soft_cap_of(params));
       state.page_sums[q] = exponentiate<Isa>(scores, range, state.page_largest[q]);
     }
     uint32_t q = 0;
@@ -334,7 +347,7 @@ struct Attend {
 
   // Only the first tile prefetches what comes next: the others read the same page again.
   template <uint32_t R>
-  static void weigh_from(const AttentionParams& params, const Tiling& tiling, Slice& state,
+  static void weigh_from(const Params& params, const Tiling& tiling, Slice& state,
                          const std::byte* values, uint32_t q, Next next) {
     weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
                                 state.page_values + q * tiling.value_stride, tiling.value_stride,
@@ -359,7 +372,7 @@ struct Attend {
 };
 
 // The kernel: slices of a call, each of which attends for its kv heads and writes the output as `Activation`.
-template <class Isa, template <class> class Cache, class Activation>
+template <class Isa, template <class> class Cache, class Activation, class Params>
 struct Attention {
   using Tiling = Layout<Isa>;
   using Slice = State<Isa>;
@@ -370,7 +383,7 @@ struct Attention {
   }
 
   static void run(const Call& call, uint64_t begin, uint64_t end, std::byte* scratch) {
-    const auto& params = *static_cast<const AttentionParams*>(call.params);
+    const auto& params = *static_cast<const Params*>(call.params);
     const Tiling tiling = tiling_of(call);
     Slice state(tiling, scratch);
     for_each_slice<Isa>(call, tiling.block_rows, tiling.units, begin, end,
@@ -383,17 +396,17 @@ struct Attention {
 
  private:
   static Tiling tiling_of(const Call& call) {
-    return {*static_cast<const AttentionParams*>(call.params), Activation::kGroup};
+    return {*static_cast<const Params*>(call.params), Activation::kGroup};
   }
 
-  static void run_slice(const Call& call, const AttentionParams& params, const Tiling& tiling,
-                        Slice& state, uint64_t first_row, uint32_t n_rows, uint32_t unit) {
+  static void run_slice(const Call& call, const Params& params, const Tiling& tiling, Slice& state,
+                        uint64_t first_row, uint32_t n_rows, uint32_t unit) {
     const uint32_t head_dim = params.head_dim;
     const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
         first_head + tiling.unit < params.n_kv_heads ? first_head + tiling.unit : params.n_kv_heads;
     for (uint32_t head = first_head; head < last_head; ++head) {
-      Attend<Isa, Cache>::run(call, params, tiling, state, first_row, n_rows, head);
+      Attend<Isa, Cache, Params>::run(call, params, tiling, state, first_row, n_rows, head);
       const uint64_t column = uint64_t{head - first_head} * tiling.group * head_dim;
       for (uint32_t q = 0; q < n_rows * tiling.group; ++q) {
         const float* values = state.values + q * tiling.value_stride;
@@ -415,22 +428,43 @@ struct Attention {
   }
 };
 
-template <template <class> class Cache, template <class> class Activation>
+template <template <class> class Cache, template <class> class Activation,
+          Operation kOperation = Operation::attention, class Params = AttentionParams>
 constexpr KernelEntry entry() {
-  using Kernel = Attention<ThisIsa, Cache, Activation<ThisIsa>>;
-  return {{Operation::attention,
+  using Kernel = Attention<ThisIsa, Cache, Activation<ThisIsa>, Params>;
+  return {{kOperation,
            Activation<ThisIsa>::kKind,
            {kAbsent, kAbsent, kAbsent},
            Cache<ThisIsa>::kFormat},
           {Kernel::slices, Kernel::run, Kernel::scratch_bytes}};
 }
 
+template <template <class> class Cache, template <class> class Activation>
+constexpr KernelEntry cross_entry() {
+  return entry<Cache, Activation, Operation::cross_attention, CrossAttentionParams>();
+}
+
 constexpr KernelEntry kEntries[] = {
-    entry<F32, F32Activation>(),      entry<F32, Bf16Activation>(),
-    entry<F32, Bf16PairActivation>(), entry<F32, Q8Activation>(),
-    entry<F16, F32Activation>(),      entry<F16, Bf16Activation>(),
-    entry<F16, Bf16PairActivation>(), entry<F16, Q8Activation>(),
-    entry<F32, Q16Activation>(),      entry<F16, Q16Activation>(),
+    entry<F32, F32Activation>(),
+    entry<F32, Bf16Activation>(),
+    entry<F32, Bf16PairActivation>(),
+    entry<F32, Q8Activation>(),
+    entry<F16, F32Activation>(),
+    entry<F16, Bf16Activation>(),
+    entry<F16, Bf16PairActivation>(),
+    entry<F16, Q8Activation>(),
+    entry<F32, Q16Activation>(),
+    entry<F16, Q16Activation>(),
+    cross_entry<F32, F32Activation>(),
+    cross_entry<F32, Bf16Activation>(),
+    cross_entry<F32, Bf16PairActivation>(),
+    cross_entry<F32, Q8Activation>(),
+    cross_entry<F16, F32Activation>(),
+    cross_entry<F16, Bf16Activation>(),
+    cross_entry<F16, Bf16PairActivation>(),
+    cross_entry<F16, Q8Activation>(),
+    cross_entry<F32, Q16Activation>(),
+    cross_entry<F16, Q16Activation>(),
 };
 
 }  // namespace

@@ -36,10 +36,13 @@ static inline Range visible(const Row* rows, uint32_t n_rows, uint32_t window) {
   return all;
 }
 
-// What the row sees of the page that begins with position `page`, counted from there.
+// The part of a range of positions in the page that begins with position `page`, counted from there.
+static inline Range part_of_page(Range range, uint32_t page) {
+  const Range part = intersect(range, {page, page + kPagePositions});
+  return part.begin < part.end ? Range{part.begin - page, part.end - page} : Range{0, 0};
+}
 static inline Range seen_of_page(const Row& row, uint32_t window, uint32_t page) {
-  const Range range = intersect(visible(row, window), {page, page + kPagePositions});
-  return range.begin < range.end ? Range{range.begin - page, range.end - page} : Range{0, 0};
+  return part_of_page(visible(row, window), page);
 }
 
 // The fewest kv heads whose output, `head` numbers each, is whole groups of the activation kind; all of them

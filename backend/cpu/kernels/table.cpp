@@ -21,6 +21,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::encoder(),
       F::adapter(),
       F::span_attention(),
+      F::speech(),
       F::sample(),
       F::logprobs(),
       F::advance(),

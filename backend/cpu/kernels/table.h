@@ -71,6 +71,7 @@ struct Families {
   static KernelList encoder();
   static KernelList adapter();
   static KernelList span_attention();
+  static KernelList speech();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -1,0 +1,12 @@
+// The config.json of Whisper, which has an encoder and a decoder.
+#pragma once
+
+#include "weight/config_object.h"
+#include "weight/hf_config.h"
+
+namespace akunu {
+
+// `n_layers`: of the decoder. Throws as read_hf_config does.
+HfConfig read_hf_whisper(ConfigObject& config, uint32_t n_layers);
+
+}  // namespace akunu
