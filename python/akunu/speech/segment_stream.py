@@ -54,6 +54,15 @@ class SegmentStream(Iterator[Segment]):
         """End the work, from any thread; whoever waits for a segment gets an AkunuError."""
         self._running.cancel()
 
+    def close(self) -> None:
+        """The same, for who leaves a stream as one leaves a generator."""
+        self.cancel()
+
+    @property
+    def transcription(self) -> Transcription:
+        """What `result` returns."""
+        return self.result()
+
     def result(self) -> Transcription:
         """Return the whole transcription, once the rest of it is computed."""
         for _ in self:
