@@ -464,6 +464,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   for (const std::optional<float>& cap : {config.attention_soft_cap, config.logit_soft_cap})
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
+  require_positive(arch.logit_scale, "factor on logits");  // which may be a quotient
   arch.row_style = config.rope_style.value_or(arch.row_style);
   arch.position_offset = config.position_offset;
   arch.dense_activations = config.dense_activations;

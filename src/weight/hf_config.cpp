@@ -232,7 +232,7 @@ constexpr std::array kNeutral{
     NeutralRule{"residual_multiplier", {1}},
     NeutralRule{"embedding_multiplier", {1}},
     NeutralRule{"attention_multiplier", {1}},
-    NeutralRule{"num_experts", {0}},
+    NeutralRule{"num_experts", {0, 1}},
     NeutralRule{"num_local_experts", {0, 1}},
     NeutralRule{"n_routed_experts", {0}},
     NeutralRule{"num_nextn_predict_layers", {0}},
@@ -289,10 +289,11 @@ class HfConfigReader {
           value &&
           std::ranges::find(rule.neutral, static_cast<double>(*value)) == rule.neutral.end())
         config_.refuse_support(rule.key, "it is not supported for " + type());
-    for (const std::string_view key :
-         {"use_bidirectional_attention", "add_cross_attention", "use_qk_norm"})
+    for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention",
+                                       "use_qk_norm", "use_cla", "use_mla"})
       if (config_.flag(key).value_or(false) &&
-          !(type() == "gemma3_text" && key == "use_bidirectional_attention"))
+          !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
+          !(type() == "hunyuan_v1_dense" && key == "use_qk_norm"))  // they are always there
         config_.refuse_support(key, "it is not supported for " + type());
     if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
       config_.refuse_support("is_causal", "encoders are not supported");
