@@ -13,7 +13,9 @@ import pytest
 pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
+import dense_golden
 import random_decoders as rnd
+from dense_golden import TOKENS
 from engine import (
     BOUND_F16_CACHE,
     BOUND_F32_CACHE,
@@ -27,6 +29,7 @@ from engine import (
 )
 from gguf import GGUFReader
 from golden_values import N_TOKENS
+from make_dense_golden import golden_of
 from measured_errors import record as record_error
 from numpy.typing import NDArray
 
@@ -43,7 +46,6 @@ from tools.compare.accuracy import engine_logits
 pytestmark = pytest.mark.oracle
 
 Measured = Callable[[str, str, float], None]
-TOKENS: list[int] = np.random.RandomState(7).randint(0, rnd.VOCAB, N_TOKENS).tolist()
 
 
 def record(architecture: str, number_format: str, device: str, error: float) -> None:
@@ -76,6 +78,17 @@ def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, oracle: Any
 ) -> Iterator[Case]:
     return Case(request.param, tmp_path_factory.mktemp("families"), oracle)
+
+
+def test_golden_values_are_current(case: Case) -> None:
+    """Those that tests need no PyTorch for."""
+    golden = dense_golden.load(case.family)
+    current = golden_of(case.directory, case.expected)
+    assert golden.shapes == current.shapes
+    assert golden.largest == pytest.approx(current.largest, rel=1e-5)
+    assert relative_error(golden.logits, current.logits) <= 1e-5
+    config = {**current.config, "transformers_version": golden.config["transformers_version"]}
+    assert golden.config == config
 
 
 @pytest.mark.parametrize(("kv_type", "bound"), [("f32", BOUND_F32_CACHE), ("f16", BOUND_F16_CACHE)])
