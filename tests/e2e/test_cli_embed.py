@@ -64,7 +64,7 @@ def test_vectors_are_written_as_numpy_has_them(
     [
         (["a", "-f", "b"], 2, "two ways"),
         (["a", "-o", "b.txt"], 2, "must end with .npy"),
-        (["a " * 40], 1, "texts[0]: the text has 42 tokens, the model takes 32"),
+        (["a " * 40], 1, "has 42 tokens, the model takes 32; --truncate embeds what"),
         (["a", "--pooling", "sum"], 1, "pooling is 'sum'"),
         (["--jsonl", "-f", __file__], 2, "line 1"),
     ],

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from akunu.cli import console
 from akunu.cli.loading import load_model
 from akunu.cli.progress import counted
 from akunu.cli.text_input import as_unicode, text_of
+from akunu.errors import ContextOverflowError
 from akunu.making.whole_file import check_target, written_whole
 from akunu.options import LoadOptions
 
@@ -39,6 +42,7 @@ def show_embeddings(
     with (
         load_model(model_name, load) as model,
         counted("embedding", len(texts), "texts") as count,
+        truncation_as_option(),
     ):
         vectors = model.embed(texts, progress=count, **arguments)
     if output is not None:
@@ -49,6 +53,15 @@ def show_embeddings(
         json.dump({"index": index, "embedding": vector.tolist()}, sys.stdout)
         print()
     return 0
+
+
+@contextmanager
+def truncation_as_option() -> Iterator[None]:
+    """Have errors name the option that cuts long texts, not the argument of Python."""
+    try:
+        yield
+    except ContextOverflowError as error:
+        raise ContextOverflowError(str(error).replace("truncate=True", "--truncate")) from None
 
 
 def texts_of(

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from akunu.cli.embed import texts_of
+from akunu.cli.embed import texts_of, truncation_as_option
 from akunu.cli.loading import load_model
 from akunu.cli.progress import counted
 from akunu.cli.text_input import as_unicode
@@ -33,6 +33,7 @@ def show_ranking(
     with (
         load_model(model_name, load) as model,
         counted("ranking", len(documents), "documents") as count,
+        truncation_as_option(),
     ):
         ranked = model.rank(query, documents, progress=count, **arguments)
     for each in ranked:
