@@ -132,6 +132,7 @@ def _overflow(text: str, prompt: str) -> ApiError:
             f"This model's maximum context length is {context} tokens. However, your {prompt} "
             f"resulted in {n_prompt} tokens: the request exceeds the available context size."
         )
+    text = text.replace("truncate=True", '"truncate": true')  # JSON's, not Python's
     return ApiError(400, text, param=prompt, code="context_length_exceeded", facts=facts)
 
 

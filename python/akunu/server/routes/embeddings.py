@@ -19,7 +19,7 @@ from akunu.server.embeddings import (
     embedded,
     texts_of,
 )
-from akunu.server.errors import invalid
+from akunu.server.errors import ApiError, invalid
 from akunu.server.fields import Read, ignored_header, read, request_schema
 from akunu.server.json_body import JsonResponse, json_object
 from akunu.server.ollama_fields import unloads
@@ -99,7 +99,14 @@ async def older_embeddings(request: Request) -> Response:
     if not prompt:
         return await _without_text(request, found, {"embedding": []})
     async with _ollamas(request, found) as model:
-        vectors = await embedded(model, [prompt], field="prompt", normalize=False)
+        try:
+            vectors = await embedded(model, [prompt], field="prompt", normalize=False)
+        except ApiError as error:
+            if error.code != "context_length_exceeded":
+                raise
+            # No field of this route cuts it.
+            message = error.message.partition(";")[0] + "; /api/embed cuts long texts"
+            raise ApiError(400, message, param="prompt", code=error.code) from None
     answer = {"embedding": [float(each) for each in vectors.vectors[0]]}
     return JsonResponse(answer, headers=ignored_header(found.ignored))
 
