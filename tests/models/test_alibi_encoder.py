@@ -9,7 +9,7 @@ import encoder_models as em
 import gguf
 import numpy as np
 import pytest
-from engine import relative_error
+from engine import GPUS, relative_error
 from measured_errors import record
 
 import akunu
@@ -113,7 +113,7 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.mark.parametrize("device", ["cpu", "metal-emulated"])
+@pytest.mark.parametrize("device", ["cpu", *GPUS])
 def test_scores_fall_with_the_distance(path, device) -> None:
     weights = tensors()
     with akunu.load(path, device=device) as model:

@@ -9,6 +9,7 @@ from pathlib import Path
 import encoder_models as em
 import numpy as np
 import pytest
+from engine import GPUS
 from gguf import PoolingType
 
 import akunu
@@ -166,8 +167,9 @@ def test_coroutines_get_the_same_ranking_and_progress_is_told(ranker) -> None:
     assert told == [(n, 5) for n in range(1, 6)]
 
 
-def test_the_emulated_gpu_gives_the_same_scores(ranker, ranker_file) -> None:
-    with akunu.load(ranker_file, device="metal-emulated") as other:
+@pytest.mark.parametrize("gpu", GPUS)
+def test_a_gpu_gives_the_same_scores(ranker, ranker_file, gpu: str) -> None:
+    with akunu.load(ranker_file, device=gpu) as other:
         found = {each.index: each.score for each in other.rank(QUERY, DOCUMENTS)}
     for each in ranker.rank(QUERY, DOCUMENTS):
         assert found[each.index] == pytest.approx(each.score, abs=1e-5)
