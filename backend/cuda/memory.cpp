@@ -10,18 +10,24 @@ namespace akunu::cuda {
 namespace {
 
 constexpr std::string_view kWeightsLabel = "weights (on the GPU)";
-constexpr uint64_t kLeastBytes = 16;          // there is no buffer of no bytes
+// Buffers are as long as whole pieces of so many bytes: kernels read pieces (load_words of kernels/language.h), and there
+// is no buffer of no bytes.
+constexpr uint64_t kPieceBytes = 16;
 constexpr uint64_t kPassing = 8 << 20;        // bytes that pass at a time
 constexpr uint64_t kKeptFree = 256ull << 20;  // for the driver: modules, graphs, local memory
 
 // No copy of a block takes so long, unless the GPU is gone.
 constexpr std::chrono::seconds kLongestCopy(60);
 
+uint64_t whole_pieces(uint64_t bytes) {
+  return std::max((bytes + kPieceBytes - 1) / kPieceBytes, uint64_t{1}) * kPieceBytes;
+}
+
 }  // namespace
 
 PinnedBlock::PinnedBlock(const Gpu& gpu, uint64_t bytes) : gpu_(&gpu), bytes_(bytes) {
   void* contents = nullptr;
-  const Result result = gpu.driver().host_allocate(&contents, std::max(bytes, kLeastBytes));
+  const Result result = gpu.driver().host_allocate(&contents, whole_pieces(bytes));
   if (result == kOutOfMemory)
     throw OutOfMemoryError("the system gives no " + mebibytes(bytes) +
                            " of memory that the GPU can copy from (pinned memory); end other "
@@ -54,7 +60,7 @@ Buffer Memory::allocate_unset(uint64_t bytes, std::string_view label) {
                            mebibytes(available()) + " are available of " +
                            mebibytes(gpu_.memory_bytes()));
   auto owned = std::make_unique<Owned>();
-  const Result result = gpu_.driver().memory_allocate(&owned->at, std::max(bytes, kLeastBytes));
+  const Result result = gpu_.driver().memory_allocate(&owned->at, whole_pieces(bytes));
   if (result == kOutOfMemory)
     throw OutOfMemoryError(std::string(label) + " needs " + mebibytes(bytes) +
                            " of the GPU, and the driver refused them; " + mebibytes(available()) +
@@ -71,9 +77,8 @@ Buffer Memory::allocate_unset(uint64_t bytes, std::string_view label) {
 Buffer Memory::allocate(uint64_t bytes, std::string_view label) {
   const Buffer buffer = allocate_unset(bytes, label);
   const std::lock_guard lock(passing_);
-  gpu_.driver().check(
-      gpu_.driver().fill(address_of(buffer), 0, std::max(bytes, kLeastBytes), gpu_.copies()),
-      "clearing memory of the GPU");
+  gpu_.driver().check(gpu_.driver().fill(address_of(buffer), 0, whole_pieces(bytes), gpu_.copies()),
+                      "clearing memory of the GPU");
   finish("clearing memory of the GPU");
   return buffer;
 }
