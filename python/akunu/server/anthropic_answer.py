@@ -14,7 +14,7 @@ from akunu.completion import Completion
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.server.error_shapes import anthropic_error
 from akunu.server.errors import ApiError
-from akunu.server.generation import EVENT_STREAM, event
+from akunu.server.sending import EVENT_STREAM, event
 from akunu.tools.calls import CallCollector, ToolCall
 
 SIGNATURE: Final = "akunu"  # clients want one, and send it back; nothing is signed here

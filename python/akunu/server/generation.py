@@ -7,10 +7,9 @@ cancels them, errors become answers, silence gets comments. A `Dialect` says how
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
@@ -22,9 +21,10 @@ from akunu.deltas import Delta
 from akunu.errors import AkunuError
 from akunu.model import Model
 from akunu.server.errors import ApiError, api_error
-from akunu.server.json_body import JsonResponse, written
+from akunu.server.json_body import JsonResponse
 from akunu.server.models import ServedModel, ServedModels
 from akunu.server.observer import SILENT, Observer
+from akunu.server.sending import Events, beside, pinging, unless_gone
 
 Result = TypeVar("Result")
 Begin = Callable[[ServedModel, Model], Sequence[AsyncTextStream]]
@@ -108,7 +108,7 @@ class Generation(Response):
                 is_loaded = self._models.find(self._model).model is not None
                 held = stack.enter_async_context(self._models.use(self._model))
                 # Loading may take minutes.
-                served, model = await (held if is_loaded else _unless_gone(receive, held))
+                served, model = await (held if is_loaded else unless_gone(receive, held))
                 dialect = self._dialect(served)
                 streams = self._begin(served, model)
                 for number, stream in enumerate(streams):  # noqa: B007
@@ -156,18 +156,11 @@ class Generation(Response):
         dialect: Dialect,
         streams: Sequence[AsyncTextStream],
     ) -> None:
-        headers = {
-            "content-type": dialect.media_type,
-            "cache-control": "no-cache",
-            "x-accel-buffering": "no",  # nginx would hold events back
-            **self._more_headers,
-        }
-        raw = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in headers.items()]
-        await send({"type": "http.response.start", "status": 200, "headers": raw})
-        events = _Events(send)
+        events = Events(send)
+        await events.begin(dialect.media_type, self._more_headers)
         await events.put(dialect.opened())
         async with _closed_when_gone(receive, streams) as client:
-            async with _pinging(events, dialect.ping, self._ping_seconds):
+            async with pinging(events, dialect.ping, self._ping_seconds):
                 try:
                     await self._tell(events, dialect, streams)
                     if not client.is_gone:
@@ -187,7 +180,7 @@ class Generation(Response):
                 await events.end()
 
     async def _tell(
-        self, events: _Events, dialect: Dialect, streams: Sequence[AsyncTextStream]
+        self, events: Events, dialect: Dialect, streams: Sequence[AsyncTextStream]
     ) -> None:
         async def tell(index: int, stream: AsyncTextStream) -> None:
             async for delta in stream.deltas():
@@ -208,44 +201,10 @@ class Generation(Response):
             await asyncio.gather(*tasks, return_exceptions=True)
 
 
-class _Events:
-    """Sends parts of a body, and knows when it did."""
-
-    def __init__(self, send: Send) -> None:
-        self._send = send
-        self.last = time.monotonic()
-
-    async def put(self, body: bytes) -> None:
-        if body:
-            self.last = time.monotonic()
-            await self._send({"type": "http.response.body", "body": body, "more_body": True})
-
-    async def end(self) -> None:
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-
 class _Client:
     """Whoever asked, and whether they went away."""
 
     is_gone = False
-
-
-async def _unless_gone(receive: Receive, work: Coroutine[Any, Any, Result]) -> Result:
-    """Return what work gives; ClientDisconnect where the client goes away before, which ends it."""
-    task = asyncio.ensure_future(work)
-
-    async def watch() -> None:
-        while (await receive())["type"] != "http.disconnect":
-            pass
-        task.cancel()
-
-    async with _beside(watch()) as watcher:
-        try:
-            return await task
-        except asyncio.CancelledError:
-            if watcher.done():
-                raise ClientDisconnect from None
-            raise
 
 
 @asynccontextmanager
@@ -262,49 +221,5 @@ async def _closed_when_gone(
         for stream in streams:
             await stream.aclose()
 
-    async with _beside(watch()):
+    async with beside(watch()):
         yield client
-
-
-@asynccontextmanager
-async def _pinging(events: _Events, ping: bytes, seconds: float) -> AsyncIterator[None]:
-    """Send a comment when nothing was sent for so long."""
-    if not ping or seconds <= 0:
-        yield
-        return
-
-    async def watch() -> None:
-        while True:
-            silent = time.monotonic() - events.last
-            if silent >= seconds:
-                await events.put(ping)
-                silent = 0.0
-            await asyncio.sleep(seconds - silent)
-
-    async with _beside(watch()):
-        yield
-
-
-@asynccontextmanager
-async def _beside(work: Any) -> AsyncIterator[asyncio.Future[None]]:
-    """Do something meanwhile, and no longer."""
-    task = asyncio.ensure_future(work)
-    try:
-        yield task
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
-
-
-EVENT_STREAM: Final = "text/event-stream; charset=utf-8"
-PING: Final = b": ping\n\n"
-
-
-def event(data: Any, name: str = "") -> bytes:
-    r"""Return a server-sent event.
-
-    >>> event({"a": "é\n"})
-    b'data: {"a":"\xc3\xa9\\n"}\n\n'
-    """
-    head = f"event: {name}\n" if name else ""
-    return head.encode() + b"data: " + written(data) + b"\n\n"

@@ -10,8 +10,8 @@ from akunu.completion import Completion
 from akunu.deltas import Delta, TextDelta
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
-from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.llama_cpp_fields import LlamaAsked
+from akunu.server.sending import EVENT_STREAM, PING, event
 from akunu.server.untold import Untold
 from akunu.server.usage import timings_of
 from akunu.tokenizer import Tokenizer

@@ -26,8 +26,8 @@ from akunu.deltas import (
 )
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
-from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.json_body import text_written
+from akunu.server.sending import EVENT_STREAM, PING, event
 from akunu.server.untold import Untold
 from akunu.server.usage import facts_of, finite, timings_of, usage_of
 

@@ -12,9 +12,9 @@ from akunu.completion import Completion
 from akunu.deltas import Delta, TextDelta
 from akunu.logprobs import TokenLogprob
 from akunu.server.errors import ApiError
-from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.openai_chat_answer import DONE, FINGERPRINT
 from akunu.server.openai_completions import CompletionRequest, Prompt
+from akunu.server.sending import EVENT_STREAM, PING, event
 from akunu.server.untold import Untold
 from akunu.server.usage import facts_of, finite, usage_of
 from akunu.tokenizer import Tokenizer

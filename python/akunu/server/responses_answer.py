@@ -15,8 +15,8 @@ from akunu.async_text_stream import AsyncTextStream
 from akunu.completion import Completion
 from akunu.deltas import Delta, ReasoningDelta, TextDelta
 from akunu.server.errors import ApiError
-from akunu.server.generation import EVENT_STREAM, PING, event
 from akunu.server.openai_chat_answer import logprobs_of
+from akunu.server.sending import EVENT_STREAM, PING, event
 from akunu.server.untold import Untold
 from akunu.server.usage import facts_of
 from akunu.tools.calls import CallCollector, ToolCall
