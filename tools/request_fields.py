@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from akunu.server.anthropic_fields import MESSAGES_FIELDS
+from akunu.server.audio_fields import TRANSCRIPTION_FIELDS, TRANSLATION_FIELDS
 from akunu.server.embeddings import (
     EMBEDDINGS_FIELDS,
     OLLAMA_EMBED_FIELDS,
@@ -45,6 +46,8 @@ ROUTES: Final[Mapping[str, Mapping[str, Field]]] = {
     "options of /api/chat and /api/generate": OLLAMA_OPTIONS,
     "POST /v1/embeddings": EMBEDDINGS_FIELDS,
     "POST /v1/rerank": RERANK_FIELDS,
+    "POST /v1/audio/transcriptions": TRANSCRIPTION_FIELDS,
+    "POST /v1/audio/translations": TRANSLATION_FIELDS,
     "POST /api/embed": OLLAMA_EMBED_FIELDS,
     "POST /api/embeddings": OLLAMA_EMBEDDINGS_FIELDS,
     "POST /completion": LLAMA_COMPLETION_FIELDS,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 from akunu import _core
 from akunu._shown import shorten
 from akunu._typos import explains_typos
-from akunu.errors import AkunuError, ArgumentError
+from akunu.errors import AkunuError, ArgumentError, UnsupportedModelError
 from akunu.model import Model
 from akunu.model_files import open_model_files, read_tokenizer
 from akunu.options import AUTO, LoadOptions
@@ -70,6 +70,7 @@ def load(
         adapters=adapters,
     )
     path = find_model(path_or_name, options, local_only=local_only)
+    _refuse_speech(path)
     choice = None
     if options.threads == AUTO:
         from akunu.thread_choice import with_chosen_threads
@@ -91,6 +92,18 @@ def load(
         loading.abandon()
         raise
     return Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
+
+
+def _refuse_speech(path: Path) -> None:
+    if path.suffix == ".gguf":  # no reader of ours knows speech in these
+        return
+    from akunu.speech.model_kind import is_speech_model
+
+    if is_speech_model(path):
+        raise UnsupportedModelError(
+            f"{path} is a speech model: akunu.load_whisper loads it, and akunu transcribe, listen "
+            "and serve use it"
+        )
 
 
 def begin_load(

@@ -13,7 +13,9 @@ import akunu
 from akunu.chat import CHATML
 
 sys.path.append(str(Path(__file__).parents[1] / "e2e"))
+sys.path.append(str(Path(__file__).parents[1] / "models"))
 
+import brief_speech
 from edited_model import edited
 
 PYTEST = ("pytest==9.2.0", "pytest-asyncio==1.5.0")
@@ -40,8 +42,8 @@ def client_checks(
     of them in `shared_fixtures.py`. `requirements`: packages, with versions. `environment`: further
     variables of the checks.
 
-    Checks find a server with the models `ember` and `thinker` at AKUNU_URL, and one that asks for
-    the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL.
+    Checks find a server with the models `ember`, `thinker` and `whisper` at AKUNU_URL, and one that
+    asks for the key `right` and answers 10 requests a minute at AKUNU_GUARDED_URL.
     """
     python = virtual_environment(work / "environment", *requirements, *PYTEST)
     folder = work / "checks"
@@ -50,11 +52,12 @@ def client_checks(
     fixtures = ["-p", "shared_fixtures"] if (folder / "shared_fixtures.py").exists() else []
     ember = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
     thinker = edited(ember, work / "thinker.gguf", {"tokenizer.chat_template": THINKING})
+    whisper = brief_speech.write(work / "whisper")
     for name in ("open", "guarded"):
         (work / name).mkdir()
     guard = {"AKUNU_SERVE_API_KEYS": "right", "AKUNU_SERVE_RATE_LIMIT": "10"}
     with (
-        serving(work / "open", "ember", f"thinker={thinker}") as address,
+        serving(work / "open", "ember", f"thinker={thinker}", f"whisper={whisper}") as address,
         serving(work / "guarded", "ember", **guard) as guarded,
     ):
         return pytest_outcomes(

@@ -39,7 +39,7 @@ def required_packages() -> dict[str, list[str]]:
     project = pyproject()["project"]
     extras = dict(project["optional-dependencies"])
     server, ray = extras.pop("server"), extras.pop("ray")
-    speech = {name for extra in ("audio", "av", "vad") for name in extras.pop(extra)}
+    speech = {name for extra in ("audio", "av", "mic", "vad") for name in extras.pop(extra)}
     others = [package_name(each) for extra in extras.values() for each in extra]
     return {
         "At run time": [package_name(each) for each in project["dependencies"]],

@@ -35,6 +35,7 @@ def test_a_page_describes_every_route(path: str) -> None:
 @pytest.mark.parametrize("path", POSTED)
 def test_the_openapi_document_describes_every_field(client: httpx.Client, path: str) -> None:
     route = client.get("/openapi.json").json()["paths"][path]["post"]
-    schema = route["requestBody"]["content"]["application/json"]["schema"]
+    (body,) = route["requestBody"]["content"].values()  # JSON, or a form
+    schema = body["schema"]
     assert set(schema["properties"]) == set(ROUTES[f"POST {path}"])
     assert all(each.get("description") for each in schema["properties"].values())

@@ -36,6 +36,7 @@ from akunu.cli.shared_options import (
     takes_loading_encoder,
     takes_loading_with_adapters,
 )
+from akunu.cli.speech_commands import LISTEN_HELP, TRANSCRIBE_HELP, listen, transcribe
 from akunu.options import SamplingOptions
 
 _CHAT_HELP = """Talk to a model.
@@ -90,6 +91,8 @@ def akunu_app() -> typer.Typer:
     app.command("stop")(stop_servers)
     app.command()(embed)
     app.command()(rank)
+    app.command(help=TRANSCRIBE_HELP)(transcribe)
+    app.command(help=LISTEN_HELP)(listen)
     app.command()(tokenize)
     app.command()(inspect)
     app.command(help=BENCH_HELP)(bench)

@@ -34,6 +34,7 @@ class Progress:
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
         self._shown = 0  # cells of the line
+        self._writing = threading.Lock()
 
     def __enter__(self) -> Progress:
         """Start to wait."""
@@ -58,6 +59,12 @@ class Progress:
         if thread is not None:
             thread.join()
 
+    def above(self, write: Callable[[], None]) -> None:
+        """Have something written to the same terminal, the line out of its way."""
+        with self._writing:
+            self._erase()
+            write()
+
     def _run(self) -> None:
         if self._over.wait(_PATIENCE_SECONDS):
             return
@@ -72,12 +79,19 @@ class Progress:
                     text += f", {time.monotonic() - started:.0f} s"
                 text = _cut(console.for_terminal(text), _columns() - 1)
                 shown = cell_count(text)
-                self._print(f"\r{text}{' ' * (self._shown - shown)}")
-                self._shown = shown
+                with self._writing:
+                    self._print(f"\r{text}{' ' * (self._shown - shown)}")
+                    self._shown = shown
                 if self._over.wait(_SECONDS_BETWEEN):
                     return
         finally:
+            with self._writing:
+                self._erase()
+
+    def _erase(self) -> None:
+        if self._shown:
             self._print(f"\r{' ' * min(self._shown, _columns() - 1)}\r")
+            self._shown = 0
 
     @staticmethod
     def _print(text: str) -> None:

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from akunu.cli import console
-from akunu.cli.loading import load_model
+from akunu.cli.loading import load_model, model_path
 from akunu.errors import AkunuError
+from akunu.options import LoadOptions
 from akunu.server.configuration import from_environment, from_file
-from akunu.server.models import ServedModels, named_sources
+from akunu.server.models import Loaded, ServedModels, named_sources
 from akunu.server.running import noted, servers_folder
 from akunu.server.settings import ServerSettings
+from akunu.speech.model_kind import is_speech_model
 
 
 def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str, Any]) -> int:
@@ -37,7 +39,7 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
     with ExitStack() as ends:
         sockets = ends.enter_context(run.listening(settings))  # before what takes a while
         first = served.all[0]
-        served.adopt(first.name, load_model(first.source, settings.load_options))
+        served.adopt(first.name, _loaded(first.source, settings.load_options))
         from akunu.server.app import create_app
 
         run.prepare_log()
@@ -45,6 +47,16 @@ def serve_models(models: Sequence[str], config: Path | None, given: Mapping[str,
         run.serve(create_app(settings, served), settings, sockets, ready)
     gc.freeze()  # what Python looks for in a process that ends takes longer than all the rest
     return 0
+
+
+def _loaded(source: str, options: LoadOptions) -> Loaded:
+    """Return a model of texts, or of speech."""
+    path = model_path(source, options)
+    if is_speech_model(path):
+        from akunu.cli.speech_model import load_speech_model
+
+        return load_speech_model(source, options)
+    return load_model(source, options)
 
 
 def _installed() -> Any:

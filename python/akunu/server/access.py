@@ -153,6 +153,8 @@ class _Body:
         self._length = 0
         self._is_complete = False
         self._ends = time.monotonic() + settings.body_seconds
+        kind = dict(entry.scope["headers"]).get(b"content-type", b"")
+        self._is_upload = kind.startswith(b"multipart/")  # audio is no text for a log
 
     async def receive(self) -> Message:
         if self._is_complete:  # what comes now is that the client goes away
@@ -164,7 +166,7 @@ class _Body:
             raise ApiError(408, "the body of the request took too long to arrive") from None
         body = message.get("body", b"")
         self._length += len(body)
-        if self._settings.log_prompts:
+        if self._settings.log_prompts and not self._is_upload:
             self._entry.body += body.decode(errors="replace")
         if self._length > self._settings.max_body:
             raise _too_large(self._settings)

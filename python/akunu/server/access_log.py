@@ -29,6 +29,8 @@ class Entry:
     cached_tokens: int = 0
     completion_tokens: int = 0
     finish_reason: str = ""
+    audio_seconds: float | None = None
+    """Where the request had audio, how long it was."""
     error: str = ""
     body: str = ""
     """Where prompts are logged."""
@@ -45,7 +47,10 @@ class Entry:
             "status": self.status,
             "ms": round((time.monotonic() - self.began) * 1000, 1),
         }
-        if self.model:
+        if self.model and self.audio_seconds is not None:
+            found["model"] = self.model
+            found["audio_seconds"] = round(self.audio_seconds, 2)
+        elif self.model:
             found["model"] = self.model
             found["prompt_tokens"] = self.prompt_tokens
             found["cached_tokens"] = self.cached_tokens

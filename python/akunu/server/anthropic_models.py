@@ -44,7 +44,7 @@ def models_page(models: Sequence[ServedModel], query: Mapping[str, str]) -> dict
 
 def model_info(served: ServedModel) -> dict[str, Any]:
     """Return what is known of a model: what it can do of one that is loaded."""
-    model = served.model
+    model = served.text_model
     return {
         "type": "model",
         "id": served.name,

@@ -33,6 +33,7 @@ from akunu.server.metrics import Metrics
 from akunu.server.models import ServedModels
 from akunu.server.origins import cors_options
 from akunu.server.routes import (
+    audio,
     chat,
     completions,
     embeddings,
@@ -104,6 +105,7 @@ def create_app(
         tokens.router,
         embeddings.router,
         reranking.router,
+        audio.router,
     ):
         app.include_router(each, prefix="/v1")
         app.include_router(each, include_in_schema=False)  # clients whose base has no /v1

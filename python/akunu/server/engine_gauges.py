@@ -51,5 +51,5 @@ class EngineGauges(Collector):
 
     def _occupancies(self) -> Iterator[tuple[str, Occupancy]]:
         for served in self._models:
-            if served.model is not None:
-                yield served.name, served.model.occupancy
+            if served.text_model is not None:
+                yield served.name, served.text_model.occupancy

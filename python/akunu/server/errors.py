@@ -14,6 +14,7 @@ from typing import Any, Final
 from akunu.errors import (
     AkunuError,
     ArgumentError,
+    AudioError,
     ContextOverflowError,
     DeadEndError,
     DownloadError,
@@ -108,6 +109,8 @@ def api_error(
     if isinstance(error, QueueFullError):
         retry = {"retry-after": str(RETRY_AFTER_SECONDS)}
         return ApiError(503, text, code="queue_full", headers=retry)
+    if isinstance(error, AudioError):
+        return ApiError(400, text, param="file", code="invalid_audio")
     if isinstance(error, DeadEndError):
         return ApiError(400, text, code="grammar_dead_end")
     if isinstance(error, (ArgumentError, MisuseError)):

@@ -46,6 +46,9 @@ class Metrics:
         )
         self.completion_tokens = self._counter("completion_tokens", "Tokens generated.", model)
         self.texts_ended = self._counter("texts", "Texts that ended, and why.", ["model", "reason"])
+        self.audio_seconds = self._counter(
+            "audio_seconds", "Seconds of audio that was transcribed or translated.", model
+        )
         self.first = self._histogram(
             "time_to_first_token_seconds", "From the request to its first token.", _FIRST
         )
@@ -82,6 +85,7 @@ class Metrics:
             "akunu_prompt_tokens_cached_total": "cached_tokens",
             "akunu_prefix_hits_total": "prefix_hits",
             "akunu_completion_tokens_total": "completion_tokens",
+            "akunu_audio_seconds_total": "audio_seconds",
             "akunu_texts_waiting": "waiting",
             "akunu_texts_running": "running",
         }

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 from akunu.errors import AkunuError, ArgumentError
 from akunu.model import Model
@@ -19,6 +19,10 @@ from akunu.server.errors import ApiError, invalid
 from akunu.server.json_words import shown
 from akunu.server.room import WAIT_SECONDS, Room
 from akunu.server.settings import ServerSettings
+from akunu.speech.model import SpeechModel
+from akunu.speech.model_kind import is_speech_model
+
+Loaded: TypeAlias = Model | SpeechModel
 
 EMBEDDED: Final = "ember"
 
@@ -36,9 +40,11 @@ class ServedModel:
     is_pinned: bool = False
     """Whether it stays loaded once it is, unless a request unloads it."""
     created: int = field(default_factory=lambda: int(time.time()))
-    model: Model | None = None
+    model: Loaded | None = None
+    is_speech: bool | None = None
+    """Whether it takes audio; None: nobody has looked, or it is not on this machine yet."""
     n_users: int = 0
-    loading: asyncio.Task[Model] | None = None
+    loading: asyncio.Task[Loaded] | None = None
     unloading: asyncio.Future[None] | None = None
     idle_timer: asyncio.TimerHandle | None = None
     n_bytes: int = 0
@@ -46,6 +52,11 @@ class ServedModel:
     known_bytes: int = 0
     """What it took when it was loaded last."""
     last_used: float = 0.0
+
+    @property
+    def text_model(self) -> Model | None:
+        """The model where it is loaded and writes, embeds or ranks texts."""
+        return self.model if isinstance(self.model, Model) else None
 
     @property
     def adapters(self) -> tuple[str, ...]:
@@ -134,12 +145,12 @@ class ServedModels:
         return list(self._models.values())
 
     def find(self, name: str | None) -> ServedModel:
-        """Return the model of a name; None: the first. ApiError where there is none.
+        """Return the model of a name; None: the first of texts. ApiError where there is none.
 
         The exact name counts, then the same in other case, where that is only one.
         """
         if name is None:
-            return next(iter(self._models.values()))
+            return next((each for each in self.all if not each.is_speech), self.all[0])
         if name in self._by_name:
             return self._by_name[name]
         base, colon, adapter = name.rpartition(":")
@@ -188,21 +199,69 @@ class ServedModels:
 
     @asynccontextmanager
     async def use(self, name: str | None) -> AsyncIterator[tuple[ServedModel, Model]]:
-        """Hold a model as long as a request needs it; it is loaded if need be."""
-        served = self.find(name)
+        """Hold a model of texts as long as a request needs it; it is loaded if need be.
+
+        Raises ApiError for one of speech, and what `load` raises.
+        """
+        served = await self._chosen(name, is_speech=False)
+        async with self._held(served) as model:
+            if not isinstance(model, Model):
+                raise _wrong_kind(
+                    f"{served.name} is a speech model: it takes audio, at /v1/audio/transcriptions"
+                )
+            yield served, model
+
+    @asynccontextmanager
+    async def use_speech(self, name: str | None) -> AsyncIterator[tuple[ServedModel, SpeechModel]]:
+        """Likewise a model of speech; None: the first of those."""
+        served = await self._chosen(name, is_speech=True)
+        async with self._held(served) as model:
+            if not isinstance(model, SpeechModel):
+                raise self._no_speech(served)
+            yield served, model
+
+    async def check_speech(self, name: str | None) -> None:
+        """Raise ApiError where there is no such model, or it is known to take no audio."""
+        served = await self._chosen(name, is_speech=True)
+        if await self.looked_at(served) is False:
+            raise self._no_speech(served)
+
+    async def _chosen(self, name: str | None, *, is_speech: bool) -> ServedModel:
+        """Return the model of a name; None: the first of its kind."""
+        if name is not None:
+            return self.find(name)
+        for served in self.all:
+            if bool(await self.looked_at(served)) is is_speech:
+                return served
+        return self.all[0]
+
+    async def looked_at(self, served: ServedModel) -> bool | None:
+        """Return whether a model takes audio; None where its file is not on this machine yet."""
+        if served.is_speech is None:
+            loop = asyncio.get_running_loop()
+            served.is_speech = await loop.run_in_executor(None, _is_speech, served)
+        return served.is_speech
+
+    def _no_speech(self, served: ServedModel) -> ApiError:
+        others = [each.name for each in self.all if each.is_speech]
+        there_is = f"there is {', '.join(others)}" if others else "none is served here"
+        return _wrong_kind(f"{served.name} takes no audio; that needs a Whisper model: {there_is}")
+
+    @asynccontextmanager
+    async def _held(self, served: ServedModel) -> AsyncIterator[Loaded]:
         served.n_users += 1
         if served.idle_timer is not None:
             served.idle_timer.cancel()
             served.idle_timer = None
         try:
-            yield served, await self._loaded(served)
+            yield await self._loaded(served)
         finally:
             served.n_users -= 1
             served.last_used = time.monotonic()
             self._room.freed()
             self._begin_idling(served)
 
-    def adopt(self, name: str, model: Model) -> None:
+    def adopt(self, name: str, model: Loaded) -> None:
         """Take a model that is loaded already; it is closed with the others.
 
         Raises ArgumentError where it takes more than `memory`: it could never be loaded again.
@@ -214,11 +273,13 @@ class ServedModels:
                 f"{model.memory['total']}: allow more, or leave memory out"
             )
         served.model = model
+        served.is_speech = isinstance(model, SpeechModel)
         served.n_bytes = served.known_bytes = model.memory["total"]
 
     async def load(self, name: str | None) -> ServedModel:
         """Have a model loaded; ApiError where that fails, whose cause is what `load` raised."""
-        async with self.use(name) as (served, _):
+        served = self.find(name)
+        async with self._held(served):
             return served
 
     async def unload(self, name: str | None) -> bool:
@@ -240,7 +301,7 @@ class ServedModels:
             await self._unloaded(served)
         self._loaders.shutdown(wait=False, cancel_futures=True)
 
-    async def _loaded(self, served: ServedModel) -> Model:
+    async def _loaded(self, served: ServedModel) -> Loaded:
         if served.unloading is not None:
             await asyncio.shield(served.unloading)
         if served.model is not None:
@@ -263,8 +324,8 @@ class ServedModels:
                 headers=never_again,
             ) from error
 
-    async def _load(self, served: ServedModel) -> Model:
-        from akunu.loading import find_model, load
+    async def _load(self, served: ServedModel) -> Loaded:
+        from akunu.loading import find_model
 
         loop = asyncio.get_running_loop()
         try:
@@ -274,7 +335,8 @@ class ServedModels:
             size = served.known_bytes or await loop.run_in_executor(
                 self._loaders, _file_bytes, path
             )
-            begin = partial(load, path, **asdict(served.options))
+            served.is_speech = await loop.run_in_executor(None, is_speech_model, path)
+            begin = _loader(path, served.options, is_speech=served.is_speech)
             while True:
                 await self._room.take(served, size)
                 model = await loop.run_in_executor(self._loaders, begin)
@@ -319,16 +381,42 @@ class ServedModels:
         served.idle_timer = loop.call_later(self._idle_seconds, unload)
 
 
-def _look_at(task: asyncio.Task[Model]) -> None:
+def _look_at(task: asyncio.Task[Loaded]) -> None:
     """Take the error of a task for which nobody may wait any more; asyncio would complain."""
     if not task.cancelled():
         task.exception()
+
+
+def _loader(path: Path, options: LoadOptions, *, is_speech: bool) -> Callable[[], Loaded]:
+    """Return what loads a model; of a model of speech, context and adapters mean nothing."""
+    if is_speech:
+        from akunu.speech.loading import load_whisper_with
+
+        return partial(load_whisper_with, path, options)
+    from akunu.loading import load
+
+    return partial(load, path, **asdict(options))
+
+
+def _is_speech(served: ServedModel) -> bool | None:
+    from akunu.loading import find_model
+
+    try:
+        return is_speech_model(find_model(served.source, served.options, local_only=True))
+    except AkunuError:
+        return None
+
+
+def _wrong_kind(message: str) -> ApiError:
+    return ApiError(400, message, param="model", code="unsupported_model")
 
 
 def _file_bytes(path: Path) -> int:
     """Return how large a model's file is, all parts of it: about what its weights take."""
     from akunu.model_files import open_model_files
 
+    if path.suffix == ".bin":  # whisper.cpp's
+        return path.stat().st_size
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 

@@ -9,7 +9,7 @@ from akunu.fill_in import fill_in_of
 from akunu.model import Model
 from akunu.server.errors import ApiError
 from akunu.server.model_files import ModelFile, file_of
-from akunu.server.models import ServedModel, ServedModels
+from akunu.server.models import Loaded, ServedModel, ServedModels
 from akunu.server.ollama_answer import now
 from akunu.server.prompts import template_of
 
@@ -39,9 +39,11 @@ async def listed(served: ServedModel) -> dict[str, Any]:
     }
 
 
-async def running(served: ServedModel, model: Model) -> dict[str, Any]:
+async def running(served: ServedModel, model: Loaded) -> dict[str, Any]:
     """Return what /api/ps tells of a model that is loaded."""
-    in_memory = {"size": model.memory["total"], "context_length": model.context}
+    in_memory = {"size": model.memory["total"]}
+    if isinstance(model, Model):
+        in_memory["context_length"] = model.context
     found = {**await listed(served), **in_memory}
     del found["modified_at"]
     timer = served.idle_timer

@@ -180,6 +180,9 @@ class ServerSettings:
     max_body: int = _setting(
         32 << 20, _integer(1, None), "The most bytes that a request may have.", "BYTES"
     )
+    max_audio_seconds: float = _setting(
+        7200.0, _seconds, "The longest audio that a request may have.", "SECONDS"
+    )
     rate_limit: int = _setting(
         0, _integer(0, MAX_UINT32), "Requests per minute and key, or address; 0: any.", "INTEGER"
     )

@@ -80,7 +80,7 @@ def timestamp(seconds: float, *, hours: bool, marker: str) -> str:
 
 
 def _txt(transcription: Transcription, _: SubtitleLayout) -> str:
-    return "".join(f"{segment.text.strip()}\n" for segment in transcription.segments)
+    return "".join(f"{_shown(segment)}\n" for segment in transcription.segments)
 
 
 def _srt(transcription: Transcription, layout: SubtitleLayout) -> str:
@@ -100,6 +100,12 @@ def _vtt(transcription: Transcription, layout: SubtitleLayout) -> str:
     )
 
 
+def _shown(segment: Segment) -> str:
+    """Return a segment's text, with its channel in front where channels were apart."""
+    text = segment.text.strip()
+    return text if segment.channel is None else f"(channel {segment.channel}) {text}"
+
+
 def _span(start: float, end: float, *, hours: bool, marker: str) -> str:
     first = timestamp(start, hours=hours, marker=marker)
     return f"{first} --> {timestamp(end, hours=hours, marker=marker)}"
@@ -108,7 +114,7 @@ def _span(start: float, end: float, *, hours: bool, marker: str) -> str:
 def _tsv(transcription: Transcription, _: SubtitleLayout) -> str:
     return "start\tend\ttext\n" + "".join(
         f"{round(1000 * each.start)}\t{round(1000 * each.end)}\t"
-        f"{each.text.strip().translate(_TO_SPACES)}\n"
+        f"{_shown(each).translate(_TO_SPACES)}\n"
         for each in transcription.segments
     )
 
@@ -118,7 +124,7 @@ def _csv(transcription: Transcription, _: SubtitleLayout) -> str:
     file.write("start,end,text\n")
     writer = csv.writer(file, quoting=csv.QUOTE_NONNUMERIC, lineterminator="\n")
     for each in transcription.segments:
-        writer.writerow([round(1000 * each.start), round(1000 * each.end), each.text.strip()])
+        writer.writerow([round(1000 * each.start), round(1000 * each.end), _shown(each)])
     return file.getvalue()
 
 
@@ -126,7 +132,7 @@ def _lrc(transcription: Transcription, _: SubtitleLayout) -> str:
     lines = []
     for each in transcription.segments:
         minutes, hundredths = divmod(round(each.start * 100), 6000)
-        text = each.text.strip().translate(_TO_SPACES)
+        text = _shown(each).translate(_TO_SPACES)
         lines.append(f"[{minutes:02d}:{hundredths // 100:02d}.{hundredths % 100:02d}]{text}\n")
     return "".join(lines)
 
@@ -155,7 +161,7 @@ def _cues(
     """Yield start, end and text of each subtitle."""
     if transcription.words is None:
         for segment in transcription.segments:
-            yield segment.start, segment.end, escaped(_without_arrow(segment.text.strip()))
+            yield segment.start, segment.end, escaped(_without_arrow(_shown(segment)))
         return
     for lines in _subtitles(transcription.segments, layout):
         words = [word for line in lines for word in line]

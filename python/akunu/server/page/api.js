@@ -4,7 +4,7 @@ const BASE = new URL("v1/", document.baseURI); // also behind a proxy that serve
 const KEY = "akunu.key";
 
 /**
- * @typedef {{id: string, loaded?: boolean, max_model_len?: number, meta?: Record<string, any>}} ModelFacts
+ * @typedef {{id: string, loaded?: boolean, capabilities?: string[], max_model_len?: number, meta?: Record<string, any>}} ModelFacts
  */
 
 /** What went wrong, as one may decide by: its kind. */
@@ -71,10 +71,12 @@ function asError(error, status, retryAfter = 0) {
   return new ServerError("other", said, more);
 }
 
-/** @returns {Promise<ModelFacts[]>} */
+/** @returns {Promise<ModelFacts[]>} those that write texts */
 export async function listModels() {
   const answer = await request("models");
-  return (await answer.json()).data;
+  /** @type {{data: ModelFacts[]}} */
+  const { data } = await answer.json();
+  return data.filter((each) => !each.capabilities?.includes("transcription"));
 }
 
 /**

@@ -36,8 +36,8 @@ async def completions(request: Request) -> Response:
         return wanted.begin(model, settings)
 
     def dialect(served: ServedModel) -> CompletionAnswer:
-        assert served.model is not None, "it is in use"
-        return CompletionAnswer(served.name, wanted, served.model.tokenizer)
+        assert served.text_model is not None, "it is in use"
+        return CompletionAnswer(served.name, wanted, served.text_model.tokenizer)
 
     return generation_of(request, wanted.asked, begin, dialect, prompt=wanted.prompt_name)
 

@@ -37,6 +37,15 @@ def body_of(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"requestBody": {"required": True, "content": content}}
 
 
+def form_of_fields(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a route adds to the document: a form with a file, and answers as text."""
+    content = {"multipart/form-data": {"schema": dict(schema)}}
+    return {
+        "requestBody": {"required": True, "content": content},
+        "responses": {"200": {"content": {"text/plain": {"schema": _TEXT}}}},
+    }
+
+
 def with_answers(document: dict[str, Any]) -> dict[str, Any]:
     """Complete FastAPI's document: streams, errors of each dialect, none of FastAPI's own."""
     schemas = document.setdefault("components", {}).setdefault("schemas", {})
@@ -59,8 +68,10 @@ def with_answers(document: dict[str, Any]) -> dict[str, Any]:
 
 
 def _may_stream(operation: Mapping[str, Any]) -> bool:
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {})
-    fields = body.get("schema", {}).get("properties", {})
+    bodies = operation.get("requestBody", {}).get("content", {})
+    fields = {
+        name for body in bodies.values() for name in body.get("schema", {}).get("properties", {})
+    }
     is_generation = not operation["operationId"].startswith(("count_", "input_", "apply_"))
     return "stream" in fields and is_generation
 

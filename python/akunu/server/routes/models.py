@@ -32,10 +32,18 @@ async def models(request: Request) -> Response:
         return JsonResponse(models_page(state_of(request).models.all, request.query_params))
     listed = [
         entry
-        for each in state_of(request).models.all
+        for each in await models_of(request)
         for entry in (await described(each), *adapters_of(each))
     ]
     return JsonResponse({"object": "list", "data": listed})
+
+
+async def models_of(request: Request) -> list[ServedModel]:
+    """Return all models; of each that is on this machine it is known whether it takes audio."""
+    served = state_of(request).models
+    for each in served.all:
+        await served.looked_at(each)
+    return served.all
 
 
 @router.get("/models/{name:path}", summary="One model", response_model=None)
@@ -46,6 +54,7 @@ async def model(request: Request, name: str) -> Response:
     served = state_of(request).models.find(name)
     if is_anthropic(request.scope):
         return JsonResponse(model_info(served))
+    await state_of(request).models.looked_at(served)
     for entry in adapters_of(served):
         if entry["id"] == name:
             return JsonResponse(entry)
@@ -114,7 +123,9 @@ async def described(served: ServedModel) -> dict[str, Any]:
         found["aliases"] = list(served.aliases)
     if served.is_pinned:
         found["pinned"] = True
-    model = served.model
+    if served.is_speech:
+        found["capabilities"] = ["transcription"]
+    model = served.text_model
     if model is None:
         return found
     found["capabilities"] = capabilities(model)
