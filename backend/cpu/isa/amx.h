@@ -1,6 +1,11 @@
 // The primitives of the level `amx` (AMX with bf16, above avx512 and AVX512_BF16): eight registers of
 // 16 lines of 64 bytes, and sums of products of bf16 in float32. Only the kernels in kernels/tiles
 // are compiled for it; all others are avx512's.
+//
+// 1. What bounds it. The unit, and that nothing behind a tile instruction issues while it waits
+//    for a register. kernels/tiles/pair_product.h places vector work between tile instructions.
+// 2. What is done about it here. `load_once` keeps what streams past out of L1; `release` gives
+//    the registers back. docs/decisions/0008.
 #pragma once
 
 #include "cpu/isa/avx512_bf16.h"

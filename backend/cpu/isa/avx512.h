@@ -1,5 +1,12 @@
 // The primitives of the level `avx512` (AVX-512 F, BW, DQ, VL and VNNI): the quantised matmuls have 16
 // columns in a register and multiply four codes at once; floats use the primitives of avx2.h.
+//
+// 1. What bounds it. One row: transposing and shifting (of 109 instructions for two groups of
+//    Q4_0, 47 transpose). Many rows: vpdpbusd, and the 32 registers (Avx512Policy counts them).
+// 2. What is done about it. Two panels side by side, six rows (row_tile_multi_panel.h); codes of
+//    Q2_K and Q3_K are multiplied with their small scales when a panel is packed (kWholeBytes).
+// 3. What was tried and did not pay. Tiles of 5, 7 and 8 rows, three interleaved rows.
+//    docs/decisions/0012.
 #pragma once
 
 #include "cpu/isa/avxvnni.h"

@@ -1,4 +1,9 @@
-// What levels with a matrix unit for bf16 add to the primitives of avx512: conversions (AVX512_BF16).
+// What levels with a matrix unit for bf16 add to the primitives of avx512: conversions
+// (AVX512_BF16), and the shape of tiles. amx.h and amx_emulated.h add the instructions on them.
+//
+// 1. What bounds it. Unpacking: vector instructions beside those of the matrix unit.
+// 2. What was tried and did not pay. Rounding to bf16 in whole numbers instead of the conversion
+//    instruction (2 %). docs/decisions/0008.
 #pragma once
 
 #include "cpu/isa/avx512.h"

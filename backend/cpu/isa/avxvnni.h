@@ -1,5 +1,13 @@
 // The primitives of the level `avxvnni` (AVX2, FMA, F16C and AVX-VNNI): avx2's, with two instructions that
 // multiply and add four codes, or two int16, in every lane.
+//
+// 1. What bounds it. Many rows: vpdpbusd, whose five cycles of latency need two panels' sums in
+//    flight, and 16 registers (VnniPolicy: tiles of four rows). One row: as avx2_columns.h.
+// 2. Why it is a level. The same sums as avx2's with one instruction for three:
+//    docs/decisions/0013. Products are a parameter (VexProducts), so that avxvnni_emulated.h has
+//    them in the other encoding.
+// 3. What was tried and did not pay. Tiles of three rows (0.92) and of six (0.97 to 1.01), six and
+//    eight few rows, few rows interleaved. docs/decisions/0013.
 #pragma once
 
 #include "cpu/isa/avx2.h"

@@ -1,6 +1,11 @@
 // The primitives of the level `generic`: no instruction set assumed. Eight lanes as two vectors of
 // four in the vector types of GCC and Clang, which become SSE2 on x86-64, NEON on ARM and plain
 // registers elsewhere. The same primitives as isa/avx2.h. A multiply_add rounds twice here.
+//
+// 1. What it is for. Processors that no other level fits, and a second opinion in tests
+//    (tests/unit/isa_levels.cpp). It is written to be right and short, and is as fast as what the
+//    compiler makes of it.
+// 2. Where to change it. A new primitive goes into every level's header; here in plain code.
 #pragma once
 
 #include <stdint.h>

@@ -1,6 +1,13 @@
 // The primitives of the level `i8mm` (the products of int8 matrices of ARMv8.6, above neon): one
 // instruction multiplies eight codes of two rows of the input with eight weights of two columns. More
 // than two rows are multiplied so, in pairs; everything else is neon's.
+//
+// 1. What bounds it. The products: a group of two rows takes 20 instructions.
+// 2. What is done about it. What meets a register of two rows and two columns (scales, minima) is
+//    arranged like it: the panel's when it is packed, the input's once for a slice.
+// 3. What was tried and did not pay. Bringing the sums apart in the loop (3 instructions more for
+//    a group), joining rows there (4 more), tiles of 16 rows. One row gains nothing by it, two
+//    would pay for the arrangement what they gain. docs/decisions/0012 and its measurements.
 #pragma once
 
 #include "cpu/isa/neon.h"

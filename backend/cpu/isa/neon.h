@@ -2,6 +2,11 @@
 // registers. The same primitives as isa/avx2.h, and the same order of every sum, so that results are those
 // of `generic` with one rounding where multiply_add has one (tests/unit/isa_levels.cpp). Templates over
 // the level, so that no symbol goes without its name.
+//
+// 1. NeonColumns: the quantised matmuls, four columns in a register, products of signed codes
+//    (SDOT). NeonPrimitives: vectors of floats, for all else.
+// 2. What bounds it. As at the other levels: memory for one row, products for many. 32 registers
+//    hold tiles of 16 rows.
 #pragma once
 
 #include <arm_neon.h>

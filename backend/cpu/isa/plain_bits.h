@@ -1,5 +1,5 @@
 // One word of 32 bits for each of eight lanes, as plain numbers: for levels that leave it to the compiler
-// to find instructions. The same primitives as in avx2.h.
+// to find instructions. The same primitives as in avx2.h. Only sampling uses them.
 #pragma once
 
 #include <stdint.h>

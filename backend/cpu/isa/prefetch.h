@@ -1,4 +1,5 @@
-// Software prefetches. What is prefetched, and how far ahead: docs/decisions/0011.
+// Software prefetches. Who prefetches what, and how far ahead: kernels/panel_prefetch.h for
+// weights, kernels/attention.cpp for pages. What was tried: docs/decisions/0011.
 #pragma once
 
 #include <stdint.h>

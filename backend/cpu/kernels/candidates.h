@@ -1,5 +1,6 @@
 // Tokens by rank: higher z first, lower token on ties. A binary heap over plain memory does for
-// top-k (the worst of the best k at its root) and for top-p (the best of what is left).
+// top-k (the worst of the best k at its root) and for top-p (the best of what is left). Kernel
+// files use no standard containers: their symbols would not carry a level's name (isa/avx2.h).
 #pragma once
 
 #include <stdint.h>

@@ -2,6 +2,15 @@
 // weight, and how a run of them becomes a vector. Block formats: formats_blocks.h; what quantised
 // matmuls need of a format: panel.h.
 //
+// 1. What it computes. The number that a weight stands for: of F16 exactly. Sums are the kernels'.
+// 2. What bounds it. Memory for one row: two or four bytes are read for each multiplication.
+//    Widening a vector of F16 is one instruction where the level has one (all but generic).
+// 3. What is done about it. Nothing is stored: a vector is widened where it is used (`unpack`).
+//    Many rows: float_panel.h widens a panel once for all of them.
+// 4. Where to change it. A float format: a struct beside F16, with its line in
+//    matmul_kernels_32.cpp; as a cache, an entry in the tables at the end of attention.cpp and
+//    kv_write.cpp.
+//
 //   kFormat              number_of the format
 //   Input                the activation kind that it is multiplied with: FloatInput (f32) or QuantInput (q8_32)
 //   row_bytes(k)         bytes of a row of k weights

@@ -1,5 +1,16 @@
 // MLX's formats, whose parts are planes of their own, each row after row.
 //
+// 1. What it computes. Float32 weights, one (`element`) or a group of them (`unpack`), which
+//    matmul_kernels_mlx.cpp multiplies with a float32 input.
+// 2. What bounds it. Not measured; by its instructions, unpacking: a shift, a mask, a conversion
+//    and a multiply and add for each weight, of which memory has a byte or less.
+// 3. What is done about it. Little: the format is right, not fast (docs/decisions/0022). A group
+//    is unpacked once for all rows of a slice; 32 codes are whole words for every number of bits,
+//    so the loop over them unrolls with constant shifts. There is no path of whole numbers, as
+//    blocks have.
+// 4. Where to change it. Bits, group sizes and types of scale: `mlx_format_at` (core/kinds.h).
+//    Another layout of planes: a struct with the members of MlxMxfp4.
+//
 // Affine groups of 32, 64 or 128 weights of a row: weight = scale * code + bias.
 //   codes   [n, k * bits / 32] words of 32 bits: a stream of codes of 2, 3, 4, 5, 6 or 8 bits, from the
 //           lowest bit on. Of 32 weights there are as many words as a code has bits.

@@ -1,4 +1,6 @@
-// Rows of a quantised input, as the micro-kernel (microkernel.h) walks them.
+// Rows of a quantised input, as the micro-kernel (microkernel.h) walks them: addresses only. What
+// they hold is the activation kind's (q8_32, q16_32: docs/kernels.md), what `prepare` adds the row
+// tile's.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,11 @@
 // Matmul kernels on vectors for MLX's weights: a group becomes floats once for all rows of a slice.
+//
+// 1. What it computes. Sums of float32 products, one accumulator of kLanes for each (row, column),
+//    in order of k: a row's bits do not depend on the rows beside it.
+// 2. What bounds it. Not measured; by its instructions, unpacking for a few rows (formats_mlx.h),
+//    and for many loading the input, once for each column.
+// 3. Where to change it. It is right, not fast (docs/decisions/0022): float_panel.h and
+//    matmul_tile.h have tiles of several columns, which would share what is loaded.
 #include <utility>
 
 #include "cpu/isa/isa.h"

@@ -1,5 +1,6 @@
 // Loops that do nothing but read, or nothing but multiply: what a core can do at most with the
-// primitives of its level. backend/cpu/roofline times them.
+// primitives of its level. backend/cpu/roofline times them, and benchmarks are stated as shares of
+// them. A level with other products gets a member here and its loop in probes.cpp.
 #pragma once
 
 #include <stdint.h>

@@ -1,4 +1,15 @@
 // The Gumbel noise of a token: -ln(-ln u), u = ((word >> 8) + 0.5) * 2^-24 of word 0 of Philox.
+//
+// 1. What it computes. The candidate with the largest z + noise (Noisiest): a draw from
+//    softmax(z), without its sum. The noise of a token depends on seed, draw, choice and token
+//    alone, so it does not matter in which order candidates come, nor how many are skipped that
+//    cannot win.
+// 2. What bounds it. Instructions: ten rounds of Philox for each candidate, and the logarithms.
+// 3. What is done about it. Noise comes for eight tokens at a time. A bound without logarithms
+//    (`most_gumbel`) says which lanes can still win; only where one can are the logarithms taken.
+//    No noise exceeds kLargestNoise, so candidates with z below `bound` are never looked at.
+// 4. Where to change it. The mathematics is step 6 of sample in docs/kernels.md, and a GPU's too.
+//    The random numbers: philox.h. What a draw costs: docs/performance.md.
 #pragma once
 
 #include "core/rows.h"

@@ -1,5 +1,14 @@
-// Candidates in order of rank, sorted only as far as they are used: all are put into buckets by z,
-// and a bucket is sorted when it is reached.
+// Candidates in order of rank, sorted only as far as they are used.
+//
+// 1. What it computes. The next best candidates of a list (`hand_out`): z descending, token
+//    ascending. They end up at the end of the list, the best last.
+// 2. What bounds it. Putting all candidates into buckets: two passes over the list, whose writes
+//    go anywhere in it. With nearly flat logits they are tens of thousands.
+// 3. What is done about it. Buckets are equally wide in z, some eight candidates in each: finding
+//    one's bucket is a multiplication. They are filled in place, without a second list. A bucket
+//    becomes a heap only when it is reached: what is never handed out is never sorted.
+// 4. Where to change it. The size of buckets: kPerBucket, kMostBuckets. The order: candidates.h.
+//    What a draw costs: docs/performance.md, tools/sampling_cost.
 #pragma once
 
 #include <stdint.h>
