@@ -5,9 +5,9 @@
 // 1. What bounds it. The products: a group of two rows takes 20 instructions.
 // 2. What is done about it. What meets a register of two rows and two columns (scales, minima) is
 //    arranged like it: the panel's when it is packed, the input's once for a slice.
-// 3. What was tried and did not pay. Bringing the sums apart in the loop (3 instructions more for
-//    a group), joining rows there (4 more), tiles of 16 rows. One row gains nothing by it, two
-//    would pay for the arrangement what they gain. docs/decisions/0012 and its measurements.
+// 3. What would cost more. Bringing the sums apart in the loop (3 instructions more for a group),
+//    joining rows there (4 more), tiles of 16 rows. One row gains nothing by pairs, two would pay
+//    for the arrangement what they gain. docs/decisions/0012 and its measurements.
 #pragma once
 
 #include "cpu/isa/neon.h"

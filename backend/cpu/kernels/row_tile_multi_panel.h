@@ -6,8 +6,8 @@
 //    and two loads a cycle are the limit.
 // 3. What is done about it. Four bytes of a row are loaded once for all panels. Registers are
 //    structs of one register for each panel; their loops have unroll pragmas, since GCC would keep
-//    the structs in memory. How many rows fit the registers is the level's (matmul_policy.h: 6
-//    with AVX-512, 4 with AVX2).
+//    the structs in memory. How many rows fit the registers is the level's policy
+//    (kMultiPanelRows, kInt16Rows).
 // 4. What it brought. AVX2, one Zen 4 core: Q4_0 from 114 to 130 * 10^9 products a second, Q6_K
 //    from 91 to 98. docs/decisions/0012 and its measurements.
 #pragma once
