@@ -4,7 +4,8 @@
 //    in common with a new one (`find`), and shares its pages (`share`). `extend` allocates pages as
 //    a text grows. `end` keeps the pages of an ended sequence for later ones. A group is the layers
 //    that share a page table; an entry of the table is a page, and an entry may be shared (lent),
-//    copied, or gone (kNoPage).
+//    copied, or gone (kNoPage). A window of speech, once encoded, has pages of its own, which all texts
+//    of it share (`take_window`); one that no text reads is forgotten when another needs its pages.
 // 2. What bounds it. The host between two steps: a search goes over all kept sequences, an eviction
 //    over all pages of a group.
 // 3. What is done about it. At most kMostKept sequences are kept. Pages are looked at only when none is free.

@@ -1,3 +1,15 @@
+// The families of models, each a function that fills an ArchDescriptor. arch.h says what that is.
+//
+// 1. What it does. `describe` finds the family by the name that the file gives (kFamilies), checks
+//    the file's numbers, calls the family's function, and applies what holds for all families:
+//    rotation styles, encoders, factors on rotated numbers. A family is written as what it has
+//    beside another one: qwen3 is qwen2 with norms per head.
+// 2. What bounds it. Nothing: it runs once, at load. What it must not do is guess: a number that
+//    is missing or impossible is a ModelFormatError, what akunu does not compute an
+//    UnsupportedModelError.
+// 3. Where to change it. A new family: its function here, a row of kFamilies, names of its tensors
+//    (weight/names.cpp), its keys (weight/hf_config.cpp). What no family has had so far: a field
+//    of LayerDescriptor or ArchDescriptor, and what it emits in forward.cpp. docs/decisions/0036.
 #include "core/arch.h"
 
 #include <array>

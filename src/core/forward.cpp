@@ -1,8 +1,8 @@
 // Builds the forward pass. forward.h says what it is.
 //
 // 1. What it does. Builder::build emits the operations of one row class in order: embedding, the
-//    angles of RoPE, every layer (`layer`), the head, the choice of a token. It runs at load, never
-//    while generating.
+//    angles of RoPE, every layer (`layer`), the head, the choice of a token; of a model that hears also
+//    its encoder (`encode_audio`), whose layers are `layer` too. It runs at load, never while generating.
 // 2. What bounds it. Nothing: some hundred operations per row class. What it emits bounds all else:
 //    each operation is a kernel that runs at every step.
 // 3. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How

@@ -1,3 +1,17 @@
+// Loads a model. model.h says what a Model is.
+//
+// 1. What it does. `load` goes through the stages in order: weights onto the device (`import`),
+//    the layers (`describe_layers`), adapters, how large context and cache are (`plan`),
+//    frequencies of rotary positions (`write_frequencies`), memory (`allocate`), programs
+//    (`compile`). The forward passes of the row classes are built twice (FusedForwards): in `plan`
+//    without memory, for sizes and to refuse what no kernel computes, and in `compile` with it.
+// 2. What bounds it. Importing weights, and the device's compiler where it has one. Load times:
+//    docs/performance.md.
+// 3. What it must not do. Take memory for cache and scratch before `plan` has said that the model
+//    can be computed, or leave a tensor unread silently (`refuse_unused_tensors`). A file that was
+//    cut meanwhile gets the blame for whatever fails (`blame_damage`).
+// 4. Where to change it. What a pass computes: core/forward.cpp. How much memory is planned:
+//    context_plan.cpp. What is written down of matmuls' inputs for quantising: `cut_at_matmuls`.
 #include "inference/model.h"
 
 #include <algorithm>

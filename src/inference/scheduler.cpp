@@ -3,7 +3,8 @@
 // 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
 //    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
-//    (`begin_reading`, reading.h), so that later requests can take them over from the cache.
+//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Of a model
+//    that hears, `encode` first fills the pages of a window that a new text is about.
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_); on devices that allow it the next one is submitted before

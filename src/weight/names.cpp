@@ -1,3 +1,16 @@
+// Canonical tensor names out of those of files, by tables. names.h lists the canonical ones.
+//
+// 1. What it does. `give_names` takes a name apart into layer, stem and suffix (`take_apart`),
+//    finds the rule for the stem (`find_rule`) and gives the tensor its canonical name, or cuts it
+//    by rows into several, each a view of the same bytes (`rows_from`). Tables come first: GGUF,
+//    Hugging Face by naming, what may be left out with a note. The functions below them know no
+//    family.
+// 2. What bounds it. Nothing: one search for each tensor, at load. Two rules may have one name;
+//    the one holds whose pieces have the tensor's rows.
+// 3. Where to change it. A tensor by another name: a rule in the table of its kind of file. A
+//    naming of its own: a value of HfNaming, a NameRules in `hf_names`, and `hf_embedding`. A
+//    tensor that changes nothing: kHfLeftOut or kGgufLeftOut, with the reason. Never a branch by
+//    architecture.
 #include "weight/names.h"
 
 #include <algorithm>
