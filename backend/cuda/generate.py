@@ -37,6 +37,14 @@ BUILT_INS = {
     "threads_per_simdgroup": "32u",
 }
 
+# Kernels of which a launch may say that a block is one SIMD-group (kernels/multiply_rows.h).
+WIDE = {"matvec", "matvec_group", "matvec_gated"}
+WIDE_BUILT_INS = {
+    "simdgroup_index_in_threadgroup": "is_wide() ? 0u : threadIdx.x / 32",
+    "thread_index_in_simdgroup": "is_wide() ? threadIdx.x : threadIdx.x % 32",
+    "simdgroups_per_threadgroup": "is_wide() ? 1u : (blockDim.x + 31) / 32",
+}
+
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
@@ -149,7 +157,8 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
     arguments: list[str] = []
     for parameter in function.kernel.parameters:
         if parameter.kind == "built_in":
-            arguments.append(BUILT_INS[parameter.built_in])
+            built_ins = {**BUILT_INS, **WIDE_BUILT_INS} if name in WIDE else BUILT_INS
+            arguments.append(built_ins[parameter.built_in])
             continue
         if parameter.kind == "threadgroup":
             at = f"akunu_shared + arguments.shared_offset[{parameter.index}]"
@@ -189,6 +198,9 @@ struct AkunuConstants {
 // Of the launch; each block has a copy, which its first threads fill before anything else runs.
 static __shared__ AkunuConstants akunu_constants;
 extern __shared__ __align__(16) unsigned char akunu_shared[];
+
+// Whether the launch says that its blocks are one SIMD-group each.
+__device__ inline bool is_wide() { return akunu_constants.values[6] != 0; }
 
 // An operand is what the kernel says that it is.
 struct Any {

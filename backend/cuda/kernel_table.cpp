@@ -55,6 +55,52 @@ std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std:
   return kernel;
 }
 
+// kernels/multiply_rows.h: a function constant, terms of a run at most, warps of a block, and as many warps of a
+// launch as keep a large GPU's multiprocessors busy.
+constexpr uint32_t kConstantWide = 6, kRunTerms = 14, kMostWarps = 8, kManyWarps = 2048;
+constexpr uint32_t kUnitsOfLanes = 32, kUnitWeights = 32, kMostWideInputs = 16384;
+
+uint32_t inputs_of(const KernelRequest& request) {
+  switch (request.operation) {
+    case Operation::matmul:
+    case Operation::matmul_add:
+      return request.params.get<MatmulParams>().k;
+    case Operation::matmul_group:
+      return request.params.get<MatmulGroupParams>().k;
+    case Operation::norm_matmul_group:
+      return request.params.get<NormMatmulGroupParams>().k;
+    case Operation::norm_gated_matmul:
+      return request.params.get<NormGatedMatmulParams>().k;
+    default:
+      return 0;
+  }
+}
+
+// The shared kernel; of one row, several warps take a weight row's numbers where one would leave the GPU idle.
+std::optional<Kernel> matmul_of_rows(const KernelRequest& request) {
+  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  const uint32_t k = inputs_of(request);
+  if (!kernel || k > kMostWideInputs) return kernel;
+  const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
+  for (metal::Launch& launch : kernel->launches) {
+    if (launch.max_rows != 1) continue;
+    const Scope scope{request.params.data(), 1, 1};
+    const uint32_t warps = launch.grid(scope).threadgroups[0] * launch.grid(scope).threads[0] / 32;
+    const uint32_t together =
+        std::min({units_of_lane, kMostWarps, divide_up(kManyWarps, std::max(warps, 1u))});
+    if (together < 2) continue;
+    launch.constants.push_back({kConstantWide, 1, false});
+    launch.grid = [=, grid = launch.grid](const Scope& of) {
+      Grid wide = grid(of);
+      wide.threadgroups[0] *= wide.threads[0] / 32;
+      wide.threads[0] = 32 * together;
+      wide.threadgroup_bytes = {4 * 2 * kRunTerms * units_of_lane * kUnitsOfLanes};
+      return wide;
+    };
+  }
+  return kernel;
+}
+
 // kernels/attention_rows.metal
 constexpr uint32_t kThreads = 128;
 constexpr uint32_t kSplits = 32;
@@ -143,10 +189,20 @@ std::optional<Kernel> find_kernel(const KernelRequest& request) {
         break;
     }
   } else {
-    if (request.operation == Operation::attention)
-      return attention_of_rows<AttentionParams>(request, "attention_rows", false);
-    if (request.operation == Operation::rope_attention)
-      return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true);
+    switch (request.operation) {
+      case Operation::attention:
+        return attention_of_rows<AttentionParams>(request, "attention_rows", false);
+      case Operation::rope_attention:
+        return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true);
+      case Operation::matmul:
+      case Operation::matmul_add:
+      case Operation::matmul_group:
+      case Operation::norm_matmul_group:
+      case Operation::norm_gated_matmul:
+        return matmul_of_rows(request);
+      default:
+        break;
+    }
   }
   return metal::find_kernel(request, gemm_grid);
 }

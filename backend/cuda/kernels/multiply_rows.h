@@ -1,9 +1,12 @@
 // multiply of metal/kernels/matvec.h for NVIDIA's GPUs: the same arithmetic in the same order, other
 // loads. The generator (cuda/generate.py) puts this in the place of that.
 //
-// A launch begins while those before it run. What it can read then is weights: of one input row, as many
-// units as there are registers for go there, the rest of the rows to the L2 cache; and the norm's
-// weights. When the inputs are there, all of a unit's are loaded at once.
+// 1. A launch begins while those before it run. What it can read then is weights: of one input row, as many
+//    units as there are registers for go there, the rest of the rows to the L2 cache; and the norm's
+//    weights. When the inputs are there, all of a unit's are loaded at once.
+// 2. Small weights have few rows for many multiprocessors. There several warps are one SIMD-group, which
+//    has a block to itself (`lane` goes on behind 31): each takes units of its own, and the first one adds
+//    up what all of them found, in the order in which a single warp would have come to it.
 
 // Registers, of four bytes, for weights that wait for their inputs.
 constexpr uint kWaitingWords = 64;
@@ -34,17 +37,114 @@ __device__ inline const uchar* bytes_at(const Row&) {
   return nullptr;
 }
 
-template <class F, uint kRows, uint kOutputs>
-__device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&inputs)[kRows],
-                                const float* norm, bool normalise, uint k, uint lane,
-                                float (&sums)[kRows][kOutputs], float (&squares)[kRows]) {
-  constexpr uint kAhead = UnitsAhead<F, kRows, kOutputs>::value;
+// What a run adds to the sums of kOutputs weight rows.
+template <class F, uint kOutputs>
+struct RunTerms {
+  float scale[kOutputs], part[kOutputs], minimum[kOutputs];
+  float inputs_sum, square;
+
+  __device__ void add_to(float (&sums)[kOutputs], float& squares) const {
 #pragma unroll
-  for (uint m = 0; m < kRows; ++m) {
-    squares[m] = 0.0f;
-#pragma unroll
-    for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
+    for (uint o = 0; o < kOutputs; ++o) {
+      sums[o] = F::kScaled ? fma(scale[o], part[o], sums[o]) : sums[o] + part[o];
+      if (F::kMinimum) sums[o] = fma(minimum[o], inputs_sum, sums[o]);
+    }
+    squares += square;
   }
+
+  // In shared memory each of them has `stride` places.
+  __device__ void store(float* at, uint stride) const {
+#pragma unroll
+    for (uint o = 0; o < kOutputs; ++o) {
+      at[o * stride] = part[o];
+      if (F::kScaled) at[(kOutputs + o) * stride] = scale[o];
+      if (F::kMinimum) at[(2 * kOutputs + o) * stride] = minimum[o];
+    }
+    if (F::kMinimum) at[3 * kOutputs * stride] = inputs_sum;
+    at[(3 * kOutputs + 1) * stride] = square;
+  }
+  __device__ void load(const float* at, uint stride) {
+#pragma unroll
+    for (uint o = 0; o < kOutputs; ++o) {
+      part[o] = at[o * stride];
+      if (F::kScaled) scale[o] = at[(kOutputs + o) * stride];
+      if (F::kMinimum) minimum[o] = at[(2 * kOutputs + o) * stride];
+    }
+    if (F::kMinimum) inputs_sum = at[3 * kOutputs * stride];
+    square = at[(3 * kOutputs + 1) * stride];
+  }
+};
+
+// `x` becomes what the weights meet.
+template <class F, uint kOutputs>
+__device__ inline void multiply_run(const float4 (&q)[kOutputs][4], float4 (&x)[4],
+                                    const float4 (&norm)[4], bool normalise,
+                                    RunTerms<F, kOutputs>& terms) {
+  terms.square = 0.0f;
+  if (normalise) {
+    float4 square = x[0] * x[0];
+#pragma unroll
+    for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
+    terms.square = sum_of(square);
+#pragma unroll
+    for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * norm[piece];
+  }
+  terms.inputs_sum = 0.0f;
+  if (F::kMinimum) terms.inputs_sum = sum_of((x[0] + x[1]) + (x[2] + x[3]));
+#pragma unroll
+  for (uint o = 0; o < kOutputs; ++o) {
+    float4 dot = q[o][0] * x[0];
+#pragma unroll
+    for (uint piece = 1; piece < 4; ++piece) dot = fma(q[o][piece], x[piece], dot);
+    terms.part[o] = sum_of(dot);
+  }
+}
+
+// Several rows: each unit's weights are unpacked once for all of them.
+template <class F, uint kRows, uint kOutputs>
+__device__ inline void multiply_several(typename F::Row (&weights)[kOutputs],
+                                        Input (&inputs)[kRows], const float* norm, bool normalise,
+                                        uint k, uint lane, float (&sums)[kRows][kOutputs],
+                                        float (&squares)[kRows]) {
+  const uint n_units = F::units(k);
+  typename F::Raw raw[kOutputs];
+#pragma unroll
+  for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], min(lane, n_units - 1), k);
+  inputs_ready();
+  for (uint unit = lane; unit < n_units; unit += 32) {
+    if (unit != lane) {
+#pragma unroll
+      for (uint o = 0; o < kOutputs; ++o) raw[o] = F::load(weights[o], unit, k);
+    }
+#pragma unroll
+    for (uint run = 0; run < 2; ++run) {
+      float4 q[kOutputs][4], norms[4];
+      RunTerms<F, kOutputs> terms;
+#pragma unroll
+      for (uint o = 0; o < kOutputs; ++o) {
+        terms.scale[o] = 1.0f;
+        terms.minimum[o] = 0.0f;
+        F::unpack(weights[o], raw[o], unit, run, k, q[o], terms.scale[o], terms.minimum[o]);
+      }
+      if (normalise) load_run<F>(norm, unit, run, k, norms);
+#pragma unroll
+      for (uint m = 0; m < kRows; ++m) {
+        float4 x[4];
+        load_run<F>(inputs[m], unit, run, k, x);
+        multiply_run<F, kOutputs>(q, x, norms, normalise, terms);
+        terms.add_to(sums[m], squares[m]);
+      }
+    }
+  }
+}
+
+// One row, `width` lanes.
+template <class F, uint kOutputs>
+__device__ inline void multiply_one(typename F::Row (&weights)[kOutputs], Input input,
+                                    const float* norm, bool normalise, uint k, uint lane,
+                                    uint width, float (&sums)[kOutputs], float& squares) {
+  using Terms = RunTerms<F, kOutputs>;
+  constexpr uint kAhead = UnitsAhead<F, 1, kOutputs>::value;
   const uint n_units = F::units(k);
   typename F::Raw raw[kAhead][kOutputs];
   const auto load_weights = [&](uint first) {
@@ -52,77 +152,77 @@ __device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&in
     for (uint a = 0; a < kAhead; ++a)
 #pragma unroll
       for (uint o = 0; o < kOutputs; ++o)
-        raw[a][o] = F::load(weights[o], min(first + 32 * a, n_units - 1), k);
+        if (a == 0 || first + width * a < n_units)
+          raw[a][o] = F::load(weights[o], min(first + width * a, n_units - 1), k);
   };
   load_weights(lane);
-  if (!F::kScaled || n_units > 32 * kAhead) {
+  if (!F::kScaled || n_units > width * kAhead) {
     const ulong n_bytes = row_bytes(F::row(Planes{}, 0, k), F::row(Planes{}, 1, k));
 #pragma unroll
     for (uint o = 0; o < kOutputs; ++o)
       if (lane == o) fetch_to_cache(bytes_at(weights[o]), n_bytes);
   }
-  // Of one row, both runs' numbers are there at once; of several there is room for one run's.
-  constexpr uint kRuns = kRows == 1 ? 2 : 1;
-  float4 norms[kRuns][4], numbers[kRuns][4];
-  const auto load_runs = [&](Input from, uint unit, float4(&to)[kRuns][4]) {
+  float4 norms[2][4], numbers[2][4];
+  const auto load_runs = [&](Input from, uint unit, float4(&to)[2][4]) {
 #pragma unroll
-    for (uint run = 0; run < kRuns; ++run) load_run<F>(from, unit, run, k, to[run]);
+    for (uint run = 0; run < 2; ++run) load_run<F>(from, unit, run, k, to[run]);
   };
-  if constexpr (kRuns == 2) {
-    if (normalise && lane < n_units) load_runs(norm, lane, norms);
-  }
+  if (normalise && lane < n_units) load_runs(norm, lane, norms);
   inputs_ready();
-  for (uint first = lane; first < n_units; first += 32 * kAhead) {
+  float* const found = reinterpret_cast<float*>(akunu_shared);  // [term][run][unit]
+  for (uint first = lane; first < n_units; first += width * kAhead) {
     if (first != lane) load_weights(first);
 #pragma unroll
     for (uint a = 0; a < kAhead; ++a) {
-      const uint unit = first + 32 * a;
+      const uint unit = first + width * a;
       if (unit >= n_units) break;
-      if constexpr (kRuns == 2) {
-        if (normalise && unit != lane) load_runs(norm, unit, norms);
-        load_runs(inputs[0], unit, numbers);
-      }
+      if (normalise && unit != lane) load_runs(norm, unit, norms);
+      load_runs(input, unit, numbers);
 #pragma unroll
       for (uint run = 0; run < 2; ++run) {
         float4 q[kOutputs][4];
-        float scale[kOutputs], minimum[kOutputs];
+        Terms terms;
 #pragma unroll
         for (uint o = 0; o < kOutputs; ++o) {
-          scale[o] = 1.0f;
-          minimum[o] = 0.0f;
-          F::unpack(weights[o], raw[a][o], unit, run, k, q[o], scale[o], minimum[o]);
+          terms.scale[o] = 1.0f;
+          terms.minimum[o] = 0.0f;
+          F::unpack(weights[o], raw[a][o], unit, run, k, q[o], terms.scale[o], terms.minimum[o]);
         }
-        const uint at = run % kRuns;
-        if (kRuns == 1 && normalise) load_run<F>(norm, unit, run, k, norms[at]);
-#pragma unroll
-        for (uint m = 0; m < kRows; ++m) {
-          if (kRuns == 1) load_run<F>(inputs[m], unit, run, k, numbers[at]);
-          float4 x[4];
-#pragma unroll
-          for (uint piece = 0; piece < 4; ++piece) x[piece] = numbers[at][piece];
-          if (normalise) {
-            float4 square = x[0] * x[0];
-#pragma unroll
-            for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
-            squares[m] += sum_of(square);
-#pragma unroll
-            for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * norms[at][piece];
-          }
-          float inputs_sum = 0.0f;
-          if (F::kMinimum) inputs_sum = sum_of((x[0] + x[1]) + (x[2] + x[3]));
-#pragma unroll
-          for (uint o = 0; o < kOutputs; ++o) {
-            float4 dot = q[o][0] * x[0];
-#pragma unroll
-            for (uint piece = 1; piece < 4; ++piece) dot = fma(q[o][piece], x[piece], dot);
-            const float part = sum_of(dot);
-            sums[m][o] = F::kScaled ? fma(scale[o], part, sums[m][o]) : sums[m][o] + part;
-            if (F::kMinimum) sums[m][o] = fma(minimum[o], inputs_sum, sums[m][o]);
-          }
-        }
+        multiply_run<F, kOutputs>(q, numbers[run], norms[run], normalise, terms);
+        if (width > 32)
+          terms.store(found + run * n_units + unit, 2 * n_units);
+        else
+          terms.add_to(sums, squares);
       }
     }
   }
+  if (width == 32) return;
+  __syncthreads();
+  if (lane >= 32) return;
+  for (uint unit = lane; unit < n_units; unit += 32)
+#pragma unroll
+    for (uint run = 0; run < 2; ++run) {
+      Terms terms;
+      terms.load(found + run * n_units + unit, 2 * n_units);
+      terms.add_to(sums, squares);
+    }
+}
+
+template <class F, uint kRows, uint kOutputs>
+__device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&inputs)[kRows],
+                                const float* norm, bool normalise, uint k, uint lane,
+                                float (&sums)[kRows][kOutputs], float (&squares)[kRows]) {
+#pragma unroll
+  for (uint m = 0; m < kRows; ++m) {
+    squares[m] = 0.0f;
+#pragma unroll
+    for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
+  }
+  if constexpr (kRows == 1)
+    multiply_one<F, kOutputs>(weights, inputs[0], norm, normalise, k, lane,
+                              is_wide() ? blockDim.x : 32, sums[0], squares[0]);
+  else
+    multiply_several<F, kRows, kOutputs>(weights, inputs, norm, normalise, k, lane, sums, squares);
 #pragma unroll
   for (uint m = 0; m < kRows; ++m)
 #pragma unroll
