@@ -91,6 +91,7 @@ class CudaDevice final : public Device {
          static_cast<uint32_t>(gpu.attribute(Attribute::clock_kilohertz)), gpu.memory_bytes(),
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_clock_kilohertz)),
          static_cast<uint32_t>(gpu.attribute(Attribute::memory_bus_bits))});
+    block_bytes_ = static_cast<uint32_t>(gpu.attribute(Attribute::shared_bytes_of_block));
     chip_.level = kLevel;
     chip_.reason = "compute capability " + std::to_string(gpu.capability() / 10) + "." +
                    std::to_string(gpu.capability() % 10) + ", kernels for " +
@@ -205,7 +206,7 @@ class CudaDevice final : public Device {
   Pipeline find_kernel(const KernelRequest& request) const override {
     for (const CachedKernel& known : kernels_)
       if (known.request == request) return {&known.kernel};
-    std::optional<Kernel> kernel = cuda::find_kernel(request);
+    std::optional<Kernel> kernel = cuda::find_kernel(request, block_bytes_);
     if (!kernel) return {};
     return {&kernels_.emplace_back(CachedKernel{request, std::move(*kernel)}).kernel};
   }
@@ -390,6 +391,7 @@ class CudaDevice final : public Device {
 
   const HomeProcess home_;
   ChipConfig chip_;
+  uint32_t block_bytes_ = 0;                  // shared memory that a block may have
   mutable std::deque<CachedKernel> kernels_;  // each that was asked for; pipelines point to them
   std::unique_ptr<State> state_;
   std::string failure_;  // of the GPU: nothing runs any more

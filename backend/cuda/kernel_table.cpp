@@ -107,8 +107,9 @@ constexpr uint32_t kSplits = 32;
 constexpr uint32_t kUnit = 64;
 constexpr uint32_t kChunk = 8;  // query heads of a block, at most
 constexpr uint32_t kPieceDims = 8, kRunning = 32;
-constexpr uint32_t kPlaces = 4096;                // where blocks of a launch wait for one another
-constexpr uint32_t kLeastSharedBytes = 99 << 10;  // that a block may have on any GPU
+constexpr uint32_t kPlaces = 4096;  // where blocks of a launch wait for one another
+// Shared memory of a block at most: then a multiprocessor of a large GPU has two blocks.
+constexpr uint32_t kMostSharedBytes = 112 << 10;
 
 // How many query heads the kernel has room for: the fewest of 1, 2, 4 and 8.
 uint32_t queries_of(uint32_t per_kv_head) {
@@ -123,20 +124,21 @@ uint32_t shared_bytes(const Params& params, Format cache, uint32_t own_keys) {
   const uint32_t row = params.head_dim * (cache == Format::f32 ? 4 : 2);
   const uint32_t stride = (row + 95) / 128 * 128 + 32;
   return 4 * (queries * (params.head_dim + kUnit) + kRunning + own_keys * params.head_dim) +
-         std::max(2 * kUnit * stride, 4 * queries * kThreads * kPieceDims);
+         own_keys * row + std::max(2 * kUnit * stride, 4 * queries * kThreads * kPieceDims);
 }
 
 // One launch in the place of the shared kernel's two, where it has room.
 template <class Params>
 std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std::string& name,
-                                        bool has_own_keys) {
+                                        bool has_own_keys, uint32_t block_bytes) {
   const auto shape = request.params.get<Params>();
   std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
   const uint32_t per_kv_head = shape.n_heads / shape.n_kv_heads;
   const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, kChunk);
-  const uint32_t most = shared_bytes(shape, request.cache, has_own_keys ? kMaxFewRows : 0);
+  // Both operations go the same way, so that fusing changes no bit.
+  const uint32_t most = shared_bytes(shape, request.cache, kMaxFewRows);
   if (!kernel || shape.head_dim % 8 != 0 || chunks * kMaxFewRows > kPlaces ||
-      most > kLeastSharedBytes)
+      most > std::min(kMostSharedBytes, block_bytes))
     return kernel;
   kernel->launches.pop_back();  // what joins the splits
   metal::Launch& launch = kernel->launches.front();
@@ -175,7 +177,7 @@ std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
 
 }  // namespace
 
-std::optional<Kernel> find_kernel(const KernelRequest& request) {
+std::optional<Kernel> find_kernel(const KernelRequest& request, uint32_t block_bytes) {
   if (request.row_class == RowClass::many) {
     switch (request.operation) {
       case Operation::attention:
@@ -191,9 +193,10 @@ std::optional<Kernel> find_kernel(const KernelRequest& request) {
   } else {
     switch (request.operation) {
       case Operation::attention:
-        return attention_of_rows<AttentionParams>(request, "attention_rows", false);
+        return attention_of_rows<AttentionParams>(request, "attention_rows", false, block_bytes);
       case Operation::rope_attention:
-        return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true);
+        return attention_of_rows<RopeAttentionParams>(request, "rope_attention_rows", true,
+                                                      block_bytes);
       case Operation::matmul:
       case Operation::matmul_add:
       case Operation::matmul_group:

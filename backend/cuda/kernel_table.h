@@ -9,6 +9,7 @@
 
 namespace akunu::cuda {
 
-std::optional<metal::Kernel> find_kernel(const KernelRequest& request);
+// `block_bytes`: shared memory that a block may have on this GPU.
+std::optional<metal::Kernel> find_kernel(const KernelRequest& request, uint32_t block_bytes);
 
 }  // namespace akunu::cuda

@@ -42,7 +42,7 @@ struct Running {
   float largest, total, shrink;
 };
 
-// A block's shared memory; `fresh` [rows of the span][head_dim] where there are any.
+// A block's shared memory. Values of the span's own rows are float32, their keys turned and rounded.
 template <class Cache>
 struct RowsMemory {
   threadgroup float* queries;    // [kQueries][head_dim]
@@ -51,7 +51,8 @@ struct RowsMemory {
   threadgroup Cache* keys;       // [kUnit][stride]
   threadgroup Cache* values;     // [kUnit][stride]
   threadgroup float* parts;      // [parts][kQueries][head_dim], where keys and values were
-  threadgroup float* fresh;
+  threadgroup float* fresh_values;  // [rows of the span][head_dim]
+  threadgroup Cache* fresh_keys;    // likewise
   uint stride;
 };
 constant constexpr uint kRunningFloats = 32;
@@ -64,7 +65,7 @@ inline uint row_stride(uint head_dim) {
 }
 
 template <class Cache, uint kQueries>
-inline RowsMemory<Cache> memory_of(threadgroup float* memory, uint head_dim) {
+inline RowsMemory<Cache> memory_of(threadgroup float* memory, uint head_dim, uint n_fresh) {
   RowsMemory<Cache> m;
   m.stride = row_stride<Cache>(head_dim);
   m.queries = memory;
@@ -74,7 +75,8 @@ inline RowsMemory<Cache> memory_of(threadgroup float* memory, uint head_dim) {
   m.keys = reinterpret_cast<threadgroup Cache*>(m.parts);
   m.values = m.keys + kUnit * m.stride;
   const uint kept = 2 * kUnit * m.stride * uint(sizeof(Cache)) / 4;
-  m.fresh = m.parts + max(kept, kQueries * kBlockThreads * kPieceDims);
+  m.fresh_values = m.parts + max(kept, kQueries * kBlockThreads * kPieceDims);
+  m.fresh_keys = reinterpret_cast<threadgroup Cache*>(m.fresh_values + n_fresh * head_dim);
   return m;
 }
 
@@ -109,18 +111,17 @@ inline ulong unit_offset(AttentionShape shape, Visible seen, uint unit, uint seq
   return kv_offset(page, shape.n_kv_heads, kv_head, first % kPagePositions, shape.head_dim);
 }
 
-// The keys and values of the span's own rows, where they are in the unit.
+// The keys and values of the span's own rows, from position `first_fresh` on, where they are in the unit.
 template <class Cache>
-inline void place_fresh(RowsMemory<Cache> memory, Fresh fresh, uint head_dim, uint first,
+inline void place_fresh(RowsMemory<Cache> memory, uint first_fresh, uint head_dim, uint first,
                         Visible seen, uint thread_index) {
-  const uint begin = max(max(fresh.first, first), seen.begin), end = min(first + kUnit, seen.end);
+  const uint begin = max(max(first_fresh, first), seen.begin), end = min(first + kUnit, seen.end);
   if (begin >= end) return;
   for (uint task = thread_index; task < (end - begin) * head_dim; task += kBlockThreads) {
     const uint position = begin + task / head_dim, d = task % head_dim, i = position - first;
-    memory.keys[i * memory.stride + d] =
-        Cache(fresh.keys[(position - fresh.first) * head_dim + d]);
-    memory.values[i * memory.stride + d] =
-        Cache(fresh.values[(position - fresh.first) * fresh.values_stride + d]);
+    const uint from = (position - first_fresh) * head_dim + d;
+    memory.keys[i * memory.stride + d] = memory.fresh_keys[from];
+    memory.values[i * memory.stride + d] = Cache(memory.fresh_values[from]);
   }
 }
 
@@ -138,10 +139,53 @@ inline void begin_copies(RowsMemory<Cache> memory, AttentionShape shape, Visible
             first_fresh, thread_index);
 }
 
+// What the splits of the chunk's heads found, as one: the arithmetic of `combine` in attention_split.metal, with all loads that do not
+// depend on one another under way at once. `weights` [n_queries][kUnit] and `running` are shared memory.
+inline void join_splits(AttentionShape shape, Visible seen, HeadChunk chunk,
+                        device const float* workspace, device float* out,
+                        threadgroup float* weights, threadgroup Running* running, uint local_row,
+                        uint row, uint thread_index) {
+  constexpr uint kTogether = 8;
+  const uint lane = thread_index % 32, head_dim = shape.head_dim;
+  const uint n = min(seen.n_units, kSplits);
+  for (uint g = thread_index / 32; g < chunk.n_queries; g += kBlockThreads / 32) {
+    // The split of unit `lane` of the row's range.
+    device const float* own =
+        workspace + partial_offset(local_row, shape.n_heads, chunk.first_head + g,
+                                   (seen.first_unit + lane) % kSplits, head_dim);
+    const float largest = lane < n ? own[head_dim] : -infinity();
+    const float found = lane < n ? own[head_dim + 1] : 0.0f;
+    const float top = simd_max(largest);
+    const float weight = lane < n ? exp_of(largest - top) : 0.0f;
+    const float total = simd_sum(weight * found);
+    weights[g * kUnit + lane] = weight;
+    if (lane == 0) running[g].total = total;
+  }
+  threadgroup_barrier(mem_flags::mem_threadgroup);
+  for (uint task = thread_index; task < chunk.n_queries * head_dim; task += kBlockThreads) {
+    const uint g = task / head_dim, d = task % head_dim, head = chunk.first_head + g;
+    device const float* parts =
+        workspace + partial_offset(local_row, shape.n_heads, head, 0, head_dim) + d;
+    float sum = 0.0f;
+    for (uint first = 0; first < n; first += kTogether) {
+      float part[kTogether];
+#pragma unroll
+      for (uint i = 0; i < kTogether; ++i)
+        part[i] = first + i < n
+                      ? parts[(seen.first_unit + first + i) % kSplits * ulong(head_dim + 2)]
+                      : 0.0f;
+#pragma unroll
+      for (uint i = 0; i < kTogether; ++i)
+        if (first + i < n) sum = fma(weights[g * kUnit + first + i], part[i], sum);
+    }
+    out[(ulong(row) * shape.n_heads + head) * head_dim + d] = sum / running[g].total;
+  }
+}
+
 // Behind begin_copies, and a barrier behind what is written to `memory`.
 template <class Cache, uint kQueries>
 inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen, uint split,
-                   uint sequence, HeadChunk chunk, Fresh fresh, device const Cache* key_cache,
+                   uint sequence, HeadChunk chunk, uint first_fresh, device const Cache* key_cache,
                    device const Cache* value_cache, device const uint* pages, uint local_row,
                    uint row, uint place, device float* workspace, device float* out,
                    uint thread_index) {
@@ -161,7 +205,7 @@ inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen,
     const bool has_next = next < seen.n_units;
     ulong next_offset = 0;
     if (has_next) next_offset = unit_offset(shape, seen, next, sequence, chunk.kv_head, pages);
-    place_fresh(memory, fresh, head_dim, first, seen, thread_index);
+    place_fresh(memory, first_fresh, head_dim, first, seen, thread_index);
     wait_for_copies<1>();  // keys
     threadgroup_barrier(mem_flags::mem_threadgroup);
     {
@@ -192,7 +236,7 @@ inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen,
     // The place of the keys is free; a group of copies for each unit, if only an empty one.
     if (has_next)
       copy_unit(memory.keys, memory.stride, key_cache + next_offset, head_dim, next_first, seen,
-                fresh.first, thread_index);
+                first_fresh, thread_index);
     else
       end_copies();
 
@@ -246,7 +290,7 @@ inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen,
     threadgroup_barrier(mem_flags::mem_threadgroup);
     if (has_next)
       copy_unit(memory.values, memory.stride, value_cache + next_offset, head_dim, next_first, seen,
-                fresh.first, thread_index);
+                first_fresh, thread_index);
     else
       end_copies();
   }
@@ -280,9 +324,8 @@ inline void attend(RowsMemory<Cache> memory, AttentionShape shape, Visible seen,
     }
   }
   if (n_splits == 1 || !last_to_arrive(place, n_splits)) return;
-  for (uint g = 0; g < chunk.n_queries; ++g)
-    combine(shape.n_heads, head_dim, seen, workspace, out, local_row, row, chunk.first_head + g,
-            thread_index, kBlockThreads, lane);
+  join_splits(shape, seen, chunk, workspace, out, memory.scores, memory.running, local_row, row,
+              thread_index);
 }
 
 // A row that sees nothing.
@@ -310,17 +353,77 @@ template <class Cache, uint kQueries>
   if (seen.n_units == 0 && group.x == 0)
     write_zeros(out, chunk, params.n_heads, head_dim, row, thread_index);
   if (units_before(seen, group.x) >= seen.n_units) return;
-  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim);
+  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim, 0);
   const AttentionShape shape = shape_of(params);
   begin_copies(memory, shape, seen, group.x, own.sequence, chunk.kv_head, kNone, key_cache,
                value_cache, pages, thread_index);
   device const float* heads = query + (ulong(row) * params.n_heads + chunk.first_head) * head_dim;
   for (uint i = thread_index; i < kQueries * head_dim; i += kBlockThreads)
     memory.queries[i] = i < chunk.n_queries * head_dim ? heads[i] : 0.0f;
-  const Fresh fresh = Fresh{kNone, memory.queries, query, 0};
-  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, fresh, key_cache,
+  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, kNone, key_cache,
                           value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
                           out, thread_index);
+}
+
+// Values of a span's own rows go to shared memory; the copies belong to the next group.
+inline void copy_values(threadgroup float* to, device const float* from, uint stride, uint n_rows,
+                        uint head_dim, uint thread_index) {
+  const uint n_pieces = head_dim / 4;
+  for (uint task = thread_index; task < n_rows * n_pieces; task += kBlockThreads)
+    copy_16_bytes(to + 4 * task, from + ulong(task / n_pieces) * stride + task % n_pieces * 4, true);
+}
+
+// A head, normed and turned, by a SIMD-group, as turn_heads of attention_split.h does it; all loads are under way at
+// once. The result is rounded to Number.
+template <class Number>
+inline void turn_head(device const float* data, device const float* norm, bool has_norm,
+                      device const float* angles, constant RopeAttentionParams& params,
+                      threadgroup Number* to, uint lane) {
+  constexpr uint kPairs = 4;  // of a lane: 256 dimensions
+  const uint head_dim = params.head_dim, n_pairs = params.n_pairs;
+  float x[2 * kPairs];  // for the norm
+  float2 values[kPairs], norms[kPairs], turns[kPairs];
+#pragma unroll
+  for (uint j = 0; j < 2 * kPairs; ++j) {
+    const uint i = lane + 32 * j;
+    x[j] = has_norm && i < head_dim ? data[i] : 0.0f;
+  }
+#pragma unroll
+  for (uint j = 0; j < kPairs; ++j) {
+    const uint i = lane + 32 * j;
+    if (i >= n_pairs) continue;
+    const uint2 pair = pair_of(i, n_pairs, params.style);
+    values[j] = float2(data[pair.x], data[pair.y]);
+    turns[j] = float2(angles[2 * i], angles[2 * i + 1]);
+    if (has_norm) norms[j] = float2(norm[pair.x], norm[pair.y]);
+  }
+  float factor = 1.0f;
+  if (has_norm) {
+    float sum = 0.0f;
+#pragma unroll
+    for (uint j = 0; j < 2 * kPairs; ++j)
+      if (lane + 32 * j < head_dim) sum = fma(x[j], x[j], sum);
+    factor = 1.0f / sqrt(simd_sum(sum) / float(head_dim) + params.epsilon);
+  }
+#pragma unroll
+  for (uint j = 0; j < kPairs; ++j) {
+    const uint i = lane + 32 * j;
+    if (i >= n_pairs) continue;
+    float a = values[j].x, b = values[j].y;
+    if (has_norm) {
+      a = (a * factor) * norms[j].x;
+      b = (b * factor) * norms[j].y;
+    }
+    const uint2 pair = pair_of(i, n_pairs, params.style);
+    const float first = fma(a, turns[j].x, -(b * turns[j].y));
+    const float second = fma(b, turns[j].x, a * turns[j].y);
+    to[pair.x] = Number(first);
+    to[pair.y] = Number(second);
+  }
+  for (uint i = 2 * n_pairs + lane; i < head_dim; i += 32) {
+    const float rest = has_norm ? (data[i] * factor) * norm[i] : data[i];
+    to[i] = Number(rest);
+  }
 }
 
 template <class Cache, uint kQueries>
@@ -354,11 +457,17 @@ template <class Cache, uint kQueries>
   const uint first_row = pass.n_rows == 1 ? row : spans[own.span].first_row;
   const uint first_fresh = pass.n_rows == 1 ? own.position : rows[first_row].position;
   const uint n_fresh = row - first_row + 1;
-  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim);
+  const RowsMemory<Cache> memory = memory_of<Cache, kQueries>(shared, head_dim, n_fresh);
   const AttentionShape shape = shape_of(params);
+  // Behind the keys of the first unit, so that one wait is for both.
+  copy_values(memory.fresh_values,
+              value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
+              params.n_kv_heads * head_dim, n_fresh, head_dim, thread_index);
   if (attends)
     begin_copies<Cache>(memory, shape, seen, group.x, own.sequence, chunk.kv_head, first_fresh,
                         key_cache, value_cache, pages, thread_index);
+  else
+    end_copies();
   for (uint i = chunk.n_queries * head_dim + thread_index; i < kQueries * head_dim;
        i += kBlockThreads)
     memory.queries[i] = 0.0f;
@@ -366,21 +475,36 @@ template <class Cache, uint kQueries>
   device const float* norm_of_key = query;
   if (kIsBound6) norm_of_query = query_norm;
   if (kIsBound7) norm_of_key = key_norm;
-  turn_heads<Cache>(query, key, angles, norm_of_query, kIsBound6, norm_of_key, kIsBound7, params,
-                    chunk, row, first_row, head_dim, memory.queries, memory.fresh,
-                    thread_index / 32, kBlockThreads / 32, thread_index % 32);
+  const uint lane = thread_index % 32;
+  for (uint item = thread_index / 32; item < chunk.n_queries + n_fresh; item += kBlockThreads / 32) {
+    if (item < chunk.n_queries) {
+      turn_head(query + (ulong(row) * params.n_heads + chunk.first_head + item) * head_dim,
+                norm_of_query, kIsBound6, angles + ulong(row) * 2 * params.n_pairs, params,
+                memory.queries + item * head_dim, lane);
+    } else {
+      const uint of_span = item - chunk.n_queries, of_row = first_row + of_span;
+      turn_head(key + (ulong(of_row) * params.n_kv_heads + chunk.kv_head) * head_dim, norm_of_key,
+                kIsBound7, angles + ulong(of_row) * 2 * params.n_pairs, params,
+                memory.fresh_keys + of_span * head_dim, lane);
+    }
+  }
+  if (attends)
+    wait_for_copies<1>();
+  else
+    wait_for_copies<0>();
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  if (writes)
-    write_row<Cache>(memory.fresh + (n_fresh - 1) * head_dim, value, key_cache, value_cache, pages,
-                     params, chunk.kv_head, row, own.sequence, own.position, thread_index,
-                     kBlockThreads);
+  if (writes) {
+    const uint page = page_of(pages, params.page_table_base, params.page_table_stride, own.sequence,
+                              own.position);
+    const ulong to = kv_offset(page, params.n_kv_heads, chunk.kv_head,
+                               own.position % kPagePositions, head_dim);
+    for (uint i = thread_index; i < head_dim; i += kBlockThreads) {
+      key_cache[to + i] = memory.fresh_keys[(n_fresh - 1) * head_dim + i];
+      value_cache[to + i] = Cache(memory.fresh_values[(n_fresh - 1) * head_dim + i]);
+    }
+  }
   if (!attends) return;
-
-  const Fresh fresh =
-      Fresh{first_fresh, memory.fresh,
-            value + (ulong(first_row) * params.n_kv_heads + chunk.kv_head) * head_dim,
-            ulong(params.n_kv_heads) * head_dim};
-  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, fresh, key_cache,
+  attend<Cache, kQueries>(memory, shape, seen, group.x, own.sequence, chunk, first_fresh, key_cache,
                           value_cache, pages, group.z, row, group.z * groups.y + group.y, workspace,
                           out, thread_index);
 }
