@@ -50,6 +50,7 @@ BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
 # What is written for NVIDIA alone, and what stands in its place: nothing where language.h has it.
 REPLACED = {
+    "bytes_less": "",
     "inputs_ready": "",
     "load_words": "",
     "multiply": '\n#include "cuda/kernels/multiply_rows.h"\n',

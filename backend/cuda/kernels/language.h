@@ -148,6 +148,15 @@ AKUNU_DEVICE float4 fma(float4 a, float4 b, float4 c) {
   return float4(fma(a.x, b.x, c.x), fma(a.y, b.y, c.y), fma(a.z, b.z, c.z), fma(a.w, b.w, c.w));
 }
 
+// The bytes of a word, each less `offset`: one instruction puts a byte where 2^23 + byte has it.
+AKUNU_DEVICE float4 bytes_less(uint word, float offset) {
+  const float less = 8388608.0f + offset;
+  return float4(as_type<float>(__byte_perm(word, 0x4b000000u, 0x7440)) - less,
+                as_type<float>(__byte_perm(word, 0x4b000000u, 0x7441)) - less,
+                as_type<float>(__byte_perm(word, 0x4b000000u, 0x7442)) - less,
+                as_type<float>(__byte_perm(word, 0x4b000000u, 0x7443)) - less);
+}
+
 // --- SIMD-groups and threadgroups ------------------------------------------------------------------
 
 enum class mem_flags : uint { mem_none = 0, mem_device = 1, mem_threadgroup = 2 };

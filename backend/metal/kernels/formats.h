@@ -36,11 +36,16 @@ inline float code_less(uint code, float offset) {
 inline uint4 bytes_of(uint word) {
   return uint4(word & 255u, word >> 8 & 255u, word >> 16 & 255u, word >> 24);
 }
-// The bits of `mask` from bit `shift` on, of each of a word's bytes.
+// The bits of `mask` from bit `shift` on, of each of a word's bytes: as four numbers, and as bytes.
 inline uint4 fields_of(uint word, uint shift, uint mask) {
   return uint4(word >> shift, word >> (8 + shift), word >> (16 + shift), word >> (24 + shift)) &
          mask;
 }
+inline uint byte_fields(uint word, uint shift, uint mask) {
+  return word >> shift & mask * 0x01010101u;
+}
+// Codes that are the bytes of a word.
+inline float4 bytes_less(uint word, float offset) { return codes_less(bytes_of(word), offset); }
 
 // One of two, as a choice: an index that the compiler does not know would cost a trip to memory.
 template <class T>

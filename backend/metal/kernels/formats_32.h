@@ -21,7 +21,7 @@ struct Q4_0Codec {
   static Raw load(device const uchar* b, uint) { return Raw{load_words(b + 2), load_half(b)}; }
   static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float&) {
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 8.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(byte_fields(raw.nibbles[i], 4 * run, 15u), 8.0f);
     scale = raw.d;
   }
 };
@@ -39,7 +39,7 @@ struct Q4_1Codec {
   }
   static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 0.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(byte_fields(raw.nibbles[i], 4 * run, 15u), 0.0f);
     scale = raw.d;
     minimum = raw.m;
   }
@@ -114,7 +114,7 @@ struct Q8_0Codec {
                      thread float&) {
     // int8 as unsigned numbers that are 128 too large
     const uint4 raised = either(raw.codes, run) ^ 0x80808080u;
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(raised[i]), 128.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(raised[i], 128.0f);
     scale = raw.d;
   }
 };

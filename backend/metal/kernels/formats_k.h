@@ -45,7 +45,7 @@ struct Q2_KCodec {
   static void unpack(Raw raw, uint g, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
     const uint shift = g / 2 % 2 * 4 + 2 * run;
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.low[i], shift, 3u), 0.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(byte_fields(raw.low[i], shift, 3u), 0.0f);
     scale = raw.d * float(either(raw.scales, run) & 15u);
     minimum = -(raw.dmin * float(either(raw.scales, run) >> 4));
   }
@@ -78,8 +78,8 @@ struct Q3_KCodec {
     const uint shift = g / 2 % 2 * 4 + 2 * run;
     const uint bit = g / 2 * 2 + run;  // of the third bits: one for every 32 weights
     for (uint i = 0; i < 4; ++i)
-      q[i] =
-          codes_less(fields_of(raw.low[i], shift, 3u) | fields_of(raw.high[i], bit, 1u) * 4u, 4.0f);
+      q[i] = bytes_less(byte_fields(raw.low[i], shift, 3u) | byte_fields(raw.high[i], bit, 1u) << 2,
+                        4.0f);
     scale = either(raw.scales, run);
   }
 };
@@ -132,7 +132,7 @@ struct Q4_KCodec {
   }
   static void unpack(Raw raw, uint, uint run, thread float4 (&q)[4], thread float& scale,
                      thread float& minimum) {
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(fields_of(raw.nibbles[i], 4 * run, 15u), 0.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(byte_fields(raw.nibbles[i], 4 * run, 15u), 0.0f);
     scale = either(raw.scales.scale, run);
     minimum = either(raw.scales.minimum, run);
   }
@@ -154,8 +154,8 @@ struct Q5_KCodec {
                      thread float& minimum) {
     const uint bit = g / 2 * 2 + run;
     for (uint i = 0; i < 4; ++i)
-      q[i] = codes_less(
-          fields_of(raw.nibbles[i], 4 * run, 15u) | fields_of(raw.high[i], bit, 1u) * 16u, 0.0f);
+      q[i] = bytes_less(
+          byte_fields(raw.nibbles[i], 4 * run, 15u) | byte_fields(raw.high[i], bit, 1u) << 4, 0.0f);
     scale = either(raw.scales.scale, run);
     minimum = either(raw.scales.minimum, run);
   }
@@ -195,8 +195,8 @@ struct Q6_KCodec {
                      thread float&) {
     const uint shift = g % 4 / 2 * 2 + 4 * run;
     for (uint i = 0; i < 4; ++i)
-      q[i] = codes_less(
-          fields_of(raw.low[i], 4 * run, 15u) | fields_of(raw.high[i], shift, 3u) * 16u, 32.0f);
+      q[i] = bytes_less(
+          byte_fields(raw.low[i], 4 * run, 15u) | byte_fields(raw.high[i], shift, 3u) << 4, 32.0f);
     scale = either(raw.scales, run);
   }
 };

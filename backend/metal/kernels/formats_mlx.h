@@ -93,7 +93,7 @@ struct MLX8Codec {
     return result;
   }
   static void unpack(Codes codes, uint run, thread float4 (&q)[4]) {
-    for (uint i = 0; i < 4; ++i) q[i] = codes_less(bytes_of(either(codes.words, run)[i]), 0.0f);
+    for (uint i = 0; i < 4; ++i) q[i] = bytes_less(either(codes.words, run)[i], 0.0f);
   }
 };
 using MLX8 = MlxGroups<MLX8Codec, half>;
