@@ -24,6 +24,7 @@
 #include "cuda/modules.h"
 #include "cuda/program.h"
 #include "cuda/steps.h"
+#include "cuda/stopwatch.h"
 #include "cuda/submissions.h"
 
 namespace akunu {
@@ -40,39 +41,6 @@ constexpr std::chrono::seconds kLongest(60);
 struct CachedKernel {
   KernelRequest request;
   Kernel kernel;
-};
-
-// The two ends of a span of time on the GPU.
-class Stopwatch {
- public:
-  explicit Stopwatch(const Gpu& gpu) : gpu_(gpu) {
-    for (Event* event : {&begin_, &end_})
-      gpu_.driver().check(gpu_.driver().event_create(event, 0), "an event of the GPU");
-  }
-  ~Stopwatch() {
-    for (Event event : {begin_, end_})
-      if (event != nullptr) static_cast<void>(gpu_.driver().event_destroy(event));
-  }
-  Stopwatch(const Stopwatch&) = delete;
-  Stopwatch& operator=(const Stopwatch&) = delete;
-
-  // Seconds that what `launch` puts into the stream of steps takes.
-  template <class Work>
-  double time(const Work& launch) {
-    const Driver& driver = gpu_.driver();
-    driver.check(driver.event_record(begin_, gpu_.steps()), "timing a command");
-    launch();
-    driver.check(driver.event_record(end_, gpu_.steps()), "timing a command");
-    const Result result = wait_for(driver, end_, Clock::now() + kLongest);
-    driver.check(result, "a command that is timed");
-    float milliseconds = 0;
-    driver.check(driver.event_elapsed(&milliseconds, begin_, end_), "timing a command");
-    return double{milliseconds} / 1e3;
-  }
-
- private:
-  const Gpu& gpu_;
-  Event begin_ = nullptr, end_ = nullptr;
 };
 
 class CudaDevice final : public Device {
@@ -272,7 +240,7 @@ class CudaDevice final : public Device {
       throw DeviceError("a profile needs the device alone; wait for what is in flight first");
     const Current current(state_->gpu);
     std::vector<CommandTime> times;
-    Stopwatch watch(state_->gpu);
+    Stopwatch watch(state_->gpu, kLongest);
     Submission& submission = state_->submissions.stage(replay);
     const Ticket ticket = state_->submissions.n_submitted() + 1;
     state_->submissions.begin(submission);
@@ -409,11 +377,6 @@ std::vector<Level> levels() {
   }
   return {{kLevel, "an NVIDIA GPU of compute capability 8.0 or later", is_available,
            !kernel_images().empty()}};
-}
-
-Roofline measure_roofline(const DeviceOptions&) {
-  throw DeviceError(
-      "the limits of a GPU are not measured yet; those of the CPU are: device=\"cpu\"");
 }
 
 }  // namespace cuda
