@@ -84,8 +84,15 @@ Buffer Memory::allocate(uint64_t bytes, std::string_view label) {
 }
 
 Buffer Memory::import(const WeightPart& part) {
-  const Buffer buffer = allocate_unset(part.bytes.size(), kWeightsLabel);
+  const uint64_t bytes = part.bytes.size();
+  const Buffer buffer = allocate_unset(bytes, kWeightsLabel);
   try {
+    if (bytes < whole_pieces(bytes)) {  // what is behind them is read too, and used for nothing
+      const std::lock_guard lock(passing_);
+      gpu_.driver().check(gpu_.driver().fill(address_of(buffer) + whole_pieces(bytes) - kPieceBytes,
+                                             0, kPieceBytes, gpu_.copies()),
+                          "clearing memory of the GPU");
+    }
     write(buffer, 0, part.bytes);
   } catch (...) {
     release(buffer);
