@@ -31,8 +31,8 @@ struct Beginning {
   uint64_t shares_with = 0;  // where no sequence is kept, that of this id is shared all the same
 };
 
-// What an encoder made of a window of speech, which texts with its number in their key read. It stays, for other texts of the same window, until there
-// is no room for another one.
+// What an encoder made of a window of speech, which texts with its number in their key read. It stays,
+// for other texts of the same window, until there is no room for another one.
 struct EncodedWindow {
   uint64_t id = 0;
   std::vector<uint32_t> pages;  // of the group of what an encoder made
@@ -131,6 +131,7 @@ class SequenceCache {
     std::vector<PageState> pages;
   };
 
+  // encoded_windows.cpp
   EncodedWindow* find_window(uint64_t id);
   bool take_window(uint64_t id);
   bool forget_one_window();
@@ -138,6 +139,7 @@ class SequenceCache {
     return key.window != 0 && groups_[group].of.shape.is_cross();
   }
   void leave_window(Sequence& sequence);
+
   Source find(const Beginning& beginning);
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);

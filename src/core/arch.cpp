@@ -403,7 +403,7 @@ constexpr std::array kFamilies{
     Family{"gemma-embedding",
            gemma_embedding,
            {.windows = true, .attention_scale = true, .encoder = true}},
-    Family{"whisper", whisper, {.layer_norm = true, .rotates = false, .hears = true}},
+    Family{"whisper", whisper, {.layer_norm = true, .rotates = false, .has_audio_encoder = true}},
 };
 
 const Family* family_of(std::string_view architecture) {
@@ -456,7 +456,7 @@ ArchDescriptor describe(const ModelConfig& config) {
   require(config.vocab_size, "vocabulary size", config);
   require(config.context_length, "context length", config);
   for (const LayerConfig& layer : config.layers) check_layer(layer, config, family->traits.rotates);
-  if (family->traits.hears) {
+  if (family->traits.has_audio_encoder) {
     require(config.n_mels, "number of mel bands", config);
     require(config.audio_positions, "number of positions of its encoder", config);
     require(static_cast<uint32_t>(config.audio_layers.size()), "number of layers of its encoder",

@@ -167,13 +167,13 @@ ArchDescriptor describe(const ModelConfig& config);
 
 // What some families compute with, and others do not.
 struct FamilyTraits {
-  bool windows = false;           // layers that see the last positions only
-  bool soft_caps = false;         // of attention's scores and of the logits
-  bool attention_scale = false;   // of its own, instead of 1 / sqrt(head_dim)
-  bool encoder = false;           // rows see those behind them too
-  bool layer_norm = false;        // norms subtract the mean
-  bool rotates = true;            // rotary positions
-  bool hears = false;             // there is an encoder of audio
+  bool windows = false;          // layers that see the last positions only
+  bool soft_caps = false;        // of attention's scores and of the logits
+  bool attention_scale = false;  // of its own, instead of 1 / sqrt(head_dim)
+  bool encoder = false;          // rows see those behind them too
+  bool layer_norm = false;       // norms subtract the mean
+  bool rotates = true;           // rotary positions
+  bool has_audio_encoder = false;
   bool full_layer_first = false;  // of the layers that a window's period counts, the first sees all
   bool multipliers = false;       // of embeddings and of what is added to the residual
   bool logit_scale = false;       // logits are multiplied, or divided, by a number of the file

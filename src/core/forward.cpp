@@ -1,66 +1,57 @@
 // Builds the forward pass. forward.h says what it is.
 //
 // 1. What it does. Builder::build emits the operations of one row class in order: embedding, the
-//    angles of RoPE, every layer (`layer`), the head, the choice of a token; of a model that hears also
-//    its encoder (`encode_audio`), whose layers are `layer` too. It runs at load, never while generating.
+//    angles of RoPE, every layer (`layer`), the head, the choice of a token; of speech models also
+//    the encoder (`encode_audio`), whose layers are `layer` too. It runs at load, never while generating.
 // 2. What bounds it. Nothing: some hundred operations per row class. What it emits bounds all else:
 //    each operation is a kernel that runs at every step.
 // 3. Where to change it. What a layer does: `layer`, by facts of LayerDescriptor (core/arch.h). How
 //    operations are joined: fusion_rules.cpp. Where values lie in memory: table.cpp.
 #include "core/forward.h"
 
-#include <algorithm>
-#include <array>
 #include <bit>
 #include <cmath>
 
+#include "core/emitter.h"
 #include "core/error.h"
 #include "core/kernel_params.h"
+#include "core/pooled_output.h"
 
 namespace akunu {
 namespace {
 
-// The layers behind the pool, in order; each is there where its weight is. Dense ones of
-// sentence-transformers, and those of a classifier, between which a norm may be.
-constexpr const char* kHeadDense = "head.dense";
-constexpr const char* kHeadOutput = "head.output";
-constexpr std::array kHeadLayers{"dense.0", "dense.1", kHeadDense, kHeadOutput};
-
-class Builder {
+class Builder : Emitter {
  public:
   Builder(const ArchDescriptor& arch, const TensorMap& tensors,
           const std::vector<Binding>& inverse_frequencies, const ForwardMemory& memory,
           const Device& device, RowClass row_class, Values& values, const AdapterTargets* adapters)
-      : arch_(arch),
-        tensors_(tensors),
+      : Emitter(arch, tensors, device, row_class, values),
+        arch_(arch),
         inverse_frequencies_(inverse_frequencies),
         memory_(memory),
-        device_(device),
-        row_class_(row_class),
-        values_(values),
         adapters_(adapters) {}
 
   Forward build() {
-    if (arch_.audio && row_class_ == RowClass::many) encode_audio(*arch_.audio);
-    if (arch_.audio && row_class_ == RowClass::many && arch_.audio->n_alignment_heads() > 0) {
-      nodes_ = &forward_.aligned;
+    if (arch_.audio && row_class() == RowClass::many) encode_audio(*arch_.audio);
+    if (arch_.audio && row_class() == RowClass::many && arch_.audio->n_alignment_heads() > 0) {
+      emit_to(forward_.aligned);
       is_aligned_ = true;
       body();
       is_aligned_ = false;
     }
-    nodes_ = &forward_.body;
+    emit_to(forward_.body);
     body();
 
-    nodes_ = &forward_.logits;
+    emit_to(forward_.logits);
     if (arch_.embeds) {
-      pool();
+      forward_.logits_value = emit_pooled_output(*this, residual_);
       return std::move(forward_);
     }
     head();
 
-    nodes_ = &forward_.choose;
+    emit_to(forward_.choose);
     choose(false);
-    nodes_ = &forward_.choose_scored;
+    emit_to(forward_.choose_scored);
     choose(true);
     return std::move(forward_);
   }
@@ -78,76 +69,17 @@ class Builder {
              "layer " + std::to_string(i) + " "});
   }
 
-  // --- values -------------------------------------------------------------------------------
-
-  ValueId bound(const std::string& name, const Binding& binding, Format format = Format::f32) {
-    return values_.add({.name = name, .binding = binding, .format = format});
-  }
-
-  // A scratch value, found by its name: all layers use the same "query". The name includes the width, so
-  // that layers of another width get a value of their own.
-  ValueId scratch(const std::string& name, uint64_t bytes, Extent per, ActivationKind kind) {
-    return values_.add({.name = name + ":" + std::to_string(bytes),
-                        .binding = {},
-                        .bytes_per_row = bytes,
-                        .per = per,
-                        .activation = kind});
-  }
-  ValueId rows(const std::string& name, uint64_t n, Extent per = Extent::rows) {
-    return scratch(name, n * sizeof(float), per, ActivationKind::f32);
-  }
-  ValueId activation(const std::string& name, ActivationKind kind, uint64_t k,
-                     Extent per = Extent::rows) {
-    return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k),
-                   per, kind);
-  }
-
-  const Weight* find(const std::string& name) const {
-    const auto found = tensors_.find(name);
-    return found == tensors_.end() ? nullptr : &found->second;
-  }
-
-  const Weight& tensor(const std::string& name, uint64_t n_rows, uint64_t k) const {
-    const Weight* weight = find(name);
-    if (weight == nullptr) throw ModelFormatError("tensor " + name + " is missing");
-    if (weight->rows != n_rows || weight->k != k)
-      throw ModelFormatError("tensor " + name + " is [" + std::to_string(weight->rows) + ", " +
-                             std::to_string(weight->k) + "]; the model's numbers ask for [" +
-                             std::to_string(n_rows) + ", " + std::to_string(k) + "]");
-    return *weight;
-  }
-
-  ValueId weight(const std::string& name, uint64_t n, uint64_t k) {
-    const Weight& weight = tensor(name, n, k);
-    Value value{.name = name, .binding = weight.planes[0], .format = weight.format};
-    std::copy(weight.planes.begin() + 1, weight.planes.end(), value.more_planes.begin());
-    return values_.add(std::move(value));
-  }
-  ValueId vector(const std::string& name, uint64_t n) {
-    const Weight& numbers = tensor(name, 1, n);
-    // Tensors of one dimension are loaded as F32, whatever the file has; a matrix [1, n] is not.
-    if (numbers.format != Format::f32)
-      throw UnsupportedModelError("tensor " + name + " is a matrix of one row in " +
-                                  std::string(format_info(numbers.format).name) +
-                                  "; akunu has F32 there, or a vector");
-    return bound(name, numbers.planes[0]);
-  }
-
-  ActivationKind kind_for(const std::string& weight_name, uint64_t n, uint64_t k) const {
-    return device_.activation_kind(tensor(weight_name, n, k).format, row_class_);
-  }
-
   // --- an encoder of audio ------------------------------------------------------------------
 
   void encode_audio(const AudioEncoder& audio) {
     const uint32_t dim = arch_.dim;
-    nodes_ = &forward_.listen;
-    const ValueId heard =
+    emit_to(forward_.first_convolution);
+    const ValueId convolved =
         convolve("encoder.conv1", bound("frames", memory_.frames), audio.n_mels, 1);
 
-    nodes_ = &forward_.encode;
+    emit_to(forward_.encode);
     residual_ = rows("residual", dim);
-    const ValueId positions = convolve("encoder.conv2", heard, dim, audio.kFramesPerPosition);
+    const ValueId positions = convolve("encoder.conv2", convolved, dim, audio.kFramesPerPosition);
     const std::string table = "encoder.position_embedding.weight";
     const ValueId embedding = weight(table, audio.n_positions, dim);
     emit(Operation::add_embedding, "encoder position embedding", {positions, embedding},
@@ -208,46 +140,6 @@ class Builder {
            ActivateParams{arch_.dim, kActivationNone, {}});
     }
     return found->second;
-  }
-
-  // --- operations ---------------------------------------------------------------------------
-
-  template <class Struct>
-  void emit(Operation operation, const std::string& label, std::initializer_list<ValueId> operands,
-            const Struct& params, Extent extent = Extent::rows) {
-    Node node;
-    node.operation = operation;
-    node.extent = extent;
-    std::copy(operands.begin(), operands.end(), node.operands.begin());
-    node.set(params);
-    node.label = label;
-    nodes_->push_back(std::move(node));
-  }
-
-  // `name`: of its tensors, without ".weight".
-  void norm(const std::string& label, ValueId input, const std::string& name, ValueId out,
-            Extent extent = Extent::rows) {
-    const NormParams params{arch_.dim, arch_.norm_epsilon, {}};
-    const ValueId weight = vector(name + ".weight", arch_.dim);
-    if (arch_.norm == NormKind::rms) {
-      emit(Operation::rms_norm, label, {input, weight, out}, params, extent);
-      return;
-    }
-    const bool has_bias = find(name + ".bias") != nullptr;
-    const ValueId bias = has_bias ? vector(name + ".bias", arch_.dim) : kNoValue;
-    emit(Operation::layer_norm, label, {input, weight, bias, out}, params, extent);
-  }
-
-  void matmul(const std::string& label, ValueId input, const std::string& weight_name, uint32_t n,
-              uint32_t k, ValueId out, Extent extent = Extent::rows) {
-    emit(Operation::matmul, label, {input, weight(weight_name, n, k), out}, MatmulParams{n, k, {}},
-         extent);
-  }
-
-  void bias_if_present(const std::string& label, ValueId data, const std::string& name, uint32_t n,
-                       Extent extent = Extent::rows) {
-    if (find(name) == nullptr) return;
-    emit(Operation::add_bias, label, {data, vector(name, n)}, BiasParams{n, {}}, extent);
   }
 
   // Adds to `data`, the product of `input` and weight `name`, what low-rank adapters of that weight add:
@@ -486,22 +378,6 @@ class Builder {
     return project(layer, "down", hidden, "ffn.down", dim);
   }
 
-  static uint32_t number_of(Activation activation) {
-    switch (activation) {
-      case Activation::silu:
-        return kActivationSilu;
-      case Activation::gelu_tanh:
-        return kActivationGeluTanh;
-      case Activation::gelu:
-        return kActivationGelu;
-      case Activation::tanh:
-        return kActivationTanh;
-      case Activation::none:
-        return kActivationNone;
-    }
-    __builtin_unreachable();
-  }
-
   // One of several projections of one input.
   struct Part {
     const char* name;
@@ -621,67 +497,11 @@ class Builder {
          RopeParams{n_heads, layer.is.head_dim, layer.is.rope_dim / 2, style});
   }
 
-  void pool() {
-    ValueId last = residual_;
-    if (find("output_norm.weight") != nullptr) {
-      last = rows("output", arch_.dim);
-      norm("output norm", residual_, "output_norm", last);
-    }
-    Output output{rows("pooled", arch_.dim, Extent::head_rows), arch_.dim};
-    emit(Operation::pool, "pool", {last, output.value}, PoolParams{arch_.dim, {}});
-    for (const std::string name : kHeadLayers)
-      if (find(name + ".weight") != nullptr) head_layer(name, output);
-    forward_.logits_value = with_activation(output, ActivationKind::f32);
-  }
-
-  // What a layer of the head leaves: numbers of each head row, whose activation is still to come.
-  struct Output {
-    ValueId value = kNoValue;
-    uint32_t width = 0;
-    Activation activation = Activation::none;
-    std::string label = "pooled";
-  };
-
-  void head_layer(const std::string& name, Output& output) {
-    const std::string weight_name = name + ".weight";
-    const auto n = static_cast<uint32_t>(find(weight_name)->rows);
-    // Head rows are computed as generated rows are; see head().
-    const ActivationKind kind =
-        device_.activation_kind(tensor(weight_name, n, output.width).format, RowClass::few);
-    ValueId input = kNoValue;
-    if (name == kHeadOutput && find("head.norm.weight") != nullptr) {
-      const ValueId before = with_activation(output, ActivationKind::f32);
-      input = activation("head normed", kind, output.width, Extent::head_rows);
-      norm("head norm", before, "head.norm", input, Extent::head_rows);
-    } else {
-      input = with_activation(output, kind);
-    }
-    output.value = rows(name, n, Extent::head_rows);
-    matmul(name, input, weight_name, n, output.width, output.value, Extent::head_rows);
-    bias_if_present(name + " bias", output.value, name + ".bias", n, Extent::head_rows);
-    output.width = n;
-    output.activation = name == kHeadDense       ? arch_.head_activation
-                        : name == kHeadLayers[0] ? arch_.dense_activations[0]
-                        : name == kHeadLayers[1] ? arch_.dense_activations[1]
-                                                 : Activation::none;
-    output.label = name;
-  }
-
-  ValueId with_activation(const Output& output, ActivationKind kind) {
-    if (output.activation == Activation::none && kind == ActivationKind::f32) return output.value;
-    const ValueId result =
-        activation(output.label + " activated", kind, output.width, Extent::head_rows);
-    emit(Operation::activate, output.label + " activation", {output.value, result},
-         ActivateParams{output.width, number_of(output.activation), {}}, Extent::head_rows);
-    return result;
-  }
-
   void head() {
     const bool tied = find("output.weight") == nullptr;
     const std::string name = tied ? "token_embedding.weight" : "output.weight";
     // Few rows want logits, also in a prompt: so the head is that of RowClass::few for every class.
-    const Weight& weight = tensor(name, arch_.vocab_size, arch_.dim);
-    const ActivationKind kind = device_.activation_kind(weight.format, RowClass::few);
+    const ActivationKind kind = kind_for(name, arch_.vocab_size, arch_.dim, RowClass::few);
     const ValueId gathered = rows("head residual", arch_.dim, Extent::head_rows);
     const ValueId normed = activation("head normed", kind, arch_.dim, Extent::head_rows);
     forward_.logits_value = rows("logits", arch_.vocab_size, Extent::head_rows);
@@ -715,23 +535,18 @@ class Builder {
   }
 
   const ArchDescriptor& arch_;
-  const TensorMap& tensors_;
   const std::vector<Binding>& inverse_frequencies_;
   const ForwardMemory& memory_;
-  const Device& device_;
-  const RowClass row_class_;
-  Values& values_;
   const AdapterTargets* const adapters_;
 
   Forward forward_;
-  std::vector<Node>* nodes_ = nullptr;
   std::vector<ValueId> angles_;        // per layer
   std::vector<ValueId> query_angles_;  // the same, unless queries grow
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
   std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
   std::map<ActivationKind, ValueId> encoded_;
-  bool is_aligned_ = false;  // the body at hand says where rows listen
+  bool is_aligned_ = false;  // the body at hand also writes weights of cross-attention
   // With norms behind the sums: the last sum, whose norm the residual is, and that norm's names.
   struct Sum {
     std::string label;
@@ -749,15 +564,6 @@ ValueId Values::add(Value value) {
   ids_.emplace(value.name, id);
   list_.push_back(std::move(value));
   return id;
-}
-
-uint32_t output_width(const ArchDescriptor& arch, const TensorMap& tensors) {
-  if (!arch.embeds) return arch.vocab_size;
-  uint32_t width = arch.dim;
-  for (const std::string name : kHeadLayers)
-    if (const auto found = tensors.find(name + ".weight"); found != tensors.end())
-      width = static_cast<uint32_t>(found->second.rows);
-  return width;
 }
 
 Forward build_forward(const ArchDescriptor& arch, const TensorMap& tensors,

@@ -103,12 +103,12 @@ class Values {
 // The pass is cut into programs, so that logits may be wanted without a choice, and a mask may be
 // computed on the host between the two.
 struct Forward {
-  // Of an encoder of audio, in rows of class `many` only: frames to what its positions begin with, a
-  // pass over as many rows as there are frames; and the rest, over as many as there are positions.
-  std::vector<Node> listen;
+  // Of an encoder of audio, in rows of class `many` only: its first convolution, over as many rows as
+  // there are frames; and the rest, over as many as there are positions.
+  std::vector<Node> first_convolution;
   std::vector<Node> encode;
   ValueId encoded = kNoValue;  // what comes out of the encoder
-  // The body, which also says where in the speech rows with a head row listen.
+  // The body, which also writes the weights of cross-attention of rows with a head row.
   std::vector<Node> aligned;
   std::vector<Node> body;           // tokens to residual rows
   std::vector<Node> logits;         // residual rows to logits of the head rows; or pools them
@@ -118,10 +118,10 @@ struct Forward {
 
   // All of them, in the order in which they run; of the last two one does.
   std::array<std::vector<Node>*, 7> programs() {
-    return {&listen, &encode, &aligned, &body, &logits, &choose, &choose_scored};
+    return {&first_convolution, &encode, &aligned, &body, &logits, &choose, &choose_scored};
   }
   std::array<const std::vector<Node>*, 7> programs() const {
-    return {&listen, &encode, &aligned, &body, &logits, &choose, &choose_scored};
+    return {&first_convolution, &encode, &aligned, &body, &logits, &choose, &choose_scored};
   }
 };
 

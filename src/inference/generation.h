@@ -27,8 +27,7 @@ struct GenerateRequest {
   uint32_t choice = 0;  // which of several answers to one prompt
   int32_t priority = 0;
   std::vector<AdapterShare> adapters = {};  // each once
-  // Of a model that hears: what it listens to, and what may follow in its text. Lists are words behind
-  // each other.
+  // Of a speech model: the window of audio, and what may follow in its text.
   std::shared_ptr<const SpeechWindow> window = {};
   TranscriptionRules rules = {};            // without its lists, which are
   std::vector<uint32_t> banned = {};        // tokens that are never chosen

@@ -382,7 +382,8 @@ void Model::plan(const LoadOptions& options) {
 void Model::find_alignment_heads(const LoadOptions& options) {
   if (!arch_.audio) {
     if (!options.alignment_heads.empty())
-      throw ArgumentError(config_.architecture + " does not hear: it has no alignment heads");
+      throw ArgumentError(config_.architecture +
+                          " has no encoder of audio, so it has no alignment heads");
     return;
   }
   arch_.audio->alignment_heads.assign(arch_.layers.size(), 0);
@@ -469,7 +470,7 @@ void Model::compile() {
   }
   if (arch_.audio) {
     const Forward& many = fused.by_class[static_cast<size_t>(RowClass::many)];
-    listen_ = compile_nodes(many.listen, RowClass::many, true);
+    first_convolution_ = compile_nodes(many.first_convolution, RowClass::many, true);
     encode_ = compile_nodes(many.encode, RowClass::many, true);
     encoded_ = scratch_->bindings()[many.encoded];
     if (!many.aligned.empty()) aligned_ = compile_nodes(many.aligned, RowClass::many, true);

@@ -64,14 +64,14 @@ class Model {
     return (adapted ? adapted_programs_ : programs_)[static_cast<size_t>(row_class)];
   }
   const Adapters& adapters() const { return adapters_; }
-  // Of a model that hears: the encoder's two passes, over its frames and over its positions; what the
-  // first one reads, float32 [frames, n_mels]; and what comes out, float32 [positions, dim].
-  Program listen() const { return listen_; }
+  // Of a speech model: the encoder's two passes, over frames and over positions; what the first one
+  // reads, float32 [frames, n_mels]; and what comes out, float32 [positions, dim].
+  Program first_convolution() const { return first_convolution_; }
   Program encode() const { return encode_; }
   Binding frames() const { return frames_.binding(); }
   Binding encoded() const { return encoded_; }
-  // The body of prompts that says where rows with a head row listen, if it is known which heads do; and
-  // what it says, float32 [max_head_rows, alignment_width].
+  // The body of prompts that also writes cross-attention's weights of rows with a head row, if the model
+  // names alignment heads; and those weights, float32 [max_head_rows, alignment_width].
   Program aligned() const { return aligned_; }
   Binding alignment() const { return alignment_.binding(); }
   uint32_t alignment_width() const {
@@ -182,7 +182,7 @@ class Model {
   std::vector<Observation> observations_;
   std::array<ClassPrograms, 3> programs_ = {}, adapted_programs_ = {};
   std::array<std::vector<std::string>, 3> labels_;
-  Program choose_, choose_scored_, listen_, encode_, aligned_;
+  Program choose_, choose_scored_, first_convolution_, encode_, aligned_;
   std::vector<Program> compiled_;
   Binding logits_, encoded_;
 };

@@ -3,8 +3,8 @@
 // 1. What it does. `run`: tasks that came are admitted as sequences and pages allow (`admit`), then
 //    `run_step` takes pages (`grow`), composes a step, submits it and hands on what came out
 //    (`finish`). When there is nothing else to do, texts that ended are read once more as prompts
-//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Of a model
-//    that hears, `encode` first fills the pages of a window that a new text is about.
+//    (`begin_reading`, reading.h), so that later requests can take them over from the cache. Of a speech
+//    model, `encode_window` first fills the pages of a window that a new text is about.
 // 2. What bounds it. The time between two submissions, in which a GPU is idle.
 // 3. What is done about it. While the same rows go on, nothing is composed or sent; a submission
 //    runs several steps (chain_steps_); on devices that allow it the next one is submitted before
@@ -22,6 +22,7 @@
 
 #include "core/error.h"
 #include "inference/reading.h"
+#include "inference/speech_window.h"
 
 namespace akunu {
 namespace {
@@ -106,19 +107,6 @@ void Scheduler::check(const std::vector<uint32_t>& tokens, bool encodes) const {
                                " tokens, the context holds " + std::to_string(model_.context()));
 }
 
-void Scheduler::check_window(const SpeechWindow* window) const {
-  const std::optional<AudioEncoder>& audio = model_.arch().audio;
-  if (!audio && window != nullptr)
-    throw UnsupportedModelError(model_.config().architecture + " does not hear");
-  if (!audio) return;
-  if (window == nullptr || window->id == 0)
-    throw ArgumentError("a text of a model that hears is of a window of speech");
-  if (window->frames.size() != uint64_t{audio->n_frames()} * audio->n_mels)
-    throw ArgumentError("a window has " + std::to_string(window->frames.size()) +
-                        " numbers; this model's have " + std::to_string(audio->n_frames()) +
-                        " frames of " + std::to_string(audio->n_mels));
-}
-
 uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
   return static_cast<uint32_t>(model_.context() + 1 - prompt_tokens);
 }
@@ -126,7 +114,7 @@ uint32_t Scheduler::most_tokens(size_t prompt_tokens) const {
 std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
                                                 std::unique_ptr<Constraint> constraint) {
   check(request.prompt);
-  check_window(request.window.get());
+  check_window(model_, request.window.get());
   for (const std::vector<uint32_t>* banned : {&request.banned, &request.banned_first})
     for (const uint32_t token : *banned)
       if (token >= model_.arch().vocab_size)
@@ -177,7 +165,7 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
 
 std::shared_ptr<LogitsTask> Scheduler::logits(LogitsRequest request) {
   check(request.tokens);
-  check_window(request.window.get());
+  check_window(model_, request.window.get());
   request.adapters = model_.adapters().in_order(std::move(request.adapters));
   if (request.first >= request.tokens.size())
     throw ArgumentError("logits from token " + std::to_string(request.first) + " on of " +
@@ -299,7 +287,7 @@ void Scheduler::let_in() {
     queue_.offer([&](const std::shared_ptr<Task>& task) { return admit(task); });
   for (const Active& active : active_)
     if (const auto& window = active.task->rows().window; window && cache_.is_to_fill(window->id))
-      encode(*window, active.sequence);
+      encode_window(model_, cache_, *window, active.sequence);
 }
 
 void Scheduler::fail_everything(const std::exception_ptr& error) {
@@ -380,35 +368,6 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   active_.insert(place, {.task = task, .sequence = *sequence});
   recompose_ = true;
   return Queue::Answer::taken;
-}
-
-// Fills the pages of a window that the sequence has: two submissions, one over frames and one over the
-// positions that become of them. Nothing else is in flight.
-void Scheduler::encode(const SpeechWindow& window, uint32_t sequence) {
-  const AudioEncoder& audio = *model_.arch().audio;
-  Device& device = model_.device();
-  device.write(model_.frames(), std::as_bytes(std::span(window.frames)));
-  std::vector<Row> rows(audio.n_frames());
-  for (uint32_t i = 0; i < rows.size(); ++i) {
-    rows[i].sequence = sequence;
-    rows[i].position = i;
-    rows[i].kv_length = i + 1;
-    rows[i].flags = kRowActive | kRowPrompt;
-    rows[i].head_row = rows[i].adapter = rows[i].last_position = rows[i].second_segment = kNone;
-  }
-  const auto submit = [&](Program program, uint32_t n_rows, std::span<const Update> updates) {
-    const Span span{sequence, 0, n_rows, 0};
-    const Pass pass{.program = program, .n_rows = n_rows, .n_spans = 1};
-    return device.submit({.rows = std::span(rows).first(n_rows),
-                          .spans = std::span(&span, 1),
-                          .updates = updates,
-                          .passes = std::span(&pass, 1)});
-  };
-  const Ticket heard = submit(model_.listen(), audio.n_frames(), cache_.take_unsent(sequence));
-  const Ticket encoded = submit(model_.encode(), audio.n_positions, {});
-  await_all_well(model_, heard);
-  await_all_well(model_, encoded);
-  cache_.filled(window.id);
 }
 
 PrefixKey Scheduler::key_of(const Task& task) const {

@@ -92,7 +92,6 @@ class Scheduler {
   };
 
   void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
-  void check_window(const SpeechWindow* window) const;
   void refuse_unless_fits(size_t n_rows,
                           uint32_t width) const;  // of logits, which are the host's memory
 
@@ -106,7 +105,6 @@ class Scheduler {
   void drop_cancelled();
   void end(const Active& active, uint32_t n_kept);
   Queue::Answer admit(const std::shared_ptr<Task>& task);
-  void encode(const SpeechWindow& window, uint32_t sequence);
   PrefixKey key_of(const Task& task) const;
   bool waits_for_prefix(const Task& task) const;
   bool is_disturbed() const;  // somebody comes, leaves or is cut

@@ -36,7 +36,7 @@ class Step {
   // drafted ones: each of them chooses, and none moves on.
   uint32_t add_drafted(const Row& first, uint32_t n_rows);
   // As add_generated, of rows that run the `many` kernels, behind all that generate.
-  // `align`: where they listen is wanted of rows with logits.
+  // `align`: weights of cross-attention are wanted of rows with logits.
   uint32_t add_prompt(const Row& first, uint32_t n_rows, Logits logits, bool choose,
                       bool align = false);
 
@@ -66,7 +66,7 @@ class Step {
     uint32_t first_head_row = 0, n_head_rows = 0;
     uint32_t first_span = 0, n_spans = 0;
     bool is_adapted = false;  // some row has an adapter
-    bool is_aligned = false;  // of some rows it is wanted where they listen
+    bool is_aligned = false;  // weights of cross-attention are wanted of some rows
   };
 
   enum class Part : uint8_t { all, logits, choice };

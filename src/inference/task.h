@@ -45,9 +45,9 @@ struct TaskRows {
   bool scores_chosen = false;
   // The arrival of a task with the same tokens, whose pages this one shares. 0: none.
   uint64_t shares_with = 0;
-  // Of a model that hears: what its text is of.
+  // Of a speech model: the window of audio that its text is of.
   std::shared_ptr<const SpeechWindow> window = {};
-  // Its outputs are where in the window its rows listen: weights of the alignment heads.
+  // Its outputs are weights of cross-attention: of the alignment heads, over the window's positions.
   bool aligns = false;
   // What is added to the model's weights, as PrefixKey has it.
   std::vector<AdapterShare> adapters = {};

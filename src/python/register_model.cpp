@@ -211,7 +211,7 @@ void register_model(py::module_& m) {
                                                py::arg("pooling") = name_of(arch.pooling),
                                                py::arg("classifies") = loaded.classifies());
                              })
-      // Where in a window the rows from `first` on listen: float32 [n, heads * positions].
+      // Weights of cross-attention of the rows from `first` on: float32 [n, alignment heads * positions].
       .def(
           "start_alignment",
           [](NativeModel& model, const Tokens& tokens, const Window& window, uint32_t first,
@@ -219,7 +219,7 @@ void register_model(py::module_& m) {
             return model.start_logits(logits_request(tokens, first, priority, {}, window, true));
           },
           py::arg("tokens"), py::arg("window"), py::arg("first") = 0, py::arg("priority") = 0)
-      // What it listens to, where it hears.
+      // The numbers of its encoder of audio; None: it has none.
       .def_property_readonly("audio",
                              [](const NativeModel& model) -> py::object {
                                const auto& audio = model.engine()->model->arch().audio;
