@@ -317,7 +317,7 @@ def test_what_is_no_whisper_model_is_refused(folder: Path, tmp_path: Path) -> No
 
 def test_a_text_needs_a_window_of_the_model_s_size(model: SpeechModel) -> None:
     tokens = np.array(some_tokens(2), np.uint32)
-    with pytest.raises(ArgumentError, match="is of a window of speech"):
+    with pytest.raises(ArgumentError, match="needs a window of audio"):
         model._open().logits(tokens)
     short = _core.SpeechWindow(np.zeros((SPEC.n_mels, 5), np.float32))
     with pytest.raises(ArgumentError, match="a window has 400 numbers"):
