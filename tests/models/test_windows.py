@@ -83,7 +83,7 @@ def test_a_window_takes_as_much_memory_however_long_the_context(
     layer_page = 2 * case.spec.kv_dim * PAGE * 2  # keys and values, of halves
     memory = {}
     for n_pages in (64, 128):
-        with akunu.load(case.path, context=n_pages * PAGE, threads=2) as model:
+        with akunu.load(case.path, context=n_pages * PAGE, threads=2, device="cpu") as model:
             memory[n_pages] = model.memory["cache"]
     n_windowed = sum(case.spec.windowed)
     n_full = case.spec.n_layers - n_windowed
