@@ -23,8 +23,8 @@ DEVICES = {"cpu": "CPU", "metal": "Metal", "metal-emulated": "Metal, emulated", 
 
 _HEAD = """# Models: every architecture in every format, measured
 
-`tools/models_page.py` writes this page from what `tests/models/test_every_format.py` and
-`tests/oracle/test_dense_families.py` measured.
+`tools/models_page.py` writes this page from what `tests/models/test_every_format.py`,
+`tests/models/test_speech.py` and `tests/oracle/test_dense_families.py` measured.
 
 A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
 computes in double with the same weights (of modern-bert, eurobert, gemma-embedding and from

@@ -14,6 +14,8 @@ namespace akunu {
 
 class HomeProcess {
  public:
+  HomeProcess() : home_(getpid()) {}
+
   // Whether this is another process than the one that made the object. Costs one system call.
   bool is_another() const { return getpid() != home_; }
 
@@ -23,7 +25,7 @@ class HomeProcess {
   }
 
  private:
-  pid_t home_ = getpid();
+  const pid_t home_;
 };
 
 }  // namespace akunu
