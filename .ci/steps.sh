@@ -135,7 +135,7 @@ real() {
   run_pytest real 'real and not oracle and not slow' "${real_models[@]}"
 }
 
-# The variable for pytest that names the folder of real models; none where nothing fetches them.
+# The variables for pytest that name the folders of real models and of real speech; none where nothing fetches them.
 fetch_real_models() {
   real_models=()
   local script=${AKUNU_REAL_FETCH:-$CI_ROOT/../shared/real/fetch.sh} folder=${AKUNU_REAL_MODELS:-$CI_WORK/real}
@@ -145,6 +145,12 @@ fetch_real_models() {
     [ -f "$folder/smollm2.gguf" ] || bash "$script" "$folder" "$venv/bin/python"
   fi
   real_models=("AKUNU_REAL_MODELS=$folder")
+  local speech=${AKUNU_REAL_SPEECH:-/usr/share/asterisk/sounds/en_US_f_Allison}
+  if [ -n "${AKUNU_REAL_SPEECH:-}" ] || install_packages asterisk-core-sounds-en-wav; then
+    real_models+=("AKUNU_REAL_SPEECH=$speech")
+  else
+    echo "no recordings of speech: tests that read them are skipped"
+  fi
 }
 
 # What of the oracle takes long, and what needs a llama.cpp of our own: its quantiser.
