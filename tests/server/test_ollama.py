@@ -57,7 +57,7 @@ def test_a_reply_has_the_models_text_and_times_in_nanoseconds(client: httpx.Clie
 
 def test_a_chat_is_a_stream_unless_told_otherwise(client: httpx.Client) -> None:
     told = lines(client, "/api/chat", messages=SUM)
-    assert len(told) > 2
+    assert len(told) > 1  # how many tokens come together depends on the machine
     text = "".join(each["message"]["content"] for each in told)
     whole = chat(client)
     assert text == whole["message"]["content"]
