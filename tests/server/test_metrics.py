@@ -62,19 +62,20 @@ def test_requests_tokens_and_times_are_counted(serving: Serving) -> None:
 
 
 def test_what_the_engine_is_busy_with_is_told(serving: Serving) -> None:
-    endless = {"messages": [{"role": "user", "content": "word " * 600}], "ignore_eos": True}
+    # Long enough that the first is not over while it is looked at.
+    endless = {"messages": [{"role": "user", "content": "word " * 2400}], "ignore_eos": True}
     endless |= {"temperature": 50, "seed": 1, "stream": True}
 
     def states(found: dict[str, float]) -> list[float]:
         kinds = ("in_use", "cached", "free")
         return [found[f"akunu_cache_pages,full,ember,{kind}"] for kind in kinds]
 
-    with serving() as client:
+    with serving(context=4096) as client:
         assert not [name for name in samples(client) if "engine" in name]  # none is loaded
         client.post("/api/generate", json={"model": "ember"}).raise_for_status()  # loads it
         before = samples(client)
         assert before["akunu_engine_running,ember"] == before["akunu_engine_waiting,ember"] == 0
-        assert states(before) == [0, 0, 4]  # 1024 positions, 256 in a page
+        assert states(before) == [0, 0, 16]  # 4096 positions, 256 in a page
         with ExitStack() as busy:
             for _ in range(2):  # which have no room beside each other
                 request = client.build_request("POST", "/v1/chat/completions", json=endless)
@@ -82,11 +83,11 @@ def test_what_the_engine_is_busy_with_is_told(serving: Serving) -> None:
             until(lambda: samples(client)["akunu_engine_waiting,ember"] == 1)
             found = samples(client)
             assert found["akunu_engine_running,ember"] == 1
-            assert sum(states(found)) == 4
-            assert states(found)[0] >= 3
+            assert sum(states(found)) == 16
+            assert states(found)[0] >= 10
             engine = client.get("/v1/metrics").json()["models"]["ember"]["engine"]
             assert engine["waiting"] == 1
-            assert sum(engine["cache"][0][kind] for kind in ("in_use", "cached", "free")) == 4
+            assert sum(engine["cache"][0][kind] for kind in ("in_use", "cached", "free")) == 16
         until(lambda: samples(client)["akunu_engine_running,ember"] == 0)
         assert states(samples(client))[0] == 0
 
