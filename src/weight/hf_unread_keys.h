@@ -5,7 +5,8 @@
 
 namespace akunu {
 
-// Whether a key changes nothing of what is computed, or is read elsewhere (token ids: the tokenizer).
+// Whether a key of config.json may be left unread: it does not change what is computed (dropout rates),
+// or the tokenizer reads it (ids of special tokens).
 bool has_no_effect(std::string_view key);
 
 }  // namespace akunu

@@ -29,7 +29,8 @@ using namespace akunu;
 using namespace akunu::cpu;
 using namespace akunu::test;
 
-// `fused` where this build has it, else the first level with an FMA that can run; null: there is none.
+// The level that others are compared with: `fused` where this build has it, else the first level with
+// FMA that this processor runs. Null where it runs none.
 template <bool kHasFused>
 const IsaLevel* find_reference() {
   if constexpr (kHasFused) {

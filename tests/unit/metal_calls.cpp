@@ -1,5 +1,5 @@
-// The emulated metal-cpp finds what an application must not do: calls in the wrong order or with what
-// they cannot take, memory changed under the GPU. (Objects used after their last release, or never
+// The emulated metal-cpp reports wrong use of Metal: calls in the wrong order, invalid arguments, and
+// memory that the CPU changes while the GPU uses it. (Objects used after their last release, or never
 // released, are found by AddressSanitizer, under which the drivers of Metal run too.)
 #include <Foundation/Foundation.hpp>
 #include <Metal/Metal.hpp>

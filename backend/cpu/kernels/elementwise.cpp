@@ -5,7 +5,7 @@
 // soft_cap: data = cap * tanh(data / cap)
 //                                      0 data: rows [rows, n]                   25 SoftCapParams
 // scale: data = data * factor          0 data: rows [rows, n]                   25 ScaleParams
-//   slices: one row; of soft_cap and scale, whose rows may be a vocabulary, kPiece numbers of one
+//   slices: one row; for soft_cap and scale kPiece numbers of a row, since rows of logits are long
 //   limit: latency; the row is in L2
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/math.h"

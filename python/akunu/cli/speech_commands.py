@@ -38,6 +38,10 @@ Hotwords = Annotated[
     str | None, typer.Option("--hotwords", metavar="TEXT", help="Words to expect.")
 ]
 Translate = Annotated[bool, typer.Option("--translate", help="Write English.")]
+Detector = Annotated[str, typer.Option(metavar="KIND", help="What finds speech: energy or silero.")]
+VadModel = Annotated[
+    Path | None, typer.Option("--vad-model", metavar="FILE", help="The file of silero.")
+]
 
 
 def transcribe(
@@ -96,12 +100,8 @@ def transcribe(
         typer.Option("--highlight-words", help="Underline each word in its time; likewise."),
     ] = False,
     vad: Annotated[bool, typer.Option(help="Read only the parts that have speech.")] = True,
-    detector: Annotated[
-        str, typer.Option(metavar="KIND", help="What finds speech: energy or silero.")
-    ] = "energy",
-    vad_model: Annotated[
-        Path | None, typer.Option("--vad-model", metavar="FILE", help="The file of silero.")
-    ] = None,
+    detector: Detector = "energy",
+    vad_model: VadModel = None,
     channels: Annotated[
         str, typer.Option(metavar="HOW", help="mix them, or apart: each for itself.")
     ] = "mix",
@@ -178,12 +178,8 @@ def listen(
     prompt: Prompt = None,
     hotwords: Hotwords = None,
     vad: Annotated[bool, typer.Option(help="Tell speech from silence.")] = True,
-    detector: Annotated[
-        str, typer.Option(metavar="KIND", help="What finds speech: energy or silero.")
-    ] = "energy",
-    vad_model: Annotated[
-        Path | None, typer.Option("--vad-model", metavar="FILE", help="The file of silero.")
-    ] = None,
+    detector: Detector = "energy",
+    vad_model: VadModel = None,
     threads: options.Threads = None,
     device: options.Device = "auto",
 ) -> int:
