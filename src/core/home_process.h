@@ -25,7 +25,7 @@ class HomeProcess {
   }
 
  private:
-  const pid_t home_;
+  pid_t home_;
 };
 
 }  // namespace akunu
