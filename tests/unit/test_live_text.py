@@ -16,6 +16,7 @@ sys.path.append(str(Path(__file__).parents[1] / "models"))
 import brief_speech
 
 from akunu import ArgumentError
+from akunu.cli.listen import first_seconds
 from akunu.speech.audio import load_audio
 from akunu.speech.live import LiveText, LiveTranscription, agreement, position_after
 from akunu.speech.model import SpeechModel, load_whisper
@@ -112,6 +113,40 @@ def test_audio_that_is_none_is_said(model: SpeechModel) -> None:
         with pytest.raises(ArgumentError, match="sample"):
             live.feed(bad)
     assert live.finish() == LiveText("", "", is_pause=True)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "lengths"),
+    [
+        (None, [16_000, 16_000, 1_000_000]),
+        (0.5, [8000]),
+        (2.0, [16_000, 16_000]),
+        (2.5, [16_000, 16_000, 8000]),
+        (90.0, [16_000, 16_000, 1_000_000]),
+    ],
+)
+def test_what_comes_too_late_is_cut_off(seconds: float | None, lengths: list[int]) -> None:
+    blocks = [np.zeros(n, np.float32) for n in (16_000, 16_000, 1_000_000)]
+    assert [len(each) for each in first_seconds(blocks, seconds)] == lengths
+
+
+@pytest.mark.real
+def test_speech_in_front_of_a_long_silence_is_heard(whisper_tiny: SpeechModel) -> None:
+    """Minutes that come as one block: whoever fed them was busy."""
+    speech = os.environ.get("AKUNU_REAL_SPEECH")
+    if not speech:
+        pytest.skip("AKUNU_REAL_SPEECH names no folder of recordings")
+    samples = load_audio(Path(speech) / "conf-adminmenu-162.wav")[: 8 * 16_000]
+    expected = words_of(whisper_tiny.transcribe(samples).text)
+    silence = np.zeros(120 * 16_000, np.float32)
+    live = LiveTranscription(whisper_tiny)
+    said = live.feed(np.concatenate([samples, silence]))
+    assert said is not None
+    assert said.is_pause
+    assert errors(expected, words_of(said.confirmed)) <= 0.1
+    assert live.feed(silence) == LiveText("", "", is_pause=False)
+    live.feed(samples[:8000])  # less than is read at a time
+    assert live.feed(np.concatenate([samples[8000:], silence])) == said
 
 
 @pytest.mark.real

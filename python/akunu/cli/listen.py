@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from akunu.cli import console
 from akunu.cli.painter import Painter
@@ -38,19 +43,30 @@ class ListenCommand:
             try:
                 with recording(self.microphone) as blocks:
                     console.say("akunu: listening; Ctrl-C ends it")
-                    n = 0
-                    for samples in blocks:
+                    for samples in first_seconds(blocks, self.seconds):
                         if (said := live.feed(samples)) is not None:
                             shown.add(said)
-                        n += len(samples)
-                        if self.seconds is not None and n >= self.seconds * SAMPLE_RATE:
-                            break
             except KeyboardInterrupt:
                 pass
             finally:
                 shown.keep()
             shown.add(live.finish())
         return 0
+
+
+def first_seconds(
+    blocks: Iterable[NDArray[np.float32]], seconds: float | None
+) -> Iterator[NDArray[np.float32]]:
+    """Yield the blocks up to so many seconds, the last one cut there; None: all of them.
+
+    A block may be longer than all that is wanted: what came while the reader was busy is one.
+    """
+    left = math.inf if seconds is None else round(seconds * SAMPLE_RATE)
+    for samples in blocks:
+        yield samples if len(samples) <= left else samples[: int(left)]
+        left -= len(samples)
+        if left <= 0:
+            return
 
 
 def show_microphones() -> int:

@@ -33,7 +33,7 @@ _KEPT_SECONDS = 1.0
 _FEWEST_SAMPLES = SAMPLE_RATE // 10
 """Less audio is no word."""
 _NOISE_SAMPLES = 16 * SAMPLE_RATE
-"""How much of what was heard says what is noise: see the energy detector."""
+"""How much of what was heard says at least what is noise: see the energy detector."""
 _UNSPACED = "[\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u9fff]"
 """Characters of Thai, Lao, Burmese, Japanese and Chinese, which have no spaces between words."""
 
@@ -96,7 +96,7 @@ class LiveTranscription:
         self._options = {**usual, **options}
         self._before = prompt or ""  # what was said before the audio that is kept
         self._audio = np.zeros(0, np.float32)  # that is read again
-        self._heard = np.zeros(0, np.float32)  # the last seconds, by which noise is known
+        self._heard = np.zeros(0, np.float32)  # that and more before it, by which noise is known
         self._n_unread = 0  # samples
         self._last: list[str] = []  # words of the last reading
         self._n_confirmed = 0  # of them, the first
@@ -108,7 +108,9 @@ class LiveTranscription:
         """
         new = mono_samples(samples)
         self._audio = np.concatenate([self._audio, new])
-        self._heard = np.concatenate([self._heard, new])[-_NOISE_SAMPLES:]
+        # Never less than the audio: a block may be minutes long, with speech in front of silence.
+        most = max(_NOISE_SAMPLES, len(self._audio))
+        self._heard = np.concatenate([self._heard, new])[-most:]
         self._n_unread += len(new)
         if self._n_unread < self._between * SAMPLE_RATE:
             return None
@@ -118,8 +120,8 @@ class LiveTranscription:
     def finish(self) -> LiveText:
         """Return the rest, all of it confirmed; what is fed later is something new."""
         words: list[str] = []
-        if len(self._audio) >= _FEWEST_SAMPLES and self._silence() < self._seconds:
-            words = _words(self._read().text)
+        if len(self._audio) >= _FEWEST_SAMPLES and (silence := self._silence()) < self._seconds:
+            words = _words(self._read(silence).text)
         self._n_unread = 0
         return LiveText(self._confirm(words, len(words), self._seconds), "", is_pause=True)
 
@@ -132,7 +134,7 @@ class LiveTranscription:
         if silence >= self._seconds:  # nobody has spoken since the last pause
             self._drop(self._seconds - _KEPT_SECONDS)
             return LiveText("", "", is_pause=False)
-        said = self._read()
+        said = self._read(silence)
         words = _words(said.text)
         if silence >= self._pause:
             return LiveText(self._confirm(words, len(words), self._seconds), "", is_pause=True)
@@ -159,11 +161,14 @@ class LiveTranscription:
         )
         return (len(self._heard) - spans[-1].end) / SAMPLE_RATE if spans else math.inf
 
-    def _read(self) -> Transcription:
+    def _read(self, silence: float) -> Transcription:
+        """Transcribe the audio, without the silence at its end that is longer than a pause."""
+        beyond = max(0, round((silence - self._pause) * SAMPLE_RATE))
+        audio = self._audio[: len(self._audio) - beyond]
         before = self._before.encode()[-self._most_prompt :].decode(errors="ignore")
         prompt = before.strip() or None
         said: Transcription = self._model.transcribe(
-            self._audio, vad=False, prompt=prompt, **self._options
+            audio, vad=False, prompt=prompt, **self._options
         )
         if "language" not in self._options and said.text and said.language_probability > 0.5:
             self._options["language"] = said.language
