@@ -118,6 +118,15 @@ lint() {
   count lint
 }
 
+# The documentation as a site: no link leads nowhere, no page is left out.
+site() {
+  ensure_clone
+  python3 -m venv "$CI_WORK/site"
+  "$CI_WORK/site/bin/pip" install --quiet -r "$CI_ROOT/.ci/requirements-site.txt"
+  (cd "$clone" && NO_MKDOCS_2_WARNING=1 "$CI_WORK/site/bin/mkdocs" build --strict --quiet)
+  count site
+}
+
 # Logits against Hugging Face transformers on PyTorch, and against llama.cpp as the wheel xllamacpp has it.
 oracle() {
   ensure_venv

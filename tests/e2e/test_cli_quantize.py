@@ -17,39 +17,13 @@ import gguf
 import numpy as np
 import pytest
 from cli_support import COMMAND, EMBER, ENVIRONMENT
+from ember_in_halves import rewritten
 from gguf.quants import dequantize
 
 import akunu
 from akunu.making.whole_file import written_whole
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
-
-
-def rewritten(
-    target: Path, change: Callable[[str, Any], Any] = lambda name, values: values
-) -> Path:
-    """Ember with matrices in F16, by the `gguf` package; `change` gives other values."""
-    reader = gguf.GGUFReader(EMBER)
-    writer = gguf.GGUFWriter(target, "qwen3")
-    for field in reader.fields.values():
-        if field.name.startswith("GGUF.") or field.name in (
-            "general.architecture",
-            "general.file_type",
-        ):
-            continue
-        kind = field.types[0]
-        items = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-        writer.add_key_value(field.name, field.contents(), kind, sub_type=items)
-    for tensor in reader.tensors:
-        shape = [int(n) for n in reversed(tensor.shape)]
-        values = dequantize(tensor.data, tensor.tensor_type).astype(np.float32).reshape(shape)
-        values = change(tensor.name, values.astype(np.float16) if len(shape) > 1 else values)
-        writer.add_tensor(tensor.name, values)
-    writer.write_header_to_file()
-    writer.write_kv_data_to_file()
-    writer.write_tensors_to_file()
-    writer.close()
-    return target
 
 
 @pytest.fixture(scope="module")

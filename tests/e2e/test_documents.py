@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import doctest
 import importlib
-import os
+import json
 import pkgutil
 import re
 import subprocess
@@ -12,39 +12,35 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 from cli_support import CHECKOUT
+from document_blocks import COMMANDS, Block, Session, all_pages, blocks_of, environment, running
+from document_files import make_files
 
 import akunu
 
-PAGES = [
-    "README.md",
-    "docs/guide.md",
-    "docs/command-line.md",
-    "docs/reproducibility.md",
-    "docs/structured-output.md",
-    "docs/tools.md",
-]
-BIN = Path(sys.executable).parent
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+PAGES = all_pages()
 
 
-def blocks(page: str, language: str) -> list[str]:
-    text = (CHECKOUT / page).read_text()
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def scripts(page: str) -> list[str]:
-    """The `sh` blocks without the lines that install, which `.ci/run` runs."""
-    lines = [
-        [line for line in block.splitlines() if not line.startswith("python3 -m venv")]
-        for block in blocks(page, "sh")
+def scripts() -> list[Block]:
+    """The `sh` blocks, but for those that install, which `.ci/run` runs."""
+    return [
+        block
+        for page in PAGES
+        for block in running(page, "sh")
+        if not block.code.startswith("python3 -m venv")
     ]
-    return ["\n".join(block) for block in lines if block]
 
 
-@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "python")])
+@pytest.mark.parametrize("page", [page for page in PAGES if running(page, "python")])
 def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
-    code = "\n".join(blocks(page, "python"))
-    assert "akunu.load" in code
+    make_files(page, tmp_path)
+    code = "\n".join(block.code for block in running(page, "python"))
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code],
         cwd=tmp_path,
@@ -56,28 +52,44 @@ def test_python_blocks_run_as_one_program(page: str, tmp_path: Path) -> None:
     assert done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "script",
-    [script for page in PAGES for script in scripts(page)],
-    ids=lambda script: script.splitlines()[0],
-)
-def test_blocks_of_commands_run(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("script", scripts(), ids=str)
+def test_blocks_of_commands_run(script: Block, tmp_path: Path) -> None:
+    make_files(script.page, tmp_path)
     done = subprocess.run(
-        ["sh", "-eu", "-c", script],
+        ["sh", "-eu", "-c", script.code],
         cwd=tmp_path,
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        env={**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "HOME": str(tmp_path)},
+        env=environment(tmp_path),
         timeout=120,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
 
 
-def test_every_page_with_code_is_among_those_that_run() -> None:
-    assert {page for page in all_pages() if blocks(page, "python")} <= set(PAGES)
-    assert len(scripts("docs/command-line.md")) >= 7
+@pytest.mark.parametrize("page", [page for page in PAGES if running(page, "console")])
+def test_sessions_write_what_the_page_shows(page: str, tmp_path: Path) -> None:
+    make_files(page, tmp_path)
+    session = Session(tmp_path)
+    try:
+        for block in running(page, "console"):
+            session.run(block)
+    finally:
+        session.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_runs_is_read_or_says_why_not(page: str) -> None:
+    readers = {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}
+    for block in blocks_of(page):
+        if block.language in readers:
+            readers[block.language](block.code)
+        elif block.language in ("python", "sh", "console"):
+            assert block.reason is None or len(block.reason.split()) >= 3, block
+        else:
+            assert block.language in ("text", "cpp"), f"{block}: what language is this?"
+            assert not COMMANDS.search(block.code), f"{block}: has a command"
 
 
 def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
@@ -91,23 +103,26 @@ def test_the_page_of_the_command_line_knows_every_command_and_option() -> None:
 
 
 def test_readme_has_the_two_commands_and_only_them() -> None:
-    lines = [line for block in blocks("README.md", "sh") for line in block.splitlines()]
+    lines = [line for block in running("README.md", "sh") for line in block.code.splitlines()]
     installing = [line for line in lines if line.startswith("python3 -m venv")]
     assert len(installing) == 2
     assert installing[0].endswith("akunu chat")
     assert installing[1].endswith("pytest")
 
 
-def all_pages() -> list[str]:
-    paths = [CHECKOUT / "README.md", CHECKOUT / "CHANGELOG.md", *CHECKOUT.glob("docs/**/*.md")]
-    return sorted(str(path.relative_to(CHECKOUT)) for path in paths)
-
-
-@pytest.mark.parametrize("page", all_pages())
+@pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = CHECKOUT / page
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
         assert (path.parent / target).exists(), target
+
+
+def test_the_page_of_the_api_has_every_public_name() -> None:
+    page = (CHECKOUT / "docs/api.md").read_text()
+    shown = {line.rpartition(".")[2] for line in page.splitlines() if line.startswith("::: ")}
+    errors = {name for name in akunu.__all__ if name.endswith("Error")}
+    assert "::: akunu.errors" in page  # all of them
+    assert set(akunu.__all__) - errors - {"__version__"} <= shown
 
 
 # They import Ray or LangChain, which are there where nightly tests have installed them.
