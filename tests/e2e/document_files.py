@@ -82,6 +82,8 @@ def unquantised(folder: Path) -> None:
 FILES: dict[str, Callable[[Path], None]] = {
     "docs/adapters.md": adapters,
     "docs/embeddings.md": encoder,
+    "docs/migrating/faster-whisper.md": speech,
+    "docs/migrating/sentence-transformers.md": encoder,
     "docs/quantize.md": unquantised,
     "docs/reranking.md": ranker,
     "docs/speech.md": speech,
