@@ -175,8 +175,10 @@ class CallSteps:
     def _constraint(self, grammar: Grammar | None) -> _core.Constraint | None:
         if grammar is None:
             return None
-        from akunu.grammar.vocabulary import constraint_of, needs_vocabulary
+        from akunu.grammar.vocabulary import constraint_of, needs_vocabulary, ruling_words
 
+        if self._tokenizer.opens_with_space:
+            grammar = ruling_words(grammar)
         if grammar.after is not None:
             for each in (*grammar.after.until, grammar.after.then):
                 if not isinstance(each, str):

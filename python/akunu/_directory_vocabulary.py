@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, NoReturn
@@ -23,15 +24,18 @@ from akunu._unigram import is_unigram, pieces_of, steps_of
 from akunu._vocabulary import (
     BYTE,
     CONTROL,
+    MODELS,
     NORMAL,
     SPACE,
     UNKNOWN,
     UNUSED,
     USER_DEFINED,
+    WORD_MODELS,
     Vocabulary,
     byte_of,
     read_vocabulary,
 )
+from akunu._word_models import KINDS, opens_without_space, prefixes_first_only, steps_of_words
 from akunu._wordpiece_json import is_wordpiece, read_wordpiece
 from akunu.errors import ModelFormatError, UnsupportedModelError
 
@@ -55,7 +59,7 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     UnsupportedModelError for a kind of tokenizer that akunu does not have; both name the file.
     """
     read = read_directory_tokenizer(directory, config)
-    vocabulary = read_vocabulary(read.metadata)
+    vocabulary = read_vocabulary(read.metadata, (*MODELS, *WORD_MODELS))
     types = vocabulary.types.copy()
     for index in read.stop_ids:
         if types[index] != UNKNOWN:
@@ -84,10 +88,7 @@ def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> Read
     generation = _json_file(directory / _GENERATION_CONFIG) or {}
     described = _json_file(directory / _TOKENIZER)
     if described is not None and is_wordpiece(described):
-        read = ReadTokenizer(read_wordpiece(described), adds=(True, None))
-        processor = described["post_processor"]
-        if processor.get("pair"):
-            read.frame = frame_of(processor)
+        read = _of_wordpiece(described)
     elif described is not None:
         read = _TokenizerJson(described).read()
     elif (directory / _SENTENCEPIECE).is_file():
@@ -118,7 +119,8 @@ class ReadTokenizer:
     adds: tuple[bool | None, bool | None] = (None, None)  # BOS, EOS
     stop_ids: list[int] = field(default_factory=list)
     frame: TextFrame | None = None
-    steps: str = ""  # of Unigram
+    steps: str = ""  # as `Vocabulary` has them
+    not_bert: str = ""  # of WordPiece: why GGUF, which has BERT's, has none like it
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -134,12 +136,14 @@ class _TokenizerJson:
         self._described = described
         self._model = _mapping(described.get("model"), "model")
         kind = self._model.get("type", "BPE" if "merges" in self._model else None)
-        if kind not in ("BPE", "Unigram"):
-            _refuse(f"model is of type {kind!r}; akunu has BPE, Unigram and WordPiece")
+        if kind not in ("BPE", "Unigram", *KINDS):
+            _refuse(f"model is of type {kind!r}; akunu has BPE, Unigram, WordLevel and WordPiece")
 
     def read(self) -> ReadTokenizer:
         if is_unigram(self._described):
             return self._read_unigram()
+        if self._model.get("type") in KINDS:
+            return self._read_words()
         pieces = list(_flat(self._described.get("pre_tokenizer"), "pretokenizers"))
         byte_level = any(piece.get("type") == "ByteLevel" for piece in pieces)
         tokens, types = self._tokens(byte_level)
@@ -186,6 +190,24 @@ class _TokenizerJson:
             "tokenizer.ggml.unknown_token_id": unknown,
         }
         result = ReadTokenizer(metadata, steps=steps_of(self._described))
+        self._read_frame(result)
+        self._note_added(result)
+        return result
+
+    def _read_words(self) -> ReadTokenizer:
+        tokens, types = self._tokens(byte_level=False)
+        text = steps_of_words(self._described)
+        steps = json.loads(text)
+        metadata: dict[str, Any] = {
+            "tokenizer.ggml.model": KINDS[self._model["type"]],
+            "tokenizer.ggml.tokens": tokens,
+            "tokenizer.ggml.token_type": types,
+            "tokenizer.ggml.add_space_prefix": opens_without_space(steps),
+        }
+        if UNKNOWN in types:
+            metadata["tokenizer.ggml.unknown_token_id"] = types.index(UNKNOWN)
+        result = ReadTokenizer(metadata, steps=text)
+        result.prefix_at_start_only = prefixes_first_only(steps)
         self._read_frame(result)
         self._note_added(result)
         return result
@@ -331,6 +353,22 @@ def said_of_directory(message: str) -> str:
     for key, said in _SAID.items():
         message = message.replace(key, said)
     return message
+
+
+def _of_wordpiece(described: dict[str, Any]) -> ReadTokenizer:
+    """BERT's under GGUF's keys; any other is run by the library as it is."""
+    try:
+        read = ReadTokenizer(read_wordpiece(described), adds=(True, None))
+    except UnsupportedModelError as error:
+        read = _TokenizerJson(described).read()
+        read.not_bert = str(error)
+        return read
+    processor = described["post_processor"]
+    if processor.get("pair"):
+        read.frame = frame_of(processor)
+    with suppress(UnsupportedModelError):  # without the file's decoder, as GGUF's are written
+        read.steps = steps_of_words(described)
+    return read
 
 
 def _of_sentencepiece(metadata: dict[str, Any]) -> ReadTokenizer:

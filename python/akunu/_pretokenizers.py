@@ -26,6 +26,18 @@ class PreTokenizer:
     add_sep: bool = False
 
 
+def byte_alphabet() -> list[str]:
+    """Return GPT-2's printable character for each of the 256 bytes.
+
+    >>> byte_alphabet()[ord(" ")], byte_alphabet()[0xAD]
+    ('Ġ', 'Ń')
+    """
+    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
+    others = [byte for byte in range(256) if byte not in printable]
+    shifted = {byte: chr(0x100 + index) for index, byte in enumerate(others)}
+    return [shifted.get(byte, chr(byte)) for byte in range(256)]
+
+
 _GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 
 _LLAMA3 = (

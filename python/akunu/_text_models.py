@@ -21,7 +21,7 @@ import numpy as np
 from tokenizers import Encoding, Regex, Tokenizer, models, normalizers, pre_tokenizers
 
 from akunu._metadata import TOKENS
-from akunu._pretokenizers import PreTokenizer
+from akunu._pretokenizers import PreTokenizer, byte_alphabet
 from akunu._unigram import library_json
 from akunu._vocabulary import (
     BYTE,
@@ -33,24 +33,13 @@ from akunu._vocabulary import (
     Vocabulary,
     byte_of,
 )
+from akunu._word_models import build_words
 from akunu.errors import ArgumentError, ModelFormatError
 
 Encode = Callable[[str, bool], list[int]]
 
 # Trying all splits of a piece is quadratic in its length; real pieces have a few dozen characters.
 _LONGEST_PIECE: Final = 512
-
-
-def byte_alphabet() -> list[str]:
-    """Return GPT-2's printable character for each of the 256 bytes.
-
-    >>> byte_alphabet()[ord(" ")], byte_alphabet()[0xAD]
-    ('Ġ', 'Ń')
-    """
-    printable = {*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)}
-    others = [byte for byte in range(256) if byte not in printable]
-    shifted = {byte: chr(0x100 + index) for index, byte in enumerate(others)}
-    return [shifted.get(byte, chr(byte)) for byte in range(256)]
 
 
 def build(vocabulary: Vocabulary) -> Encode:
@@ -61,6 +50,8 @@ def build(vocabulary: Vocabulary) -> Encode:
         "bert": build_wordpiece,
         "gemma4": build_gemma4,
         "t5": build_unigram,
+        "wordlevel": build_words,
+        "wordpiece": build_words,
     }
     encode = builders[vocabulary.model](vocabulary)
     if not vocabulary.nfc:

@@ -8,7 +8,7 @@ a `Vocabulary` or raises a `ModelFormatError` that names the key and, in arrays,
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +29,9 @@ UNUSED: Final = 5
 BYTE: Final = 6
 
 MODELS: Final = ("gpt2", "llama", "bert", "gemma4", "t5")
+
+# Those of a tokenizer.json that no file of GGUF has.
+WORD_MODELS: Final = ("wordlevel", "wordpiece")
 
 SPACE: Final = "\u2581"  # how SentencePiece and WordPiece vocabularies spell a space
 
@@ -75,7 +78,7 @@ _BYTE_SHAPE: Final = re.compile(r"<0x([0-9A-Fa-f]{2})>")
 class Vocabulary:
     """A checked vocabulary: every id is in range, every array as long as it must be."""
 
-    model: str  # "gpt2", "llama", "bert", "gemma4" or "t5" (Unigram)
+    model: str  # one of MODELS ("t5" is Unigram) or WORD_MODELS
     pre: PreTokenizer
     tokens: list[str]  # "" where `raw` has the token
     raw: dict[int, bytes]  # tokens that are not UTF-8: no text becomes one of them
@@ -103,7 +106,9 @@ class Vocabulary:
     space_prefix_at_start_only: bool = False
     # What stands between two texts that are read together; (): the file does not say.
     pair_between: tuple[int, ...] = ()
-    steps: str = ""  # of "t5": what happens to a text before pieces are looked for, as JSON
+    # Of "t5": what happens to a text before pieces are looked for; of WORD_MODELS also how tokens
+    # are written; as JSON.
+    steps: str = ""
     pair_has_types: bool = False  # whether tokens of the second text are of another type
     # Likewise: whether text that begins with a space gets no other one.
     space_prefix_unless_there: bool = False
@@ -119,8 +124,8 @@ def byte_of(token: str) -> int | None:
     return int(match[1], 16) if match else None
 
 
-def read_vocabulary(metadata: Metadata) -> Vocabulary:
-    """Read and check the keys `tokenizer.*`.
+def read_vocabulary(metadata: Metadata, models: Sequence[str] = MODELS) -> Vocabulary:
+    """Read and check the keys `tokenizer.*`; `models`: the tokenizer models that they may name.
 
     What a model can do without is ignored where it is wrong, with a note. Raises ModelFormatError
     for what contradicts itself, UnsupportedModelError for a tokenizer model or pre-tokenizer that
@@ -130,9 +135,9 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
     model = reader.string("tokenizer.ggml.model")
     if model is None:
         raise ModelFormatError("tokenizer.ggml.model is missing: the file has no tokenizer")
-    if model not in MODELS:
+    if model not in models:
         raise UnsupportedModelError(
-            f"tokenizer model {model!r} is not supported; known are {', '.join(MODELS)}"
+            f"tokenizer model {model!r} is not supported; known are {', '.join(models)}"
         )
     pre = _pre_tokenizer(reader, model)
     tokens, raw = reader.strings(TOKENS)
@@ -164,7 +169,7 @@ def read_vocabulary(metadata: Metadata) -> Vocabulary:
         eot_id = next((ids[text] for text in _END_OF_TURN if text in ids), None)
     stop_ids = _stop_ids(ids, types, (eos_id, eot_id, eom_id))
     # Characters without a token become bytes, or unknown where not all bytes are there.
-    spells_all = model == "gpt2" or int(np.count_nonzero(types == BYTE)) == 256
+    spells_all = model in ("gpt2", *WORD_MODELS) or int(np.count_nonzero(types == BYTE)) == 256
     unk_id = special("unknown", 0 if spm else 100 if bert else None, needed=not spells_all)
     if bert and bos_id is None:  # [CLS] opens a text
         bos_id = special("cls", 101, needed=True)

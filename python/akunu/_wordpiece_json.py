@@ -28,19 +28,21 @@ def read_wordpiece(described: Mapping[str, Any]) -> dict[str, Any]:
         _refuse(f"model.continuing_subword_prefix is {prefix!r}; akunu has {_TAIL!r}")
     if longest != _LONGEST_WORD:
         _refuse(f"model.max_input_chars_per_word is {longest!r}; akunu has {_LONGEST_WORD}")
-    tokens = _tokens(model.get("vocab"))
+    normalizer = _normalizer(described.get("normalizer"))
+    pre = described.get("pre_tokenizer")
+    if not isinstance(pre, dict) or pre.get("type") != "BertPreTokenizer":
+        _refuse(f"pre_tokenizer is {pre!r}; akunu has BertPreTokenizer for WordPiece")
     unknown = model.get("unk_token", "[UNK]")
     special = _special(described)
     opens, closes = _frame(described.get("post_processor"))
+    tokens = _tokens(model.get("vocab"))
     ids = {token: index for index, token in enumerate(tokens)}
     for name in (unknown, opens, closes):
         if name not in ids:
             raise ModelFormatError(f"{_WHERE}: {name!r} is not in model.vocab")
     types = [UNKNOWN if token == unknown else special.get(token, NORMAL) for token in tokens]
-    normalizer = _normalizer(described.get("normalizer"))
-    pre = described.get("pre_tokenizer")
-    if not isinstance(pre, dict) or pre.get("type") != "BertPreTokenizer":
-        _refuse(f"pre_tokenizer is {pre!r}; akunu has BertPreTokenizer for WordPiece")
+    if more := [token for token in special if token not in ids]:
+        _refuse(f"added_tokens has {more[0]!r}, which model.vocab has not")
     return {
         "tokenizer.ggml.model": "bert",
         "tokenizer.ggml.tokens": [
@@ -71,6 +73,15 @@ def _tokens(vocabulary: object) -> list[str]:
 def _spelled(token: str) -> str:
     """Return a token as GGUF has it: U+2581 before what begins a word."""
     return token.removeprefix(_TAIL) if token.startswith(_TAIL) else SPACE + token
+
+
+def spelled_in_json(token: str) -> str:
+    """Return a token as tokenizer.json has it, of one as GGUF has it.
+
+    >>> spelled_in_json("ing"), spelled_in_json("\u2581go")
+    ('##ing', 'go')
+    """
+    return token.removeprefix(SPACE) if token.startswith(SPACE) else _TAIL + token
 
 
 def _special(described: Mapping[str, Any]) -> dict[str, int]:

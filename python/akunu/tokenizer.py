@@ -13,6 +13,7 @@ the tokenizer itself. It can be pickled.
 from __future__ import annotations
 
 import codecs
+import json
 import marshal
 import operator
 import os
@@ -31,6 +32,7 @@ import numpy as np
 from akunu import _text_models
 from akunu._checks import flag
 from akunu._metadata import Metadata
+from akunu._pretokenizers import byte_alphabet
 from akunu._text_models import Encode
 from akunu._vocabulary import (
     BYTE,
@@ -38,10 +40,13 @@ from akunu._vocabulary import (
     SPACE,
     UNKNOWN,
     USER_DEFINED,
+    WORD_MODELS,
     Vocabulary,
     byte_of,
     read_vocabulary,
 )
+from akunu._word_models import spell
+from akunu._wordpiece_json import spelled_in_json
 from akunu.errors import ArgumentError, MisuseError, ModelFormatError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -53,7 +58,7 @@ Item = TypeVar("Item")
 # measured for 151,936 tokens and 151,399 merges.
 _LIBRARY_BYTES = 120
 
-_LETTER_BYTES = {letter: byte for byte, letter in enumerate(_text_models.byte_alphabet())}
+_LETTER_BYTES = {letter: byte for byte, letter in enumerate(byte_alphabet())}
 
 
 class Tokenizer:
@@ -74,6 +79,9 @@ class Tokenizer:
         self._bytes: list[bytes | None] = [None] * len(vocabulary.tokens)
         # Where encoding puts a space in front of text, decoding takes it away again.
         self._strips_space = vocabulary.add_space_prefix or vocabulary.model == "bert"
+        self._word_steps: dict[str, Any] | None = None  # see `_word_models`
+        if vocabulary.model in WORD_MODELS or (vocabulary.model == "bert" and vocabulary.steps):
+            self._word_steps = json.loads(vocabulary.steps)
         # Whether text behind a special token begins like a new one.
         self._opens_anew = not vocabulary.space_prefix_at_start_only
 
@@ -427,7 +435,23 @@ class Tokenizer:
 
     def _is_special(self, index: int) -> bool:
         """Whether text right after this token opens anew (see `encode_pieces`)."""
-        return self._types[index] in (UNKNOWN, CONTROL, USER_DEFINED)
+        kind = self._types[index]
+        if self._are_words_apart:
+            return kind == CONTROL
+        return kind in (UNKNOWN, CONTROL, USER_DEFINED)
+
+    @property
+    def opens_with_space(self) -> bool:
+        """Whether a word's bytes begin with a space, which the first of a text is shown without.
+
+        So it is where tokens are words (WordLevel, WordPiece).
+        """
+        return self._are_words_apart and self._strips_space
+
+    @property
+    def _are_words_apart(self) -> bool:
+        """Whether tokens are words, known or not, with the spaces between them left out."""
+        return self._vocabulary.model in ("bert", *WORD_MODELS)
 
     def _spell(self, index: int) -> bytes:
         vocabulary = self._vocabulary
@@ -435,6 +459,11 @@ class Tokenizer:
             return vocabulary.raw[index].replace(SPACE.encode(), b" ")
         token = vocabulary.tokens[index]
         kind = self._types[index]
+        if self._word_steps is not None and kind != CONTROL:
+            is_bert = vocabulary.model == "bert" and kind != UNKNOWN
+            return spell(self._word_steps, spelled_in_json(token) if is_bert else token)
+        if kind == UNKNOWN and self._are_words_apart:
+            return b" " + token.encode()
         if kind in (UNKNOWN, CONTROL, USER_DEFINED):
             return token.encode()
         if vocabulary.model == "gpt2":
@@ -544,11 +573,14 @@ class TokenStream:
         """Return the bytes that `token` adds to the text."""
         tokenizer = self._tokenizer
         index = tokenizer._checked_id(token)
+        is_skipped = index in self._skipped
         if tokenizer._is_special(index):
-            self._opens = tokenizer._opens_anew
-            if index in self._skipped:
-                return b""
-            return tokenizer.token_bytes(index)
+            # Words on both sides of a token that is not shown stay apart.
+            if not (is_skipped and tokenizer._are_words_apart):
+                self._opens = tokenizer._opens_anew
+            return b"" if is_skipped else tokenizer.token_bytes(index)
+        if is_skipped:
+            return b""
         spelled = tokenizer.token_bytes(index)
         if self._opens and tokenizer._strips_space:
             spelled = spelled.removeprefix(b" ")

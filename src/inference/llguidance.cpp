@@ -269,6 +269,10 @@ bool GrammarConstraint::accept_bytes(std::string_view bytes) {
   const LlgFunctions& llg = vocabulary_->functions();
   std::vector<uint32_t> tokens;
   vocabulary_->merger().tokens_of(bytes, tokens);
+  // A vocabulary of words does not spell every text: what it has no token for is left out.
+  size_t n_spelled = 0;
+  for (const uint32_t token : tokens) n_spelled += vocabulary_->bytes_of(token).size();
+  if (n_spelled != bytes.size()) return false;
   const auto n = static_cast<int32_t>(tokens.size());
   return llg.validate_tokens(matcher_, tokens.data(), tokens.size()) == n &&
          (llg.consume_tokens(matcher_, tokens.data(), tokens.size()) == 0 ||

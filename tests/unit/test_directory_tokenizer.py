@@ -232,7 +232,7 @@ def changed(path: str, value: Any) -> Callable[[dict[str, Any]], None]:
 
 
 REFUSED: list[tuple[str, Any, type[akunu.AkunuError], str]] = [
-    ("model.type", "WordLevel", UnsupportedModelError, "of type 'WordLevel'; akunu has BPE, Uni"),
+    ("model.type", "Other", UnsupportedModelError, "of type 'Other'; akunu has BPE, Unigram, W"),
     ("normalizer", {"type": "NFKC"}, UnsupportedModelError, 'normalizer {"type": "NFKC"} is not'),
     (
         "pre_tokenizer",

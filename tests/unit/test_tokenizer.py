@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tokenizer_support import byte_level, sentencepiece
 
 from akunu import _core, _text_models
-from akunu._pretokenizers import BY_NAME
-from akunu._text_models import byte_alphabet, cutter
+from akunu._pretokenizers import BY_NAME, byte_alphabet
+from akunu._text_models import cutter
 from akunu._vocabulary import Vocabulary
 from akunu.errors import AkunuError, ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer

@@ -6,7 +6,9 @@ Python while a text is generated. Nothing of it is loaded before a text has a gr
 
 from __future__ import annotations
 
+import json
 import re
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from akunu import _core
-from akunu._vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED
+from akunu._vocabulary import BYTE, CONTROL, UNKNOWN, UNUSED, USER_DEFINED, WORD_MODELS
 from akunu.errors import ArgumentError, UnsupportedModelError
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
 _NOTHING, _TEXT, _WHOLE, _SPECIAL = range(4)  # as in src/python/register_grammar.cpp
 _NO_RANK = 2**32 - 1
+_TEXT_RULES = "the_text"
 
 
 def library_path() -> str:
@@ -46,10 +49,10 @@ def library_path() -> str:
 def grammar_vocabulary(tokenizer: Tokenizer, n_logits: int) -> _core.GrammarVocabulary:
     """Return the vocabulary of a model whose logits have so many columns."""
     vocabulary = tokenizer.vocabulary
-    if vocabulary.model == "bert":
-        raise UnsupportedModelError("grammars are not possible with a tokenizer of model 'bert'")
     types = vocabulary.types
-    kinds = np.full(len(types), _TEXT, np.uint8)
+    # Words are looked for as they are: nothing merges into them.
+    are_words = vocabulary.model in ("bert", *WORD_MODELS)
+    kinds = np.full(len(types), _WHOLE if are_words else _TEXT, np.uint8)
     kinds[types == USER_DEFINED] = _WHOLE
     kinds[types == CONTROL] = _SPECIAL
     kinds[(types == UNUSED) | (types == UNKNOWN)] = _NOTHING
@@ -109,6 +112,25 @@ def _plainly(error: ArgumentError) -> ArgumentError:
         f"grammar: <{found[1]}> is a token by its name, and this model has no control token of "
         f'that name{has}. A text is written "<{found[1]}>", and a token by its number <[123]>'
     )
+
+
+def ruling_words(grammar: Grammar) -> Grammar:
+    """Return the grammar for a vocabulary of words, see `Tokenizer.opens_with_space`.
+
+    A text may have a space before it, which the first word brings along. Such a vocabulary does not
+    spell every text, so llguidance must not write bytes ahead which no token begins with.
+    """
+    if not grammar.llguidance:
+        return grammar
+    described = json.loads(grammar.llguidance)
+    first, *others = described["grammars"]
+    opening = f'%llguidance {{"no_forcing": true}}\nstart: " "? @{_TEXT_RULES}'
+    described["grammars"] = [
+        {"lark_grammar": opening},
+        {**first, "name": _TEXT_RULES},
+        *others,
+    ]
+    return replace(grammar, llguidance=json.dumps(described))
 
 
 def needs_vocabulary(grammar: Grammar) -> bool:

@@ -47,6 +47,14 @@ def tokenizer_keys(
     read = read_directory_tokenizer(directory, config)
     keys: dict[str, Any] = dict(read.metadata)
     model = keys["tokenizer.ggml.model"]
+    if model == "wordlevel":
+        raise UnsupportedModelError(
+            "tokenizer.json: model is of type 'WordLevel', for which GGUF has no tokenizer model"
+        )
+    if model == "wordpiece":
+        raise UnsupportedModelError(
+            f"{read.not_bert}; of WordPiece, GGUF has BERT's alone (tokenizer.ggml.model 'bert')"
+        )
     for index in read.stop_ids:
         if keys[TOKEN_TYPE][index] != UNKNOWN:
             keys[TOKEN_TYPE][index] = CONTROL
