@@ -70,7 +70,8 @@ def load(
         adapters=adapters,
     )
     path = find_model(path_or_name, options, local_only=local_only)
-    _refuse_speech(path)
+    if path.suffix != ".gguf":  # which is looked into below, when it is open
+        _refuse_speech(path)
     choice = None
     if options.threads == AUTO:
         from akunu.thread_choice import with_chosen_threads
@@ -81,6 +82,8 @@ def load(
     loading = begin_load(path, options)
     try:
         files = open_model_files(path)
+        if files.get("general.architecture") == "whisper":
+            raise _speech_refusal(path)
         tokenizer = read_tokenizer(files)
     except (AkunuError, OSError):
         try:
@@ -95,15 +98,17 @@ def load(
 
 
 def _refuse_speech(path: Path) -> None:
-    if path.suffix == ".gguf":  # no reader of ours knows speech in these
-        return
     from akunu.speech.model_kind import is_speech_model
 
     if is_speech_model(path):
-        raise UnsupportedModelError(
-            f"{path} is a speech model: akunu.load_whisper loads it, and akunu transcribe, listen "
-            "and serve use it"
-        )
+        raise _speech_refusal(path)
+
+
+def _speech_refusal(path: Path) -> UnsupportedModelError:
+    return UnsupportedModelError(
+        f"{path} is a speech model: akunu.load_whisper loads it, and akunu transcribe, listen and "
+        "serve use it"
+    )
 
 
 def begin_load(

@@ -88,10 +88,9 @@ std::vector<bool> rotating_layers(const ArchDescriptor& arch) {
   return rotating;
 }
 
-py::dict numbers_of(const ArchDescriptor& arch) {
-  py::dict result;
+py::list layers_of(const std::vector<LayerDescriptor>& of) {
   py::list layers;
-  for (const LayerDescriptor& layer : arch.layers) {
+  for (const LayerDescriptor& layer : of) {
     py::dict each;
     each["n_heads"] = layer.n_heads;
     each["n_kv_heads"] = layer.n_kv_heads;
@@ -105,7 +104,12 @@ py::dict numbers_of(const ArchDescriptor& arch) {
     each["has_rope_factors"] = layer.rope_style != RopeStyle::none && layer.rope_factors;
     layers.append(each);
   }
-  result["layers"] = layers;
+  return layers;
+}
+
+py::dict numbers_of(const ArchDescriptor& arch) {
+  py::dict result;
+  result["layers"] = layers_of(arch.layers);
   result["logit_soft_cap"] = arch.logit_soft_cap;
   return result;
 }
@@ -161,6 +165,14 @@ class NativeSource {
                               return layer.rope_style == RopeStyle::interleaved;
                             }) &&
         config.rope_style != RopeStyle::interleaved;
+    result["audio"] = py::none();
+    if (described.audio) {
+      py::dict audio;
+      audio["n_mels"] = described.audio->n_mels;
+      audio["n_positions"] = described.audio->n_positions;
+      audio["layers"] = layers_of(described.audio->layers);
+      result["audio"] = audio;
+    }
     result["query_growth"] = config.query_growth;
     result["embedding_scale"] = config.embedding_scale;
     result["residual_scale"] = config.residual_scale;

@@ -36,6 +36,7 @@ class Reader {
     config.dim = required("embedding_length");
     config.context_length = context_length(config.notes);
     config.layers = layers(*family);
+    if (family->has_audio_encoder && !file_.tensors().empty()) read_audio_encoder(config);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
     config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
@@ -169,6 +170,32 @@ class Reader {
     return numbers;
   }
 
+  void check_block_count(std::string_view name, uint32_t n_layers) const {
+    if (n_layers > file_.tensors().size())
+      throw ModelFormatError(path() + ": " + key(name) + " is " + std::to_string(n_layers) +
+                             "; the file has " + std::to_string(file_.tensors().size()) +
+                             " tensors");
+  }
+
+  // The keys "encoder.*" of a model of speech; its layers are alike.
+  void read_audio_encoder(ModelConfig& config) const {
+    config.n_mels = required("encoder.mel_count");
+    config.audio_positions = required("encoder.context_length");
+    const uint32_t n_layers = required("encoder.block_count");
+    check_block_count("encoder.block_count", n_layers);
+    const uint32_t n_heads = required("encoder.attention.head_count");
+    if (n_heads == 0 || config.dim % n_heads != 0)
+      throw ModelFormatError(path() + ": " + key("encoder.attention.head_count") + " is " +
+                             std::to_string(n_heads) + ", which does not divide " +
+                             key("embedding_length") + ", " + std::to_string(config.dim));
+    config.audio_layers.assign(n_layers, {.n_heads = n_heads,
+                                          .n_kv_heads = n_heads,
+                                          .head_dim = config.dim / n_heads,
+                                          .ffn_dim = required("encoder.feed_forward_length"),
+                                          .windowed = {},
+                                          .rotates = {}});
+  }
+
   void check_length(std::string_view name, size_t n, size_t n_layers) const {
     if (n != n_layers)
       throw ModelFormatError(path() + ": " + key(name) + " has " + std::to_string(n) +
@@ -178,10 +205,7 @@ class Reader {
   std::vector<LayerConfig> layers(const FamilyTraits& family) const {
     const uint32_t n_layers = required("block_count");
     if (file_.tensors().empty()) return {};  // a vocabulary only
-    if (n_layers > file_.tensors().size())
-      throw ModelFormatError(path() + ": " + key("block_count") + " is " +
-                             std::to_string(n_layers) + "; the file has " +
-                             std::to_string(file_.tensors().size()) + " tensors");
+    check_block_count("block_count", n_layers);
     for (const char* name : {"attention.head_count", "feed_forward_length"})
       if (file_.find(key(name)) == nullptr)
         throw ModelFormatError(path() + ": the key " + key(name) + " is missing");

@@ -73,6 +73,34 @@ constexpr std::array kGgufNorms{
 // Seed-OSS calls the norm before the feed-forward network as Hugging Face does.
 constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
 
+// Whisper's in the layout of docs/gguf.md: "enc.blk.N." is a layer of its encoder, whose tensors have
+// the same rules.
+constexpr std::array kGgufWhisperModel{
+    same("token_embd", "token_embedding"),
+    same("position_embd", "position_embedding"),
+    same("output_norm", "output_norm"),
+    same("output", "output"),
+    NameRule{"enc.conv1", {{{"encoder.conv1"}}}, Transform::none, 3, true},
+    NameRule{"enc.conv2", {{{"encoder.conv2"}}}, Transform::none, 3, true},
+    same("enc.position_embd", "encoder.position_embedding"),
+    same("enc.output_norm", "encoder.output_norm"),
+};
+constexpr std::array kGgufWhisperLayer{
+    same("attn_norm", "attention_norm"),
+    same("attn_q", "attention.q"),
+    same("attn_k", "attention.k"),
+    same("attn_v", "attention.v"),
+    same("attn_output", "attention.output"),
+    same("cross_attn_norm", "cross_norm"),
+    same("cross_attn_q", "cross.q"),
+    same("cross_attn_k", "cross.k"),
+    same("cross_attn_v", "cross.v"),
+    same("cross_attn_output", "cross.output"),
+    same("ffn_norm", "ffn_norm"),
+    same("ffn_up", "ffn.up"),
+    same("ffn_down", "ffn.down"),
+};
+
 constexpr std::array kGgufLeftOut{
     // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
     LeftOut{"blk.*.attn_rot_embd.weight", "RoPE's frequencies follow from the model's numbers"},
@@ -310,6 +338,13 @@ std::optional<FileName> take_apart(std::string_view name, std::string_view layer
   return result;
 }
 
+// What stands before the number of a layer in `name`, if it is one of a layer.
+std::string_view prefix_of(const NameRules& rules, std::string_view name) {
+  const bool is_of_encoder =
+      !rules.encoder_prefix.empty() && name.starts_with(rules.encoder_prefix);
+  return is_of_encoder ? rules.encoder_prefix : rules.layer_prefix;
+}
+
 uint64_t rows_of(PieceRows rows, const LayerConfig& layer, uint64_t all) {
   switch (rows) {
     case PieceRows::all:
@@ -387,6 +422,8 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
+  static constexpr NameRules kWhisper{"blk.", kGgufWhisperModel, kGgufWhisperLayer, {}, "enc.blk."};
+  if (architecture == "whisper") return kWhisper;
   return architecture == "seed_oss" ? kSeed : kUsual;
 }
 
@@ -434,12 +471,15 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
 
 std::string gguf_name(std::string_view canonical, std::string_view architecture) {
   const NameRules& rules = gguf_names(architecture);
-  const std::optional<FileName> parts = take_apart(canonical, "layers.");
+  constexpr std::string_view kEncoderLayers = "encoder.layers.";
+  const bool is_of_encoder = !rules.encoder_prefix.empty() && canonical.starts_with(kEncoderLayers);
+  const std::optional<FileName> parts =
+      take_apart(canonical, is_of_encoder ? kEncoderLayers : "layers.");
+  const std::string_view prefix = is_of_encoder ? rules.encoder_prefix : rules.layer_prefix;
   if (parts)
     for (const NameRule& rule : parts->layer ? rules.layer : rules.model)
       if (pieces_of(rule).size() == 1 && rule.pieces[0].canonical == parts->stem)
-        return (parts->layer ? std::string(rules.layer_prefix) + std::to_string(*parts->layer) + "."
-                             : "") +
+        return (parts->layer ? std::string(prefix) + std::to_string(*parts->layer) + "." : "") +
                std::string(rule.name) + std::string(parts->suffix);
   throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
 }
@@ -480,7 +520,7 @@ const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {
 
 bool is_named(const NameRules& rules, std::string_view name) {
   if (find_left_out(rules, name) != nullptr) return true;
-  const std::optional<FileName> parts = take_apart(name, rules.layer_prefix);
+  const std::optional<FileName> parts = take_apart(name, prefix_of(rules, name));
   if (!parts) return false;
   return std::ranges::any_of(parts->layer ? rules.layer : rules.model,
                              [&](const NameRule& rule) { return rule.name == parts->stem; });
@@ -488,10 +528,9 @@ bool is_named(const NameRules& rules, std::string_view name) {
 
 std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view name,
                                      const SourceTensor& tensor, const ModelConfig& config) {
-  const bool is_of_encoder =
-      !rules.encoder_prefix.empty() && name.starts_with(rules.encoder_prefix);
-  const std::optional<FileName> parts =
-      take_apart(name, is_of_encoder ? rules.encoder_prefix : rules.layer_prefix);
+  const std::string_view prefix = prefix_of(rules, name);
+  const bool is_of_encoder = prefix == rules.encoder_prefix;
+  const std::optional<FileName> parts = take_apart(name, prefix);
   if (!parts) return {};
   const std::vector<LayerConfig>& layers = is_of_encoder ? config.audio_layers : config.layers;
   // Whoever describes the model refuses layers that it does not have.

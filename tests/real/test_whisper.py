@@ -103,3 +103,19 @@ def test_texts_are_those_of_transformers(
         if text != other:
             different.append((path.stem, text, other))
     assert len(different) <= 0.02 * len(chosen), different
+
+
+def test_texts_of_a_file_in_q8_0_are_those_of_the_directory(
+    whisper: SpeechModel, recordings: list[Path], real_models: Path, tmp_path: Path
+) -> None:
+    from akunu.making.directory_source import DirectorySource
+    from akunu.making.quantizing import Quantization, Wishes
+    from akunu.making.recipes import RECIPES
+
+    file = tmp_path / "tiny.en-q8_0.gguf"
+    source = DirectorySource(real_models / "whisper-tiny.en")
+    Quantization(source, Wishes(recipe=RECIPES["Q8_0"])).write(file, threads=2)
+    chosen = [load_audio(path) for path in recordings[:: len(recordings) // 8][:8]]
+    expected = [greedy(whisper, samples).text for samples in chosen]
+    with akunu.load_whisper(file, threads=2) as model:
+        assert [greedy(model, samples).text for samples in chosen] == expected

@@ -20,12 +20,17 @@ from akunu.making.model_keys import has_rope_factors, model_keys
 from akunu.making.plain_numbers import as_bytes, as_floats, expand_affine, expand_mxfp4
 from akunu.making.recipes import is_quantised
 from akunu.making.sources import Tensor
+from akunu.making.speech_keys import speech_keys
 from akunu.making.tokenizer_keys import tokenizer_keys
 from akunu.model_files import ModelDirectory
 
 _FLOATS: Final = {"f32": "F32", "f16": "F16", "bf16": "BF16"}
 _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
 _FACTORS: Final = "rope_factors"
+_CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
+_TAPS: Final = 3
+_ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
+"""How names begin, in the order of a pass; "": the embeddings."""
 _JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
 """Tensors of which llama.cpp wants several in one, by architecture: Q, K and V, or gate and up."""
 
@@ -37,6 +42,9 @@ class DirectoryTensor:
         """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved."""
         self.name = native.gguf_name
         self.shape = native.shape
+        if _CONVOLUTION.match(self.name) is not None:  # [n, channels, taps], as everywhere else
+            rows, k = native.shape
+            self.shape = (rows, k // _TAPS, _TAPS)
         self.quantised_as: str | None = None
         self._native = native
         self._head = head
@@ -122,8 +130,9 @@ class DirectorySource:
         self.parts = files.parts
         numbers = self._native.config
         self._keys, notes = model_keys(self._native, directory, files)
-        tokenizer, more = tokenizer_keys(directory, files, numbers["vocab_size"])
-        self._keys |= tokenizer
+        text_keys = tokenizer_keys if numbers["audio"] is None else speech_keys
+        found_keys, more = text_keys(directory, files, numbers["vocab_size"])
+        self._keys |= found_keys
         found = self._all(numbers)
         found.sort(key=lambda tensor: _place(tensor.name))
         self._by_name = {tensor.name: tensor for tensor in found}
@@ -190,8 +199,7 @@ class DirectorySource:
 
 
 def _place(name: str) -> tuple[int, int, str]:
-    """What a pass meets first is first: the embedding, layers by number, the output."""
-    found = re.match(r"blk\.(\d+)\.", name)
-    if found is not None:
-        return 1, int(found[1]), name
-    return (2 if name.startswith("output") else 0), 0, name
+    """What a pass meets first is first: an encoder, the embedding, layers by number, the output."""
+    kind = max((begin for begin in _ORDER if name.startswith(begin)), key=len)
+    layer = re.match(r"(?:enc\.)?blk\.(\d+)\.", name)
+    return _ORDER.index(kind), 0 if layer is None else int(layer[1]), name

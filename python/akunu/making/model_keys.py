@@ -12,6 +12,7 @@ from akunu import _core
 from akunu._sentence_files import read_sentence_files
 from akunu.errors import UnsupportedModelError
 from akunu.making.gguf_writer import KeyValue
+from akunu.making.speech_keys import encoder_keys
 from akunu.sampling_defaults import sampling_keys_of
 
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
@@ -76,6 +77,8 @@ def model_keys(
             notes.append(
                 f"llama.cpp does not read {architecture}.{key}, {value}, and takes another"
             )
+    if numbers["audio"] is not None:
+        return {**keys, **encoder_keys(numbers)}, notes
     if not numbers["is_encoder"]:
         found, more = sampling_keys_of(directory)
         keys |= found

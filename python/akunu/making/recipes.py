@@ -71,7 +71,7 @@ NARROWER: Final = {
 
 _KEPT: Final = re.compile(
     r"_norm\.weight$|ffn_gate_inp\.weight$|altup|laurel|per_layer_model_proj|"
-    r"^position_embd\.weight$|^token_types\.weight$|ssm_conv1d|shortconv\.conv|time_mix_|"
+    r"^(enc\.)?position_embd\.weight$|^token_types\.weight$|ssm_conv1d|shortconv\.conv|time_mix_|"
     r"attn_rel_b\.weight$"
 )
 """Matrices that stay as they are: small, and models suffer from their errors."""
@@ -114,6 +114,8 @@ class ModelShape:
     """What the rules ask about a model."""
 
     n_layers: int
+    n_encoder_layers: int
+    """Of an encoder in front of the layers."""
     n_experts: int
     shared_by: int
     """How many heads share a key and value."""
@@ -138,6 +140,7 @@ class ModelShape:
         n_layers = number("block_count", 0)
         return cls(
             n_layers=n_layers,
+            n_encoder_layers=number("encoder.block_count", 0),
             n_experts=number("expert_count", 0),
             shared_by=max(heads // max(kv_heads, 1), 1),
             is_70b=architecture in ("llama", "qwen2") and n_layers == 80 and heads != kv_heads,
@@ -151,16 +154,17 @@ class _Place:
     """A matrix of a layer."""
 
     layer: int
+    n_layers: int
     shape: ModelShape
 
     @property
     def gets_more_bits(self) -> bool:
         """The first and the last eighth of the layers, and every third between."""
-        n, eighth = self.shape.n_layers, self.shape.n_layers // 8
+        n, eighth = self.n_layers, self.n_layers // 8
         return self.layer < eighth or self.layer >= 7 * n // 8 or (self.layer - eighth) % 3 == 2
 
     def is_first(self, fraction: int) -> bool:
-        return self.layer < self.shape.n_layers // fraction
+        return self.layer < self.n_layers // fraction
 
 
 _Rule = Callable[[_Place], "str | None"]
@@ -235,6 +239,11 @@ _RULES: Final[Mapping[str, Mapping[str, _Rule]]] = {
 }
 """By the kind of matrix and the recipe."""
 
+_RULED: Final = re.compile(
+    r"(enc\.)?blk\.(\d+)\.(?:cross_)?(attn_v|attn_k|attn_output|attn_qkv|ffn_down)"
+)
+"""Matrices that rules name; those of an encoder, and of attention to one, follow the same."""
+
 _EIGHT_EXPERTS_OUTPUT: Final = frozenset(
     {"Q2_K", "Q3_K_S", "Q3_K_M", "Q4_K_S", "Q4_K_M", "IQ4_NL", "IQ4_XS"}
 )
@@ -281,10 +290,12 @@ def chosen_format(
         return embedding_type
     if recipe.name == "MXFP4_MOE":
         return "MXFP4" if len(tensor.shape) > 2 else "Q8_0"
-    found = re.match(r"blk\.(\d+)\.(attn_v|attn_k|attn_output|attn_qkv|ffn_down)", tensor.name)
+    found = _RULED.match(tensor.name)
     if found is None or block == 1:
         return base
-    kind, place = found[2], _Place(int(found[1]), shape)
+    kind = found[3]
+    n_layers = shape.n_layers if found[1] is None else shape.n_encoder_layers
+    place = _Place(int(found[2]), n_layers, shape)
     if shape.n_experts == 8:
         if kind in ("attn_v", "attn_k"):
             return "Q8_0"

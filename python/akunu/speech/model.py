@@ -46,7 +46,8 @@ from akunu.speech.transcriber import (
 )
 from akunu.speech.transcription import Segment, Transcription
 from akunu.speech.voice_activity import Span, SpeechParts, Vad, VadOptions, speech_spans
-from akunu.speech.whisper_tokenizer import WhisperTokenizer, alignment_heads_of
+from akunu.speech.whisper_files import open_whisper_files
+from akunu.speech.whisper_tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
 
 Progress: TypeAlias = Callable[[float, float], None]
@@ -63,7 +64,7 @@ def load_whisper(
     kv_type: str = "f16",
     kv_memory: int | None = None,
 ) -> SpeechModel:
-    """Load a Whisper model from a Hugging Face directory.
+    """Load a Whisper model: a Hugging Face directory, or a GGUF file that akunu made of one.
 
     The options are those of `akunu.load`; without `kv_memory`, the cache has room for six windows
     of 30 seconds with their texts. Raises what `akunu.load` raises, and UnsupportedModelError for a
@@ -75,18 +76,20 @@ def load_whisper(
     where = Path(os.path.expanduser(os.fspath(path)))
     if not where.exists():
         raise ArgumentError(f"{where}: there is no such file or directory")
-    directory = where if where.is_dir() else where.parent
-    native = begin_load(where, options, alignment_heads_of(directory)).result()
+    files = open_whisper_files(where)
+    native = begin_load(where, options, files.settings.alignment_heads).result()
     try:
         if native.audio is None:
             raise UnsupportedModelError(
                 f"{where} is a model of text ({native.config['architecture']}); akunu.load loads it"
             )
-        tokenizer = WhisperTokenizer(directory, native.config["vocab_size"])
+        filters = files.read_filters(native.audio["n_mels"])
+        words = files.read_words()
+        tokenizer = WhisperTokenizer(words, files.settings, native.config["vocab_size"])
     except BaseException:
         native.close()
         raise
-    return SpeechModel(native, tokenizer, where, options)
+    return SpeechModel(native, tokenizer, filters, where, options)
 
 
 class SpeechModel:
@@ -100,6 +103,7 @@ class SpeechModel:
         self,
         native: _core.NativeModel,
         tokenizer: WhisperTokenizer,
+        filters: NDArray[np.float32],
         path: Path,
         options: LoadOptions,
     ) -> None:
@@ -108,9 +112,10 @@ class SpeechModel:
         assert audio is not None
         self._native: _core.NativeModel | None = native
         self._tokenizer = tokenizer
+        self._filters = filters
         self._path = path
         self._threads = options.threads if isinstance(options.threads, int) else None
-        self._n_mels, self._n_frames = audio["n_mels"], audio["n_frames"]
+        self._n_frames = audio["n_frames"]
         self._notes = tuple(native.notes)
         self._lock = threading.Lock()
 
@@ -331,8 +336,8 @@ class SpeechModel:
             language = next(iter(probabilities))
         if options.word_timestamps and not (self._open().audio or {})["n_alignment_heads"]:
             raise UnsupportedModelError(
-                f"{self._path}: generation_config.json has no alignment_heads: nobody knows which "
-                "heads of the model say when words are said"
+                f"{self._path}: the model names no alignment_heads (generation_config.json has "
+                "them): nobody knows which of its heads say when words are said"
             )
         running = Running()
         work = _Work(self, options, language, running, duration, progress)
@@ -372,7 +377,7 @@ class SpeechModel:
         return dict(sorted(found.items(), key=lambda each: -each[1]))
 
     def _spectrogram(self, samples: NDArray[np.float32]) -> Spectrogram:
-        return spectrogram(samples, self._n_mels, self._n_frames, self._threads)
+        return spectrogram(samples, self._filters, self._n_frames, self._threads)
 
     def close(self) -> None:
         """Free the model's memory; whatever is under way ends with an AkunuError."""

@@ -37,10 +37,13 @@ class Spectrogram:
 
 
 def spectrogram(
-    samples: NDArray[np.float32], n_mels: int, window: int, threads: int | None
+    samples: NDArray[np.float32],
+    filters: NDArray[np.float32],
+    window: int,
+    threads: int | None,
 ) -> Spectrogram:
-    """Return the frames of samples at 16 kHz."""
-    mel = log_mel(samples, n_mels=n_mels, padding=window * HOP, threads=threads)
+    """Return the frames of samples at 16 kHz; `filters`: the model's, [n_mels, 201]."""
+    mel = log_mel(samples, filters, padding=window * HOP, threads=threads)
     return Spectrogram(mel, mel.shape[1] - window, window)
 
 
