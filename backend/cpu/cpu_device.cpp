@@ -153,12 +153,13 @@ class CpuDevice final : public Device {
     }
   }
 
-  // Products of 8-bit integers are exact and fast; for float weights, float.
+  // Products of 8-bit integers are exact and fast; for float weights, float. MLX's affine weights
+  // were rounded without regard to the error of an input, and get one of 14 bits.
   ActivationKind activation_kind(Format format, RowClass row_class) const override {
     if (row_class == RowClass::many && format != Format::f32 && format_info(format).n_planes == 1)
       return format_info(format).block_size > 1 ? isa_.level->prompts_with_blocks
                                                 : isa_.level->prompts_with_halves;
-    if (is_mlx_affine(format)) return ActivationKind::f32;
+    if (is_mlx_affine(format)) return ActivationKind::q16_32;
     switch (format) {
       case Format::f32:
       case Format::f16:
@@ -187,7 +188,7 @@ class CpuDevice final : public Device {
       case Format::mlx_mxfp4:
       case Format::mlx_first:  // and the rest of its family
       case Format::mlx_last:
-        return ActivationKind::f32;
+        return ActivationKind::q16_32;
     }
     __builtin_unreachable();
   }

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 from collections.abc import Callable
 from dataclasses import astuple, replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from akunu.cli.bench_plan import Test as Shape
 from akunu.cli.bench_plan import numbers, pairs, plan
 from akunu.cli.console import UsageError
 from akunu.cli.roofline import Limits
-from akunu.cli.work import Work, WorkModel
+from akunu.cli.work import Matrices, Work, WorkModel
 from arithmetic import available_levels
 
 Run = Callable[..., "subprocess.CompletedProcess[str]"]
@@ -213,6 +214,16 @@ def test_the_work_of_a_test_is_what_it_reads_and_multiplies(ember: akunu.Model) 
     head = next(t for t in file.tensors if t.name == "token_embd.weight")
     assert prompt.prompt_float_operations == prompt.float_operations
     assert prompt.prompt_byte_operations == prompt.byte_operations - 2 * int(np.prod(head.shape))
+
+
+def test_weights_of_mlx_are_multiplied_twice_and_by_no_matrix_unit() -> None:
+    tensors: Any = [
+        SimpleNamespace(type_name="mlx4_64", shape=(8, 64), size=288),
+        SimpleNamespace(type_name="Q4_0", shape=(2, 64), size=72),
+    ]
+    work = Matrices.of(tensors).work(prompt_rows=10, other_rows=1, readings=1)
+    assert (work.byte_operations, work.float_operations) == (2 * 11 * (2 * 512 + 128), 0)
+    assert work.prompt_byte_operations == work.prompt_tile_operations == 2 * 10 * 128
 
 
 def test_layers_with_a_window_read_and_multiply_what_it_holds(ember: akunu.Model) -> None:

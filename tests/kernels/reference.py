@@ -330,6 +330,9 @@ def matmul(weight: Weight, activation: Activation) -> tuple[Array, Array]:
     magnitude = np.abs(activation.values) @ weight.magnitude.T
     if activation.kind == "q8_32":
         return values, growth(roundings_of_codes(weight.format, k)) * magnitude + k * TINY
+    if activation.kind == "q16_32":
+        # A group's sum becomes a float, meets its scale and its bias, and is added.
+        return values, growth(k // 32 + 5) * magnitude + k * TINY
     # Additions in a lane, three to join the lanes, the product. Codes that become floats first: a
     # product of scales, the product with the code, the minimum.
     roundings = -(-k // LANES) + 3 + 2 + (0 if weight.block == 1 else 3)

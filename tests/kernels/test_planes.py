@@ -60,10 +60,17 @@ def packed(codes: np.ndarray, bits: int) -> np.ndarray:
 
 
 def mlx_weight(
-    bits: int, n: int, k: int, rng: np.random.Generator, group: int = GROUP, scale: str = "f16"
+    bits: int,
+    n: int,
+    k: int,
+    rng: np.random.Generator,
+    group: int = GROUP,
+    scale: str = "f16",
+    codes: np.ndarray | None = None,
 ) -> ref.Weight:
     """Random codes, scales and biases of both signs, some scales 0; `data` is a list of parts."""
-    codes = rng.integers(0, 2**bits, (n, k), np.uint32)
+    if codes is None:
+        codes = rng.integers(0, 2**bits, (n, k), np.uint32)
     scales, biases = (rng.standard_normal((n, k // group)) * size for size in (2.0**-bits, 0.5))
     scales[rng.random(scales.shape) < 0.1] = 0
     parts = [stored(scales, scale), stored(biases, scale)]
@@ -79,21 +86,35 @@ def mlx_weight(
     )
 
 
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def mxfp4_weight(n: int, k: int, rng: np.random.Generator, exponents: np.ndarray) -> ref.Weight:
+    """Random codes; `exponents` uint8 [n, k / 32]. As whole numbers codes are 0 to 24, less 12."""
+    codes = rng.integers(0, 16, (n, k), np.uint32)
+    scale = np.repeat(np.ldexp(1.0, exponents.astype(np.int32) - 127), 32, axis=1)
+    scale[np.repeat(exponents == 255, 32, axis=1)] = np.nan
+    values = FP4[codes] * scale
+    parts = [packed(codes, 4), exponents]
+    return ref.Weight("mlx_mxfp4", parts, values, np.abs(values) + 12 * scale, 32)  # type: ignore[arg-type]
+
+
 def multiply(target, weight, x, *, row_class=""):
-    out = poisoned((len(x), len(weight.values)))
-    on = On(target, 2, "f32", row_class=row_class)
+    out = poisoned((len(x.data), len(weight.values)))
+    on = On(target, 2, x.kind, row_class=row_class)
     run(
         "matmul",
-        [x, weight, out],
+        [x.data, weight, out],
         pack_params("matmul", *weight.values.shape),
-        plain_step(len(x)),
+        plain_step(len(x.data)),
         on,
     )
     return out
 
 
-def rows_of(rng, n, k):
-    return rng.standard_normal((n, k)).astype(np.float32)
+def rows_of(target, rng, n, k):
+    """Input rows in the kind that the device wants beside these formats."""
+    return ref.make_activation(target.kind_of("mlx4_64"), rng.standard_normal((n, k)))
 
 
 # What `mlx.core.quantize` (0.32) made of the sines of 0 to 63, rounded to half precision: codes,
@@ -162,9 +183,30 @@ def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
     skip_what_is_missing(target, name)
     bits, group, scale = FORMATS[name]
     weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
-    x = rows_of(rng, 5, 3 * 128)
-    expected, bound = ref.matmul(weight, ref.Activation("f32", x, x.astype(np.float64)))
+    x = rows_of(target, rng, 5, 3 * 128)
+    expected, bound = ref.matmul(weight, x)
     assert_within(multiply(target, weight, x), expected, bound)
+
+
+@pytest.mark.parametrize(("n", "k"), [(1, 32), (9, 288), (37, 320)])
+@pytest.mark.parametrize("rows", [1, 5, 20])
+def test_a_matmul_in_mxfp4_agrees_with_float64(target, rng, n, k, rows):
+    skip_what_is_missing(target, "mlx_mxfp4")
+    weight = mxfp4_weight(n, k, rng, rng.integers(118, 126, (n, k // 32), np.uint8))
+    x = rows_of(target, rng, rows, k)
+    expected, bound = ref.matmul(weight, x)
+    assert_within(multiply(target, weight, x), expected, bound)
+
+
+def test_scales_of_mxfp4_are_powers_of_two_and_the_last_is_no_number(target, rng):
+    skip_what_is_missing(target, "mlx_mxfp4")
+    # Of sums of whole numbers those beyond 2^100 would not be numbers.
+    exponents = np.repeat(np.uint8([*range(227), 255])[:, None], 2, axis=1)
+    weight = mxfp4_weight(228, 64, rng, exponents)
+    x = ref.make_activation(target.kind_of(weight.format), np.eye(3, 64) * 0.25)
+    out = multiply(target, weight, x)
+    expected = (0.25 * weight.values[:, :3].T).astype(np.float32)
+    assert np.array_equal(out, expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -184,20 +226,38 @@ def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
 @pytest.mark.parametrize("rows", [1, 3, 16, 70])
 def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
     weight = mlx_weight(bits, n, k, rng)
-    x = rows_of(rng, rows, k)
-    activation = ref.Activation("f32", x, x.astype(np.float64))
-    expected, bound = ref.matmul(weight, activation)
-    assert target.kind_of(weight.format) == target.kind_of(weight.format, "many") == "f32"
+    x = rows_of(target, rng, rows, k)
+    expected, bound = ref.matmul(weight, x)
+    assert target.kind_of(weight.format) == target.kind_of(weight.format, "many") == x.kind
+    assert_within(multiply(target, weight, x), expected, bound)
+
+
+@pytest.mark.parametrize("rows", [1, 7, 70])
+@pytest.mark.parametrize("bits", ALL_BITS)
+def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
+    """As int16, inputs are up to 2^13 in size, and as two bytes up to 64."""
+    skip_what_is_missing(target, f"mlx{bits}_{GROUP}")
+    codes = np.zeros((40, 256), np.uint32)
+    codes[::2] = 2**bits - 1
+    codes[1::4, ::2] = 2**bits - 1
+    weight = mlx_weight(bits, 40, 256, rng, codes=codes)
+    ends = np.array([8192, 8127, 8128, 8063, 64, 63, 0]) * 2.0**-11
+    signs = np.where(np.arange(rows)[:, None] % 3, 1, rng.choice([-1, 1], (rows, 256)))
+    numbers = rng.choice(ends, (rows, 256)) * signs
+    numbers[:, ::32] = 8191.5 * 2.0**-11  # below 4: the scale is 2^-11, and the code 8192
+    x = ref.make_activation(target.kind_of(weight.format), numbers)
+    expected, bound = ref.matmul(weight, x)
     assert_within(multiply(target, weight, x), expected, bound)
 
 
 @pytest.mark.parametrize("bits", BITS)
 def test_a_row_alone_has_the_bits_that_it_has_among_others(target, rng, bits):
     weight = mlx_weight(bits, 33, 192, rng)
-    x = rows_of(rng, 16, 192)
+    x = rows_of(target, rng, 16, 192)
     together = multiply(target, weight, x, row_class="few")
     for r in (0, 7, 15):
-        assert_same_bits(multiply(target, weight, x[r : r + 1]), together[r : r + 1])
+        alone = ref.Activation(x.kind, x.data[r : r + 1], x.values[r : r + 1])
+        assert_same_bits(multiply(target, weight, alone), together[r : r + 1])
 
 
 @pytest.mark.parametrize("rows", [2, 20])
@@ -207,7 +267,7 @@ def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows
     those of the weights."""
     ns = (40, 16, 24)[: len(formats)]
     weights = [mlx_weight(bits, n, 128, rng) for bits, n in zip(formats, ns, strict=True)]
-    x = rows_of(rng, rows, 128)
+    x = rows_of(target, rng, rows, 128)
     outs = [poisoned((rows, n)) for n in ns]
     added = [rng.standard_normal(n).astype(np.float32) for n in ns]
 
@@ -216,10 +276,10 @@ def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows
 
     run(
         "matmul_group",
-        [x, *three(weights), *three(added), *three(outs)],
+        [x.data, *three(weights), *three(added), *three(outs)],
         pack_params("matmul_group", 128, *ns, *([0] * (3 - len(ns)))),
         plain_step(rows),
-        On(target, 2, "f32"),
+        On(target, 2, x.kind),
     )
     for weight, bias, out in zip(weights, added, outs, strict=True):
         assert_same_bits(out, multiply(target, weight, x) + bias)
@@ -227,11 +287,11 @@ def test_each_weight_of_a_group_has_planes_of_its_own(target, rng, formats, rows
 
 def test_matmul_add_adds_to_what_is_there(target, rng):
     weight = mlx_weight(4, 20, 128, rng)
-    x, data = rows_of(rng, 5, 128), rows_of(rng, 5, 20)
+    x, data = rows_of(target, rng, 5, 128), rng.standard_normal((5, 20)).astype(np.float32)
     expected = data + multiply(target, weight, x)
     run(
-        "matmul_add", [x, weight, data], pack_params("matmul_add", 20, 128), plain_step(5),
-        On(target, 2, "f32"),
+        "matmul_add", [x.data, weight, data], pack_params("matmul_add", 20, 128), plain_step(5),
+        On(target, 2, x.kind),
     )  # fmt: skip
     assert_same_bits(data, expected)
 
@@ -242,7 +302,7 @@ def test_a_part_of_another_size_is_named(target, rng, part):
     weight.data[part] = weight.data[part][:-1]
     where = ["bytes, expected", "bytes in part 1, expected", "bytes in part 2, expected"][part]
     with pytest.raises(ArgumentError, match=rf"mlx4_64 \[6, 128\]\) has \d+ {where} rows of"):
-        multiply(target, weight, rows_of(rng, 1, 128))
+        multiply(target, weight, rows_of(target, rng, 1, 128))
 
 
 def test_no_operand_lies_where_planes_are():

@@ -17,6 +17,8 @@ from random_models import KINDS, ModelSpec, random_weights
 import akunu
 
 TOKENS = list(range(0, 330, 7))
+# MLX's weights meet inputs of 14 bits on the CPU, as halves do in prompts.
+BOUND_14_BITS = 5 * BOUND_F32_CACHE
 
 
 def twins(
@@ -60,7 +62,7 @@ def test_mlx_groups_compute_what_their_numbers_say(
         logits = model.logits(TOKENS)
         assert model.notes == ()
     with opened(floats) as model:
-        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
+        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_14_BITS
 
 
 @pytest.mark.parametrize("gpu", GPUS)
@@ -104,7 +106,7 @@ def test_layers_may_have_groups_of_their_own_or_none(tmp_path: Path) -> None:
     with opened(quantised) as model:
         logits = model.logits(TOKENS)
     with opened(floats) as model:
-        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_F32_CACHE
+        assert relative_error(logits, model.logits(TOKENS)) <= BOUND_14_BITS
 
 
 @pytest.mark.parametrize("scales", ["of blocks", "of rows", "of all"])

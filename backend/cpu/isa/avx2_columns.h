@@ -267,15 +267,32 @@ struct Avx2Columns : EightColumns<Level> {
   using Policy = Avx2Policy;
 
   // sums[i] += the products of each column's codes (0 .. kLargest) with x[i]. Products of two
-  // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes.
-  // Registers: Ints, or several of them side by side (kernels/row_tile.h).
-  template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
+  // neighbours fit an int16 up to codes of 127, and those of more of them for smaller codes, or
+  // where no x[i] is larger than kLargestInput. Registers: Ints, or several of them side by side
+  // (kernels/row_tile.h).
+  template <uint32_t kLargest, uint32_t kRegisters, uint32_t kLargestInput = 127, class Registers,
+            uint32_t N>
   static void dot(Registers (&sums)[N], const Registers* codes, const auto (&x)[N]) {
     Registers ones;
 #pragma GCC unroll 8
     for (uint32_t p = 0; p < sizeof(Registers) / sizeof(Ints); ++p)
       at(ones, p) = _mm256_set1_epi16(1);
-    dot_times<kLargest, kRegisters>(sums, codes, x, ones);
+    dot_times<kLargest, kRegisters, kLargestInput>(sums, codes, x, ones);
+  }
+  // sums[i] += the products of codes (up to 255) with 128 times x[i] plus x[i] + 32, all of which are
+  // at most 64 in size: two such products fit an int16.
+  template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
+  static void dot_halves(Registers (&sums)[N], const Registers* codes,
+                         const int8_t* const (&x)[N]) {
+    Registers factors;
+    const int8_t* low[N];
+#pragma GCC unroll 8
+    for (uint32_t i = 0; i < N; ++i) low[i] = x[i] + 32;
+#pragma GCC unroll 8
+    for (uint32_t p = 0; p < sizeof(Registers) / sizeof(Ints); ++p)
+      at(factors, p) = _mm256_set1_epi16(128);
+    dot_times<kLargest, kRegisters, 64>(sums, codes, x, factors);
+    dot<kLargest, kRegisters, 64>(sums, codes, low);
   }
   // sums[i] += those products * scale, where a lane of `scale` holds the scale twice, as int16.
   // Accumulation begins with starts[i] (two int16 a lane), which removes the offset of the codes.
@@ -283,7 +300,7 @@ struct Avx2Columns : EightColumns<Level> {
   template <uint32_t kLargest, uint32_t kOffset, uint32_t kRegisters, class Registers, uint32_t N>
   static void dot_scaled(Registers (&sums)[N], Registers (&starts)[N], const Registers* codes,
                          const int8_t* const (&x)[N], const Registers& scale) {
-    if constexpr (kOffset == 0) return dot_times<kLargest, kRegisters>(sums, codes, x, scale);
+    if constexpr (kOffset == 0) return dot_times<kLargest, kRegisters, 127>(sums, codes, x, scale);
     constexpr uint32_t kMost = kOffset > kLargest - kOffset ? kOffset : kLargest - kOffset;
     static_assert(kOffset == 0 || 2 * 127 * kRegisters * kMost <= 32767);
     constexpr uint32_t P = sizeof(Registers) / sizeof(Ints);
@@ -351,11 +368,12 @@ struct Avx2Columns : EightColumns<Level> {
 
  private:
   // sums[i] += those products, where two that are added meet `factors`.
-  template <uint32_t kLargest, uint32_t kRegisters, class Registers, uint32_t N>
+  template <uint32_t kLargest, uint32_t kRegisters, uint32_t kLargestInput, class Registers,
+            uint32_t N>
   static void dot_times(Registers (&sums)[N], const Registers* codes, const auto (&x)[N],
                         const Registers& factors) {
-    static_assert(kLargest <= 127);
-    constexpr uint32_t kFit = 32767 / (2 * 127 * kLargest);
+    static_assert(2 * kLargestInput * kLargest <= 32767);
+    constexpr uint32_t kFit = 32767 / (2 * kLargestInput * kLargest);
     constexpr uint32_t kTogether = kFit >= kRegisters ? kRegisters
                                    : kFit >= 4        ? 4
                                    : kFit >= 2        ? 2

@@ -23,6 +23,8 @@ struct MatmulPolicy {
   // Products of codes.
   static constexpr uint32_t kSignedOffset =
       128;  // what signed_codes adds: the instruction takes unsigned codes
+  static constexpr bool kSignedProducts =
+      false;  // codes of more than 127 are multiplied as signed ones
   static constexpr bool kWholeBytes = false;    // codes of up to 255 cost no more than others
   static constexpr bool kWidensSigned = false;  // packed tiles multiply signed codes as int16
   static constexpr bool kInt16Scales =

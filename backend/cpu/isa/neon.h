@@ -23,6 +23,7 @@ struct NeonPolicy : MatmulPolicy {
   // 32 registers: 16 accumulators, 8 codes, the input and the products being computed.
   static constexpr uint32_t kTileRows = 16;
   static constexpr uint32_t kSignedOffset = 0;  // products of signed codes
+  static constexpr bool kSignedProducts = true;
 };
 
 // The primitives of the quantised matmuls: a lane is a column of the result, see kernels/panel.h.

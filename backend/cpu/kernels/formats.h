@@ -90,6 +90,10 @@ struct Quant16Input {
   static constexpr uint32_t whole(uint32_t k) { return (k + 31) / 32 * 32; }
 };
 
+// The same rows, multiplied with codes of a byte: each of theirs as two bytes (row_tile_two_byte.h).
+template <class Isa>
+struct TwoByteInput : Quant16Input<Isa> {};
+
 // What weights that are numbers have in common: `Format` says how such a number is stored, as a `Stored`.
 template <class Isa, class Format, class Stored>
 struct FloatFormat {

@@ -111,9 +111,9 @@ struct Blocks {
   }
   // Of what a PrefetchingPanel prefetches, the line that lies there as the bytes at `first` lie in the panel.
   static void prefetch(const Panel&, const std::byte*, uint64_t, const auto&) {}
-  template <int kInto, bool kInOrder>
-  static void prefetch(const PrefetchingPanel<kInto, kInOrder>& panel, const std::byte* first,
-                       uint64_t offset, const auto& read) {
+  template <int kInto, bool kInOrder, class OfWeight>
+  static void prefetch(const PrefetchingPanel<kInto, kInOrder, OfWeight>& panel,
+                       const std::byte* first, uint64_t offset, const auto& read) {
     const auto byte = static_cast<uint64_t>(first - panel.first);
     const std::byte* const line = prefetch_address<Columns, kInto>(panel, byte) + offset;
     if constexpr (kInOrder)

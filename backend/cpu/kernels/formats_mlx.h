@@ -1,15 +1,8 @@
 // MLX's formats, whose parts are planes of their own, each row after row.
 //
-// 1. What it computes. Float32 weights, one (`element`) or a group of them (`unpack`), which
-//    matmul_kernels_mlx.cpp multiplies with a float32 input.
-// 2. What bounds it. Not measured; by its instructions, unpacking: a shift, a mask, a conversion
-//    and a multiply and add for each weight, of which memory has a byte or less.
-// 3. What is done about it. Little: the format is right, not fast (docs/decisions/0022). A group
-//    is unpacked once for all rows of a slice; 32 codes are whole words for every number of bits,
-//    so the loop over them unrolls with constant shifts. There is no path of whole numbers, as
-//    blocks have.
-// 4. Where to change it. Bits, group sizes and types of scale: `mlx_format_at` (core/kinds.h).
-//    Another layout of planes: a struct with the members of MlxMxfp4.
+// 1. What it computes. One weight as float32 (`element`), for embeddings. What matmuls read of the
+//    same planes: formats_planes.h.
+// 2. Where to change it. Bits, group sizes and types of scale: `mlx_format_at` (core/kinds.h).
 //
 // Affine groups of 32, 64 or 128 weights of a row: weight = scale * code + bias.
 //   codes   [n, k * bits / 32] words of 32 bits: a stream of codes of 2, 3, 4, 5, 6 or 8 bits, from the
@@ -25,21 +18,6 @@
 #include "cpu/kernels/formats.h"
 
 namespace akunu::cpu {
-
-// 32 codes of kBits each, out of kBits words.
-template <uint32_t kBits>
-static inline void unpack_codes(const std::byte* p, uint32_t (&codes)[32]) {
-  constexpr uint32_t kMask = (1u << kBits) - 1;
-  uint32_t words[kBits];
-  __builtin_memcpy(words, p, sizeof words);
-#pragma GCC unroll 32
-  for (uint32_t i = 0; i < 32; ++i) {
-    const uint32_t bit = i * kBits, word = bit / 32, shift = bit % 32;
-    uint32_t code = words[word] >> shift;
-    if (shift + kBits > 32) code |= words[(bit + kBits - 1) / 32] << (32 - shift);
-    codes[i] = code & kMask;
-  }
-}
 
 // Code i of a row, from the bytes that it lies in.
 template <uint32_t kBits>
@@ -76,15 +54,6 @@ struct MlxAffine {
     return number(row.scales, group) * static_cast<float>(code_at<kBits>(row.codes, i)) +
            number(row.biases, group);
   }
-  static void unpack(const Row& row, uint32_t group, float (&weights)[kGroup]) {
-    const float scale = number(row.scales, group), bias = number(row.biases, group);
-    for (uint32_t part = 0; part < kGroup / 32; ++part) {
-      uint32_t codes[32];
-      unpack_codes<kBits>(row.codes + (uint64_t{kGroup} / 32 * group + part) * (4 * kBits), codes);
-      for (uint32_t i = 0; i < 32; ++i)
-        weights[32 * part + i] = scale * static_cast<float>(static_cast<int32_t>(codes[i])) + bias;
-    }
-  }
 
  private:
   static float number(const std::byte* plane, uint64_t group) {
@@ -112,12 +81,6 @@ struct MlxMxfp4 {
   }
   static float element(const Row& row, uint64_t i) {
     return scale(row, i / kGroup) * value(code_at<4>(row.codes, i));
-  }
-  static void unpack(const Row& row, uint32_t group, float (&weights)[kGroup]) {
-    uint32_t codes[32];
-    unpack_codes<4>(row.codes + uint64_t{16} * group, codes);
-    const float s = scale(row, group);
-    for (uint32_t i = 0; i < 32; ++i) weights[i] = s * value(codes[i]);
   }
 
  private:

@@ -1,55 +1,74 @@
-// Matmul kernels on vectors for MLX's weights: a group becomes floats once for all rows of a slice.
+// Matmul kernels on vectors for MLX's weights, out of planes: codes of 2 to 8 bits times q16_32.
 //
-// 1. What it computes. Sums of float32 products, one accumulator of kLanes for each (row, column),
-//    in order of k: a row's bits do not depend on the rows beside it.
-// 2. What bounds it. Not measured; by its instructions, unpacking for a few rows (formats_mlx.h),
-//    and for many loading the input, once for each column.
-// 3. Where to change it. It is right, not fast (docs/decisions/0022): float_panel.h and
-//    matmul_tile.h have tiles of several columns, which would share what is loaded.
+// What a format is beside its bits, the size of a group and the type of its scales, is data of the
+// panel (PlanesFormat): 54 formats are kernels of six numbers of bits.
 #include <utility>
 
 #include "cpu/isa/isa.h"
-#include "cpu/kernels/formats_mlx.h"
+#include "cpu/kernels/formats_planes.h"
 #include "cpu/kernels/matmul_kernels.h"
 #include "cpu/kernels/multiply.h"
 
 namespace akunu::cpu {
 namespace {
 
-template <class Isa, class Format>
-struct MultiplyMlx : OneSliceAtOnce {
-  using Vector = typename Isa::Vector;
-  static constexpr int32_t kFormat = Format::kFormat, kKind = FloatInput<Isa>::kKind;
-  static constexpr uint32_t kRows = kSliceRows, kGroup = Format::kGroup;
-  static_assert(kGroup % Isa::kLanes == 0);
+// Weights of any group and type of scale.
+template <class Isa, class Codes>
+struct MultiplyPlanes : Multiply<Isa, Codes> {
+  using Base = Multiply<Isa, Codes>;
+  static constexpr uint32_t kWidth = Base::kColumnStep;
+  static constexpr uint64_t kLargestNumbers = 4;  // bytes of a scale of 32 weights
 
-  // Whole groups of 32: a slice of gated_matmul writes those.
-  static uint32_t columns(uint32_t k, uint32_t) { return slice_columns(Format::row_bytes(k), 32); }
-  static constexpr uint64_t scratch_bytes(uint32_t) { return 0; }
-  static void prefetch(const MatmulMember&, const MatmulSlice&) {}
+  // Behind what the rows need: padded copies of the planes of a weight that has fewer than a panel.
+  static constexpr uint64_t scratch_bytes(uint32_t k) {
+    return Base::scratch_bytes(k) + 2 * kWidth * kLargestNumbers * (k / 32);
+  }
 
-  // A (row, column) has one accumulator, which takes its products in order of k.
-  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
-                  std::byte*) {
-    const float* inputs = reinterpret_cast<const float*>(input) + slice.first_row * member.k;
-    for (uint64_t j = slice.begin; j < slice.end; ++j) {
-      const auto row = Format::row(member.weight, member.more_planes, j, member.k);
-      Vector sums[kRows];
-      for (uint32_t r = 0; r < slice.n_rows; ++r) sums[r] = Isa::zero();
-      for (uint32_t g = 0; g < member.k / kGroup; ++g) {
-        float weights[kGroup];
-        Format::unpack(row, g, weights);
-        for (uint32_t r = 0; r < slice.n_rows; ++r) {
-          const float* x = inputs + uint64_t{r} * member.k + uint64_t{g} * kGroup;
-          for (uint32_t i = 0; i < kGroup; i += Isa::kLanes)
-            sums[r] = Isa::multiply_add(Isa::load(weights + i), Isa::load(x + i), sums[r]);
-        }
-      }
-      for (uint32_t r = 0; r < slice.n_rows; ++r) {
-        const float sum = Isa::sum_lanes(sums[r]);
-        store_results(member, slice.first_row + r, j, &sum, 1);
-      }
+  [[gnu::noinline]] static void multiply(const MatmulMember& member, const PlanesFormat& format,
+                                         const std::byte* input, const MatmulSlice& slice,
+                                         std::byte* scratch) {
+    const uint64_t stride = uint64_t{member.k / format.group} * bytes_of(format.number);
+    PlanesPanel weight{{member.weight, Codes::row_bytes(member.k)},
+                       member.more_planes[0],
+                       member.more_planes[1],
+                       stride,
+                       member.n,
+                       format};
+    if (format.number == PlaneNumber::exponent) weight.biases = weight.scales;
+    if (member.n < kWidth) {
+      std::byte* room =
+          scratch + Base::packed_rows_bytes(member.k) + Base::packed_panels_bytes(member.k);
+      const auto padded = [&](const std::byte* rows, uint64_t bytes) {
+        std::byte* const copy = room;
+        __builtin_memset(copy, 0, kWidth * bytes);
+        __builtin_memcpy(copy, rows, member.n * bytes);
+        room += kWidth * bytes;
+        return copy;
+      };
+      weight.first = padded(weight.first, weight.stride);
+      weight.scales = padded(weight.scales, stride);
+      weight.biases = padded(weight.biases, stride);
+      weight.n_rows = kWidth;
     }
+    Base::run(member, weight, input, slice, scratch);
+  }
+};
+
+template <class Isa>
+struct MultiplyMxfp4 : MultiplyPlanes<Isa, Mxfp4Codes<Isa>> {
+  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+                  std::byte* scratch) {
+    MultiplyMxfp4::multiply(member, {32, PlaneNumber::exponent}, input, slice, scratch);
+  }
+};
+
+template <class Isa, uint32_t kIndex>
+struct MultiplyMlx : MultiplyPlanes<Isa, MlxCodes<Isa, mlx_format_at(kIndex).bits>> {
+  static constexpr int32_t kFormat = number_of(Format::mlx_first) + static_cast<int32_t>(kIndex);
+
+  static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
+                  std::byte* scratch) {
+    MultiplyMlx::multiply(member, planes_format(mlx_format_at(kIndex)), input, slice, scratch);
   }
 };
 
@@ -57,9 +76,8 @@ template <class Indices>
 struct MlxKernels;
 template <size_t... kIndices>
 struct MlxKernels<std::index_sequence<kIndices...>> {
-  static constexpr MatmulKernel kAll[] = {
-      matmul_kernel<MultiplyMlx<ThisIsa, MlxMxfp4<ThisIsa>>>(),
-      matmul_kernel<MultiplyMlx<ThisIsa, MlxAffine<ThisIsa, kIndices>>>()...};
+  static constexpr MatmulKernel kAll[] = {matmul_kernel<MultiplyMxfp4<ThisIsa>>(),
+                                          matmul_kernel<MultiplyMlx<ThisIsa, kIndices>>()...};
 };
 
 }  // namespace

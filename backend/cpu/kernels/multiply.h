@@ -98,20 +98,26 @@ struct MultiplyPanels : OneSliceAtOnce {
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
+    std::byte* const room = scratch + packed_rows_bytes(member.k) + packed_panels_bytes(member.k);
+    run(member, padded_panel<Format>(member, kColumnStep, room), input, slice, scratch);
+  }
+
+ protected:
+  // `weight`: the weight's rows, no fewer than a panel has.
+  static void run(const MatmulMember& member, const auto& weight, const std::byte* input,
+                  const MatmulSlice& slice, std::byte* scratch) {
     const uint64_t stride = Input::row_bytes(member.k);
     const InputRows inputs = pack_rows<Isa, Format>(
         {input + slice.first_row * stride, stride, Input::whole(member.k), slice.n_rows}, scratch);
     scratch += packed_rows_bytes(member.k);
-    const Panel weight =
-        padded_panel<Format>(member, kColumnStep, scratch + packed_panels_bytes(member.k));
     for (uint64_t j = slice.begin; j < slice.end;) {
       PanelPlace places[kPanels];
-      Panel panels[kPanels];
+      std::remove_cvref_t<decltype(weight)> panels[kPanels];
       uint32_t n_panels = 0;
       for (; n_panels < kPanels && j < slice.end; ++n_panels, j += kColumnStep) {
         const PanelPlace place = place_panel(member.n, j, slice.end, kColumnStep);
         places[n_panels] = place;
-        panels[n_panels] = {weight.first + place.from * weight.stride, weight.stride};
+        panels[n_panels] = panel_from(weight, place.from);
       }
       multiply_panels<Isa, Format>(
           inputs, panels, n_panels, member.l1_panel_bytes, scratch,
@@ -126,7 +132,6 @@ struct MultiplyPanels : OneSliceAtOnce {
     }
   }
 
- private:
   // For many rows; few rows, or one, need less.
   static constexpr uint64_t packed_rows_bytes(uint32_t k) {
     using RowTile = RowTilesFor<Isa, Format>;
@@ -144,6 +149,8 @@ struct MultiplyPanels : OneSliceAtOnce {
 };
 template <class Isa, class Format>
 struct Multiply<Isa, Format, QuantInput<Isa>> : MultiplyPanels<Isa, Format, kSliceRows> {};
+template <class Isa, class Format>
+struct Multiply<Isa, Format, TwoByteInput<Isa>> : MultiplyPanels<Isa, Format, kSliceRows> {};
 template <class Isa, class Format>
 struct Multiply<Isa, Format, Quant16Input<Isa>> : MultiplyPanels<Isa, Format, kInt16SliceRows> {};
 

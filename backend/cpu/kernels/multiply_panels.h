@@ -79,13 +79,13 @@ static inline void multiply_packed(const InputRows& inputs, const PackedGroup<Is
 
 // A direct tile of kRows rows times a panel. A function for each number of rows: in a single one
 // for all of them registers spill.
-template <class Isa, class Format, uint32_t kRows, int kInto, class Out>
+template <class Isa, class Format, uint32_t kRows, int kInto, class OfWeight, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const Panel& weight,
+[[gnu::noinline]] static void multiply_few(const InputRows& inputs, const OfWeight& weight,
                                            const Out& out) {
-  const PrefetchingPanel<kInto, kRows <= 2> panel{weight};
+  const PrefetchingPanel<kInto, kRows <= 2, OfWeight> panel{weight};
   multiply_groups<Format, typename RowTilesFor<Isa, Format>::Direct, kRows, Rows::few>(
       inputs, 0, inputs.n,
       [&](const auto& use, const auto& close) {
@@ -113,7 +113,7 @@ static inline void multiply_half_panels(const InputRows& inputs, const Panel& we
   typename HalfWidth::Columns::Floats sums[2];
   for (uint32_t half = 0; half < 2; ++half)
     multiply_few<HalfWidth, HalfWidthFormat, 1, kIntoL1>(
-        inputs, {weight.first + half * HalfWidth::Columns::kCount * weight.stride, weight.stride},
+        inputs, panel_from(weight, half * HalfWidth::Columns::kCount),
         [&](uint32_t, uint32_t, auto of_half) { sums[half] = of_half; });
   out(0, 0, Isa::Columns::join_halves(sums[0], sums[1]));
 }
@@ -132,14 +132,13 @@ static inline void with_few_rows(uint32_t n, const auto& use) {
 
 // All input rows of a slice (packed by pack_rows) times up to kPanels panels. `room`:
 // packed_panel_bytes, aligned to 64.
-template <class Isa, class Format, class Out>
+template <class Isa, class Format, class OfWeight, class Out>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
-static inline void multiply_panels(const InputRows& inputs,
-                                   const Panel (&panels)[RowTilesFor<Isa, Format>::Packed::kPanels],
-                                   uint32_t n_panels, uint64_t l1_panel_bytes, std::byte* room,
-                                   const Out& out) {
+static inline void multiply_panels(
+    const InputRows& inputs, const OfWeight (&panels)[RowTilesFor<Isa, Format>::Packed::kPanels],
+    uint32_t n_panels, uint64_t l1_panel_bytes, std::byte* room, const Out& out) {
   constexpr uint32_t kFewRows = few_rows<RowTilesFor<Isa, Format>, Format>();
   if (inputs.n > kFewRows) {
     auto* const groups = reinterpret_cast<PackedGroup<Isa, Format>*>(room);

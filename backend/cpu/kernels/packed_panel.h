@@ -30,13 +30,13 @@ static constexpr uint64_t packed_panel_bytes(uint32_t k) {
 // Packs up to kPanels panels of `k` weights: all groups, then the super-blocks. Flattened, as the
 // functions that multiply: a primitive or a trait that stayed a call would pass its vectors through
 // memory. Not under AddressSanitizer, whose checks of all that take minutes to compile.
-template <class Isa, class Format>
+template <class Isa, class Format, class OfWeight>
 #ifndef __SANITIZE_ADDRESS__
 [[gnu::flatten]]
 #endif
 [[gnu::noinline]] static void pack_panels(
-    const Panel (&panels)[RowTilesFor<Isa, Format>::Packed::kPanels], uint32_t n_panels, uint32_t k,
-    PackedGroup<Isa, Format>* groups) {
+    const OfWeight (&panels)[RowTilesFor<Isa, Format>::Packed::kPanels], uint32_t n_panels,
+    uint32_t k, PackedGroup<Isa, Format>* groups) {
   using Groups = PanelGroups<Isa, Format>;
   using Packed = typename RowTilesFor<Isa, Format>::Packed;
   auto* const super_blocks =

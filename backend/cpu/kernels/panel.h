@@ -83,5 +83,9 @@ struct Panel {
   const std::byte* first;
   uint64_t stride;
 };
+// The panel that begins `rows` rows later.
+static inline Panel panel_from(const Panel& panel, uint64_t rows) {
+  return {panel.first + rows * panel.stride, panel.stride};
+}
 
 }  // namespace akunu::cpu

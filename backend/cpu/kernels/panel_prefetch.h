@@ -23,8 +23,8 @@ namespace akunu::cpu {
 // A panel whose reader prefetches the panel behind it in memory, as many bytes as it reads. With
 // kInOrder the compiler moves no load past a prefetch: for so few rows that memory counts more than
 // instructions.
-template <int kInto, bool kInOrder>
-struct PrefetchingPanel : Panel {};
+template <int kInto, bool kInOrder, class OfWeight = Panel>
+struct PrefetchingPanel : OfWeight {};
 
 // How much more than one panel ahead. The last row of the next panel would otherwise be prefetched
 // when 15/16 of this one have been read, and used right after its first row. Not into L1, which two

@@ -10,6 +10,7 @@
 #include "cpu/kernels/row_tile_int16.h"
 #include "cpu/kernels/row_tile_multi_panel.h"
 #include "cpu/kernels/row_tile_packed.h"
+#include "cpu/kernels/row_tile_two_byte.h"
 
 namespace akunu::cpu {
 
@@ -42,6 +43,21 @@ template <class Isa, class Format>
 struct RowTilesFor<Isa, Format, Quant16Input<Isa>> {
   using Direct = Int16RowTile<typename Isa::Columns>;
   using Packed = MultiPanelRowTile<Direct, 2, Direct::kTileRows>;
+};
+template <class Isa>
+struct ChooseManyTwoByteRowTile {
+  using Packed = TwoByteRowTile<typename Isa::Columns>;
+};
+template <class Isa>
+  requires(Isa::Columns::Policy::kMultiPanelRows > 0)
+struct ChooseManyTwoByteRowTile<Isa> {
+  using Packed = MultiPanelRowTile<TwoByteRowTile<typename Isa::Columns>, 2,
+                                   Isa::Columns::Policy::kMultiPanelRows>;
+};
+template <class Isa, class Format>
+struct RowTilesFor<Isa, Format, TwoByteInput<Isa>> {
+  using Direct = TwoByteRowTile<typename Isa::Columns>;
+  using Packed = typename ChooseManyTwoByteRowTile<Isa>::Packed;
 };
 
 // Up to so many rows are multiplied by the direct tile, in one tile. With more rows registers

@@ -12,7 +12,7 @@ from akunu.cli.bench_plan import Test
 from akunu.model_facts import ModelConfig
 from akunu.model_files import TensorFacts
 
-# Weights in these formats, and MLX's, are multiplied as floats, all others as int8.
+# Weights in these formats are multiplied as floats, all others as int8 (MLX's twice).
 _FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3"})
 _TILE_PRODUCTS = {"F16": 3, "BF16": 2}
 """Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
@@ -75,27 +75,34 @@ class Matrices:
     """Their bytes."""
     float_numbers: int
     byte_numbers: int
+    """Products of bytes for a row: MLX's weights meet inputs of two."""
     tile_floats: int
     """Of the float numbers, those that a matrix unit or int16 takes from prompts."""
+    tile_bytes: int
+    """Of the products of bytes, likewise."""
     tile_products: int
     """Products that it makes for a row, of all numbers that it takes."""
 
     @classmethod
     def of(cls, tensors: Iterable[TensorFacts]) -> Matrices:
         """Count what some tensors have."""
-        size = float_numbers = byte_numbers = tile_floats = tile_products = 0
+        size = float_numbers = byte_numbers = tile_floats = tile_bytes = tile_products = 0
         for tensor in tensors:
             numbers = math.prod(tensor.shape)
             size += tensor.size
-            if tensor.type_name not in _FLOAT_FORMATS and not tensor.type_name.startswith("mlx"):
+            if tensor.type_name.startswith("mlx"):
+                byte_numbers += 2 * numbers
+                continue
+            if tensor.type_name not in _FLOAT_FORMATS:
                 byte_numbers += numbers
+                tile_bytes += numbers
                 tile_products += numbers
                 continue
             float_numbers += numbers
             if tensor.type_name in _TILE_PRODUCTS:
                 tile_floats += numbers
                 tile_products += numbers * _TILE_PRODUCTS[tensor.type_name]
-        return cls(size, float_numbers, byte_numbers, tile_floats, tile_products)
+        return cls(size, float_numbers, byte_numbers, tile_floats, tile_bytes, tile_products)
 
     def work(self, *, prompt_rows: int, other_rows: int, readings: int) -> Work:
         """Return what it takes to multiply so many rows, reading the weights so many times."""
@@ -105,7 +112,7 @@ class Matrices:
             float_operations=2 * self.float_numbers * rows,
             byte_operations=2 * self.byte_numbers * rows,
             prompt_float_operations=2 * self.tile_floats * prompt_rows,
-            prompt_byte_operations=2 * self.byte_numbers * prompt_rows,
+            prompt_byte_operations=2 * self.tile_bytes * prompt_rows,
             prompt_tile_operations=2 * self.tile_products * prompt_rows,
         )
 
