@@ -191,6 +191,23 @@ metal_host() {
   count metal-host
 }
 
+# libakunu as a user of C builds and installs it: its examples by find_package and pkg-config, the API through ctypes.
+c_library() {
+  ensure_venv
+  install_packages pkg-config || echo "no pkg-config: its test is skipped"
+  local build="$CI_WORK/build-c" prefix="$CI_WORK/c" code=0
+  cmake -S "$clone" -B "$build" -G Ninja -DAKUNU_PYTHON=OFF -DAKUNU_C_LIBRARY=ON -DCMAKE_UNITY_BUILD=ON \
+    -DCMAKE_INSTALL_PREFIX="$prefix" >/dev/null
+  cmake --build "$build"
+  cmake --install "$build" >/dev/null
+  fetch_real_models
+  in_empty_environment "$clone" ".venv/bin/pytest -m 'not oracle and not slow' tests/capi" "${real_models[@]}" \
+    AKUNU_C_PREFIX="$prefix" AKUNU_C_LIBRARY="$build/src/capi/libakunu.so" \
+    PYTEST_ADDOPTS="$(pytest_options "$CI_WORK/c_library.xml")" || code=$?
+  count c_library "$CI_WORK/c_library.xml"
+  return "$code"
+}
+
 # Every kernel compiled for NVIDIA's Hopper chips, warnings as errors, and the device linked with them. No GPU is needed.
 cuda() {
   ensure_clone

@@ -9,7 +9,7 @@
 #include <optional>
 
 #include "core/home_process.h"
-#include "engine.h"
+#include "inference/engine.h"
 #include "inference/generation.h"
 #include "waker.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "arguments.h"
-#include "engine.h"
+#include "inference/engine.h"
 #include "native_constraint.h"
 #include "native_generation.h"
 #include "native_logits.h"

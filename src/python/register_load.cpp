@@ -17,7 +17,7 @@
 #include "arguments.h"
 #include "core/error.h"
 #include "core/home_process.h"
-#include "engine.h"
+#include "inference/engine.h"
 #include "native_model.h"
 #include "register.h"
 #include "registry.h"

@@ -1,4 +1,4 @@
-// A loaded model and the scheduler that runs it, as objects of Python share them.
+// A loaded model and the scheduler that runs it, as the borders (Python, C) share them.
 #pragma once
 
 #include <memory>
@@ -7,7 +7,7 @@
 #include "inference/model.h"
 #include "inference/scheduler.h"
 
-namespace akunu::python {
+namespace akunu {
 
 struct Engine {
   std::unique_ptr<Model> model;
@@ -22,4 +22,4 @@ struct Engine {
   }
 };
 
-}  // namespace akunu::python
+}  // namespace akunu

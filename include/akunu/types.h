@@ -1,0 +1,120 @@
+/* The plain types of akunu's C API. See akunu.h, which includes this file. */
+#ifndef AKUNU_TYPES_H
+#define AKUNU_TYPES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What became of a call. Behind anything but AKUNU_OK, akunu_last_error() says what, where, and what
+ * to do. */
+typedef enum akunu_status {
+  AKUNU_OK = 0,
+  AKUNU_ERROR_ARGUMENT = 1,    /* an argument makes no sense, or names no file */
+  AKUNU_ERROR_HANDLE = 2,      /* a handle is null, closed, or of another kind */
+  AKUNU_ERROR_FILE = 3,        /* a file contradicts its format */
+  AKUNU_ERROR_UNSUPPORTED = 4, /* sound, but akunu does not have it */
+  AKUNU_ERROR_DEVICE = 5,      /* the device refused or failed */
+  AKUNU_ERROR_MEMORY = 6,      /* there is not enough memory */
+  AKUNU_ERROR_CONTEXT = 7,     /* the prompt and what shall follow do not fit into the context */
+  AKUNU_ERROR_BUSY = 8,        /* as many requests wait as may */
+  AKUNU_ERROR_SPACE = 9,       /* the buffer is too small; the size it needs was written */
+  AKUNU_ERROR_INTERNAL = 10    /* a mistake of akunu's: please report it */
+} akunu_status;
+
+/* Handles are numbers, not addresses: a closed one is refused, never followed. Null is none. */
+typedef struct akunu_model_s* akunu_model;
+typedef struct akunu_generation_s* akunu_generation;
+typedef struct akunu_tokenizer_s* akunu_tokenizer;
+typedef struct akunu_gguf_s* akunu_gguf;
+
+/* Every struct begins with its size, `sizeof` of it as the caller was compiled: a library that is
+ * newer or older reads and writes no more than both know. Zero in any other field is its default. */
+
+typedef struct akunu_load_options {
+  size_t size;
+  const char* device;   /* "auto" (the default), "cpu", "cuda", "metal" */
+  uint32_t context;     /* positions per text; 0: what the model was trained for, or what fits */
+  uint32_t threads;     /* CPU workers; 0: as many as the process may use */
+  uint64_t kv_memory;   /* bytes for the cache; 0: one full context */
+  bool kv_f32;          /* keys and values in float32 instead of float16 */
+  bool no_prefix_cache; /* texts that begin alike share nothing */
+} akunu_load_options;
+
+typedef struct akunu_model_info {
+  size_t size;
+  char architecture[32]; /* "llama", as the file has it */
+  uint32_t n_layers;
+  uint32_t dim;
+  uint32_t n_heads;
+  uint32_t n_kv_heads;
+  uint32_t vocab_size;
+  uint32_t trained_context; /* positions */
+  uint32_t context;         /* positions that a text may have here */
+  uint32_t embedding_dim;   /* numbers of an embedding; 0: the model generates text */
+  uint64_t memory_bytes;    /* of the device, all labels together */
+  uint64_t mapped_bytes;    /* of the file, read where they lie */
+} akunu_model_info;
+
+/* How tokens are chosen. All zero: always the likeliest one. */
+typedef struct akunu_sampling {
+  size_t size;
+  float temperature; /* 0: greedy */
+  uint32_t top_k;    /* 0: all */
+  float top_p;       /* 0: all */
+  float min_p;
+  float repetition_penalty; /* 0 or 1: none */
+  float frequency_penalty;
+  float presence_penalty;
+  uint64_t seed; /* the same seed, the same text */
+} akunu_sampling;
+
+typedef struct akunu_generate_options {
+  size_t size;
+  uint32_t max_tokens;            /* 0: what the context holds */
+  const akunu_sampling* sampling; /* null: greedy */
+  const uint32_t* stop_ids;       /* after these the text ends, beside the model's own */
+  size_t n_stop_ids;
+  bool ignore_stops; /* the model's own stop tokens do not end the text */
+} akunu_generate_options;
+
+typedef enum akunu_finish {
+  AKUNU_FINISH_NONE = 0, /* still under way */
+  AKUNU_FINISH_STOP = 1,
+  AKUNU_FINISH_LENGTH = 2,
+  AKUNU_FINISH_CANCELLED = 3
+} akunu_finish;
+
+typedef struct akunu_generation_stats {
+  size_t size;
+  akunu_finish finish;
+  uint32_t prompt_tokens;
+  uint32_t cached_tokens; /* of the prompt, those that were in the cache */
+  uint32_t completion_tokens;
+  double prompt_seconds;     /* from the request to the first token */
+  double completion_seconds; /* from the first token to the last */
+} akunu_generation_stats;
+
+typedef struct akunu_tensor_info {
+  size_t size;
+  const char* name; /* lives as long as the file's handle */
+  const char* type; /* "Q4_K"; likewise */
+  uint32_t n_dims;
+  uint64_t dims[4]; /* dims[0] is contiguous; 1 where absent */
+  uint64_t n_bytes;
+} akunu_tensor_info;
+
+/* A token as it comes out: its id, and the text that is complete with it (UTF-8, `text_length` bytes and a
+ * zero; often empty). Return false to end the text there. Called from the thread that generates. */
+typedef bool (*akunu_token_callback)(uint32_t token, const char* text, size_t text_length,
+                                     void* user_data);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,168 @@
+// The C API's models: loading, what they are, logits and embeddings.
+#include <algorithm>
+#include <cmath>
+
+#include "capi/border.h"
+#include "capi/handles.h"
+#include "capi/objects.h"
+#include "registry.h"
+
+namespace akunu::capi {
+namespace {
+
+std::string lines(const auto& parts) {
+  std::string text;
+  for (const auto& part : parts) {
+    if (!text.empty()) text += '\n';
+    text += part;
+  }
+  return text;
+}
+
+LoadOptions load_options(const akunu_load_options& given) {
+  LoadOptions options;
+  if (given.context != 0) options.context = given.context;
+  if (given.kv_memory != 0) options.kv_memory = given.kv_memory;
+  options.kv_format = given.kv_f32 ? Format::f32 : Format::f16;
+  return options;
+}
+
+akunu_model_info describe(const Model& model) {
+  akunu_model_info info{};
+  const ModelConfig& config = model.config();
+  config.architecture.copy(info.architecture, sizeof info.architecture - 1);
+  info.n_layers = static_cast<uint32_t>(config.layers.size());
+  info.dim = config.dim;
+  for (const LayerConfig& layer : config.layers) {  // where layers differ, the most of any
+    info.n_heads = std::max(info.n_heads, layer.n_heads);
+    info.n_kv_heads = std::max(info.n_kv_heads, layer.n_kv_heads);
+  }
+  info.vocab_size = config.vocab_size;
+  info.trained_context = config.context_length;
+  info.context = model.context();
+  info.embedding_dim = model.arch().embeds ? model.output_width() : 0;
+  for (const MemoryUse& use : model.device().memory_use())
+    (use.mapped ? info.mapped_bytes : info.memory_bytes) += use.bytes;
+  return info;
+}
+
+// Rows of one task, as soon as it is over.
+std::unique_ptr<float[]> result_of(LogitsTask& task) {
+  task.wait(kWithoutLimit);
+  return task.take();
+}
+
+void scale_to_length_1(std::span<float> vector) {
+  double sum = 0;
+  for (const float number : vector) sum += double{number} * number;
+  if (sum == 0) return;
+  const double factor = 1 / std::sqrt(sum);
+  for (float& number : vector) number = static_cast<float>(number * factor);
+}
+
+}  // namespace
+}  // namespace akunu::capi
+
+using namespace akunu;
+using namespace akunu::capi;
+
+akunu_status akunu_load_model(const char* path, const akunu_load_options* options,
+                              akunu_model* model) {
+  return guarded([&] {
+    need(path, "path");
+    need(model, "model");
+    *model = nullptr;
+    const akunu_load_options given = taken(options, "options");
+    const char* device = given.device == nullptr ? "auto" : given.device;
+    const auto object = std::make_shared<ModelObject>();
+    object->path = path;
+    object->engine = Engine::make();
+    object->engine->model = Model::load(
+        object->path, share_device(device, {.threads = given.threads}), load_options(given));
+    object->engine->scheduler = std::make_unique<Scheduler>(
+        *object->engine->model, SchedulerOptions{.prefix_cache = !given.no_prefix_cache});
+    *model = new_handle<akunu_model>(object);
+    return AKUNU_OK;
+  });
+}
+
+akunu_status akunu_close_model(akunu_model model) {
+  return guarded([&] {
+    const std::shared_ptr<ModelObject> object = take_object<ModelObject>(model);
+    if (!object->engine->home.is_another()) object->engine->scheduler->stop();
+    return AKUNU_OK;
+  });
+}
+
+akunu_status akunu_get_model_info(akunu_model model, akunu_model_info* info) {
+  return guarded([&] {
+    fill(info, describe(*object_of<ModelObject>(model)->engine->model), "info");
+    return AKUNU_OK;
+  });
+}
+
+akunu_status akunu_get_notes(akunu_model model, char* buffer, size_t capacity, size_t* length) {
+  return guarded([&] {
+    const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
+    return give_text(lines(object->engine->model->notes()), buffer, capacity, length);
+  });
+}
+
+akunu_status akunu_get_devices(char* buffer, size_t capacity, size_t* length) {
+  return guarded([&] { return give_text(lines(backend_names()), buffer, capacity, length); });
+}
+
+akunu_status akunu_logits(akunu_model model, const uint32_t* tokens, size_t n_tokens, float* logits,
+                          size_t capacity, size_t* length) {
+  return guarded([&] {
+    const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
+    const uint32_t width = object->engine->model->output_width();
+    if (capacity < width) {  // before the work, not after it
+      const std::vector<float> nothing(width);
+      return give(std::span<const float>(nothing), logits, capacity, length);
+    }
+    if (n_tokens == 0) throw ArgumentError("there are no tokens: logits follow one at least");
+    need(tokens, "tokens");
+    LogitsRequest request;
+    request.tokens.assign(tokens, tokens + n_tokens);
+    request.first = static_cast<uint32_t>(n_tokens - 1);
+    const std::shared_ptr<LogitsTask> task = object->engine->scheduler->logits(std::move(request));
+    const std::unique_ptr<float[]> row = result_of(*task);
+    return give(std::span<const float>(row.get(), width), logits, capacity, length);
+  });
+}
+
+akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_texts,
+                         float* vectors, size_t capacity, size_t* length) {
+  return guarded([&] {
+    const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
+    Engine& engine = *object->engine;
+    if (!engine.model->arch().embeds)
+      throw ArgumentError("the model generates text: it has no embeddings");
+    const size_t width = engine.model->output_width();
+    if (n_texts > 0) need(texts, "texts");
+    if (capacity < n_texts * width) {
+      need(length, "length");
+      *length = n_texts * width;
+      if (capacity == 0) return AKUNU_OK;
+      return fail(AKUNU_ERROR_SPACE, "the buffer has room for " + std::to_string(capacity) +
+                                         " numbers, " + std::to_string(*length) + " are needed");
+    }
+    const std::shared_ptr<const Tokenizer> tokenizer = object->tokenizer();
+    std::vector<std::shared_ptr<LogitsTask>> tasks;
+    for (size_t i = 0; i < n_texts; ++i) {
+      need(texts[i], ("texts[" + std::to_string(i) + "]").c_str());
+      tasks.push_back(engine.scheduler->encode(
+          {.tokens = tokenizer->encode(texts[i]),
+           .pooling = engine.model->config().pooling.value_or(Pooling::mean)}));
+    }
+    std::vector<float> all;
+    for (const std::shared_ptr<LogitsTask>& task : tasks) {
+      const std::unique_ptr<float[]> row = result_of(*task);
+      const std::span<float> vector(row.get(), width);
+      scale_to_length_1(vector);
+      all.insert(all.end(), vector.begin(), vector.end());
+    }
+    return give(std::span<const float>(all), vectors, capacity, length);
+  });
+}

@@ -1,0 +1,39 @@
+// What the handles of the C API stand for.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+
+#include "inference/engine.h"
+#include "text/tokenizer.h"
+#include "weight/gguf.h"
+
+namespace akunu::capi {
+
+struct TokenizerObject {
+  std::shared_ptr<const Tokenizer> tokenizer;
+};
+
+struct GgufObject {
+  GgufFile file;
+  std::mutex mutex = {};
+  std::set<std::string> names =
+      {};  // of tensors and types that callers were given, with a zero at the end
+};
+
+struct ModelObject {
+  std::shared_ptr<Engine> engine;
+  std::string path;
+
+  // Read when it is first needed: who passes tokens does without. Throws what reading it throws.
+  std::shared_ptr<const Tokenizer> tokenizer();
+
+ private:
+  std::mutex mutex_;
+  std::shared_ptr<const Tokenizer> tokenizer_;
+};
+
+}  // namespace akunu::capi

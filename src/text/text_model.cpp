@@ -1,0 +1,29 @@
+#include "text/text_model.h"
+
+#include "core/error.h"
+
+namespace akunu {
+
+std::unique_ptr<const TextModel> make_text_model(const Vocabulary& vocabulary) {
+  switch (vocabulary.model) {
+    case TokenizerModel::byte_level:
+      return make_byte_level(vocabulary);
+    case TokenizerModel::sentencepiece:
+    case TokenizerModel::gemma4:
+      return make_sentencepiece(vocabulary);
+    case TokenizerModel::wordpiece:
+      return make_wordpiece(vocabulary);
+    case TokenizerModel::unigram:
+      break;
+  }
+  throw UnsupportedModelError(
+      "Unigram vocabularies (tokenizer.ggml.model 't5') are read by the Python package only");
+}
+
+bool is_ordinary(const Vocabulary& vocabulary, uint32_t id) {
+  const TokenType type = vocabulary.types[id];
+  return vocabulary.is_text[id] && !vocabulary.tokens[id].empty() && type != TokenType::control &&
+         type != TokenType::unknown && type != TokenType::byte;
+}
+
+}  // namespace akunu

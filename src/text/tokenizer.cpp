@@ -1,0 +1,190 @@
+#include "text/tokenizer.h"
+
+#include <algorithm>
+
+#include "core/error.h"
+#include "text/unicode.h"
+#include "weight/printable.h"
+
+namespace akunu {
+namespace {
+
+constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+
+// Bytes at the start of `text`, no character of UTF-8, that are one mistake: the longest beginning of
+// a character (Unicode, "maximal subpart"), one byte at least. `is_unfinished`: whether more bytes could
+// make it one.
+struct Mistake {
+  size_t length;
+  bool is_unfinished;
+};
+
+Mistake mistake_at(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const size_t wanted = first < 0xC2 || first > 0xF4 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : 4;
+  if (wanted == 0) return {1, false};
+  size_t length = 1;
+  for (; length < wanted && length < text.size(); ++length) {
+    // The second byte is bounded where a longer form, a surrogate or no character would begin.
+    const unsigned char least = length > 1      ? 0x80
+                                : first == 0xE0 ? 0xA0
+                                : first == 0xF0 ? 0x90
+                                                : 0x80;
+    const unsigned char most = length > 1      ? 0xBF
+                               : first == 0xED ? 0x9F
+                               : first == 0xF4 ? 0x8F
+                                               : 0xBF;
+    if (byte(length) < least || byte(length) > most) return {length, false};
+  }
+  return {length, length == text.size()};
+}
+
+std::string replace_all(std::string_view text, std::string_view what, std::string_view with) {
+  std::string out;
+  for (size_t at = 0;;) {
+    const size_t found = text.find(what, at);
+    out += text.substr(at, found - at);
+    if (found == std::string_view::npos) return out;
+    out += with;
+    at = found + what.size();
+  }
+}
+
+}  // namespace
+
+Tokenizer::Tokenizer(std::unique_ptr<const Vocabulary> vocabulary)
+    : vocabulary_(std::move(vocabulary)), model_(make_text_model(*vocabulary_)) {
+  bytes_.reserve(size());
+  for (uint32_t id = 0; id < size(); ++id) {
+    bytes_.push_back(spell(id));
+    const std::string& token = vocabulary_->tokens[id];
+    if (token.empty() || !vocabulary_->is_text[id]) continue;
+    const bool is_added = vocabulary_->types[id] == TokenType::user_defined;
+    if (is_added) added_.add(token, id);
+    if (is_added || is_control(id)) added_and_control_.add(token, id);
+  }
+}
+
+bool Tokenizer::is_control(uint32_t token) const {
+  const TokenType type = vocabulary_->types[token];
+  return type == TokenType::control || type == TokenType::unknown;
+}
+
+// Whether text right after this token opens anew.
+bool Tokenizer::is_special(uint32_t token) const {
+  if (is_wordpiece()) return vocabulary_->types[token] == TokenType::control;
+  return is_control(token) || vocabulary_->types[token] == TokenType::user_defined;
+}
+
+std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
+                                        bool parse_special) const {
+  if (const size_t bad = find_invalid_utf8(text); bad != std::string_view::npos)
+    throw ArgumentError("the text is not valid UTF-8 at byte " + std::to_string(bad));
+  std::vector<uint32_t> ids;
+  bool opens = true;
+  // What the text itself begins and ends with, if that is a token of its own.
+  std::optional<uint32_t> begins_with, ends_with;
+  bool is_first = true;
+  const auto on_text = [&](std::string_view part) {
+    model_->encode(part, opens, ids);
+    opens = false;
+    is_first = false;
+    ends_with.reset();
+  };
+  const auto on_token = [&](uint32_t id) {
+    ids.push_back(id);
+    opens = true;
+    if (is_first) begins_with = id;
+    is_first = false;
+    ends_with = id;
+  };
+  (parse_special ? added_and_control_ : added_).split(text, on_text, on_token);
+  if (!add_special) return ids;
+  const bool is_bert = is_wordpiece();
+  const std::optional<uint32_t>& last = is_bert ? vocabulary_->separator : vocabulary_->eos;
+  if ((is_bert || vocabulary_->add_bos) && begins_with != vocabulary_->bos)
+    ids.insert(ids.begin(), *vocabulary_->bos);
+  if ((is_bert || vocabulary_->add_eos) && ends_with != last) ids.push_back(*last);
+  return ids;
+}
+
+std::string_view Tokenizer::token_bytes(uint32_t token) const {
+  if (token >= size())
+    throw ArgumentError("token id " + std::to_string(token) +
+                        " is out of range: this vocabulary has ids 0 to " +
+                        std::to_string(size() - 1));
+  return bytes_[token];
+}
+
+std::string Tokenizer::spell(uint32_t token) const {
+  const std::string& text = vocabulary_->tokens[token];
+  const TokenType type = vocabulary_->types[token];
+  if (is_wordpiece() && type == TokenType::unknown) return " " + text;
+  if (vocabulary_->is_text[token] && (is_control(token) || type == TokenType::user_defined))
+    return text;
+  if (vocabulary_->model == TokenizerModel::byte_level && vocabulary_->is_text[token]) {
+    std::string bytes;
+    for (const char32_t character : to_characters(text)) {
+      // The alphabet's letters are below U+0144; see byte_alphabet.
+      const bool is_printable = (character > 0x20 && character < 0x7F) ||
+                                (character > 0xA0 && character < 0x100 && character != 0xAD);
+      if (is_printable) {
+        bytes += static_cast<char>(character);
+        continue;
+      }
+      // 0 to 0x20, 0x7F to 0xA0 and 0xAD are written as U+0100 and on.
+      if (character < 0x100 || character > 0x143) return text;
+      const char32_t index = character - 0x100;
+      const char32_t byte = index <= 0x20 ? index : index < 0x43 ? index - 0x21 + 0x7F : 0xAD;
+      bytes += static_cast<char>(byte);
+    }
+    return bytes;
+  }
+  if (type == TokenType::byte && !is_wordpiece())
+    if (const std::optional<uint8_t> byte = byte_of(text)) return {static_cast<char>(*byte)};
+  return replace_all(text, kSpelledSpace, " ");
+}
+
+std::string TextStream::push(uint32_t token) {
+  std::string_view bytes = tokenizer_.token_bytes(token);
+  const Vocabulary& vocabulary = tokenizer_.vocabulary();
+  const bool is_skipped = skip_special_ && tokenizer_.is_control(token);
+  if (tokenizer_.is_special(token)) {
+    // Words on both sides of a token that is not shown stay apart.
+    if (!is_skipped || !tokenizer_.is_wordpiece()) opens_ = true;
+    if (is_skipped) return {};
+  } else {
+    if (is_skipped) return {};
+    // Where encoding puts a space in front of text, decoding takes it away again.
+    const bool strips = vocabulary.add_space_prefix || tokenizer_.is_wordpiece();
+    if (opens_ && strips && bytes.starts_with(' ')) bytes.remove_prefix(1);
+    opens_ = false;
+  }
+  pending_ += bytes;
+  std::string text;
+  size_t at = 0;
+  while (at < pending_.size()) {
+    const std::string_view rest = std::string_view(pending_).substr(at);
+    size_t length = utf8_length(rest);
+    if (length > 0) {
+      text += rest.substr(0, length);
+    } else {
+      const Mistake mistake = mistake_at(rest);
+      if (mistake.is_unfinished) break;
+      text += kReplacement;
+      length = mistake.length;
+    }
+    at += length;
+  }
+  pending_.erase(0, at);
+  return text;
+}
+
+std::string TextStream::finish() {
+  const bool is_cut = !pending_.empty();
+  pending_.clear();
+  return is_cut ? std::string(kReplacement) : std::string();
+}
+
+}  // namespace akunu

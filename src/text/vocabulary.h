@@ -1,0 +1,62 @@
+// The vocabulary in a GGUF file's metadata, checked: every id is in range, every array as long as it
+// must be. The rules are those of the Python package (akunu/_vocabulary.py), which says why.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "text/pre_tokenizers.h"
+#include "weight/gguf.h"
+
+namespace akunu {
+
+enum class TokenType : uint8_t {
+  undefined = 0,
+  normal = 1,
+  unknown = 2,
+  control = 3,
+  user_defined = 4,
+  unused = 5,
+  byte = 6,
+};
+
+enum class TokenizerModel : uint8_t { byte_level, sentencepiece, wordpiece, gemma4, unigram };
+
+// U+2581: how SentencePiece and WordPiece vocabularies spell a space.
+inline constexpr std::string_view kSpelledSpace = "\xE2\x96\x81";
+
+struct Vocabulary {
+  TokenizerModel model;
+  const PreTokenizer* pre;  // of byte-level vocabularies; never null
+  std::vector<std::string> tokens;
+  std::vector<bool> is_text;  // whether a token is UTF-8: no text becomes one that is not
+  std::vector<TokenType> types;
+  std::vector<double> scores;       // of SentencePiece (where it has no merges) and Unigram
+  std::vector<std::string> merges;  // "left right", best first
+  std::unordered_map<std::string_view, uint32_t> ids;  // of `tokens`; empty ones are left out
+  std::optional<uint32_t> bos, eos, eot, pad, unknown, separator;
+  bool add_bos = false, add_eos = false;
+  bool add_space_prefix = false;
+  bool lowercase = true, strip_accents = true;
+  bool nfc = false;
+  bool collapse_spaces = true;       // of Unigram
+  std::string precompiled_charsmap;  // likewise; empty: none
+  std::vector<uint32_t> stops;       // ascending
+  std::string chat_template;         // empty: none that is usable
+  std::vector<std::string> notes;    // what the file says and was ignored, a line each
+};
+
+// Throws ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer model
+// or pre-tokenizer that akunu does not have. What a model can do without is ignored, with a note.
+// The result refers to nothing in the file.
+std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file);
+
+// The byte that a token spelled `<0xAB>` stands for.
+std::optional<uint8_t> byte_of(std::string_view token);
+
+}  // namespace akunu

@@ -1,0 +1,198 @@
+"""libakunu by ctypes, as a program in another language would use it.
+
+`AKUNU_C_LIBRARY` says where the library is; without it, it is looked for where `cmake --build`
+of this repository puts it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+OK, ARGUMENT, HANDLE, FILE, UNSUPPORTED = range(5)
+SPACE = 9
+
+Handle = ctypes.c_void_p
+Callback = ctypes.CFUNCTYPE(
+    ctypes.c_bool, ctypes.c_uint32, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p
+)
+
+
+class Sized(ctypes.Structure):
+    """A struct that begins with its size."""
+
+    def __init__(self, **fields: Any) -> None:
+        super().__init__(size=ctypes.sizeof(type(self)), **fields)
+
+
+class LoadOptions(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("device", ctypes.c_char_p),
+        ("context", ctypes.c_uint32),
+        ("threads", ctypes.c_uint32),
+        ("kv_memory", ctypes.c_uint64),
+        ("kv_f32", ctypes.c_bool),
+        ("no_prefix_cache", ctypes.c_bool),
+    )
+
+
+class ModelInfo(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("architecture", ctypes.c_char * 32),
+        ("n_layers", ctypes.c_uint32),
+        ("dim", ctypes.c_uint32),
+        ("n_heads", ctypes.c_uint32),
+        ("n_kv_heads", ctypes.c_uint32),
+        ("vocab_size", ctypes.c_uint32),
+        ("trained_context", ctypes.c_uint32),
+        ("context", ctypes.c_uint32),
+        ("embedding_dim", ctypes.c_uint32),
+        ("memory_bytes", ctypes.c_uint64),
+        ("mapped_bytes", ctypes.c_uint64),
+    )
+
+
+class Sampling(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("temperature", ctypes.c_float),
+        ("top_k", ctypes.c_uint32),
+        ("top_p", ctypes.c_float),
+        ("min_p", ctypes.c_float),
+        ("repetition_penalty", ctypes.c_float),
+        ("frequency_penalty", ctypes.c_float),
+        ("presence_penalty", ctypes.c_float),
+        ("seed", ctypes.c_uint64),
+    )
+
+
+class GenerateOptions(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("max_tokens", ctypes.c_uint32),
+        ("sampling", ctypes.POINTER(Sampling)),
+        ("stop_ids", ctypes.POINTER(ctypes.c_uint32)),
+        ("n_stop_ids", ctypes.c_size_t),
+        ("ignore_stops", ctypes.c_bool),
+    )
+
+
+class Stats(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("finish", ctypes.c_int),
+        ("prompt_tokens", ctypes.c_uint32),
+        ("cached_tokens", ctypes.c_uint32),
+        ("completion_tokens", ctypes.c_uint32),
+        ("prompt_seconds", ctypes.c_double),
+        ("completion_seconds", ctypes.c_double),
+    )
+
+
+class TensorInfo(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("name", ctypes.c_char_p),
+        ("type", ctypes.c_char_p),
+        ("n_dims", ctypes.c_uint32),
+        ("dims", ctypes.c_uint64 * 4),
+        ("n_bytes", ctypes.c_uint64),
+    )
+
+
+class CError(Exception):
+    """A call that failed: its status, and why."""
+
+    def __init__(self, status: int, why: str) -> None:
+        super().__init__(f"{status}: {why}")
+        self.status = status
+        self.why = why
+
+
+class Library:
+    """The functions of the library; a status that is not AKUNU_OK is a CError."""
+
+    def __init__(self, path: Path) -> None:
+        self.c = ctypes.CDLL(str(path))
+        for name in ("version", "last_error", "status_name"):
+            getattr(self.c, f"akunu_{name}").restype = ctypes.c_char_p
+
+    def call(self, name: str, *arguments: Any) -> None:
+        status = getattr(self.c, f"akunu_{name}")(*arguments)
+        if status != OK:
+            raise CError(status, self.c.akunu_last_error().decode())
+
+    def new(self, name: str, *arguments: Any) -> Handle:
+        """Return the handle that a function writes to its last argument."""
+        handle = Handle()
+        self.call(name, *arguments, ctypes.byref(handle))
+        return handle
+
+    def text(self, name: str, *arguments: Any) -> str:
+        return self.bytes(name, *arguments).decode()
+
+    def bytes(self, name: str, *arguments: Any) -> bytes:
+        """Return what a function writes into a buffer of characters."""
+        length = ctypes.c_size_t()
+        self.call(name, *arguments, None, ctypes.c_size_t(0), ctypes.byref(length))
+        buffer = ctypes.create_string_buffer(length.value + 1)
+        room = ctypes.c_size_t(length.value + 1)
+        self.call(name, *arguments, buffer, room, ctypes.byref(length))
+        return buffer.raw[: length.value]
+
+    def encode(
+        self, tokenizer: Handle, text: str, *, special: bool = False, parse: bool = False
+    ) -> list[int]:
+        raw = text.encode()
+        return self.encode_bytes(tokenizer, raw, special=special, parse=parse)
+
+    def encode_bytes(
+        self, tokenizer: Handle, raw: bytes, *, special: bool = False, parse: bool = False
+    ) -> list[int]:
+        length = ctypes.c_size_t(4 * len(raw) + 8)
+        buffer = (ctypes.c_uint32 * length.value)()
+        self.call(
+            "encode", tokenizer, raw, ctypes.c_size_t(len(raw)), special, parse,
+            buffer, length, ctypes.byref(length),
+        )  # fmt: skip
+        return buffer[: length.value]
+
+    def decode(self, tokenizer: Handle, ids: list[int], *, skip_special: bool = False) -> str:
+        tokens = (ctypes.c_uint32 * len(ids))(*ids)
+        return self.text("decode", tokenizer, tokens, ctypes.c_size_t(len(ids)), skip_special)
+
+
+def find_library() -> Path | None:
+    """Return where the library is, if it was built."""
+    named = os.environ.get("AKUNU_C_LIBRARY")
+    if named:
+        return Path(named)
+    return next(iter(sorted(ROOT.glob("build*/src/capi/libakunu.so"))), None)
+
+
+@pytest.fixture(scope="session")
+def library() -> Library:
+    path = find_library()
+    if path is None:
+        pytest.skip(
+            "libakunu is not built: cmake -DAKUNU_C_LIBRARY=ON, or AKUNU_C_LIBRARY says where"
+        )
+    return Library(path)
+
+
+def as_callback(function: Callable[[int, bytes], bool]) -> Any:
+    """Return a token callback of a function of the token and its text."""
+
+    def called(token: int, text: int, length: int, _user: int) -> bool:
+        return function(token, ctypes.string_at(text, length))
+
+    return Callback(called)

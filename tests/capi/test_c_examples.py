@@ -1,0 +1,109 @@
+"""The examples, built as a user would: from an installed libakunu, by CMake and by pkg-config.
+
+`AKUNU_C_PREFIX` says where `cmake --install` put the library.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import akunu
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples" / "c"
+EMBER = Path(akunu.__file__).parent / "data" / "ember-q8_0.gguf"
+
+
+@pytest.fixture(scope="module")
+def prefix() -> Path:
+    folder = os.environ.get("AKUNU_C_PREFIX")
+    if not folder:
+        pytest.skip("AKUNU_C_PREFIX does not say where libakunu is installed")
+    return Path(folder)
+
+
+@pytest.fixture(scope="module")
+def built(prefix: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    build = tmp_path_factory.mktemp("examples")
+    configure = ["cmake", "-S", EXAMPLES, "-B", build, f"-DCMAKE_PREFIX_PATH={prefix}"]
+    subprocess.run(configure, check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", build], check=True, capture_output=True)
+    return build
+
+
+def run(*command: str | Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=300)
+
+
+def test_a_text_goes_on(built: Path) -> None:
+    done = run(built / "complete", EMBER, "The sea is")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+    assert re.search(r"\d+ tokens, the first after", done.stderr)
+    failed = run(built / "complete", "missing.gguf", "The sea is")
+    assert failed.returncode == 1
+    assert "missing.gguf" in failed.stderr
+
+
+def test_tokens_are_shown(built: Path) -> None:
+    done = run(built / "tokens", EMBER, "Hello, world")
+    assert done.returncode == 0, done.stderr
+    shown = [int(line.split()[0]) for line in done.stdout.splitlines()]
+    assert shown == akunu.Tokenizer.from_gguf(EMBER).encode("Hello, world")
+
+
+def test_a_model_that_generates_has_no_embeddings(built: Path) -> None:
+    done = run(built / "embed", EMBER, "a cat", "a kitten")
+    assert done.returncode == 1
+    assert "has no embeddings" in done.stderr
+
+
+@pytest.mark.real
+def test_alike_texts_are_close(built: Path) -> None:
+    models = os.environ.get("AKUNU_REAL_MODELS")
+    if not models:
+        pytest.skip("AKUNU_REAL_MODELS is not set")
+    files = sorted((Path(models) / "minilm").glob("*.gguf"))
+    if not files:
+        pytest.skip("there is no GGUF file of MiniLM")
+    done = run(built / "embed", files[0], "a cat", "a kitten", "a tractor")
+    kitten, tractor = (float(line.split()[0]) for line in done.stdout.splitlines())
+    assert kitten > tractor + 0.2
+
+
+def test_pkg_config_knows_the_library(prefix: Path, tmp_path: Path) -> None:
+    if shutil.which("pkg-config") is None:
+        pytest.skip("pkg-config is not installed")
+    folder = next(prefix.glob("lib*/**/pkgconfig"))
+    environment = {**os.environ, "PKG_CONFIG_PATH": str(folder)}
+    flags = subprocess.run(
+        ["pkg-config", "--cflags", "--libs", "akunu"],
+        check=True, capture_output=True, text=True, env=environment,
+    ).stdout.split()  # fmt: skip
+    program = tmp_path / "tokens"
+    libraries = folder.parent
+    source = EXAMPLES / "tokens.c"
+    subprocess.run(
+        ["cc", "-std=c11", source, *flags, f"-Wl,-rpath,{libraries}", "-o", program], check=True
+    )
+    assert run(program, EMBER, "Hello").returncode == 0
+
+
+def test_only_names_of_akunu_are_exported(prefix: Path) -> None:
+    library = next(prefix.glob("lib*/**/libakunu.so"))
+    listed = run("nm", "-D", "--defined-only", library).stdout.split("\n")
+    names = [line.split()[-1] for line in listed if line]
+    header = (prefix / "include" / "akunu" / "akunu.h").read_text()
+    declared = set(re.findall(r"\b(akunu_\w+)\(", header.split("---- life ----", 1)[1]))
+    assert set(names) == declared
+
+
+def test_examples_are_short() -> None:
+    for source in EXAMPLES.glob("*.c"):
+        assert len(source.read_text().splitlines()) < 80, source
