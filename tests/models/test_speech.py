@@ -416,3 +416,16 @@ def test_stretches_side_by_side_are_those_of_the_audio(model: SpeechModel) -> No
     assert all(segment.start >= 2.5 for segment in many.segments)
     with pytest.raises(ArgumentError, match="vad is False"):
         model.transcribe(samples, batch=2, vad=False)
+
+
+def test_speech_with_short_pauses_is_decoded_side_by_side(model: SpeechModel) -> None:
+    """One window at a time takes it for one stretch, which several cannot share."""
+    pause = np.zeros(8_000, np.float32)
+    samples = np.concatenate([part for seed in range(8) for part in (pause, noise(2.0, seed) * 3)])
+    options = {"language": "en", "temperature": 0.0, "no_speech_threshold": None}
+    said = model.transcribe(samples, batch=3, **options)  # type: ignore[call-overload]
+    windows = [segment.seek * HOP / 16_000 for segment in said.segments]
+    assert len(set(windows)) >= 4  # 20 seconds in windows of 6
+    assert windows == sorted(windows)
+    assert said.segments[-1].end > 14.0
+    assert all(each.end - each.start <= SECONDS for each in said.segments)

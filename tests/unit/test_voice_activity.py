@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import random
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -96,6 +98,20 @@ def test_padding_is_shared_where_a_silence_is_too_short_for_both() -> None:
     assert first.end == second.start == 7 * 512
 
 
+def test_spans_that_are_too_long_are_cut_where_speech_is_least_probable() -> None:
+    options = VadOptions(max_speech_duration_s=2.0, speech_pad_ms=0)  # 62 chunks
+    likely = np.full(150, 0.9)
+    likely[40:45] = likely[50:55] = 0.2  # pauses that are too short to end a span
+    likely[55:62] = 0.6
+    spans = spans_of(likely, 150 * 512, options)
+    assert spans[0] == Span(0, 52 * 512)  # in the middle of the later pause
+    assert [(one.end == other.start) for one, other in pairwise(spans)] == [True, True]
+    assert spans[-1].end == 150 * 512
+    assert all(1.0 <= (span.end - span.start) / RATE <= 2.0 for span in spans[:-1])
+    padded = spans_of(likely, 150 * 512, replace(options, speech_pad_ms=200, threshold=0.5))
+    assert all((span.end - span.start) / RATE <= 2.0 for span in padded)
+
+
 def part(start: float, end: float, words: list[Word] | None = None) -> Segment:
     return Segment(
         id=0,
@@ -162,6 +178,8 @@ def test_options_that_make_no_sense_are_refused() -> None:
     for name in ("threshold", "speech_pad_ms"):
         with pytest.raises(ArgumentError, match=name):
             VadOptions(**{name: -1.0})
+    with pytest.raises(ArgumentError, match="max_speech_duration_s"):
+        VadOptions(max_speech_duration_s=0.5)
 
 
 @pytest.fixture(scope="module")

@@ -39,9 +39,8 @@ from akunu.speech.transcribe_options import (
 )
 from akunu.speech.transcriber import (
     Spectrogram,
-    joined_spans,
-    moved,
     spectrogram,
+    stretches,
     transcribe_windows,
 )
 from akunu.speech.transcription import Segment, Transcription
@@ -50,6 +49,8 @@ from akunu.speech.whisper_files import open_whisper_files
 from akunu.speech.whisper_tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
 
+_BATCH_SILENCE_MS = 160.0
+"""The shortest pause between stretches, where vad_options do not say; faster-whisper has this too."""
 Progress: TypeAlias = Callable[[float, float], None]
 """Called with the seconds of audio that are done, and how many there are."""
 
@@ -325,7 +326,10 @@ class SpeechModel:
         spans = [Span(0, len(samples))]
         if options.vad is not False:
             spans = speech_spans(
-                samples, options.vad, options=options.vad_options, vad_model=options.vad_model
+                samples,
+                options.vad,
+                options=self._vad_options(options),
+                vad_model=options.vad_model,
             )
         parts = SpeechParts(samples, spans)
         probabilities: dict[str, float] | None = None
@@ -352,6 +356,16 @@ class SpeechModel:
             language=language,
             probabilities=probabilities,
         )
+
+    def _vad_options(self, options: TranscribeOptions) -> VadOptions | None:
+        """Return what makes spans; those that are decoded side by side fit into windows."""
+        if options.batch == 1:
+            return options.vad_options
+        usual = VadOptions(min_silence_duration_ms=_BATCH_SILENCE_MS)
+        chosen = options.vad_options or usual
+        window = self._n_frames * HOP / SAMPLE_RATE
+        longest = min(chosen.max_speech_duration_s, window)
+        return replace(chosen, max_speech_duration_s=longest)
 
     def detect_language(
         self, audio: AudioSource, *, sample_rate: int | None = None
@@ -441,21 +455,25 @@ class _Work:
         self, _: SpeechParts, spans: Sequence[Span], samples: NDArray[np.float32]
     ) -> Iterator[Segment]:
         """Yield the segments of stretches of speech, several of which are decoded at a time."""
-        stretches = joined_spans(spans, self._model._n_frames * HOP)
+        windows = stretches(spans, self._model._n_frames * HOP)
         n_segments = 0
         with ThreadPoolExecutor(self._options.batch) as threads:
 
-            def hear(span: Span) -> list[Segment]:
+            def hear(stretch: Sequence[Span]) -> list[Segment]:
                 self._running.check()
-                part = samples[span.start : span.end]
-                return [moved(each, span.start) for each in self._segments(part, _tell_nobody)]
+                parts = SpeechParts(samples, stretch)
+                first = stretch[0].start // HOP
+                return [
+                    replace(parts.restored(each), seek=first + each.seek)
+                    for each in self._segments(parts.samples, _tell_nobody)
+                ]
 
             try:
-                for span, segments in zip(stretches, threads.map(hear, stretches), strict=True):
+                for stretch, segments in zip(windows, threads.map(hear, windows), strict=True):
                     for segment in segments:
                         yield replace(segment, id=n_segments)
                         n_segments += 1
-                    self._tell(span.end / SAMPLE_RATE)
+                    self._tell(stretch[-1].end / SAMPLE_RATE)
             except BaseException:
                 self._running.cancel()
                 raise

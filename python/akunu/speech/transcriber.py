@@ -81,38 +81,21 @@ def split_text(
     return segments, n_frames if ends_alone else frame(tokens[begin - 1])
 
 
-def joined_spans(spans: Sequence[Span], most: int) -> list[Span]:
-    """Return neighbouring spans of speech as one, as long as it has at most so many samples.
+def stretches(spans: Sequence[Span], most: int) -> list[list[Span]]:
+    """Return neighbouring spans of speech together, as many as have at most so many samples.
 
-    >>> joined_spans([Span(0, 2), Span(3, 5), Span(6, 20)], 5)
-    [Span(start=0, end=5), Span(start=6, end=20)]
+    >>> stretches([Span(0, 2), Span(3, 5), Span(6, 20)], 5)
+    [[Span(start=0, end=2), Span(start=3, end=5)], [Span(start=6, end=20)]]
     """
-    joined: list[Span] = []
+    found: list[list[Span]] = []
+    n_samples = 0
     for span in spans:
-        if joined and span.end - joined[-1].start <= most:
-            joined[-1] = Span(joined[-1].start, span.end)
-        else:
-            joined.append(span)
-    return joined
-
-
-def moved(segment: Segment, samples: int) -> Segment:
-    """Return a segment of a part as one of the whole audio, in which the part begins there."""
-    seconds = samples / SAMPLE_RATE
-
-    def later(time: float) -> float:
-        return round(time + seconds, 2)
-
-    words = segment.words and tuple(
-        replace(word, start=later(word.start), end=later(word.end)) for word in segment.words
-    )
-    return replace(
-        segment,
-        seek=segment.seek + samples // HOP,
-        start=later(segment.start),
-        end=later(segment.end),
-        words=words,
-    )
+        n_samples += span.end - span.start
+        if not found or n_samples > most:
+            found.append([])
+            n_samples = span.end - span.start
+        found[-1].append(span)
+    return found
 
 
 def transcribe_windows(

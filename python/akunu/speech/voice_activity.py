@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Literal, TypeAlias
@@ -22,6 +23,8 @@ Vad: TypeAlias = "bool | Literal['energy', 'silero']"
 CHUNK = 512
 """Samples that have one probability of speech: 32 ms."""
 _HYSTERESIS = 0.15
+_PAUSE = 5
+"""Chunks without speech at which a span that is too long is cut: 160 ms."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,12 +39,17 @@ class VadOptions:
     """Shorter silence belongs to the speech around it."""
     speech_pad_ms: float = 400.0
     """How much is kept before and after speech."""
+    max_speech_duration_s: float = math.inf
+    """Longer spans, paddings included, are cut where speech is least probable; 1 at least."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
         number("threshold", self.threshold, 0.0, 1.0, above=True)
         for name in ("min_speech_duration_ms", "min_silence_duration_ms", "speech_pad_ms"):
             number(name, getattr(self, name), 0.0, 1e9)
+        longest = self.max_speech_duration_s
+        if longest != math.inf:
+            number("max_speech_duration_s", longest, 1.0 + 2 * self.speech_pad_ms / 1000, 1e9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +97,11 @@ def spans_of(
     probabilities: Sequence[float] | NDArray[np.float32], n_samples: int, options: VadOptions
 ) -> list[Span]:
     """Return the spans of speech, of which each chunk of 512 samples has a probability."""
-    found = _spans(probabilities, n_samples, options)
     pad = int(options.speech_pad_ms * SAMPLE_RATE / 1000)
+    found = _spans(probabilities, n_samples, options)
+    if options.max_speech_duration_s != math.inf:
+        most = int(options.max_speech_duration_s * SAMPLE_RATE) - 2 * pad
+        found = [part for span in found for part in _cut(span, probabilities, most)]
     padded: list[Span] = []
     for index, span in enumerate(found):
         # Two spans share a silence that is too short for both paddings.
@@ -127,6 +138,24 @@ def _spans(
     if start is not None and n_samples - start > shortest:
         found.append(Span(start, n_samples))
     return found
+
+
+def _cut(
+    span: Span, probabilities: Sequence[float] | NDArray[np.float32], most: int
+) -> Iterator[Span]:
+    """Yield a span as parts of at most so many samples, each but the last at least half of that."""
+    start = span.start
+    while span.end - start > most:
+        # The last of the places where 160 ms have the least speech.
+        first, last = (start + most // 2) // CHUNK, (start + most) // CHUNK
+        likely = np.asarray(probabilities[first:last], np.float64)
+        width = min(_PAUSE, len(likely))
+        sums = np.convolve(likely, np.ones(width), "valid")
+        at = len(sums) - 1 - int(np.argmin(sums[::-1]))
+        end = (first + at + width // 2) * CHUNK
+        yield Span(start, end)
+        start = end
+    yield Span(start, span.end)
 
 
 class SpeechParts:
