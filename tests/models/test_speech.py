@@ -402,6 +402,27 @@ def test_beams_find_likelier_texts(model: SpeechModel) -> None:
     assert better > 0
 
 
+def test_a_text_that_no_temperature_passes_is_no_prompt(model: SpeechModel) -> None:
+    """As in faster-whisper: what repeats itself would be repeated again, or left out."""
+    options = {
+        "language": "en",
+        "vad": False,
+        "no_speech_threshold": None,
+        "compression_ratio_threshold": 1e-3,  # everything repeats itself
+    }
+    for last, is_prompt in ((1.0, False), (0.4, True)):
+        said, alone = (
+            model.transcribe(  # type: ignore[call-overload]
+                noise(3 * SECONDS, 5),
+                temperature=(0.0, last),
+                condition_on_previous_text=on,
+                **options,
+            )
+            for on in (True, False)
+        )
+        assert (said.text != alone.text) is is_prompt, last
+
+
 def test_stretches_side_by_side_are_those_of_the_audio(model: SpeechModel) -> None:
     """Each is what it would be alone, in order, with the times of the whole audio."""
     silence = np.zeros(3 * 16_000, np.float32)

@@ -50,7 +50,7 @@ from akunu.speech.whisper_tokenizer import WhisperTokenizer
 from akunu.speech.window_decoder import Running, WindowDecoder
 
 _BATCH_SILENCE_MS = 160.0
-"""The shortest pause between stretches, where vad_options do not say; faster-whisper has this too."""
+"""The shortest pause between stretches, where vad_options say nothing; as in faster-whisper."""
 Progress: TypeAlias = Callable[[float, float], None]
 """Called with the seconds of audio that are done, and how many there are."""
 

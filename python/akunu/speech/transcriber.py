@@ -18,7 +18,7 @@ from akunu.speech.window_decoder import WindowDecoder, WindowText
 
 _FRAMES_PER_TIMESTAMP = round(SECONDS_PER_TIMESTAMP * SAMPLE_RATE / HOP)
 _SECONDS_PER_FRAME = HOP / SAMPLE_RATE
-_RESET_ABOVE = 0.5  # what was drawn at a higher temperature is no good prompt
+_RESET_ABOVE = 0.5  # what was drawn at a higher temperature, or failed there, is no good prompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ def transcribe_windows(
             said += segment.tokens
             yield replace(segment, id=n_segments)
             n_segments += 1
-        if not options.condition_on_previous_text or text.temperature > _RESET_ABOVE:
+        if not options.condition_on_previous_text or text.last_temperature > _RESET_ABOVE:
             said_since = len(said)
         # A text that ends where it began would be heard for ever.
         seek += done if done > 0 else n_frames

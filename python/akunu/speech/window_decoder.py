@@ -71,6 +71,8 @@ class WindowText:
     tokens: tuple[int, ...]
     """Text and timestamps, without the end of the text."""
     temperature: float
+    last_temperature: float
+    """The last one tried: a higher one, where none passed and this text was the best."""
     avg_logprob: float
     compression_ratio: float
     no_speech_prob: float
@@ -150,7 +152,8 @@ class WindowDecoder:
             tried.append(text)
         self.n_failed += 1
         passed = [text for text in tried if not text.repeats_itself(self._options)]
-        return max(passed or tried, key=lambda text: text.avg_logprob)
+        best = max(passed or tried, key=lambda text: text.avg_logprob)
+        return replace(best, last_temperature=tried[-1].temperature)
 
     def with_words(
         self,
@@ -331,6 +334,7 @@ class WindowDecoder:
         return WindowText(
             tokens=drawn.tokens,
             temperature=temperature,
+            last_temperature=temperature,
             avg_logprob=drawn.logprob / (len(drawn.tokens) + 1),
             compression_ratio=len(text) / len(zlib.compress(text)),
             no_speech_prob=silence,
