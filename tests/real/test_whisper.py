@@ -15,8 +15,9 @@ import pytest
 from numpy.typing import NDArray
 
 import akunu
+from akunu import _core
 from akunu.speech.audio import load_audio
-from akunu.speech.mel import WINDOW_SAMPLES
+from akunu.speech.mel import WINDOW_SAMPLES, log_mel
 from akunu.speech.model import SpeechModel
 
 pytestmark = [pytest.mark.real, pytest.mark.oracle]
@@ -43,13 +44,20 @@ def whisper(real_models: Path) -> Iterator[SpeechModel]:
 
 
 @pytest.fixture(scope="module")
-def by_transformers(transformers: Any, real_models: Path) -> Callable[..., list[int]]:
+def judge(transformers: Any, real_models: Path) -> Any:
+    import torch
+
+    return transformers.WhisperForConditionalGeneration.from_pretrained(
+        real_models / "whisper-tiny.en", dtype=torch.float32
+    ).eval()
+
+
+@pytest.fixture(scope="module")
+def by_transformers(transformers: Any, judge: Any) -> Callable[..., list[int]]:
     """Tokens of a recording of up to 30 seconds, greedy with timestamps."""
     import torch
 
-    model = transformers.WhisperForConditionalGeneration.from_pretrained(
-        real_models / "whisper-tiny.en", dtype=torch.float32
-    ).eval()
+    model = judge
     extractor = transformers.WhisperFeatureExtractor(feature_size=80)
 
     def tokens(samples: NDArray[np.float32]) -> list[int]:
@@ -70,6 +78,35 @@ def greedy(model: SpeechModel, samples: NDArray[np.float32]) -> akunu.Transcript
         no_speech_threshold=None,
         condition_on_previous_text=False,
     )
+
+
+def test_logits_of_given_texts_are_those_of_transformers(
+    whisper: SpeechModel, judge: Any, recordings: list[Path]
+) -> None:
+    """Teacher-forced, beside float32; both have the weights of the file, which are F16."""
+    import torch
+
+    special = whisper._tokenizer.special
+    errors, n_alike, n_tokens = [], 0, 0
+    for path in recordings[::40]:
+        samples = load_audio(path)[:WINDOW_SAMPLES]
+        own = [token for segment in greedy(whisper, samples).segments for token in segment.tokens]
+        text = [special.start, *own]
+        mel = log_mel(samples, padding=WINDOW_SAMPLES - len(samples))
+        with torch.no_grad():
+            expected = judge(
+                input_features=torch.from_numpy(mel)[None],
+                decoder_input_ids=torch.tensor([text]),
+            ).logits[0]
+        window = _core.SpeechWindow(mel)
+        found = whisper._open().logits(np.array(text, np.uint32), window=window)
+        theirs = expected.numpy()
+        errors.append(float(np.abs(found - theirs).max() / np.abs(theirs).max()))
+        n_alike += int((found.argmax(axis=1) == theirs.argmax(axis=1)).sum())
+        n_tokens += len(text)
+    assert n_tokens > 100
+    assert max(errors) <= 1e-2
+    assert n_alike >= 0.98 * n_tokens
 
 
 def test_a_menu_has_its_known_segments(whisper: SpeechModel, recordings: list[Path]) -> None:
