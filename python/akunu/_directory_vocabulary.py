@@ -82,18 +82,13 @@ def read_directory_vocabulary(directory: Path, config: Mapping[str, Any]) -> Voc
     )
 
 
-def read_directory_tokenizer(
-    directory: Path, config: Mapping[str, Any], *, framed: bool = True
-) -> ReadTokenizer:
-    """Read the same as `read_directory_vocabulary`, under the keys of GGUF; raises what it does.
-
-    `framed`: whether texts have what post_processor puts around them; Whisper's do not.
-    """
+def read_directory_tokenizer(directory: Path, config: Mapping[str, Any]) -> ReadTokenizer:
+    """Read the same as `read_directory_vocabulary`, under the keys of GGUF; raises what it does."""
     settings = _json_file(directory / _TOKENIZER_CONFIG) or {}
     generation = _json_file(directory / _GENERATION_CONFIG) or {}
     described = _json_file(directory / _TOKENIZER)
-    if described is not None and not framed:
-        described["post_processor"] = None
+    if described is not None and config.get("model_type") == "whisper":
+        described["post_processor"] = None  # what a text begins with is said for each
     if described is not None and is_wordpiece(described):
         read = _of_wordpiece(described)
     elif described is not None:

@@ -1,4 +1,4 @@
-"""A model's files as they lie: a GGUF file (in one part or several), or a directory.
+"""A model's files as they lie: a GGUF file (in one part or several), a directory, or whisper.cpp's.
 
 >>> files = open_model_files("ember.gguf")  # doctest: +SKIP
 >>> files.tensors[0].name  # doctest: +SKIP
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from akunu import _core
-from akunu.errors import ArgumentError, ModelFormatError
+from akunu.errors import ArgumentError, ModelFormatError, UnsupportedModelError
 from akunu.tokenizer import Tokenizer
 
 
@@ -64,14 +64,55 @@ class ModelDirectory(Mapping[str, Any]):
         return len(self._config)
 
 
-ModelFiles: TypeAlias = "_core.GgufFile | ModelDirectory"
-TensorFacts: TypeAlias = "_core.GgufTensor | _core.DirectoryTensor"
+class WhisperCppModel(Mapping[str, Any]):
+    """A model file of whisper.cpp: its numbers as keys, and its tensors.
+
+    Raises what `_core.WhisperCppFile` raises.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        """Open a file."""
+        self.file = _core.WhisperCppFile(os.fspath(path))
+        self._keys = {"general.architecture": "whisper", **self.file.numbers}
+
+    @property
+    def path(self) -> str:
+        """Of the file."""
+        return self.file.path
+
+    @property
+    def parts(self) -> list[str]:
+        """The file."""
+        return [self.file.path]
+
+    @property
+    def tensors(self) -> list[_core.WhisperCppTensor]:
+        """All tensors, in the order of the file."""
+        return self.file.tensors
+
+    def __getitem__(self, key: str) -> Any:
+        """Return a number by whisper.cpp's name of it."""
+        return self._keys[key]
+
+    def __iter__(self) -> Iterator[str]:
+        """Iterate over the names of numbers."""
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return len(self._keys)
+
+
+ModelFiles: TypeAlias = "_core.GgufFile | ModelDirectory | WhisperCppModel"
+TensorFacts: TypeAlias = "_core.GgufTensor | _core.DirectoryTensor | _core.WhisperCppTensor"
 
 
 def open_model_files(path: str | os.PathLike[str]) -> ModelFiles:
     """Open what a path names, told apart by content; raises what the readers raise."""
     if _core.is_model_directory(os.fspath(path)):
         return ModelDirectory(path)
+    if _core.is_whisper_cpp_model(os.fspath(path)):
+        return WhisperCppModel(path)
     return _core.GgufFile(os.fspath(path))
 
 
@@ -79,7 +120,18 @@ def read_tokenizer(files: ModelFiles) -> Tokenizer:
     """Read the tokenizer of open files, whose path is in every error."""
     if isinstance(files, ModelDirectory):
         return Tokenizer._of_directory(Path(files.path), files)
+    if isinstance(files, WhisperCppModel):
+        return _whisper_cpp_tokenizer(files)
     return Tokenizer._of_file(files)
+
+
+def _whisper_cpp_tokenizer(files: WhisperCppModel) -> Tokenizer:
+    from akunu.speech.whisper_cpp_words import vocabulary_keys
+
+    try:
+        return Tokenizer.from_metadata(vocabulary_keys(files.file.words, files["n_vocab"]))
+    except (ModelFormatError, UnsupportedModelError) as error:
+        raise type(error)(f"{files.path}: {error}") from None
 
 
 def read_config(directory: Path) -> dict[str, Any]:

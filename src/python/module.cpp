@@ -26,4 +26,5 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_roofline(m);
   akunu::python::register_source(m);
   akunu::python::register_speech(m);
+  akunu::python::register_whisper_cpp(m);
 }

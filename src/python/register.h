@@ -21,5 +21,6 @@ void register_roofline(pybind11::module_& m);
 void register_source(pybind11::module_& m);
 void register_speech(pybind11::module_& m);
 void register_waker(pybind11::module_& m);
+void register_whisper_cpp(pybind11::module_& m);
 
 }  // namespace akunu::python

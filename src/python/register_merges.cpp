@@ -1,6 +1,7 @@
 // What Python would take long for with vocabularies of 280,000 tokens:
 // _core.first_unusable_merge: whether merges are made of tokens (a tenth of a second in Python)
 // _core.merges_by_score: the merges that scores of pieces stand for (two seconds)
+// _core.merges_by_rank: the merges that the order of words stands for (one second)
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 
@@ -8,7 +9,9 @@
 #include <bit>
 #include <cstdint>
 #include <optional>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 #include <vector>
 
 #include "register.h"
@@ -152,6 +155,51 @@ py::list merges_by_score(const py::dict& ids, const py::array_t<double>& scores)
   return merges;
 }
 
+using Ranks = std::unordered_map<std::string_view, uint32_t>;
+
+// The pieces that a word's bytes are joined to by words of a lower rank, lowest first, until there are
+// two or nothing joins.
+std::vector<std::string_view> pieces_of(std::string_view word, uint32_t rank, const Ranks& ranks) {
+  std::vector<std::string_view> pieces;
+  for (size_t i = 0; i < word.size(); ++i) pieces.push_back(word.substr(i, 1));
+  while (pieces.size() > 2) {
+    uint32_t least = rank;
+    size_t at = 0;
+    for (size_t i = 0; i + 1 < pieces.size(); ++i) {
+      const std::string_view both(pieces[i].data(), pieces[i].size() + pieces[i + 1].size());
+      const auto found = ranks.find(both);
+      if (found == ranks.end() || found->second >= least) continue;
+      least = found->second;
+      at = i;
+    }
+    if (least == rank) break;
+    pieces[at] = {pieces[at].data(), pieces[at].size() + pieces[at + 1].size()};
+    pieces.erase(pieces.begin() + static_cast<ptrdiff_t>(at) + 1);
+  }
+  return pieces;
+}
+
+py::list merges_by_rank(const py::list& words) {
+  std::vector<std::string_view> bytes;
+  Ranks ranks;
+  for (const py::handle word : words) {
+    if (!PyBytes_Check(word.ptr())) throw py::type_error("words must be bytes");
+    bytes.emplace_back(PyBytes_AS_STRING(word.ptr()),
+                       static_cast<size_t>(PyBytes_GET_SIZE(word.ptr())));
+    if (!bytes.back().empty()) ranks.emplace(bytes.back(), static_cast<uint32_t>(bytes.size() - 1));
+  }
+  py::list merges;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const std::vector<std::string_view> pieces =
+        pieces_of(bytes[i], static_cast<uint32_t>(i), ranks);
+    if (pieces.size() != 2) continue;
+    const auto left = ranks.find(pieces[0]), right = ranks.find(pieces[1]);
+    if (left != ranks.end() && right != ranks.end())
+      merges.append(py::make_tuple(left->second, right->second));
+  }
+  return merges;
+}
+
 }  // namespace
 
 void register_merges(py::module_& m) {
@@ -167,6 +215,12 @@ void register_merges(py::module_& m) {
   m.def("merges_by_score", &merges_by_score, py::arg("ids"), py::arg("scores"),
         "Every split of a piece into two pieces, as (left, right): best score of the piece first,\n"
         "then by the ids of left and right. `ids`: of each piece, by its text.");
+  m.def(
+      "merges_by_rank", &merges_by_rank, py::arg("words"),
+      "The two words that each word was made of, as their indices, in the order of words: what is\n"
+      "left of its bytes when words before it are joined, the first one first. Words that are "
+      "made\n"
+      "of no two words are left out.");
 }
 
 }  // namespace akunu::python

@@ -1,6 +1,5 @@
 #include "weight/model_source.h"
 
-#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -10,6 +9,7 @@
 #include "weight/gguf_source.h"
 #include "weight/hf_source.h"
 #include "weight/safetensors.h"
+#include "weight/whisper_cpp_source.h"
 
 namespace akunu {
 
@@ -37,22 +37,37 @@ void refuse_quantised_vector(const SourceTensor& tensor) {
         tensor.label() + " is one-dimensional and quantised; akunu has F32, F16 and BF16 there");
 }
 
+namespace {
+
+// The first bytes of a regular file; nothing of anything else. Whatever is wrong with a file is said
+// by the reader of GGUF.
+std::string beginning_of(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) return "";
+  std::string begin(16, '\0');
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return "";
+  begin.resize(std::fread(begin.data(), 1, begin.size(), file.get()));
+  return begin;
+}
+
+}  // namespace
+
 bool is_hf_model(const std::string& path) {
   std::error_code error;
   if (std::filesystem::is_directory(path, error)) return ModelDirectory::is_one(path);
-  // Whatever else is wrong with a file is said by the reader of GGUF.
-  if (!std::filesystem::is_regular_file(path, error)) return false;
-  std::array<char, 16> begin{};
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) return false;
-  return looks_like_safetensors(
-      {begin.data(), std::fread(begin.data(), 1, begin.size(), file.get())});
+  return looks_like_safetensors(beginning_of(path));
+}
+
+bool is_whisper_cpp_model(const std::string& path) {
+  return WhisperCppFile::begins(beginning_of(path));
 }
 
 ModelSource open_model(const std::string& path) {
-  ModelSource source =
-      is_hf_model(path) ? hf_source(ModelDirectory::open(path)) : gguf_source(GgufFile::open(path));
+  ModelSource source = is_hf_model(path)            ? hf_source(ModelDirectory::open(path))
+                       : is_whisper_cpp_model(path) ? whisper_cpp_source(WhisperCppFile::open(path))
+                                                    : gguf_source(GgufFile::open(path));
   source.path = path;  // of a split model, any part
   return source;
 }

@@ -64,8 +64,11 @@ struct ModelSource {
 // Whether `path` is read as a Hugging Face or MLX model: a directory of one, or a safetensors file.
 bool is_hf_model(const std::string& path);
 
+// Whether `path` names a file that begins as whisper.cpp's models do.
+bool is_whisper_cpp_model(const std::string& path);
+
 // Reads whatever kind of model `path` names, told apart by content. This is the one place that chooses
-// a reader. Throws what the reader throws: see gguf_source.h and hf_source.h. What is no model that
+// a reader. Throws what the reader throws: see gguf_source.h, hf_source.h and whisper_cpp_source.h. What is no model that
 // akunu reads is named by what it is (foreign.h).
 ModelSource open_model(const std::string& path);
 

@@ -18,14 +18,10 @@
 #include <optional>
 
 #include "core/error.h"
+#include "weight/whisper_names.h"
 
 namespace akunu {
 namespace {
-
-constexpr NameRule same(std::string_view name, std::string_view canonical,
-                        Transform transform = Transform::none) {
-  return {name, {{{canonical}}}, transform};
-}
 
 constexpr std::array kGgufModel{
     same("token_embd", "token_embedding"),
@@ -72,34 +68,6 @@ constexpr std::array kGgufNorms{
 };
 // Seed-OSS calls the norm before the feed-forward network as Hugging Face does.
 constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
-
-// Whisper's in the layout of docs/gguf.md: "enc.blk.N." is a layer of its encoder, whose tensors have
-// the same rules.
-constexpr std::array kGgufWhisperModel{
-    same("token_embd", "token_embedding"),
-    same("position_embd", "position_embedding"),
-    same("output_norm", "output_norm"),
-    same("output", "output"),
-    NameRule{"enc.conv1", {{{"encoder.conv1"}}}, Transform::none, 3, true},
-    NameRule{"enc.conv2", {{{"encoder.conv2"}}}, Transform::none, 3, true},
-    same("enc.position_embd", "encoder.position_embedding"),
-    same("enc.output_norm", "encoder.output_norm"),
-};
-constexpr std::array kGgufWhisperLayer{
-    same("attn_norm", "attention_norm"),
-    same("attn_q", "attention.q"),
-    same("attn_k", "attention.k"),
-    same("attn_v", "attention.v"),
-    same("attn_output", "attention.output"),
-    same("cross_attn_norm", "cross_norm"),
-    same("cross_attn_q", "cross.q"),
-    same("cross_attn_k", "cross.k"),
-    same("cross_attn_v", "cross.v"),
-    same("cross_attn_output", "cross.output"),
-    same("ffn_norm", "ffn_norm"),
-    same("ffn_up", "ffn.up"),
-    same("ffn_down", "ffn.down"),
-};
 
 constexpr std::array kGgufLeftOut{
     // Buffers that old checkpoints of llama carry along; llama.cpp and transformers ignore them too.
@@ -266,34 +234,6 @@ constexpr std::array kModernBertLeftOut{
     LeftOut{"decoder.*", kGuesses},
 };
 
-// Whisper's: "decoder.layers.N." is a layer. Its encoder's layers are told apart by their names, which
-// have a number of their own.
-constexpr std::array kWhisperModel{
-    same("decoder.embed_tokens", "token_embedding"),
-    same("decoder.embed_positions", "position_embedding"),
-    same("decoder.layer_norm", "output_norm"),
-    same("proj_out", "output"),
-    NameRule{"encoder.conv1", {{{"encoder.conv1"}}}, Transform::none, 3, true},
-    NameRule{"encoder.conv2", {{{"encoder.conv2"}}}, Transform::none, 3, true},
-    same("encoder.embed_positions", "encoder.position_embedding"),
-    same("encoder.layer_norm", "encoder.output_norm"),
-};
-constexpr std::array kWhisperLayer{
-    same("self_attn_layer_norm", "attention_norm"),
-    same("self_attn.q_proj", "attention.q"),
-    same("self_attn.k_proj", "attention.k"),
-    same("self_attn.v_proj", "attention.v"),
-    same("self_attn.out_proj", "attention.output"),
-    same("encoder_attn_layer_norm", "cross_norm"),
-    same("encoder_attn.q_proj", "cross.q"),
-    same("encoder_attn.k_proj", "cross.k"),
-    same("encoder_attn.v_proj", "cross.v"),
-    same("encoder_attn.out_proj", "cross.output"),
-    same("final_layer_norm", "ffn_norm"),
-    same("fc1", "ffn.up"),
-    same("fc2", "ffn.down"),
-};
-
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
 constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
 constexpr std::array kHfLeftOut{
@@ -422,8 +362,7 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
-  static constexpr NameRules kWhisper{"blk.", kGgufWhisperModel, kGgufWhisperLayer, {}, "enc.blk."};
-  if (architecture == "whisper") return kWhisper;
+  if (architecture == "whisper") return whisper_gguf_names();
   return architecture == "seed_oss" ? kSeed : kUsual;
 }
 
@@ -446,11 +385,9 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
   static constexpr auto kModernHeadModel = joined(kModernBertModel, kHfHead);
   static constexpr NameRules kModernHead{"layers.", kModernHeadModel, kModernBertLayer,
                                          kBertClassifierLeftOut};
-  static constexpr NameRules kWhisper{
-      "decoder.layers.", kWhisperModel, kWhisperLayer, {}, "encoder.layers."};
   switch (naming) {
     case HfNaming::whisper:
-      return kWhisper;
+      return whisper_hf_names();
     case HfNaming::usual:
       return kUsual;
     case HfNaming::gemma:

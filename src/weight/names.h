@@ -52,6 +52,12 @@ struct NameRule {
       false;  // of three dimensions, the last two are one: weights of a convolution
 };
 
+// A rule for one tensor under another name.
+constexpr NameRule same(std::string_view name, std::string_view canonical,
+                        Transform transform = Transform::none) {
+  return {name, {{{canonical}}}, transform};
+}
+
 // Tensors that may be in a file and that a model computes the same without, each with the reason. They
 // are left out with a note; all others without a rule are refused.
 struct LeftOut {

@@ -55,6 +55,16 @@ class MemoryFile {
   const int descriptor_ = memfd_create("fuzz", 0);
 };
 
+// What a text of a speech model is of; null of other models.
+std::shared_ptr<const SpeechWindow> some_window(const Model& model) {
+  if (!model.arch().audio) return nullptr;
+  const AudioEncoder& audio = *model.arch().audio;
+  const auto window = std::make_shared<SpeechWindow>();
+  window->id = 1;
+  window->frames.assign(uint64_t{audio.n_frames()} * audio.n_mels, 0.5f);
+  return window;
+}
+
 void load_and_run(const std::string& path, bool choose_context) {
   LoadOptions options;
   if (choose_context)
@@ -65,13 +75,14 @@ void load_and_run(const std::string& path, bool choose_context) {
   require(model->context() > 0 && model->config().vocab_size > 0, "there is something to run");
   Scheduler scheduler(*model);
   const uint32_t last = model->config().vocab_size - 1;
+  const std::shared_ptr<const SpeechWindow> window = some_window(*model);
   refused_or([&] {
-    const auto task = scheduler.logits({.tokens = {last, 0}, .chunks = {}});
+    const auto task = scheduler.logits({.tokens = {last, 0}, .chunks = {}, .window = window});
     require(task->wait(kWait), "logits arrive");
   });
   refused_or([&] {
-    const auto generation =
-        scheduler.generate({.prompt = {0, last}, .max_tokens = 3, .stop_ids = {}, .sampling = {}});
+    const auto generation = scheduler.generate(
+        {.prompt = {0, last}, .max_tokens = 3, .stop_ids = {}, .sampling = {}, .window = window});
     std::array<uint32_t, 4> tokens{};
     while (const size_t n = generation->next(tokens, kWait).value_or(0))
       for (size_t i = 0; i < n; ++i) require(tokens[i] <= last, "tokens are of the vocabulary");

@@ -138,6 +138,50 @@ def write(
     writer.close()
 
 
+def write_whisper(path: Path) -> None:
+    """One layer on each side, a window of four positions."""
+    positions, bands = 4, 4
+    stream = np.random.RandomState(2)
+    writer = gguf.GGUFWriter(path, "whisper")
+    for key, number in (
+        *(("block_count", 1), ("context_length", 16), ("embedding_length", DIM)),
+        *(("feed_forward_length", DIM), ("attention.head_count", 2)),
+        *(("encoder.block_count", 1), ("encoder.context_length", positions)),
+        *(("encoder.feed_forward_length", DIM), ("encoder.attention.head_count", 2)),
+        ("encoder.mel_count", bands),
+    ):
+        writer.add_uint32(f"whisper.{key}", number)
+    writer.add_float32("whisper.attention.layer_norm_epsilon", 1e-5)
+
+    def matrix(name: str, *shape: int, tensor_type: Type = Type.F32) -> None:
+        values = stream.standard_normal(shape).astype(np.float32) / 6
+        writer.add_tensor(f"{name}.weight", quantize(values, tensor_type), raw_dtype=tensor_type)
+
+    def norm(name: str) -> None:
+        writer.add_tensor(f"{name}.weight", np.ones(DIM, np.float32))
+        writer.add_tensor(f"{name}.bias", np.zeros(DIM, np.float32))
+
+    matrix("enc.conv1", DIM, bands, 3)
+    matrix("enc.conv2", DIM, DIM, 3)
+    matrix("enc.position_embd", positions, DIM)
+    matrix("token_embd", VOCABULARY, DIM, tensor_type=Type.Q8_0)
+    matrix("position_embd", 16, DIM)
+    norm("enc.output_norm")
+    norm("output_norm")
+    for layer, parts in (("enc.blk.0", ("attn",)), ("blk.0", ("attn", "cross_attn"))):
+        for part in parts:
+            norm(f"{layer}.{part}_norm")
+            for name in ("q", "k", "v", "output"):
+                matrix(f"{layer}.{part}_{name}", DIM, DIM, tensor_type=Type.Q4_0)
+        norm(f"{layer}.ffn_norm")
+        matrix(f"{layer}.ffn_up", DIM, DIM, tensor_type=Type.Q5_0)
+        matrix(f"{layer}.ffn_down", DIM, DIM, tensor_type=Type.F16)
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+
+
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     write(folder / "llama.gguf", "llama", [Type.Q4_0], more=True)
@@ -147,6 +191,7 @@ def main(folder: Path) -> None:
     write(folder / "llama_fused.gguf", "llama", [Type.Q4_1, Type.F16], fused=True)
     write(folder / "qwen2.gguf", "qwen2", [Type.Q5_0], biases=True)
     write(folder / "qwen3.gguf", "qwen3", [Type.Q8_0, Type.Q4_0, Type.Q4_1], norms=True, more=True)
+    write_whisper(folder / "whisper.gguf")
     with tempfile.TemporaryDirectory() as temporary:
         write(Path(temporary) / "model.gguf", "llama", [Type.Q4_0], split=4)
         parts = sorted(Path(temporary).iterdir())

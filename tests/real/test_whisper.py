@@ -156,3 +156,27 @@ def test_texts_of_a_file_in_q8_0_are_those_of_the_directory(
     expected = [greedy(whisper, samples).text for samples in chosen]
     with akunu.load_whisper(file, threads=2) as model:
         assert [greedy(model, samples).text for samples in chosen] == expected
+
+
+def test_a_file_of_whisper_cpp_has_the_words_and_texts_of_the_directory(
+    whisper: SpeechModel, recordings: list[Path], real_models: Path, tmp_path: Path
+) -> None:
+    from tools.make_whisper_cpp import write
+
+    file = tmp_path / "ggml-tiny.en.bin"
+    write(real_models / "whisper-tiny.en", file, "F16")
+    chosen = [load_audio(path) for path in recordings[:: len(recordings) // 4][:4]]
+    with akunu.load_whisper(file, threads=2) as model:
+        own, other = model._tokenizer, whisper._tokenizer
+        assert own.special == other.special
+        assert own.never_written([-1]) == other.never_written([-1])
+        assert own.never_first() == other.never_first()
+        for text in (" Please press 1, or don't.", "naïve 日本語 \n\t x", " ♪ [Anna]"):
+            assert own.encode(text) == other.encode(text)
+            assert own.decode(own.encode(text)) == text
+        for samples in chosen:
+            one, two = (
+                each.transcribe(samples, temperature=0.0, word_timestamps=True).segments
+                for each in (whisper, model)
+            )
+            assert one == two

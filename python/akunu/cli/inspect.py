@@ -24,7 +24,13 @@ from akunu.cli.tables import bytes_text, write_facts, write_rows
 from akunu.errors import AkunuError
 from akunu.loading import load
 from akunu.model import Model
-from akunu.model_files import ModelDirectory, ModelFiles, open_model_files, read_tokenizer
+from akunu.model_files import (
+    ModelDirectory,
+    ModelFiles,
+    WhisperCppModel,
+    open_model_files,
+    read_tokenizer,
+)
 from akunu.options import LoadOptions
 
 _LONGEST_VALUE = 200  # characters of a value in the table
@@ -81,7 +87,7 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
 
 
 def _format_facts(file: ModelFiles) -> dict[str, Any]:
-    if isinstance(file, ModelDirectory):
+    if isinstance(file, (ModelDirectory, WhisperCppModel)):
         return {}
     return {"gguf_version": file.version, "alignment": file.alignment}
 

@@ -41,7 +41,7 @@ def speech_keys(
 
     Raises what reading the directory's tokenizer and its generation_config.json raises.
     """
-    keys, notes = tokenizer_keys(directory, config, n_rows, framed=False)
+    keys, notes = tokenizer_keys(directory, config, n_rows)
     tokens, types = keys[_TOKENS], keys[_TYPES]
     assert isinstance(tokens, list)
     assert isinstance(types, np.ndarray)

@@ -37,15 +37,14 @@ _MORE_STOPS: Final = ("tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_i
 
 
 def tokenizer_keys(
-    directory: Path, config: Mapping[str, Any], n_rows: int, *, framed: bool = True
+    directory: Path, config: Mapping[str, Any], n_rows: int
 ) -> tuple[dict[str, KeyValue], list[str]]:
     """Return the keys, and notes on what they do not say; `n_rows`: of the embedding.
 
-    `framed`: whether texts have what tokenizer.json puts around them.
     Raises what reading the directory's tokenizer raises, and UnsupportedModelError for one that
     no key of GGUF describes.
     """
-    read = read_directory_tokenizer(directory, config, framed=framed)
+    read = read_directory_tokenizer(directory, config)
     keys: dict[str, Any] = dict(read.metadata)
     model = keys["tokenizer.ggml.model"]
     if model == "wordlevel":

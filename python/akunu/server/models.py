@@ -415,8 +415,6 @@ def _file_bytes(path: Path) -> int:
     """Return how large a model's file is, all parts of it: about what its weights take."""
     from akunu.model_files import open_model_files
 
-    if path.suffix == ".bin":  # whisper.cpp's
-        return path.stat().st_size
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 
@@ -462,10 +460,13 @@ def _name_of(source: str) -> str:
 
     >>> _name_of("/models/small.gguf"), _name_of("small/Model"), _name_of("/usr/")
     ('small', 'small/Model', 'usr')
+    >>> _name_of("models/ggml-tiny.en.bin")
+    'ggml-tiny.en'
     """
     path = Path(source).expanduser()
     if path.is_dir():
         return path.resolve().name
-    if source.lower().endswith(".gguf"):
-        return source.rpartition("/")[2][: -len(".gguf")]
+    for ending in (".gguf", ".bin"):
+        if source.lower().endswith(ending):
+            return source.rpartition("/")[2][: -len(ending)]
     return source

@@ -65,7 +65,7 @@ def load_whisper(
     kv_type: str = "f16",
     kv_memory: int | None = None,
 ) -> SpeechModel:
-    """Load a Whisper model: a Hugging Face directory, or a GGUF file that akunu made of one.
+    """Load a Whisper model: a Hugging Face directory, or a file of akunu's (GGUF) or whisper.cpp's.
 
     The options are those of `akunu.load`; without `kv_memory`, the cache has room for six windows
     of 30 seconds with their texts. Raises what `akunu.load` raises, and UnsupportedModelError for a
@@ -78,7 +78,7 @@ def load_whisper(
     if not where.exists():
         raise ArgumentError(f"{where}: there is no such file or directory")
     files = open_whisper_files(where)
-    native = begin_load(where, options, files.settings.alignment_heads).result()
+    native = begin_load(where, options, files.alignment_heads).result()
     try:
         if native.audio is None:
             raise UnsupportedModelError(
@@ -86,7 +86,8 @@ def load_whisper(
             )
         filters = files.read_filters(native.audio["n_mels"])
         words = files.read_words()
-        tokenizer = WhisperTokenizer(words, files.settings, native.config["vocab_size"])
+        settings = files.read_settings(words)
+        tokenizer = WhisperTokenizer(words, settings, native.config["vocab_size"])
     except BaseException:
         native.close()
         raise

@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from akunu import _core
 from akunu._metadata import Metadata
 from akunu.errors import ModelFormatError
+from akunu.model_files import ModelFiles, WhisperCppModel, open_model_files, read_tokenizer
+from akunu.speech.known_models import alignment_heads, known_model, non_speech_tokens
 from akunu.speech.mel import mel_filters
 from akunu.speech.speech_settings import SpeechSettings
 from akunu.speech.whisper_words import JsonWords, VocabularyWords, WhisperWords
@@ -25,9 +27,12 @@ MEL_FILTERS: Final = "whisper.encoder.mel_filters"
 class WhisperFiles:
     """What Python reads of a model; the engine reads numbers and weights."""
 
-    settings: SpeechSettings
+    alignment_heads: tuple[tuple[int, int], ...]
+    """(layer, head) whose attention says when words are said; (): nobody knows."""
     read_words: Callable[[], WhisperWords]
     """Reads and checks the vocabulary."""
+    read_settings: Callable[[WhisperWords], SpeechSettings]
+    """Returns how texts are written, some of which may follow from the vocabulary."""
     read_filters: Callable[[int], NDArray[np.float32]]
     """Returns mel filters [n_mels, 201] for a number of bands."""
 
@@ -36,24 +41,44 @@ def open_whisper_files(path: Path) -> WhisperFiles:
     """Open what a path names; raises what the readers raise, and ModelFormatError."""
     if _core.is_model_directory(path):
         return _of_directory(path if path.is_dir() else path.parent)
-    return _of_gguf(_core.GgufFile(path))
+    files = open_model_files(path)
+    return _of_whisper_cpp(files) if isinstance(files, WhisperCppModel) else _of_keys(files)
 
 
 def _of_directory(directory: Path) -> WhisperFiles:
+    settings = SpeechSettings.of_directory(directory)
     return WhisperFiles(
-        settings=SpeechSettings.of_directory(directory),
+        alignment_heads=settings.alignment_heads,
         read_words=lambda: JsonWords(directory / "tokenizer.json"),
+        read_settings=lambda _: settings,
         read_filters=mel_filters,
     )
 
 
-def _of_gguf(file: _core.GgufFile) -> WhisperFiles:
-    from akunu.tokenizer import Tokenizer
+def _of_keys(file: ModelFiles) -> WhisperFiles:
+    settings = SpeechSettings.of_metadata(file, file.path)
+    return WhisperFiles(
+        alignment_heads=settings.alignment_heads,
+        read_words=lambda: VocabularyWords(read_tokenizer(file), file.path),
+        read_settings=lambda _: settings,
+        read_filters=lambda n_mels: _filters_of(file, n_mels, file.path),
+    )
+
+
+def _of_whisper_cpp(files: WhisperCppModel) -> WhisperFiles:
+    known = known_model(files["n_audio_layer"], files["n_text_layer"], files["n_vocab"])
+    heads = () if known is None else alignment_heads(known)
+
+    def settings(words: WhisperWords) -> SpeechSettings:
+        return SpeechSettings(
+            suppress_tokens=non_speech_tokens(words.encode), alignment_heads=heads
+        )
 
     return WhisperFiles(
-        settings=SpeechSettings.of_metadata(file, file.path),
-        read_words=lambda: VocabularyWords(Tokenizer._of_file(file), file.path),
-        read_filters=lambda n_mels: _filters_of(file, n_mels, file.path),
+        alignment_heads=heads,
+        read_words=lambda: VocabularyWords(read_tokenizer(files), files.path),
+        read_settings=settings,
+        read_filters=lambda _: files.file.mel_filters,
     )
 
 
