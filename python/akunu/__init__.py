@@ -24,6 +24,7 @@ from akunu.errors import (
     ModelFormatError,
     OutOfMemoryError,
     QueueFullError,
+    SessionFileError,
     UnsupportedModelError,
 )
 
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.reranking import Ranked
     from akunu.sentence_encoder import SentenceEncoder
+    from akunu.session import Session
     from akunu.speech.model import SpeechModel, load_whisper
     from akunu.speech.transcription import Transcription
     from akunu.text_stream import TextStream
@@ -71,6 +73,8 @@ __all__ = [
     "Ranked",
     "SamplingOptions",
     "SentenceEncoder",
+    "Session",
+    "SessionFileError",
     "SpeechModel",
     "TextStream",
     "TokenLogprob",
@@ -98,6 +102,7 @@ _HOMES = {
     "TokenLogprob": "akunu.logprobs",
     "Ranked": "akunu.reranking",
     "SentenceEncoder": "akunu.sentence_encoder",
+    "Session": "akunu.session",
     "Tokenizer": "akunu.tokenizer",
     "SpeechModel": "akunu.speech.model",
     "ToolCall": "akunu.tools.calls",

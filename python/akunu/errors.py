@@ -65,5 +65,13 @@ class AudioError(AkunuError, ValueError):
     """
 
 
+class SessionFileError(AkunuError, ValueError):
+    """A saved session that cannot be used here.
+
+    It is cut off or damaged, or of another model, `kv_type` or version of the form; the message
+    names the file, and says what to do.
+    """
+
+
 class DownloadError(AkunuError):
     """A model could not be fetched; the message says why, and what to do. What came is kept."""

@@ -7,9 +7,10 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
@@ -22,9 +23,10 @@ from akunu._async_calls import AsyncCalls
 from akunu._batches import generate_all, is_batch, refuse_for_several
 from akunu._checks import flag, priority_of
 from akunu._driving import driven
+from akunu._model_identity import digest_of, seen_files
 from akunu._progress_line import told
 from akunu.completion import Completion
-from akunu.errors import MisuseError
+from akunu.errors import MisuseError, UnsupportedModelError
 from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
 from akunu.options import (
     ChatArguments,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:
     from akunu.embedding import EmbeddingFacts
     from akunu.model_files import ModelFiles
     from akunu.reranking import Ranked, RankingFacts
+    from akunu.session import Session
     from akunu.thread_choice import ThreadChoice
 
 
@@ -80,6 +83,7 @@ class Model(AsyncCalls):
         self._embedding = facts_of(native, path)
         self._ranking = ranking_facts_of(native, path, tokenizer)
         sampling, notes = sampling_defaults_of(files, path)
+        self._files = seen_files(files)
         self._sampling_defaults = MappingProxyType(sampling)
         self.thread_choice = thread_choice
         chosen = [thread_choice.note()] if thread_choice else []
@@ -415,6 +419,63 @@ class Model(AsyncCalls):
             )
         n = checked_n(n, self._max_waiting)
         return driven(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)
+
+    def session(
+        self,
+        *,
+        thinking: bool | str | None = None,
+        template_variables: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Begin a session: a text, or a conversation, that is appended to and generated from.
+
+        It can be forked, rewound and saved. `thinking` and `template_variables`: as for `chat`, of
+        a conversation. Raises UnsupportedModelError for a model that generates no text.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     session = model.session()
+        ...     session.append([{"role": "user", "content": "Hello!"}])
+        ...     reply = session.generate(max_tokens=4)
+        ...     [each["role"] for each in session.messages]
+        ['user', 'assistant']
+        """
+        from akunu.session import ChatSettings, Session
+
+        self._refuse_sessions_of_encoders()
+        settings = ChatSettings(thinking, MappingProxyType(dict(template_variables or {})))
+        return Session(self, settings)
+
+    def load_session(self, path: str | os.PathLike[str]) -> Session:
+        """Return a session that `Session.save` wrote, with the keys and values of its tokens.
+
+        It goes on as if it had never been saved: the same text, and the same bits. Keys and values
+        that another version of akunu or another device computed are left out, and
+        `Session.notes` says so; the tokens are then read again.
+
+        Raises SessionFileError for a file that is none, cut off, damaged, or of another model or
+        `kv_type`, and ContextOverflowError for one with more tokens than the context holds.
+        """
+        from akunu.session_state import load_session
+
+        self._refuse_sessions_of_encoders()
+        return load_session(self, Path(path))
+
+    def _refuse_sessions_of_encoders(self) -> None:
+        if self._open().embedding is not None:
+            raise UnsupportedModelError(
+                f"{self._config.architecture} is an encoder: it generates no text, so there are no "
+                "sessions of it"
+            )
+
+    @property
+    def _digest(self) -> str:
+        """A digest of the model's files; made once, it reads all of them."""
+        with self._is_building:
+            return self._made_digest
+
+    @cached_property
+    def _made_digest(self) -> str:
+        return digest_of(self._files)
 
     def logits(
         self,

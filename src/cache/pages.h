@@ -58,6 +58,13 @@ class KvCache {
   // group, behind the submissions in flight and before the next one.
   void copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page, uint32_t n_positions);
 
+  // Copies the first `n_positions` positions of a page of keys and values to the host, and from there,
+  // as they lie in SavedPositions; with no submission in flight that touches the page.
+  void read_positions(uint32_t group, uint32_t page, uint32_t n_positions,
+                      std::span<std::byte> into) const;
+  void write_positions(uint32_t group, uint32_t page, uint32_t n_positions,
+                       std::span<const std::byte> from);
+
  private:
   std::shared_ptr<Device> device_;
   std::vector<OwnedBuffer> buffers_;

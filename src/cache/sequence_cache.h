@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cache/pages.h"
+#include "cache/saved_positions.h"
 #include "cache/sequences.h"
 
 namespace akunu {
@@ -97,6 +98,14 @@ class SequenceCache {
   void discard(uint32_t slot);
   // The text of a sequence that is kept is over after `n_kept` tokens: forgets what comes after them.
   void shorten(uint64_t id, uint32_t n_kept);
+
+  // saved_positions.cpp
+  // Copies what the slot has of its positions. `saved` says from which entries on, and has room.
+  void read_positions(uint32_t slot, SavedPositions& saved) const;
+  // Keeps a text that was saved, for others to go on from; returns how many of its positions, 0 where
+  // no pages are spare or nothing is kept. `saved` has as many bytes as it must.
+  uint32_t restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
+                   const SavedPositions& saved);
 
   bool has_unread() const;
   // Of those with unread tokens, the text that was used last. It counts as read from now on.

@@ -55,12 +55,7 @@ LogitsTask::LogitsTask(TaskRows rows, int32_t priority, uint32_t width)
       width_(width),
       logits_(std::make_unique_for_overwrite<float[]>(n_outputs() * size_t{width})) {}
 
-bool LogitsTask::wait(std::chrono::milliseconds timeout) {
-  std::unique_lock lock(mutex_);
-  wait_until(lock, timeout, [] { return false; });
-  rethrow_error();
-  return reason_ != FinishReason::none;
-}
+bool LogitsTask::wait(std::chrono::milliseconds timeout) { return wait_for_end(timeout); }
 
 std::span<float> LogitsTask::logits_of(uint32_t first_row, uint32_t n_rows) {
   return {logits_.get() + size_t{first_row - rows().first_output} * width_,

@@ -343,6 +343,16 @@ void Model::write_frequencies() {
   }
 }
 
+std::vector<std::byte> Model::frequencies() const {
+  std::vector<std::byte> all;
+  for (const OwnedBuffer& each : frequencies_) {
+    const size_t n = all.size();
+    all.resize(n + each.get().size);
+    device_->read(each.binding(), std::span(all).subspan(n));
+  }
+  return all;
+}
+
 // Decides context_ and n_pages_, and refuses what cannot be computed, before taking any memory.
 void Model::plan(const LoadOptions& options) {
   if (options.context && *options.context == 0)

@@ -128,6 +128,10 @@ class Model {
         {max_prompt_rows_, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
   }
 
+  // How positions turn, float32: of each kind of layer that rotates, one after the other. They depend on
+  // the model and, in some, on the context.
+  std::vector<std::byte> frequencies() const;
+
   // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
   // was computed since is worth nothing, and neither is the model.
   void check_files() const;

@@ -61,6 +61,7 @@ Results::State Results::take_good(Active& active, const Step& step, uint32_t n_s
   task.set_given_done(sequence.n_done);
   if (active.chooses) return take_chain(active, n_steps);
   if (task.rows().max_chosen > 0 || sequence.n_done < task.n_given()) return State::goes_on;
+  task.take_positions(cache_, active.sequence);
   task.finish(FinishReason::length);
   return State::is_over;
 }

@@ -339,8 +339,13 @@ void Scheduler::end(const Active& active, uint32_t n_kept) {
 }
 
 Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
-  if (active_.size() == model_.max_texts()) return Queue::Answer::full;
   const TaskRows& rows = task->rows();
+  if (const SavedPositions* const saved = task->restores()) {
+    task->set_cached(cache_.restore(task->arrival, key_of(*task), rows.tokens, *saved));
+    task->finish(FinishReason::length);
+    return Queue::Answer::taken;
+  }
+  if (active_.size() == model_.max_texts()) return Queue::Answer::full;
   std::vector<uint32_t> tokens = rows.tokens;  // and those chosen before it stepped back, if it did
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
   if (waits_for_prefix(*task)) return Queue::Answer::later;

@@ -31,6 +31,7 @@
 #include "inference/occupancy.h"
 #include "inference/queue.h"
 #include "inference/results.h"
+#include "inference/saved_text.h"
 #include "inference/step.h"
 
 namespace akunu {
@@ -63,6 +64,12 @@ class Scheduler {
   std::shared_ptr<LogitsTask> logits(LogitsRequest request);
   // Of an encoder; the others are not.
   std::shared_ptr<LogitsTask> encode(EncodeRequest request);
+  // Keys and values of all of these tokens, which are read as a prompt where the cache lacks them; and
+  // back, for later texts that begin with these tokens: `n_cached` of the task says for how many
+  // positions there was room. Throws as `generate`, and UnsupportedModelError for a model with states or
+  // an encoder.
+  std::shared_ptr<SavingTask> save(std::vector<uint32_t> tokens);
+  std::shared_ptr<RestoringTask> restore(std::vector<uint32_t> tokens, SavedPositions saved);
   // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.
   void cut(const std::shared_ptr<Task>& task, uint32_t n_chosen);
@@ -94,6 +101,7 @@ class Scheduler {
   void check(const std::vector<uint32_t>& tokens, bool encodes = false) const;
   void refuse_unless_fits(size_t n_rows,
                           uint32_t width) const;  // of logits, which are the host's memory
+  std::vector<GroupShape> saved_groups() const;
 
   void run();
   std::chrono::milliseconds patience() const;  // how long to wait for somebody

@@ -51,6 +51,13 @@ bool Task::is_over() const {
   return reason_ != FinishReason::none;
 }
 
+bool Task::wait_for_end(std::chrono::milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  wait_until(lock, timeout, [] { return false; });
+  rethrow_error();
+  return reason_ != FinishReason::none;
+}
+
 void Task::set_given_done(uint32_t n) {
   given_done_.store(std::min(n_given(), std::max(n, n_given_done())), std::memory_order_relaxed);
 }

@@ -20,6 +20,9 @@
 
 namespace akunu {
 
+class SequenceCache;
+struct SavedPositions;
+
 enum class FinishReason : uint8_t { none, stop, length, cancelled };
 
 constexpr std::chrono::milliseconds kWithoutLimit = std::chrono::milliseconds::max();
@@ -54,13 +57,15 @@ struct TaskRows {
   // Rows per step; empty: as the composer likes. Otherwise exactly these, whatever is in the cache.
   std::vector<uint32_t> chunks;
   bool generated = false;  // with chunks: they run the kernels of rows that generate
+  // Nothing comes out, and somebody waits all the same: see saved_text.h.
+  bool saves = false;
   // Of an encoder's text: all of its rows run in one step.
   bool whole = false;
   uint32_t pool = kPoolOwn;         // what the outputs are; see Row
   uint32_t second_segment = kNone;  // where tokens of type 1 begin
 
   // Nobody waits for a task without output: see Reading.
-  bool has_output() const { return max_chosen > 0 || first_output < tokens.size(); }
+  bool has_output() const { return max_chosen > 0 || first_output < tokens.size() || saves; }
   // Of the tokens, those that are read as a prompt.
   uint32_t n_prompt() const { return generated ? 0 : static_cast<uint32_t>(tokens.size()); }
 };
@@ -131,8 +136,14 @@ class Task {
   virtual uint32_t n_scored() const { return 0; }
   // Where the logits of some rows belong, float32 [n_rows, vocab_size].
   virtual std::span<float> logits_of(uint32_t first_row, uint32_t n_rows) = 0;
+  // All rows have run that it has; what is in the cache can be read.
+  virtual void take_positions(const SequenceCache&, uint32_t) {}
+  // What the cache is to be given instead of any row; null of all other tasks.
+  virtual const SavedPositions* restores() const { return nullptr; }
 
  protected:
+  // False when the time is up. Throws the error that ended the task.
+  bool wait_for_end(std::chrono::milliseconds timeout);
   // With `lock` held: waits until `holds` or the task is over. False when the time is up.
   template <class Holds>
   bool wait_until(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout,

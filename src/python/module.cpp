@@ -24,6 +24,7 @@ PYBIND11_MODULE(_core, m) {
   akunu::python::register_profile(m);
   akunu::python::register_quantize(m);
   akunu::python::register_roofline(m);
+  akunu::python::register_saved_text(m);
   akunu::python::register_source(m);
   akunu::python::register_speech(m);
   akunu::python::register_whisper_cpp(m);

@@ -18,6 +18,7 @@ void register_observer(pybind11::module_& m);
 void register_profile(pybind11::module_& m);
 void register_quantize(pybind11::module_& m);
 void register_roofline(pybind11::module_& m);
+void register_saved_text(pybind11::module_& m);
 void register_source(pybind11::module_& m);
 void register_speech(pybind11::module_& m);
 void register_waker(pybind11::module_& m);

@@ -467,6 +467,54 @@ void test_texts_of_a_window_share_what_the_encoder_wrote() {
 uint32_t n_resumed_in_all = 0, n_read_in_all = 0;
 
 // Texts from a family with prefixes around the ends of pages come, grow, end, and are given up.
+std::vector<GroupShape> shapes_of(Harness& harness) {
+  std::vector<GroupShape> shapes;
+  for (uint32_t group = 0; group < harness.n_groups(); ++group)
+    shapes.push_back(harness.shape(group));
+  return shapes;
+}
+
+SavedPositions saved_of(Harness& harness, uint32_t slot) {
+  const uint32_t n = harness.store()[slot].n_done;
+  SavedPositions saved{first_entries_to_save(shapes_of(harness), n), {}};
+  saved.bytes.resize(saved_bytes(shapes_of(harness), saved.first_entries, n));
+  harness.cache().read_positions(slot, saved);
+  check(saved.bytes.size() == saved_bytes(shapes_of(harness), saved.first_entries, n),
+        "there are as many bytes as the first entries say");
+  return saved;
+}
+
+void test_what_was_saved_comes_back(const std::vector<uint32_t>& windows,
+                                    const std::vector<uint32_t>& n_pages, bool keep) {
+  for (const uint32_t n : {1u, 63u, 255u, 256u, 257u, 300u, 512u, 777u, 1200u}) {
+    const std::vector<uint32_t> tokens = tokens_of(n, n, 0), longer = tokens_of(n, n + 50, 1);
+    Harness from(windows, n_pages, kPages, keep), to(windows, n_pages, kPages);
+    const SavedPositions saved = saved_of(from, run_text(from, 1, tokens));
+    const uint32_t n_restored = to.cache().restore(1, {}, tokens, saved);
+    check(n_restored == n, "all of it comes back");
+    check(to.counts_are_right() && to.n_needed() == 0, "nobody needs it");
+    check(n_reused(to, tokens) == n - 1, "who wants the last row again has all others");
+    check(to.cache().restore(2, {}, tokens, saved) == n && to.cache().n_kept() == 1,
+          "the same once more is not kept twice");
+    check(n_reused(to, longer) == n, "who goes on from there takes it over");
+  }
+}
+
+void test_what_comes_back_takes_spare_pages_only() {
+  Harness from, to;
+  const std::vector<uint32_t> tokens = tokens_of(0, 600, 1);
+  const SavedPositions saved = saved_of(from, run_text(from, 1, tokens));
+  const uint32_t busy = run_text(to, 1, tokens_of(0, 1000, 2));
+  check(to.cache().restore(2, {}, tokens, saved) == 0, "two spare pages are not three");
+  check(to.counts_are_right() && to.pool().n_free() == 2 && to.holds_its_own(busy),
+        "nothing was taken");
+  to.cache().end(busy, kNone);
+  check(to.cache().restore(2, {}, tokens, saved) == 600 && n_reused(to, tokens) == 599,
+        "what ended gives way");
+  Harness keeps_nothing(false);
+  check(keeps_nothing.cache().restore(1, {}, tokens, saved) == 0, "without a cache of prefixes");
+}
+
 void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
                     const std::vector<uint32_t>& n_pages) {
   std::mt19937 random(seed);
@@ -581,6 +629,11 @@ int main() {
   test_what_the_device_lacks_is_sent_once();
   test_a_window_needs_as_much_however_long_the_text();
   test_only_what_a_row_can_read_is_sent();
+  test_what_was_saved_comes_back({0}, {kPages}, true);
+  test_what_was_saved_comes_back({0, kWindow}, {kPages, 4}, true);
+  test_what_was_saved_comes_back({1, 0, 700}, {3, kPages, 5}, true);
+  test_what_was_saved_comes_back({0}, {kPages}, false);
+  test_what_comes_back_takes_spare_pages_only();
   test_what_was_shared_once_stays();
   test_a_text_rewinds_as_far_as_its_window_is_there();
   test_what_was_generated_counts_once_it_was_read();

@@ -1,0 +1,444 @@
+"""A text that goes on: what was said stays, in memory and in a file.
+
+>>> import akunu
+>>> with akunu.load("ember", context=512) as model:
+...     session = model.session()
+...     session.append("Once upon a time")
+...     first = session.generate(max_tokens=8)
+...     branch = session.fork()
+...     session.n_tokens == branch.n_tokens
+True
+"""
+
+from __future__ import annotations
+
+import copy
+import os
+import weakref
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from threading import RLock
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, SupportsIndex, overload
+
+from akunu._checks import flag, integer
+from akunu.errors import AkunuError, ArgumentError, MisuseError
+from akunu.options import SamplingOptions, TextArguments, lists_sampling_options, sampling_options
+from akunu.text_stream import TextStream
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from akunu._batches import Prepared
+    from akunu._reply_decoder import ReplyDecoder
+    from akunu.completion import Completion
+    from akunu.model import Model
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """What a session holds. Immutable, so that a fork is another name for it."""
+
+    tokens: tuple[int, ...] = ()
+    messages: tuple[Mapping[str, Any], ...] | None = None
+    """Of a conversation, oldest first; None of a text."""
+    before: State | None = None
+    """Of a conversation: what it was before the latest append or reply."""
+
+    def history(self) -> Iterator[State]:
+        """Yield this state and those of the conversation before it, latest first."""
+        state: State | None = self
+        while state is not None:
+            yield state
+            state = state.before
+
+
+@dataclass(slots=True)
+class _Pending:
+    """A reply that is being written."""
+
+    decoder: ReplyDecoder
+    stream: weakref.ref[TextStream]
+    before: State
+    prompt: tuple[int, ...]
+    """What was read before the reply."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatSettings:
+    """How a conversation is rendered; the arguments of `Model.session`."""
+
+    thinking: bool | str | None = None
+    template_variables: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Session:
+    """A text, or a conversation, that is appended to and generated from; `Model.session` makes it.
+
+    A session is the list of its tokens. What the engine computed of them stays in the model's cache
+    as long as there is room, and is computed again where there was none: the replies are the same.
+    So sessions cost no memory of their own, and there may be any number.
+
+    What is appended first says what the session is: text and token ids make a text, messages make a
+    conversation, which the model's chat template renders. One thread at a time may use a session;
+    several sessions may generate side by side.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        settings: ChatSettings = ChatSettings(),  # it is frozen
+        state: State = State(),  # it is frozen
+        notes: tuple[str, ...] = (),
+        restored_tokens: int = 0,
+    ) -> None:
+        """Use `Model.session`."""
+        self._model = model
+        self._settings = settings
+        self._state = state
+        self._notes = notes
+        self._restored_tokens = restored_tokens
+        self._pending: _Pending | None = None
+        self._is_closed = False
+        self._lock = RLock()
+
+    @property
+    def n_tokens(self) -> int:
+        """Number of its tokens, those of replies among them."""
+        return len(self._settled().tokens)
+
+    @property
+    def tokens_left(self) -> int:
+        """How many more tokens the model's context holds."""
+        return max(0, self._model.context - self.n_tokens)
+
+    @property
+    def token_ids(self) -> tuple[int, ...]:
+        """Its tokens; of a conversation, those of the latest prompt and the reply to it."""
+        return self._settled().tokens
+
+    @property
+    def messages(self) -> list[dict[str, Any]] | None:
+        """The messages of a conversation, as `Model.chat` takes them; None of a text."""
+        messages = self._settled().messages
+        return None if messages is None else [copy.deepcopy(dict(each)) for each in messages]
+
+    @property
+    def marks(self) -> tuple[int, ...]:
+        """The token counts to which a conversation can be rewound; () of a text, which can to any.
+
+        There is one after each thing that was appended, and after each reply.
+        """
+        return _marks(self._settled())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Of a session from a file, what you might not expect, a line each."""
+        return self._notes
+
+    @property
+    def restored_tokens(self) -> int:
+        """Of a session from a file: tokens whose keys and values came with it, and are not read."""
+        return self._restored_tokens
+
+    def append(
+        self,
+        content: str | Sequence[SupportsIndex] | Sequence[Mapping[str, Any]] | Mapping[str, Any],
+    ) -> None:
+        """Append a text, token ids, or messages (or one): nothing is computed yet.
+
+        A text is tokenised by itself, behind a BOS token where it opens the session and the model
+        expects one; ids are taken as they are. Messages go through the chat template with all those
+        before them, and the count of tokens is that of the whole prompt. A template that shows
+        earlier replies in another way than they were written (many leave thoughts out) makes other
+        tokens of them: `n_tokens` need not grow by what is appended.
+
+        Raises ArgumentError for what is none of these, and where a conversation and a text would be
+        mixed; ContextOverflowError where it does not fit. The session is then as it was.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     session = model.session()
+        ...     session.append({"role": "user", "content": "Hello!"})
+        ...     session.messages
+        [{'role': 'user', 'content': 'Hello!'}]
+        """
+        with self._lock:
+            state = self._settled()
+            if isinstance(content, Mapping):
+                content = [content]
+            is_text = isinstance(content, str)
+            is_messages = (
+                not is_text
+                and isinstance(content, Sequence)
+                and len(content) > 0
+                and all(isinstance(each, Mapping) for each in content)
+            )
+            if is_messages:
+                self._append_messages(state, content)  # type: ignore[arg-type]
+                return
+            if state.messages is not None:
+                raise ArgumentError(
+                    "this session is a conversation; append messages, or one message as a dict"
+                )
+            if isinstance(content, str):
+                ids = self._encoded(content, bool(state.tokens))
+            else:
+                wanted = "a text (str), token ids or messages"
+                ids = self._model._token_ids(content, "content", wanted).tolist()  # type: ignore[arg-type]
+            self._check_fits(len(state.tokens) + len(ids))
+            self._state = replace(state, tokens=(*state.tokens, *ids))
+
+    def _append_messages(self, state: State, messages: Sequence[Mapping[str, Any]]) -> None:
+        if state.messages is None and state.tokens:
+            raise ArgumentError(
+                "this session is a text; append text or token ids, or begin another session for a "
+                "conversation"
+            )
+        whole = (*(state.messages or ()), *(copy.deepcopy(dict(each)) for each in messages))
+        tokens = tuple(self._prepared_chat(whole).tokens.tolist())
+        self._check_fits(len(tokens))
+        self._state = State(tokens, whole, state if state.messages is not None else None)
+
+    def _check_fits(self, n_tokens: int) -> None:
+        from akunu.errors import ContextOverflowError
+
+        if n_tokens > self._model.context:
+            raise ContextOverflowError(
+                f"the session would have {n_tokens} tokens, the context holds {self._model.context}"
+            )
+
+    def _encoded(self, text: str, goes_on: bool) -> list[int]:
+        tokenizer = self._model.tokenizer
+        if not goes_on:
+            return tokenizer.encode(text)
+        # Text that opens a prompt may get a space in front; text that goes on does not.
+        opening = tokenizer.encode_pieces(["a"])
+        return tokenizer.encode_pieces(["a", text])[len(opening) :]
+
+    def _prepared_chat(
+        self, messages: Sequence[Mapping[str, Any]], options: Any = None
+    ) -> Prepared:
+        from akunu.chat_request import ChatRequest
+
+        return self._model._prepare_chat(
+            ChatRequest(
+                messages=[dict(each) for each in messages],
+                thinking=self._settings.thinking,
+                template_variables=self._settings.template_variables or None,
+                form=options.structure.grammar if options and options.structure else None,
+            )
+        )
+
+    @overload
+    def generate(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[False] = False,
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> Completion: ...
+
+    @overload
+    def generate(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: Literal[True],
+        priority: int = 0,
+        **sampling: Unpack[TextArguments],
+    ) -> TextStream: ...
+
+    @lists_sampling_options
+    def generate(
+        self,
+        options: SamplingOptions | None = None,
+        *,
+        stream: bool = False,
+        priority: int = 0,
+        **sampling: Any,
+    ) -> Completion | TextStream:
+        """Return what follows, and append it; with `stream`, an iterator of its pieces.
+
+        It is the text that `Model.generate` has for these tokens, or `Model.chat` for these
+        messages; all arguments are theirs. The token that ended a reply is not appended. Of a
+        stream, what was taken of it is appended when it ends or is closed; until then every other
+        use of the session raises AkunuError.
+
+        Raises what they raise, and ArgumentError in a conversation whose last message is the
+        model's own. Where it raises, the session is as it was.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     session = model.session()
+        ...     session.append("Hello")
+        ...     reply = session.generate(max_tokens=4)
+        ...     reply == model.generate("Hello", max_tokens=4)
+        True
+        """
+        chosen = sampling_options(options, sampling).compiled()
+        flag("stream", stream)
+        with self._lock:
+            state = self._settled()
+            native = self._model._open()
+            if state.messages is None:
+                prepared = self._model._prepare_text(state.tokens)
+            else:
+                if state.messages[-1].get("role") == "assistant":
+                    raise ArgumentError(
+                        "the last message of this conversation is the model's; append the next one"
+                    )
+                prepared = self._prepared_chat(state.messages, chosen)
+            decoder = self._model._begin(native, chosen, prepared, priority=priority)
+            pieces = TextStream(native, decoder)
+            prompt = tuple(prepared.tokens.tolist())
+            self._pending = _Pending(decoder, weakref.ref(pieces), state, prompt)
+        if stream:
+            return pieces
+        try:
+            with pieces:
+                for _ in pieces:
+                    pass
+        except BaseException:
+            self._pending = None
+            raise
+        self._settled()
+        return pieces.completion
+
+    def fork(self) -> Session:
+        """Return another session that goes on from here; what is cached serves both.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     session = model.session()
+        ...     session.append("The sky is")
+        ...     replies = [session.fork().generate(max_tokens=4, seed=i) for i in range(2)]
+        ...     session.n_tokens == len(model.tokenizer.encode("The sky is"))
+        True
+        """
+        with self._lock:
+            state = self._settled()
+            return Session(self._model, self._settings, state, self._notes, self._restored_tokens)
+
+    def rewind(self, n_tokens: int) -> None:
+        """Forget all tokens but the first `n_tokens`; the count was `session.n_tokens` once.
+
+        A conversation goes back to where something was appended: to one of its `marks`, or to 0.
+        Raises ArgumentError for other counts.
+
+        >>> import akunu
+        >>> with akunu.load("ember", context=512) as model:
+        ...     session = model.session()
+        ...     session.append("Hello")
+        ...     n = session.n_tokens
+        ...     first = session.generate(max_tokens=4)
+        ...     session.rewind(n)
+        ...     session.generate(max_tokens=4) == first
+        True
+        """
+        with self._lock:
+            state = self._settled()
+            n = integer("n_tokens", n_tokens, 0, len(state.tokens))
+            if state.messages is None or n == 0:
+                self._state = State(state.tokens[:n])
+                return
+            # Rendered anew, a later prompt may be shorter: the latest of equal counts is meant.
+            for each in state.history():
+                if len(each.tokens) == n:
+                    self._state = each
+                    return
+            marks = ", ".join(map(str, _marks(state)))
+            raise ArgumentError(f"n_tokens is {n}; this conversation can be rewound to 0, {marks}")
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the session, and the keys and values of its tokens, to a file.
+
+        The file appears whole or not at all, in place of an earlier one: what kills the process
+        leaves one of the two. Tokens that the cache lacks are computed first. `Model.load_session`
+        reads it. Its size is that of the cache of its tokens, which `Model.memory` tells.
+
+        Raises ArgumentError for a path that cannot be written, AkunuError for a full disk, and what
+        `generate` raises.
+        """
+        from akunu.session_state import save_session
+
+        with self._lock:
+            save_session(self._model, self._settings, self._settled(), Path(path))
+
+    def close(self) -> None:
+        """End a reply that is being written; every later use raises. Closing twice is fine."""
+        with self._lock:
+            pending, self._pending = self._pending, None
+            self._is_closed = True
+        if pending is not None:
+            pending.decoder.cancel()
+
+    def _settled(self) -> State:
+        """Return what the session holds; AkunuError while a reply is being written."""
+        with self._lock:
+            if self._is_closed:
+                raise AkunuError("the session is closed; begin another one")
+            self._model._open()
+            pending = self._pending
+            if pending is None:
+                return self._state
+            if pending.decoder.reason is None:
+                if pending.stream() is not None:
+                    raise AkunuError(
+                        "a reply of this session is being written; take all of its pieces, or "
+                        "close its stream"
+                    )
+                pending.decoder.cancel()
+            self._pending = None
+            self._state = self._with_reply(pending)
+            return self._state
+
+    def _with_reply(self, pending: _Pending) -> State:
+        reply = pending.decoder.completion
+        tokens = (*pending.prompt, *reply.token_ids)
+        before = pending.before
+        if before.messages is None:
+            return State(tokens)
+        message: dict[str, Any] = {"role": "assistant", "content": str(reply)}
+        if reply.reasoning:
+            message["reasoning_content"] = reply.reasoning
+        return State(tokens, (*before.messages, message), before)
+
+    def __len__(self) -> int:
+        """Return `n_tokens`."""
+        return self.n_tokens
+
+    def __enter__(self) -> Session:
+        """Return the session itself."""
+        return self
+
+    def __exit__(
+        self,
+        exception_type: type[BaseException] | None,
+        exception: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """Close it."""
+        self.close()
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuse to be copied or pickled."""
+        raise MisuseError(
+            "a Session cannot be copied or pickled; fork() gives another one, and save() writes it "
+            "to a file"
+        )
+
+    def __repr__(self) -> str:
+        """Say what it is and how long."""
+        if self._is_closed:
+            return "<akunu.Session, closed>"
+        kind = "text" if self._state.messages is None else "conversation"
+        return f"<akunu.Session, {kind}, {len(self._state.tokens)} tokens>"
+
+
+def _marks(state: State) -> tuple[int, ...]:
+    if state.messages is None:
+        return ()
+    return tuple(len(each.tokens) for each in state.history())[::-1]

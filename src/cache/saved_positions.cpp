@@ -1,0 +1,137 @@
+// Positions that leave the cache as bytes, and come back. saved_positions.h says how they lie.
+//
+// 1. What it does. `read_positions` copies what a text has, `restore` makes a kept sequence of it, as
+//    if a text had just ended that read these tokens as its prompt.
+// 2. What bounds it. Copies between host and device, of a few kilobytes each where a page is not full.
+// 3. What it must not do. Take pages that somebody needs: where too few are spare, nothing is restored,
+//    and the tokens are read again when somebody asks for them.
+#include "cache/saved_positions.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "cache/sequence_cache.h"
+
+namespace akunu {
+namespace {
+
+// Calls `run(memory, n_bytes)` for every stretch of a page that lies in one piece, in their order.
+template <class Run>
+void for_each_stretch(const KvCache& cache, uint32_t group, uint32_t page, uint32_t n_positions,
+                      const Run& run) {
+  for (const LayerShape& shape : cache.groups()[group].shape.layers) {
+    const LayerCache& layer = cache.layers()[shape.layer];
+    const bool is_whole = n_positions == shape.n_positions;
+    const uint32_t n_stretches = is_whole ? 1 : shape.n_heads;
+    const uint64_t n_bytes =
+        uint64_t{is_whole ? shape.n_heads : 1} * n_positions * shape.position_bytes;
+    const uint64_t stride = shape.page_bytes() / n_stretches;
+    for (const Binding& memory : {layer.keys, layer.values})
+      for (uint32_t i = 0; i < n_stretches; ++i)
+        run(Binding{memory.buffer, memory.offset + page * shape.page_bytes() + i * stride},
+            n_bytes);
+  }
+}
+
+std::span<std::byte> take(std::span<std::byte>& from, uint64_t n) {
+  return std::exchange(from, from.subspan(n)).first(n);
+}
+std::span<const std::byte> take(std::span<const std::byte>& from, uint64_t n) {
+  return std::exchange(from, from.subspan(n)).first(n);
+}
+
+}  // namespace
+
+uint64_t saved_page_bytes(const GroupShape& group, uint32_t n_positions) {
+  uint64_t bytes = 0;
+  for (const LayerShape& layer : group.layers)
+    bytes += 2 * uint64_t{layer.n_heads} * n_positions * layer.position_bytes;
+  return bytes;
+}
+
+uint64_t saved_bytes(std::span<const GroupShape> groups, std::span<const uint32_t> first_entries,
+                     uint32_t n) {
+  uint64_t bytes = 0;
+  for (size_t group = 0; group < groups.size(); ++group)
+    for (uint32_t entry = first_entries[group]; entry < pages_for(n); ++entry)
+      bytes += saved_page_bytes(groups[group], positions_in(entry, n));
+  return bytes;
+}
+
+std::vector<uint32_t> first_entries_to_save(std::span<const GroupShape> groups, uint32_t n) {
+  std::vector<uint32_t> entries;
+  const uint32_t back = n - std::min(n, kPagePositions);
+  for (const GroupShape& group : groups) entries.push_back(group.needed(back, n).first);
+  return entries;
+}
+
+void KvCache::read_positions(uint32_t group, uint32_t page, uint32_t n_positions,
+                             std::span<std::byte> into) const {
+  for_each_stretch(*this, group, page, n_positions, [&](const Binding& memory, uint64_t n_bytes) {
+    device_->read(memory, take(into, n_bytes));
+  });
+}
+
+void KvCache::write_positions(uint32_t group, uint32_t page, uint32_t n_positions,
+                              std::span<const std::byte> from) {
+  for_each_stretch(*this, group, page, n_positions, [&](const Binding& memory, uint64_t n_bytes) {
+    device_->write(memory, take(from, n_bytes));
+  });
+}
+
+void SequenceCache::read_positions(uint32_t slot, SavedPositions& saved) const {
+  const Sequence& sequence = store_[slot];
+  uint64_t n_bytes = 0;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    const std::vector<uint32_t>& pages = sequence.pages[group];
+    uint32_t& first = saved.first_entries[group];
+    uint32_t entry = pages_for(sequence.n_done);
+    while (entry > first && pages[entry - 1] != kNoPage) --entry;
+    first = entry;  // what a window left behind may have gone
+    for (; entry < pages_for(sequence.n_done); ++entry) {
+      const uint32_t n = positions_in(entry, sequence.n_done);
+      const uint64_t of_page = saved_page_bytes(groups_[group].of.shape, n);
+      cache_.read_positions(group, pages[entry], n,
+                            std::span(saved.bytes).subspan(n_bytes, of_page));
+      n_bytes += of_page;
+    }
+  }
+  saved.bytes.resize(n_bytes);
+}
+
+uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
+                                const SavedPositions& saved) {
+  if (most_kept_ == 0) return 0;
+  Sequence sequence;
+  sequence.id = id;
+  sequence.key = key;
+  sequence.tokens.assign(tokens.begin(), tokens.end());
+  const auto n = static_cast<uint32_t>(tokens.size());
+  sequence.n_prompt = n;
+  sequence.pages.resize(groups_.size());
+  bool there_is_room = true;
+  for (uint32_t group = 0; group < groups_.size() && there_is_room; ++group) {
+    sequence.pages[group].assign(saved.first_entries[group], kNoPage);
+    there_is_room = extend(sequence, group, pages_for(n));
+  }
+  if (!there_is_room) {
+    cut(sequence, 0);
+    return 0;
+  }
+  std::span<const std::byte> bytes = saved.bytes;
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n); ++entry) {
+      const uint32_t n_positions = positions_in(entry, n);
+      cache_.write_positions(group, sequence.pages[group][entry], n_positions,
+                             take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions)));
+    }
+  assert(bytes.empty());
+  sequence.n_done = n;
+  cut(sequence, n);  // to where every group can go on
+  const uint32_t n_restored = sequence.n_done;
+  keep(std::move(sequence));
+  return n_restored;
+}
+
+}  // namespace akunu
