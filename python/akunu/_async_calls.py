@@ -163,7 +163,7 @@ class AsyncCalls(CallSteps):
         begin = partial(self._begin, native, priority=priority_of(priority))
         if is_batch(prompt):
             refuse_for_several(stream, n)
-            prepare_texts = partial(self._prepare_all, "prompt", prompt)
+            prepare_texts = partial(self._prepare_all, "prompt", prompt, chosen)
             return self._all(native, "prompt", lambda _: prepare_texts(), chosen, begin)
         is_quick = chosen.form is None and self._is_quick(prompt)
         prepare = partial(self._prepare_text, prompt)
@@ -298,7 +298,9 @@ class AsyncCalls(CallSteps):
             each_of = requests
 
             def prepare_all(options: TextOptions) -> list[Prepared]:
-                return self._prepare_all("messages", [_with_form(one, options) for one in each_of])
+                return self._prepare_all(
+                    "messages", [_with_form(one, options) for one in each_of], options
+                )
 
             return self._all(native, "messages", prepare_all, chosen, begin)
         has_grammar = chosen.form is not None or thinking_budget is not None

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from akunu._reply_decoder import ReplyDecoder
     from akunu._reply_splitter import ReplySplitter
     from akunu.completion import Completion
+    from akunu.context_overflow import Shorten
     from akunu.grammar import FreeText, Grammar
 
 Given = TypeVar("Given")
@@ -53,6 +54,8 @@ class Prepared:
     """Whether `grammar` holds the text to the form as well."""
     text: str | None = None  # of a prompt that is one
     holds_calls: bool = False  # whether what begins as a call is one
+    shorten: Shorten | None = None
+    """How it is shortened where the context is full; None: its oldest tokens go."""
 
 
 def refuse_for_several(stream: object, n: object) -> None:
@@ -66,14 +69,17 @@ def refuse_for_several(stream: object, n: object) -> None:
 
 
 def prepared_all(
-    name: str, given: Sequence[Given], prepare: Callable[[Given], Prepared], context: int
+    name: str, given: Sequence[Given], prepare: Callable[[Given], Prepared], context: int | None
 ) -> list[Prepared]:
-    """Prepare each; an error says which one is bad, before any work."""
+    """Prepare each; an error says which one is bad, before any work.
+
+    `context`: tokens that one may have; None: it is shortened.
+    """
     found = []
     for index, each in enumerate(given):
         with naming(f"{name}[{index}]"):
             prepared = prepare(each)
-            if len(prepared.tokens) > context:
+            if context is not None and len(prepared.tokens) > context:
                 raise ContextOverflowError(
                     f"the prompt has {len(prepared.tokens)} tokens, the context holds {context}"
                 )

@@ -7,6 +7,7 @@ coroutines (_async_calls.py) take the same ones, the long ones in threads.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from threading import Lock
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -131,6 +132,11 @@ class CallSteps:
 
     def _prepare_chat(self, request: ChatRequest) -> Prepared:
         from akunu.chat_request import prepared
+        from akunu.context_overflow import newest_turns
+
+        def rendered(messages: Sequence[Any]) -> list[int]:
+            shorter = replace(request, messages=messages)
+            return prepared(shorter, self._tokenizer, self._chat_template).tokens
 
         chat = prepared(request, self._tokenizer, self._chat_template, self._context)
         tokens = self._token_ids(chat.tokens, "messages")
@@ -142,12 +148,16 @@ class CallSteps:
             chat.thoughts,
             chat.holds_form,
             holds_calls=chat.holds_calls,
+            shorten=newest_turns(request.messages, rendered),
         )
 
-    def _prepare_all(self, name: str, given: Sequence[Any]) -> list[Prepared]:
+    def _prepare_all(
+        self, name: str, given: Sequence[Any], options: SamplingOptions
+    ) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
         prepare = self._prepare_text if name == "prompt" else self._prepare_chat
-        return prepared_all(name, given, prepare, self._context)
+        context = None if options.context_overflow == "shift" else self._context
+        return prepared_all(name, given, prepare, context)
 
     def _reply(
         self,

@@ -62,6 +62,12 @@ def temperature_check(name: str, value: object) -> float:
     return temperature
 
 
+def overflow_check(name: str, value: object) -> str:
+    if not isinstance(value, str) or value not in CONTEXT_OVERFLOWS:
+        raise refusal(name, value, " or ".join(map(repr, CONTEXT_OVERFLOWS)), "")
+    return value
+
+
 def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     try:
         taken = tuple(
@@ -73,6 +79,9 @@ def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
         raise refusal(name, value, allowed, "") from None
 
+
+# What may happen where a text comes to the end of the context; see context_overflow.py.
+CONTEXT_OVERFLOWS = ("stop", "error", "shift")
 
 # What is done to logits before a token is drawn from them, numbered from 1 in a record of the
 # engine (kSampler... in src/core/rows.h), with the options that switch it on.

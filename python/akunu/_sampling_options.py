@@ -19,6 +19,7 @@ from akunu._sampling_declared import (
     integer_check,
     number_check,
     option,
+    overflow_check,
     sampler_numbers,
     samplers_check,
     temperature_check,
@@ -219,6 +220,12 @@ class SamplingOptions:
         help="Whether the tokens with which the model ends its texts cannot be chosen.",
         metavar="",
     )
+    context_overflow: str = option(
+        "stop",
+        check=overflow_check,
+        help="Where the context is full: stop, error, or shift: forget the oldest and go on.",
+        metavar="NAME",
+    )
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] | None = option(
         None,
         check=biases_check,
@@ -281,6 +288,11 @@ class SamplingOptions:
                         f"{name} is {getattr(self, name)!r}, and samplers does not have "
                         f"{sampler!r}, which does it"
                     )
+        if self.context_overflow == "shift" and not self.penalize_prompt:
+            raise ArgumentError(
+                "penalize_prompt is False, and context_overflow is 'shift', which makes a prompt "
+                "of the reply: penalties would forget it"
+            )
         if self.max_tokens is not None and self.max_tokens < self.min_tokens:
             raise ArgumentError(
                 f"min_tokens is {self.min_tokens}; it must not be more than max_tokens, "

@@ -272,7 +272,7 @@ class Model(AsyncCalls):
         if is_batch(prompt):
             refuse_for_several(stream, n)
             return generate_all(
-                "prompt", self._prepare_all("prompt", prompt), partial(begin, chosen)
+                "prompt", self._prepare_all("prompt", prompt, chosen), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
         return driven(native, begin, partial(self._prepare_text, prompt), chosen, n, stream)
@@ -415,7 +415,7 @@ class Model(AsyncCalls):
         if isinstance(requests, list):
             refuse_for_several(stream, n)
             return generate_all(
-                "messages", self._prepare_all("messages", requests), partial(begin, chosen)
+                "messages", self._prepare_all("messages", requests, chosen), partial(begin, chosen)
             )
         n = checked_n(n, self._max_waiting)
         return driven(native, begin, partial(self._prepare_chat, requests), chosen, n, stream)

@@ -87,6 +87,7 @@ class SamplingArguments(TypedDict, total=False):
     stop: str | Sequence[str] | Set[str] | None
     stop_token_ids: Sequence[int] | Set[int] | None
     ignore_eos: bool | None
+    context_overflow: str | None
     logprobs: int | None
     prompt_logprobs: int | None
     echo: bool | None

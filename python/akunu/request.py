@@ -47,10 +47,14 @@ def begin_text(
     """
     if options.echo and prepared.splitter is not None:
         raise ArgumentError("echo is True; what comes before a reply is no text: use generate")
-    generation = _start(
-        native, tokenizer, prepared.tokens, options, priority, shares_with, constraint
-    )
-    prompt = prepared.tokens.tolist()
+    tokens = prepared.tokens
+    if options.context_overflow == "stop":
+        generation = _start(native, tokenizer, tokens, options, priority, shares_with, constraint)
+    else:
+        tokens, generation = _start_beyond(
+            native, tokenizer, prepared, options, priority, shares_with, constraint
+        )
+    prompt = tokens.tolist()
     logprobs = _reader_of(generation, tokenizer, prompt, options)
     decoder = ReplyDecoder(
         generation,
@@ -66,6 +70,36 @@ def begin_text(
     if options.echo:
         decoder.begin_with(tokenizer.decode(prompt) if prepared.text is None else prepared.text)
     return decoder
+
+
+def _start_beyond(
+    native: _core.NativeModel,
+    tokenizer: Tokenizer,
+    prepared: Prepared,
+    options: SamplingOptions,
+    priority: int,
+    shares_with: _core.Generation | None,
+    constraint: _core.Constraint | None,
+) -> tuple[NDArray[np.uint32], _core.Generation]:
+    """Begin a text that does not just stop where the context is full; return its prompt, too."""
+    from akunu.context_overflow import SHIFT, GoingOn, fitted, newest_tokens
+
+    prompt = prepared.tokens
+    shorten = prepared.shorten or newest_tokens(prompt.tolist(), tokenizer.bos_id)
+    prompt = fitted(prompt, native.context, options, shorten)
+    if isinstance(shares_with, GoingOn):
+        shares_with = shares_with.first
+    if constraint is not None and options.context_overflow == SHIFT:
+        # What is written decides what may follow: the grammar would have to read it again.
+        return prompt, _start(native, tokenizer, prompt, options, priority, shares_with, constraint)
+
+    def start(tokens: NDArray[np.uint32], options: SamplingOptions) -> _core.Generation:
+        first = shares_with if tokens is prompt else None
+        return _start(native, tokenizer, tokens, options, priority, first, constraint)
+
+    seed = int.from_bytes(os.urandom(8), "little")
+    going_on = GoingOn(start, prompt, options, seed, native.context, shorten)
+    return prompt, cast("_core.Generation", going_on)  # it answers as one
 
 
 def _start(

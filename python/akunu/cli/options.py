@@ -113,7 +113,7 @@ def _sampling_option(name: str, declared: Declared) -> Any:
         default = SamplingOptions.__dataclass_fields__[name].default
         flags = f"{flag}/--no-{flag[2:]}" if default else flag
         return Annotated[bool | None, typer.Option(flags, help=declared.help, show_default=False)]
-    if declared.metavar == "NAME,NAME":
+    if declared.metavar in ("NAME", "NAME,NAME"):
         return Annotated[
             str | None, typer.Option(flag, metavar=declared.metavar, help=declared.help)
         ]

@@ -21,6 +21,8 @@ def with_limits(
     defaults = dict(model.sampling_defaults)
     if "samplers" in options:  # an order of their own has no room for what it leaves out
         defaults = {}
+    if options.get("penalize_prompt") is not False:  # which does not go with a shift
+        defaults["context_overflow"] = settings.context_overflow
     found = {**defaults, **options}
     most = settings.most_tokens
     wanted = found.get("max_tokens")

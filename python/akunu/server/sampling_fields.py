@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any, Final
 
+from akunu._sampling_declared import CONTEXT_OVERFLOWS
 from akunu.options import declared_options
 from akunu.server.errors import invalid
 from akunu.server.fields import Field, Reader, checked, honoured, refused, to
@@ -88,6 +89,7 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "samplers": {"type": ["array", "null"], "items": {"type": "string"}},
     "stop_token_ids": {"type": ["array", "null"], "items": {"type": "integer"}},
     "logit_bias": {"type": ["object", "null"]},
+    "context_overflow": {"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
 }
 # Those that a request has by other means, or not at all.
 _NOT_THESE: Final = (

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from akunu._checks import MAX_UINT32, flag, integer, number, refusal, texts
+from akunu._sampling_declared import CONTEXT_OVERFLOWS
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 from akunu.options import KV_TYPES, LoadOptions, thread_count
@@ -194,6 +195,12 @@ class ServerSettings:
     )
     most_tokens: int | None = _setting(
         None, _integer(1, None), "The most max_tokens that a request may ask for.", "INTEGER"
+    )
+    context_overflow: str = _setting(
+        "stop",
+        _one_of(CONTEXT_OVERFLOWS),
+        "For requests that do not say: stop, error, or shift, which forgets the oldest turns.",
+        "NAME",
     )
     most_answers: int = _setting(
         64, _integer(1, MAX_UINT32), "The most n that a request may ask for.", "INTEGER"
