@@ -54,9 +54,10 @@ ValueId Emitter::rows(const std::string& name, uint64_t n, Extent per) {
   return scratch(name, n * sizeof(float), per, ActivationKind::f32);
 }
 
-ValueId Emitter::activation(const std::string& name, ActivationKind kind, uint64_t k, Extent per) {
-  return scratch(name + " " + std::string(name_of(kind)), device_.activation_row_bytes(kind, k),
-                 per, kind);
+ValueId Emitter::activation(const std::string& name, ActivationKind kind, uint64_t k, Extent per,
+                            uint64_t n_each) {
+  return scratch(name + " " + std::string(name_of(kind)),
+                 n_each * device_.activation_row_bytes(kind, k), per, kind);
 }
 
 ValueId Emitter::weight(const std::string& name, uint64_t n, uint64_t k) {

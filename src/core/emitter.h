@@ -45,8 +45,9 @@ class Emitter {
   // Scratch values are found by their names: all layers use the same "query". The name includes the
   // width, so that layers of another width get a value of their own.
   ValueId rows(const std::string& name, uint64_t n, Extent per = Extent::rows);
+  // `n_each`: of the value's rows, in one of scratch.
   ValueId activation(const std::string& name, ActivationKind kind, uint64_t k,
-                     Extent per = Extent::rows);
+                     Extent per = Extent::rows, uint64_t n_each = 1);
   ValueId weight(const std::string& name, uint64_t n, uint64_t k);
   ValueId vector(const std::string& name, uint64_t n);
 

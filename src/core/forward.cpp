@@ -74,12 +74,13 @@ class Builder : Emitter {
   void encode_audio(const AudioEncoder& audio) {
     const uint32_t dim = arch_.dim;
     emit_to(forward_.first_convolution);
-    const ValueId convolved =
-        convolve("encoder.conv1", bound("frames", memory_.frames), audio.n_mels, 1);
+    const ValueId convolved = convolve("encoder.conv1", bound("frames", memory_.frames),
+                                       audio.n_mels, 1, audio.kFramesPerPosition);
 
     emit_to(forward_.encode);
     residual_ = rows("residual", dim);
-    const ValueId positions = convolve("encoder.conv2", convolved, dim, audio.kFramesPerPosition);
+    const ValueId positions =
+        convolve("encoder.conv2", convolved, dim, audio.kFramesPerPosition, 1);
     const std::string table = "encoder.position_embedding.weight";
     const ValueId embedding = weight(table, audio.n_positions, dim);
     emit(Operation::add_embedding, "encoder position embedding", {positions, embedding},
@@ -93,13 +94,16 @@ class Builder : Emitter {
     for (uint32_t i = 0; i < arch_.layers.size(); ++i) write_cross(i);
   }
 
-  // gelu(a convolution of three rows), as a matmul of the rows that each result sees.
-  ValueId convolve(const std::string& name, ValueId input, uint32_t n_channels, uint32_t stride) {
+  // gelu(a convolution of three rows), as a matmul of the rows that each result sees. Scratch has rows
+  // for positions; where it runs over frames, each of those holds the rows of `n_frames` frames.
+  ValueId convolve(const std::string& name, ValueId input, uint32_t n_channels, uint32_t stride,
+                   uint32_t n_frames) {
     constexpr uint32_t kWidth = 3, kPadding = 1;
     const uint32_t k = n_channels * kWidth;
-    const ValueId unfolded =
-        activation(name + " input", kind_for(name + ".weight", arch_.dim, k), k);
-    const ValueId out = rows(name, arch_.dim), activated = rows(name + " activated", arch_.dim);
+    const ValueId unfolded = activation(name + " input", kind_for(name + ".weight", arch_.dim, k),
+                                        k, Extent::rows, n_frames);
+    const uint64_t width = uint64_t{n_frames} * arch_.dim;
+    const ValueId out = rows(name, width), activated = rows(name + " activated", width);
     emit(Operation::unfold, name + " unfold", {input, unfolded},
          UnfoldParams{n_channels, kWidth, stride, kPadding});
     matmul(name, unfolded, name + ".weight", arch_.dim, k, out);

@@ -378,7 +378,7 @@ void Model::plan(const LoadOptions& options) {
                      .masks = max_head_rows() * mask_bytes(),
                      .usual_contexts = arch_.audio ? kUsualWindows : 1};
   needs.fixed =
-      Scratch::bytes(fused.values, fused.used, max_rows(), max_head_rows()) +
+      Scratch::bytes(fused.values, fused.used, max_scratch_rows(), max_head_rows()) +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +
       needs.masks + frames_bytes() + alignment_bytes();
   for (const MemoryUse& use : device_->memory_use())
@@ -452,8 +452,8 @@ void Model::compile() {
 
   const FusedForwards fused(arch_, weights_->tensors(), layer_frequencies_, memory, *device_,
                             is_observed_, adapters_.targets());
-  scratch_ =
-      std::make_unique<Scratch>(device_, fused.values, fused.used, max_rows(), max_head_rows());
+  scratch_ = std::make_unique<Scratch>(device_, fused.values, fused.used, max_scratch_rows(),
+                                       max_head_rows());
   logits_ = scratch_->bindings()[fused.by_class[0].logits_value];
 
   const StepMemory step{rows_.get(), spans_.get(), sequences_->pages(), sequences_->records(),

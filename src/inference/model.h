@@ -100,8 +100,12 @@ class Model {
   // A text of an encoder is in one step whole, and may want a vector of each row.
   uint32_t max_prompt_rows() const { return max_prompt_rows_; }
   uint32_t max_rows() const {
+    return std::max(max_scratch_rows(), arch_.audio ? arch_.audio->n_frames() : 0);
+  }
+  // The values of a window's frames say themselves that they need more.
+  uint32_t max_scratch_rows() const {
     return std::max(max_generated_rows() + max_prompt_rows_,
-                    arch_.audio ? arch_.audio->n_frames() : 0);
+                    arch_.audio ? arch_.audio->n_positions : 0);
   }
   uint32_t max_head_rows() const {
     return max_texts() + (arch_.embeds ? max_prompt_rows_ : device_->chip().max_head_rows);
