@@ -28,7 +28,7 @@ _HEAD = """# Models: every architecture in every format, measured
 
 A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
 computes in double with the same weights (of modern-bert, eurobert, gemma-embedding and from
-mistral3 to cohere2: those of transformers), beside the largest of them. The models are small and
+mistral3 to minicpm3: those of transformers), beside the largest of them. The models are small and
 random, which is harder than trained ones are: their logits follow every weight. What a number says
 of the arithmetic:
 
@@ -74,7 +74,7 @@ def _table(errors: Errors) -> Iterator[str]:
     from_first = (
         *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "mistral3", "granite"),
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
-        *("starcoder2", "command-r", "cohere2"),
+        *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3"),
     )
     architectures = _ordered((key[0] for key in errors), from_first)
     devices = [device for device in DEVICES if any(key[2] == device for key in errors)]

@@ -33,6 +33,10 @@ std::string unsupported_shape(const KernelRequest& request) {
                             : request.operation == Operation::cross_attention
                                 ? request.params.get<CrossAttentionParams>().head_dim
                                 : 0;
+  constexpr uint32_t kMostValue = 512;  // latent.metal
+  if (request.operation == Operation::latent_attention)
+    if (const uint32_t n = request.params.get<LatentAttentionParams>().value_dim; n > kMostValue)
+      return "latents of " + std::to_string(n) + " numbers; at most " + std::to_string(kMostValue);
   if (head_dim > kMostHead)
     return "heads of " + std::to_string(head_dim) + " numbers; at most " +
            std::to_string(kMostHead);

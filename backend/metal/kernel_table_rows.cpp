@@ -1,6 +1,7 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, speech.metal, logprobs.metal and advance.metal.
+// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, logprobs.metal and
+// advance.metal.
 #include <algorithm>
 #include <bit>
 #include <string>
@@ -188,6 +189,34 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
         const auto n_heads =
             static_cast<uint32_t>(std::popcount(s.get<CrossWeightsParams>().heads));
         return Grid{.threadgroups = {n_heads, s.n_rows, 1}};
+      });
+    }
+    case Operation::latent_write: {
+      const auto function = with_cache("latent_write", request.cache);
+      if (!function) return std::nullopt;
+      return one_launch(*function,
+                        [](const Scope& s) { return Grid{.threadgroups = {1, s.n_rows, 1}}; });
+    }
+    case Operation::latent_query: {
+      const auto function = with_floats("latent_query", request.weights[0]);
+      if (!function) return std::nullopt;
+      return per_number(*function, [](const Scope& s) {
+        const auto& params = s.get<LatentQueryParams>();
+        return params.n_heads * (params.rank + 2 * params.n_pairs);
+      });
+    }
+    case Operation::latent_attention: {
+      const auto function = with_cache("latent_attention", request.cache);
+      if (!function) return std::nullopt;
+      return one_launch(*function, [](const Scope& s) {
+        return Grid{.threadgroups = {s.get<LatentAttentionParams>().n_heads, s.n_rows, 1}};
+      });
+    }
+    case Operation::latent_value: {
+      const auto function = with_floats("latent_value", request.weights[0]);
+      if (!function) return std::nullopt;
+      return per_head(*function, [](const Scope& s) {
+        return s.get<LatentValueParams>().n_heads * s.get<LatentValueParams>().value_dim;
       });
     }
     case Operation::transcription_rules:

@@ -38,6 +38,16 @@ class ModelConfig:
     """How many of the `head_dim` numbers are rotated."""
     norm_epsilon: float
     """What the norms add to the mean square."""
+    latent_rank: int = 0
+    """Of latent attention (DeepSeek): the cache keeps as many numbers of a position, and `rope_dim`
+    that are rotated, for all heads. 0: it keeps keys and values."""
+
+    @property
+    def cache_dim(self) -> int:
+        """Numbers that the cache keeps of a position in a layer."""
+        if self.latent_rank:
+            return self.latent_rank + self.rope_dim
+        return 2 * self.n_kv_heads * self.head_dim
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,8 @@ void check_source(const ArchDescriptor& arch, uint32_t index) {
   if (*layer.kv_from >= index || arch.layers[*layer.kv_from].kv_from)
     throw ModelFormatError(who + ", which does not have its own before it");
   const LayerDescriptor& source = arch.layers[*layer.kv_from];
-  if (layer.n_kv_heads != source.n_kv_heads || layer.head_dim != source.head_dim)
+  if (layer.n_cached_heads() != source.n_cached_heads() ||
+      layer.cached_dim() != source.cached_dim() || layer.caches_values() != source.caches_values())
     throw ModelFormatError(who + ", whose heads are others");
   if (source.window != 0 && (layer.window == 0 || layer.window > source.window))
     throw ModelFormatError(who + ", which keeps only " + std::to_string(source.window) +
@@ -95,7 +96,7 @@ uint32_t CrossCache::reusable(const Held& held, uint32_t most) const {
 
 uint64_t GroupShape::page_bytes() const {
   uint64_t bytes = 0;
-  for (const LayerShape& layer : layers) bytes += 2 * layer.page_bytes();
+  for (const LayerShape& layer : layers) bytes += layer.page_bytes();
   return bytes;
 }
 
@@ -117,7 +118,10 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
     const CacheKind kind = kind_of(layer);
     auto group = std::ranges::find(groups, kind, &GroupShape::kind);
     if (group == groups.end()) group = groups.insert(group, {kind, format, {}});
-    group->layers.push_back({i, layer.n_kv_heads, row_bytes(format, layer.head_dim)});
+    group->layers.push_back({.layer = i,
+                             .n_heads = layer.n_cached_heads(),
+                             .position_bytes = row_bytes(format, layer.cached_dim()),
+                             .has_values = layer.caches_values()});
   }
   if (!arch.audio) return groups;
   GroupShape& cross =

@@ -125,13 +125,16 @@ using CacheKind = std::variant<FullCache, WindowCache, StateCache, CrossCache>;
 std::string name_of(const CacheKind& kind);
 
 // One layer's part of a page: [n_heads][n_positions] rows of `position_bytes`, of keys and as much of
-// values.
+// values, unless these are part of the keys.
 struct LayerShape {
   uint32_t layer = 0;
   uint32_t n_heads = 0;
   uint64_t position_bytes = 0;
   uint32_t n_positions = kPagePositions;  // 1 of a state
-  uint64_t page_bytes() const { return uint64_t{n_heads} * n_positions * position_bytes; }
+  bool has_values = true;                 // beside the keys
+  // Of one of the two; and of both.
+  uint64_t pool_page_bytes() const { return uint64_t{n_heads} * n_positions * position_bytes; }
+  uint64_t page_bytes() const { return (has_values ? 2 : 1) * pool_page_bytes(); }
 };
 
 struct GroupShape {

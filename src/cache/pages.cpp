@@ -66,7 +66,8 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
     for (const LayerShape& shape : groups[group].layers) {
       LayerCache& layer = (groups[group].is_cross() ? cross_ : layers_)[shape.layer];
       for (Binding* binding : {&layer.keys, &layer.values}) {
-        buffers_.emplace_back(device, n_pages[group] * shape.page_bytes(), "cache");
+        if (binding == &layer.values && !shape.has_values) continue;
+        buffers_.emplace_back(device, n_pages[group] * shape.pool_page_bytes(), "cache");
         *binding = buffers_.back().binding();
       }
     }
@@ -87,11 +88,13 @@ void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_pag
       return (uint64_t{page} * shape.n_heads + head) * shape.n_positions * shape.position_bytes;
     };
     const LayerCache& layer = (groups_[group].shape.is_cross() ? cross_ : layers_)[shape.layer];
-    for (const Binding& memory : {layer.keys, layer.values})
+    for (const Binding& memory : {layer.keys, layer.values}) {
+      if (!memory) continue;
       for (uint32_t head = 0; head < shape.n_heads; ++head)
         copies.push_back({{memory.buffer, memory.offset + offset(from_page, head)},
                           {memory.buffer, memory.offset + offset(to_page, head)},
                           n_bytes});
+    }
   }
   device_->copy(copies);
 }

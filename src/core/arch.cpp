@@ -338,6 +338,42 @@ ArchDescriptor cohere2(const ModelConfig& config) {
   return arch;
 }
 
+// DeepSeek-V2 (2024), V3 and what has their shape: multi-head latent attention in llama's frame. The
+// scale of attention is that of a head before its keys are compressed, times what YaRN adds.
+ArchDescriptor deepseek2(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  require(config.latent_rank, "rank of keys and values", config);
+  require(config.value_dim, "length of a value", config);
+  give_attention_scale(arch, config, 0);
+  for (LayerDescriptor& layer : arch.layers) {
+    layer.latent =
+        Latent{.rank = config.latent_rank,
+               .query_rank = config.query_rank,
+               .value_dim = config.value_dim,
+               .norm_epsilon = config.latent_norm_epsilon != 0 ? config.latent_norm_epsilon
+                                                               : config.norm_epsilon};
+    layer.rotated_factor = config.rope_attention_factor;
+    if (layer.rope_dim >= layer.head_dim)
+      throw ModelFormatError("all " + std::to_string(layer.head_dim) +
+                             " numbers of a head rotate; latent attention has some that do not");
+  }
+  return arch;
+}
+
+// MiniCPM3 (OpenBMB, 2024): the same with Granite's factors, which its GGUF files do not say; dimension i
+// of what rotates turns with i + half.
+ArchDescriptor minicpm3(const ModelConfig& config) {
+  ArchDescriptor arch = deepseek2(config);
+  arch.row_style = RopeStyle::halves;
+  for (LayerDescriptor& layer : arch.layers) layer.rope_style = RopeStyle::halves;
+  const auto or_usual = [](float said, float usual) { return said != 0 ? said : usual; };
+  arch.embedding_scale = or_usual(config.embedding_scale, 12);
+  arch.residual_scale =
+      or_usual(config.residual_scale, 1.4f / std::sqrt(static_cast<float>(config.layers.size())));
+  arch.logit_scale = 1 / or_usual(config.logit_scale, static_cast<float>(config.dim) / 256);
+  return arch;
+}
+
 // Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.
 ArchDescriptor whisper(const ModelConfig& config) {
   const auto plain = [](ArchDescriptor arch) {
@@ -393,6 +429,8 @@ constexpr std::array kFamilies{
     Family{"starcoder2", starcoder2, {.windows = true, .layer_norm = true}},
     Family{"command-r", command_r, {.layer_norm = true, .logit_scale = true, .interleaves = true}},
     Family{"cohere2", cohere2, kCohere},
+    Family{"deepseek2", deepseek2, {.attention_scale = true, .interleaves = true, .latent = true}},
+    Family{"minicpm3", minicpm3, {.attention_scale = true, .latent = true}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},
@@ -488,12 +526,14 @@ ArchDescriptor describe(const ModelConfig& config) {
   for (LayerDescriptor& layer : arch.layers) {
     if (config.rope_style && layer.rope_style != RopeStyle::none)
       layer.rope_style = *config.rope_style;
+    if (arch.embeds && layer.latent)
+      throw UnsupportedModelError("latent attention is not supported where texts are embedded");
     if (arch.embeds && layer.attention_soft_cap > 0)
       throw UnsupportedModelError(
           "a soft cap of attention is not supported where texts are embedded");
     // Where all numbers of a head rotate, a factor on Q and on K is one of its square on their product.
     if (config.rope_attention_factor == 1 || layer.rope_style == RopeStyle::none ||
-        !layer.rope_factors)
+        !layer.rope_factors || layer.latent)
       continue;
     if (layer.norms_behind_rope)
       throw UnsupportedModelError("a factor on rotated numbers has no place before their norm");

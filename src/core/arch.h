@@ -56,6 +56,11 @@ struct ModelConfig {
   std::optional<RopeStyle> rope_style;  // how the rows of Q and K lie, where not as GGUF has them
   float norm_epsilon = 0;
   float attention_scale = 0;
+  // Of multi-head latent attention, as in Latent; `latent_rank` 0: there is none.
+  uint32_t latent_rank = 0;
+  uint32_t query_rank = 0;
+  uint32_t value_dim = 0;
+  float latent_norm_epsilon = 0;            // 0: norm_epsilon
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
   // Factors; 0: the file says none. What a family does with logit_scale is its own.
@@ -85,6 +90,17 @@ enum class NormKind : uint8_t { rms, layer };
 // residual, which is then the normed sum. none: there are only those of `post_norms`.
 enum class NormPlace : uint8_t { before, after_sum, none };
 
+// Multi-head latent attention (DeepSeek-V2, 2024): the keys and values of all heads are made of one row
+// of `rank` numbers of a position, and of as many rotated ones as `rope_dim`, which all heads share.
+// The cache keeps that row. A head is [head_dim - rope_dim | rope_dim], its rotated numbers last.
+struct Latent {
+  uint32_t rank = 0;
+  uint32_t query_rank =
+      0;                   // queries are made of as many numbers, which are normed; 0: of the input
+  uint32_t value_dim = 0;  // of a head
+  float norm_epsilon = 0;
+};
+
 struct LayerDescriptor {
   Mixer mixer = Mixer::attention;
   uint32_t n_heads = 0;
@@ -109,10 +125,20 @@ struct LayerDescriptor {
   float rope_dynamic_factor = 1;
   float query_growth = 0;  // as in ModelConfig
   uint32_t query_growth_length = 0;
+  float rotated_factor = 1;  // what rotates is multiplied by it, of Q and of K
   bool rope_factors = true;  // whether the model's factors of frequencies and on Q and K hold here
   FeedForward feed_forward = FeedForward::gated;
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;
+  std::optional<Latent> latent;
+
+  // What the cache keeps of a position: so many heads, of so many numbers; and whether values lie
+  // beside the keys, or are part of them.
+  uint32_t n_cached_heads() const { return latent ? 1 : n_kv_heads; }
+  uint32_t cached_dim() const { return latent ? latent->rank + rope_dim : head_dim; }
+  bool caches_values() const { return !latent; }
+  // Numbers that attention makes of a row.
+  uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
 };
 
 // An encoder in front of a decoder: two convolutions over frames of a log-mel spectrogram, of which the
@@ -180,6 +206,7 @@ struct FamilyTraits {
   bool may_not_rotate = false;    // a file may say that its model has no rotary positions
   bool query_growth = false;      // queries are multiplied by more as positions grow
   bool interleaves = false;       // neighbours rotate, in Hugging Face's files too
+  bool latent = false;            // multi-head latent attention
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -15,6 +15,7 @@
 #include "core/emitter.h"
 #include "core/error.h"
 #include "core/kernel_params.h"
+#include "core/latent_layer.h"
 #include "core/pooled_output.h"
 
 namespace akunu {
@@ -218,12 +219,12 @@ class Builder : Emitter {
       if (out == kNoValue) {
         out = of_queries = rows("angles of " + name, layer.rope_dim);
         emit(Operation::rope_angles, "rope angles", {bound(name, frequencies), out},
-             RopeAnglesParams{layer.rope_dim / 2, 0, 0, 0});
+             RopeAnglesParams{layer.rope_dim / 2, 0, 0, layer.rotated_factor});
         if (layer.query_growth != 0) {
           of_queries = rows("query angles of " + name, layer.rope_dim);
           emit(Operation::rope_angles, "query rope angles", {bound(name, frequencies), of_queries},
                RopeAnglesParams{layer.rope_dim / 2, layer.query_growth, layer.query_growth_length,
-                                0});
+                                layer.rotated_factor});
         }
       }
       angles_.push_back(out);
@@ -258,6 +259,7 @@ class Builder : Emitter {
 
   ValueId attention(const Layer& layer) {
     const LayerDescriptor& is = layer.is;
+    if (is.latent) return latent_attention(layer, *is.latent);
     const uint32_t q_dim = is.n_heads * is.head_dim;
     const uint32_t kv_dim = is.n_kv_heads * is.head_dim;
     const bool has_own = !is.kv_from;  // keys and values
@@ -299,6 +301,46 @@ class Builder : Emitter {
          AttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale,
                          is.attention_soft_cap, stride, base});
     return project(layer, "attention output", attended, "attention.output", q_dim);
+  }
+
+  ValueId latent_attention(const Layer& layer, const Latent& latent) {
+    const LayerDescriptor& is = layer.is;
+    const uint32_t q_dim = is.n_heads * is.head_dim, row_dim = is.cached_dim();
+    const ValueId query = rows("query", q_dim), row = rows("latent", row_dim);
+    const bool has_low = latent.query_rank > 0;  // queries of a few numbers
+    const ValueId low = has_low ? rows("query latent", latent.query_rank) : query;
+    const Part parts[] = {has_low ? Part{"q_a", latent.query_rank, low} : Part{"q", q_dim, query},
+                          {"kv_a", row_dim, row}};
+    project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
+    if (has_low) {
+      const std::string name = layer.name + "attention.q_b";
+      const ValueId normed =
+          activation("query latent normed", kind_for(name + ".weight", q_dim, latent.query_rank),
+                     latent.query_rank);
+      emit(Operation::rms_norm, layer.label + "q_a norm",
+           {low, vector(layer.name + "attention.q_a_norm.weight", latent.query_rank), normed},
+           NormParams{latent.query_rank, latent.norm_epsilon, {}});
+      matmul(layer.label + "q_b", normed, name + ".weight", q_dim, latent.query_rank, query);
+      adapt_if_wanted(layer.label + "q_b", normed, name, q_dim, latent.query_rank, query);
+    }
+
+    if (adapters_ != nullptr)
+      for (const char* name : {"kv_b", "k_b", "v_b"})
+        if (adapters_->contains(layer.name + "attention." + name))
+          throw UnsupportedModelError("an adapter of " + layer.name + "attention." + name +
+                                      " is not supported: latent attention absorbs that matrix");
+    const LayerCache& pools = memory_.layers[layer.index];
+    const ValueId attended = emit_latent_attention(
+        *this, {.is = is,
+                .name = layer.name + "attention.",
+                .label = layer.label,
+                .query = query,
+                .row = row,
+                .angles = angles_[layer.index],
+                .cache = bound(layer.label + "latents", pools.keys, pools.format),
+                .page_table_stride = memory_.page_table_stride,
+                .page_table_base = memory_.page_table_bases[pools.group]});
+    return project(layer, "attention output", attended, "attention.output", is.attended_dim());
   }
 
   // Attention to what an encoder made.

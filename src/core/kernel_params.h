@@ -61,7 +61,7 @@ struct RopeAnglesParams {
   // whole number. growth 0: by 1.
   float growth;
   uint32_t growth_length;  // above 0 where there is a growth
-  uint32_t padding;
+  float factor;            // cosine and sine are multiplied by it, too; usually 1
 };
 
 AKUNU_CONSTANT uint32_t kRopeInterleaved = 0;  // dimension 2i rotates with 2i + 1
@@ -243,6 +243,58 @@ struct TranscriptionRulesParams {
   uint32_t vocab_size;
   uint32_t log_stride;
   uint32_t padding[2];
+};
+
+// Multi-head latent attention: a position's keys and values follow, for all heads, from one cached row:
+// `rank` numbers, and 2 n_pairs behind them, which rotate.
+//
+// The row of a position: its first `rank` numbers normed, the others rotated, into the cache.
+struct LatentWriteParams {
+  uint32_t rank;
+  uint32_t n_pairs;
+  uint32_t style;  // kRopeInterleaved or kRopeHalves
+  float epsilon;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding[2];
+};
+
+// Heads of [n_plain | 2 n_pairs] numbers become heads of [rank | 2 n_pairs], which are multiplied with
+// cached rows as they are: the plain ones go through the weight, the others rotate.
+struct LatentQueryParams {
+  uint32_t n_heads;
+  uint32_t n_plain;
+  uint32_t n_pairs;
+  uint32_t rank;
+  uint32_t style;
+  uint32_t head_rows;  // rows of the weight for each head
+  // 0: the first n_plain rows of a head are [n_plain, rank], as of the matrix that makes keys and values
+  // of a cached row. 1: its rows are the transpose of those, [rank, n_plain].
+  uint32_t is_transposed;
+  uint32_t padding;
+};
+
+// softmax(query . rows * scale) . (the first value_dim numbers of the rows), over the positions that a
+// row sees.
+struct LatentAttentionParams {
+  uint32_t n_heads;
+  uint32_t n_kv_heads;  // cached rows of a position; divides n_heads
+  uint32_t head_dim;    // numbers of a cached row
+  uint32_t value_dim;
+  float scale;
+  uint32_t padding;
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+};
+
+// Heads of `rank` numbers times head_rows rows of the weight each, of which those from first_row on count.
+struct LatentValueParams {
+  uint32_t n_heads;
+  uint32_t rank;
+  uint32_t value_dim;
+  uint32_t head_rows;  // rows of the weight for each head
+  uint32_t first_row;  // of them, that of the first value; value_dim from there on
+  uint32_t padding[3];
 };
 
 struct AddParams {

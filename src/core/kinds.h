@@ -39,6 +39,10 @@ enum class Operation : uint8_t {
   cross_attention,
   cross_weights,
   transcription_rules,
+  latent_write,
+  latent_query,
+  latent_attention,
+  latent_value,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

@@ -86,6 +86,14 @@ constexpr Operands<3> kCrossWeights{
     {{"query", rows, in}, {"key_cache", cache, in}, {"out", head_rows, inout}}};
 constexpr Operands<3> kTranscriptionRules{
     {{"logits", head_rows, inout}, {"tokens", log, in}, {"options", options, in}}};
+constexpr Operands<4> kLatentWrite{
+    {{"latent", rows, in}, {"norm", vector, in}, {"angles", rows, in}, {"cache", cache, inout}}};
+constexpr Operands<4> kLatentQuery{
+    {{"query", rows, in}, {"weight", weight, in}, {"angles", rows, in}, {"out", rows, out}}};
+constexpr Operands<3> kLatentAttention{
+    {{"query", rows, in}, {"cache", cache, in}, {"out", rows, out}}};
+constexpr Operands<3> kLatentValue{
+    {{"attended", rows, in}, {"weight", weight, in}, {"out", activation, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -179,6 +187,10 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"cross_attention", kCrossAttention, sizeof(CrossAttentionParams)},
     {"cross_weights", kCrossWeights, sizeof(CrossWeightsParams)},
     {"transcription_rules", kTranscriptionRules, sizeof(TranscriptionRulesParams)},
+    {"latent_write", kLatentWrite, sizeof(LatentWriteParams)},
+    {"latent_query", kLatentQuery, sizeof(LatentQueryParams)},
+    {"latent_attention", kLatentAttention, sizeof(LatentAttentionParams)},
+    {"latent_value", kLatentValue, sizeof(LatentValueParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -23,6 +23,7 @@
 #include "core/error.h"
 #include "core/fuse.h"
 #include "core/table.h"
+#include "inference/latent_weights.h"
 
 namespace akunu {
 namespace {
@@ -218,9 +219,11 @@ Model::~Model() {
 }
 
 void Model::import(const ModelSource& source) {
-  config_ = source.config;
+  const ModelSource readable = with_latent_floats(source);
+  config_ = readable.config;
   try {
-    weights_ = std::make_unique<Weights>(device_, source);  // keeps the files that the device reads
+    weights_ =
+        std::make_unique<Weights>(device_, readable);  // keeps the files that the device reads
   } catch (const Error&) {
     if (const std::optional<std::string> damage = source.damage()) throw ModelFormatError(*damage);
     throw;

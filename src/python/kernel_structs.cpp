@@ -28,7 +28,7 @@ bool describe_structs() {
                        n_prompt, n_logprobs, rules, stop_ids);
   PYBIND11_NUMPY_DTYPE(TokenLogprobs, chosen, tokens, logprobs);
   PYBIND11_NUMPY_DTYPE(EmbedParams, dim, vocab_size, log_stride, scale);
-  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length);
+  PYBIND11_NUMPY_DTYPE(RopeAnglesParams, n_pairs, growth, growth_length, factor);
   PYBIND11_NUMPY_DTYPE(NormParams, dim, epsilon);
   PYBIND11_NUMPY_DTYPE(MatmulParams, n, k);
   PYBIND11_NUMPY_DTYPE(BiasParams, n);
@@ -56,6 +56,13 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads,
                        first, n_out, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(TranscriptionRulesParams, vocab_size, log_stride);
+  PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
+                       page_table_base);
+  PYBIND11_NUMPY_DTYPE(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows,
+                       is_transposed);
+  PYBIND11_NUMPY_DTYPE(LatentAttentionParams, n_heads, n_kv_heads, head_dim, value_dim, scale,
+                       page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(LatentValueParams, n_heads, rank, value_dim, head_rows, first_row);
   PYBIND11_NUMPY_DTYPE(AdapterParams, width, rank);
   PYBIND11_NUMPY_DTYPE(AdapterPart, first, rank, scale);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
@@ -142,6 +149,14 @@ py::object params_dtype(Operation operation) {
       return dtype_of<CrossWeightsParams>();
     case Operation::transcription_rules:
       return dtype_of<TranscriptionRulesParams>();
+    case Operation::latent_write:
+      return dtype_of<LatentWriteParams>();
+    case Operation::latent_query:
+      return dtype_of<LatentQueryParams>();
+    case Operation::latent_attention:
+      return dtype_of<LatentAttentionParams>();
+    case Operation::latent_value:
+      return dtype_of<LatentValueParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -112,6 +112,7 @@ py::dict NativeModel::config() const {
   result["rope_theta"] = config.rope_theta;
   result["rope_dim"] = config.rope_dim;
   result["norm_epsilon"] = config.norm_epsilon;
+  result["latent_rank"] = config.latent_rank;
   return result;
 }
 

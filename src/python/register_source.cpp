@@ -101,6 +101,12 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     each["attention_scale"] = layer.attention_scale;
     each["attention_soft_cap"] = layer.attention_soft_cap;
     each["rotates"] = layer.rope_style != RopeStyle::none;
+    each["latent"] = py::none();
+    if (layer.latent)
+      each["latent"] = py::dict(py::arg("rank") = layer.latent->rank,
+                                py::arg("query_rank") = layer.latent->query_rank,
+                                py::arg("value_dim") = layer.latent->value_dim,
+                                py::arg("norm_epsilon") = layer.latent->norm_epsilon);
     each["has_rope_factors"] = layer.rope_style != RopeStyle::none && layer.rope_factors;
     layers.append(each);
   }
@@ -111,6 +117,9 @@ py::dict numbers_of(const ArchDescriptor& arch) {
   py::dict result;
   result["layers"] = layers_of(arch.layers);
   result["logit_soft_cap"] = arch.logit_soft_cap;
+  result["embedding_scale"] = arch.embedding_scale;
+  result["residual_scale"] = arch.residual_scale;
+  result["logit_scale"] = arch.logit_scale;
   return result;
 }
 

@@ -42,8 +42,8 @@ class Reader {
     config.rope_theta = number("rope.freq_base").value_or(10000.0f);
     config.rope_linear_factor = rope_linear_factor();
     config.rope_attention_factor = number("rope.scaling.attn_factor").value_or(1.0f);
-    if (const std::optional<Yarn> stretched = yarn(config))
-      config.rope_attention_factor *= yarn_factor(*stretched);
+    const std::optional<Yarn> stretched = yarn(config);
+    if (stretched && !family->latent) config.rope_attention_factor *= yarn_factor(*stretched);
     config.rope_original_context = optional("rope.scaling.original_context_length").value_or(0);
     if (family->windows) {
       config.window = optional("attention.sliding_window").value_or(0);
@@ -54,6 +54,7 @@ class Reader {
       config.logit_soft_cap = number("final_logit_softcapping");
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
+    if (family->latent) read_latents(stretched, config);
     if (family->query_growth) {
       config.query_growth = number("attention.temperature_scale").value_or(0.0f);
       config.query_growth_length = config.rope_original_context;
@@ -275,6 +276,53 @@ class Reader {
     return static_cast<uint32_t>(std::min(*value, kMost));
   }
 
+  // Latent attention. Newer files say what attention sees in `key_length` and `value_length`, a cached row,
+  // and of a head what older ones say there in keys of their own.
+  void read_latents(const std::optional<Yarn>& stretched, ModelConfig& config) const {
+    config.latent_rank = required("attention.kv_lora_rank");
+    config.query_rank = optional("attention.q_lora_rank").value_or(0);
+    const uint32_t n_heads = config.layers.empty() ? 0 : config.layers[0].n_heads;
+    const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
+    const auto of_head = optional("attention.value_length_mla");
+    config.value_dim =
+        of_head
+            ? *of_head
+            : optional("attention.value_length").value_or(n_heads == 0 ? 0 : config.dim / n_heads);
+    if (optional("attention.key_length_mla").has_value() != of_head.has_value())
+      throw ModelFormatError(path() + ": of the keys " + key("attention.key_length_mla") + " and " +
+                             key("attention.value_length_mla") + " one is missing");
+    if (of_head) {
+      check_cached("attention.key_length", config.latent_rank + config.rope_dim);
+      check_cached("attention.value_length", config.latent_rank);
+    }
+    for (LayerConfig& layer : config.layers) {
+      if (layer.n_kv_heads != 1 && layer.n_kv_heads != layer.n_heads)
+        throw ModelFormatError(path() + ": " + key("attention.head_count_kv") + " is " +
+                               std::to_string(layer.n_kv_heads) + "; latent attention has 1, or " +
+                               std::to_string(layer.n_heads) + " as there are heads");
+      layer.n_kv_heads = layer.n_heads;
+    }
+    if (!stretched || head_dim == 0) return;
+    // As llama.cpp has it: a tenth of `mscale_all_dim`, and `mscale` is the same.
+    const std::optional<float> by = number("rope.scaling.yarn_log_multiplier");
+    if (!by || *by == 0)
+      refuse(key("rope.scaling.type") + " is 'yarn' and " +
+             key("rope.scaling.yarn_log_multiplier") +
+             " is not there; it is needed for latent attention");
+    const double magnitude = static_cast<double>(config.rope_attention_factor) *
+                             yarn_magnitude(stretched->factor, 10 * static_cast<double>(*by));
+    if (config.attention_scale == 0)
+      config.attention_scale =
+          static_cast<float>(magnitude * magnitude / std::sqrt(static_cast<double>(head_dim)));
+  }
+
+  void check_cached(std::string_view name, uint32_t wanted) const {
+    if (const auto said = optional(name); said && *said != wanted)
+      throw ModelFormatError(path() + ": " + key(name) + " is " + std::to_string(*said) +
+                             "; what latent attention caches has " + std::to_string(wanted) +
+                             " numbers there");
+  }
+
   std::string scaling_type() const {
     return std::string(file_.get_string(key("rope.scaling.type")).value_or("linear"));
   }
@@ -398,8 +446,12 @@ class Reader {
 
   uint32_t head_dim(uint32_t n_heads) const {
     if (n_heads == 0) throw ModelFormatError(path() + ": " + key("attention.head_count") + " is 0");
-    const auto length = optional("attention.key_length");
+    const bool is_latent = find_family(architecture_)->latent;
+    const auto of_head =
+        is_latent ? optional("attention.key_length_mla") : std::optional<uint32_t>();
+    const auto length = of_head ? of_head : optional("attention.key_length");
     const uint32_t head_dim = length.value_or(required("embedding_length") / n_heads);
+    if (is_latent) return head_dim;
     if (const auto value_length = optional("attention.value_length");
         value_length && *value_length != head_dim)
       throw UnsupportedModelError(path() + ": " + key("attention.value_length") + " is " +

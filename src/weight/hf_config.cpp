@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "weight/config_object.h"
 #include "weight/hf_encoder_config.h"
+#include "weight/hf_latent_config.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/hf_whisper_config.h"
 #include "weight/printable.h"
@@ -62,6 +63,8 @@ struct HfFamily {
   bool has_query_growth = false;      // `llama_4_scaling_beta`
   bool rotates_windows = false;       // where there are windows, other layers have no positions
   float logit_scale = 0;              // 0: there is none
+  std::optional<HfLatents> latents = {};
+  bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};
 
@@ -71,6 +74,11 @@ struct HfFamily {
            naming == HfNaming::modern_bert || naming == HfNaming::whisper;
   }
 };
+
+constexpr HfLatents kDeepseek2{.has_experts = true};
+constexpr HfLatents kDeepseek3{.has_experts = true, .dense_layers = 3};
+constexpr HfLatents kMiniCpm3{
+    .rank = 256, .query_rank = 768, .plain_dim = 64, .rotated_dim = 32, .value_dim = 0};
 
 constexpr std::array kHfFamilies{
     HfFamily{.model_type = "llama", .architecture = "llama"},
@@ -195,6 +203,14 @@ constexpr std::array kHfFamilies{
              .scale_dim = 256,
              .rope_theta = 1000000,
              .rope_theta_windowed = 10000},
+    HfFamily{.model_type = "deepseek_v2", .architecture = "deepseek2", .latents = kDeepseek2},
+    HfFamily{.model_type = "deepseek_v3", .architecture = "deepseek2", .latents = kDeepseek3},
+    HfFamily{.model_type = "kimi_k2", .architecture = "deepseek2", .latents = kDeepseek3},
+    HfFamily{.model_type = "minicpm3",
+             .architecture = "minicpm3",
+             .norm_epsilon = 1e-5f,
+             .latents = kMiniCpm3,
+             .names_factors = true},
     HfFamily{.model_type = "eurobert", .architecture = "eurobert"},
     HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
     HfFamily{.model_type = "roberta", .architecture = "bert", .naming = HfNaming::bert},
@@ -263,6 +279,7 @@ class HfConfigReader {
     model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
+    if (family_.latents) read_hf_experts_of_latents(config_, *family_.latents, n_layers, type());
     read_unrotated(model);
     read_windows(model);
     read_multipliers(model);
@@ -324,8 +341,11 @@ class HfConfigReader {
       config_.refuse_value(
           "num_key_value_heads",
           "num_attention_heads is " + std::to_string(layer.n_heads) + ", which it does not divide");
-    layer.head_dim = config_.needed_count(
-        "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
+    if (family_.latents)
+      layer.head_dim = read_hf_latents(config_, *family_.latents, layer.n_heads, model);
+    else
+      layer.head_dim = config_.needed_count(
+          "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
     config_.find("intermediate_size");  // of experts, where ffn_key is another
     layer.ffn_dim = config_.needed_count(family_.ffn_key);
     model.layers.assign(n_layers, layer);
@@ -341,7 +361,8 @@ class HfConfigReader {
   bool is_taken(std::string_view key) const {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
-           (family_.logit_scale != 0 && key == "logit_scale");
+           (family_.logit_scale != 0 && key == "logit_scale") ||
+           (family_.latents && family_.latents->has_experts && key == "n_routed_experts");
   }
 
   float factor(std::string_view key, float usual) {
@@ -356,6 +377,15 @@ class HfConfigReader {
       model.residual_scale = factor("residual_multiplier", 1);
       model.attention_scale = factor("attention_multiplier", 1);
       model.logit_scale = factor("logits_scaling", 1);
+    }
+    if (family_.names_factors) {
+      const auto n_layers = static_cast<float>(model.layers.size());
+      const auto dim = static_cast<float>(model.dim);
+      model.embedding_scale = factor("scale_emb", 12);
+      model.residual_scale =
+          config_.has_null("scale_depth") ? 1 : factor("scale_depth", 1.4f) / std::sqrt(n_layers);
+      model.logit_scale =
+          config_.has_null("dim_model_base") ? 1 : dim / factor("dim_model_base", 256);
     }
     if (family_.logit_scale != 0) model.logit_scale = factor("logit_scale", family_.logit_scale);
   }
@@ -475,7 +505,17 @@ class HfConfigReader {
     if (parameters) part = parameters->number("partial_rotary_factor").value_or(part);
     if (!(part > 0 && part <= 1))
       config_.refuse_value("partial_rotary_factor", "it must be above 0 and at most 1");
-    model.rope_dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
+    if (!family_.latents)
+      model.rope_dim = static_cast<uint32_t>(static_cast<float>(head_dim) * part);
+    else if (part != 1)
+      config_.refuse_support("partial_rotary_factor", "akunu has 1 for " + type());
+    if (family_.latents && !config_.flag("rope_interleave").value_or(true) &&
+        type() != "deepseek_v2")  // of which transformers does not look at it
+      model.rope_style = RopeStyle::halves;
+    const auto scale_attention = [&](float by) {
+      if (family_.latents) model.attention_scale = by / std::sqrt(static_cast<float>(head_dim));
+    };
+    scale_attention(1);
 
     const uint32_t original =
         config_.count("original_max_position_embeddings").value_or(family_.original_context);
@@ -499,6 +539,7 @@ class HfConfigReader {
     }
     if (is_later_gemma() && model.window != 0 && !read.divisors.empty())
       scaling->refuse_support("rope_type", "with windows akunu has linear scaling only");
+    scale_attention(read.scale_factor);
     model.rope_linear_factor = read.linear_factor;
     model.rope_attention_factor = read.attention_factor;
     model.rope_dynamic_factor = read.dynamic_factor;

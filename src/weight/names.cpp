@@ -61,6 +61,15 @@ constexpr std::array kGgufLayer{
     same("post_ffw_norm", "ffn_post_norm"),
     same("attn_output_norm", "attention_output_norm"),
     same("layer_output_norm", "layer_output_norm"),
+    // Latent attention's; newer files have the keys' part of kv_b transposed, a matrix for each head.
+    same("attn_q_a", "attention.q_a"),
+    same("attn_q_a_norm", "attention.q_a_norm"),
+    same("attn_q_b", "attention.q_b"),
+    same("attn_kv_a_mqa", "attention.kv_a"),
+    same("attn_kv_a_norm", "attention.kv_a_norm"),
+    same("attn_kv_b", "attention.kv_b"),
+    NameRule{"attn_k_b", {{{"attention.k_b"}}}, Transform::none, 3},
+    NameRule{"attn_v_b", {{{"attention.v_b"}}}, Transform::none, 3},
 };
 constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
@@ -104,6 +113,13 @@ constexpr std::array kHfProjections{
     NameRule{"shared_mlp.input_linear",
              {{{"ffn.gate", PieceRows::ffn}, {"ffn.up", PieceRows::ffn}}}},
     same("shared_mlp.output_linear", "ffn.down"),
+    // DeepSeek's latent attention.
+    same("self_attn.q_a_proj", "attention.q_a"),
+    same("self_attn.q_a_layernorm", "attention.q_a_norm"),
+    same("self_attn.q_b_proj", "attention.q_b"),
+    same("self_attn.kv_a_proj_with_mqa", "attention.kv_a"),
+    same("self_attn.kv_a_layernorm", "attention.kv_a_norm"),
+    same("self_attn.kv_b_proj", "attention.kv_b"),
     // StarCoder2's.
     same("mlp.c_fc", "ffn.up"),
     same("mlp.c_proj", "ffn.down"),

@@ -4,6 +4,8 @@
 //   layers.N.attention_norm.weight  layers.N.ffn_norm.weight
 //   layers.N.attention.{q,k,v,output}.{weight,bias}  layers.N.attention.{q_norm,k_norm}.weight
 //   layers.N.ffn.{gate,up,down}.{weight,bias}
+//   layers.N.attention.{q_a,q_b,kv_a}.{weight,bias}  layers.N.attention.{q_a_norm,kv_a_norm}.weight
+//   layers.N.attention.kv_b.weight, or {k_b,v_b}.weight, of latent attention
 // and of encoders
 //   position_embedding.weight  token_types.weight  embedding_norm.{weight,bias}
 //   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}

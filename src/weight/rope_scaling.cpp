@@ -55,10 +55,6 @@ std::vector<float> llama3_divisors(ConfigObject& scaling, const RopeBasis& basis
   return divisors;
 }
 
-double yarn_magnitude(double factor, double scale) {
-  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
-}
-
 // YaRN with the corrections and defaults of transformers.
 void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
   Yarn yarn{.original_context = original_context(scaling, basis, basis.context_length)};
@@ -79,6 +75,8 @@ void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& resul
   result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
   if (!(result.attention_factor > 0))
     scaling.refuse_value("attention_factor", "it must be above 0");
+  const double of_all = yarn_magnitude(yarn.factor, all_scale);
+  result.scale_factor = static_cast<float>(of_all * of_all);
 }
 
 std::vector<float> factor_list(ConfigObject& scaling, std::string_view key, size_t n_pairs) {
@@ -132,6 +130,10 @@ std::vector<float> yarn_divisors(const Yarn& yarn, const RopeBasis& basis) {
     divisors[i] = static_cast<float>(1 / (divided / yarn.factor + (1 - divided)));
   }
   return divisors;
+}
+
+double yarn_magnitude(double factor, double scale) {
+  return factor <= 1 ? 1.0 : 0.1 * scale * std::log(factor) + 1.0;
 }
 
 double yarn_attention_factor(const Yarn& yarn) { return yarn_magnitude(yarn.factor, 1.0); }

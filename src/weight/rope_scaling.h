@@ -21,6 +21,7 @@ struct Yarn {
 struct RopeScaling {
   float linear_factor = 1;
   float attention_factor = 1;   // of Q and of K, where they rotate
+  float scale_factor = 1;       // of attention's scale, of latent attention
   float dynamic_factor = 1;     // of the frequencies' base, in longer contexts; see ModelConfig
   float theta_factor = 1;       // of the frequencies' base, always (NTK with a fixed alpha)
   std::vector<float> divisors;  // of the frequencies, [rope_dim / 2]; empty: all 1
@@ -42,6 +43,8 @@ struct RopeBasis {
 // The divisors of the frequencies, and the factor on Q and K where nothing else is said.
 std::vector<float> yarn_divisors(const Yarn& yarn, const RopeBasis& basis);
 double yarn_attention_factor(const Yarn& yarn);
+// 1 + 0.1 scale * log(factor), by which YaRN makes up for longer contexts.
+double yarn_magnitude(double factor, double scale);
 
 // Throws ModelFormatError for numbers that are missing or make no sense, and UnsupportedModelError for
 // a kind of scaling that akunu does not have. Reads linear, dynamic, llama3, yarn and longrope.

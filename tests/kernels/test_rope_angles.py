@@ -8,12 +8,12 @@ from harness import On, Run, assert_same_bits, assert_within, make_step, pack_pa
 from reference import UNIT
 
 
-def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0)):
+def angles_of(target, frequencies, step, threads=1, growth=(0.0, 0), factor=1.0):
     out = poisoned((len(step.rows), 2 * len(frequencies)))
     run(
         "rope_angles",
         [frequencies, out],
-        pack_params("rope_angles", len(frequencies), *growth),
+        pack_params("rope_angles", len(frequencies), *growth, factor),
         step,
         On(target, threads),
     )
@@ -48,3 +48,12 @@ def test_grows_with_the_logarithm_of_the_position(target):
     assert_within(out[:, 0::2], np.cos(angle) * factor, bound)
     assert_within(out[:, 1::2], np.sin(angle) * factor, bound)
     assert_same_bits(out[:4], angles_of(target, frequencies, step)[:4])  # within the first 64
+
+
+def test_a_factor_multiplies_cosine_and_sine(target):
+    frequencies = (10000.0 ** (-np.arange(9) / 9)).astype(np.float32)
+    step = make_step([Run(0, 0, 3), Run(1, 62, 4)], max_positions=1024)
+    plain = angles_of(target, frequencies, step)
+    np.testing.assert_array_equal(
+        angles_of(target, frequencies, step, factor=1.25), plain * np.float32(1.25)
+    )

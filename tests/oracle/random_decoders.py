@@ -85,6 +85,28 @@ _GROWING: dict[str, Any] = {
     "llama_4_scaling_beta": 0.3,
 }
 
+# A head is 24 numbers and 16 that rotate, a value 32: no two lengths are the same. The epsilon of
+# the latents' norms is 1e-6 in transformers, whatever the model's is.
+_LATENT: dict[str, Any] = {
+    "num_key_value_heads": 6,
+    "kv_lora_rank": 64,
+    "q_lora_rank": 96,
+    "qk_nope_head_dim": 24,
+    "qk_rope_head_dim": 16,
+    "v_head_dim": 32,
+}
+_DENSE: dict[str, Any] = {"first_k_dense_replace": 4, "rms_norm_eps": 1e-6}
+_LATENT_YARN: dict[str, Any] = {
+    "rope_type": "yarn",
+    "rope_theta": 10000.0,
+    "factor": 8.0,
+    "original_max_position_embeddings": 64,
+    "beta_fast": 8.0,
+    "beta_slow": 1.0,
+    "mscale": 0.707,
+    "mscale_all_dim": 0.707,
+}
+
 FAMILIES: dict[str, Family] = {
     "granite": Family(
         name="Granite",
@@ -278,6 +300,54 @@ FAMILIES: dict[str, Family] = {
         architecture="command-r",
         options={"layer_norm_eps": 0.03, "logit_scale": 0.3},
         changes={"logit_scale": {"logit_scale": 0.29}, "epsilon": {"layer_norm_eps": 1e-5}},
+    ),
+    "deepseek2": Family(
+        name="DeepseekV2",
+        architecture="deepseek2",
+        options={**_LATENT, **_DENSE, "rope_parameters": _LATENT_YARN},
+        changes={
+            "not scaled": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
+            "attention": {
+                "rope_parameters": {**_LATENT_YARN, "mscale": 0.5, "mscale_all_dim": 0.5}
+            },
+            "what rotates": {"rope_parameters": {**_LATENT_YARN, "mscale": 1.5}},
+        },
+    ),
+    "deepseek2-lite": Family(
+        name="DeepseekV2",
+        architecture="deepseek2",
+        options={**_LATENT, **_DENSE, "q_lora_rank": None, "attention_bias": True},
+        changes={"base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}},
+        not_in_llama_cpp="it takes models without compressed queries of 27 layers only",
+    ),
+    "deepseek3": Family(
+        name="DeepseekV3",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            **_DENSE,
+            "num_mtp_layers": 0,
+            "rope_parameters": {
+                **_LATENT_YARN,
+                "factor": 4.0,
+                "mscale": 1.0,
+                "mscale_all_dim": 1.0,
+            },
+        },
+        changes={
+            "halves": {"rope_interleave": False},
+            "attention": {"rope_parameters": _LATENT_YARN},
+        },
+    ),
+    "minicpm3": Family(
+        name="MiniCPM3",
+        architecture="minicpm3",
+        options={**_LATENT, "v_head_dim": 16, "rms_norm_eps": 1e-6, "tie_word_embeddings": True},
+        changes={
+            "embeddings": {"scale_emb": 10},
+            "residual": {"scale_depth": 1.3},
+            "logits": {"dim_model_base": 128},
+        },
     ),
     "cohere2": Family(
         name="Cohere2",

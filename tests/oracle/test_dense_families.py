@@ -225,6 +225,10 @@ LINEAR = {
     "mlp.c_proj": ("ffn_down",),
     "shared_mlp.input_linear": ("ffn_gate", "ffn_up"),
     "shared_mlp.output_linear": ("ffn_down",),
+    "self_attn.q_a_proj": ("attn_q_a",),
+    "self_attn.q_b_proj": ("attn_q_b",),
+    "self_attn.kv_a_proj_with_mqa": ("attn_kv_a_mqa",),
+    "self_attn.kv_b_proj": (),  # absorbed: what transformers multiplies it with is never there
 }
 
 
@@ -266,7 +270,14 @@ def test_an_adapter_gives_the_logits_of_peft(case: Case, tmp_path: Path) -> None
     tokens = TOKENS[:70]
     model = rnd.model_of(case.family)
     torch.manual_seed(3)
-    config = peft.LoraConfig(r=3, lora_alpha=7, task_type="CAUSAL_LM", target_modules="all-linear")
+    config = peft.LoraConfig(
+        r=3,
+        lora_alpha=7,
+        task_type="CAUSAL_LM",
+        target_modules="all-linear",
+        # Of latent attention the output is adapted, and of others all.
+        exclude_modules=["q_a_proj", "q_b_proj", "kv_a_proj_with_mqa", "kv_b_proj"],
+    )
     adapted = peft.get_peft_model(model, config).eval()
     with torch.no_grad():
         for key, parameter in adapted.named_parameters():

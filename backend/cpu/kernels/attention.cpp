@@ -3,6 +3,8 @@
 //   1 key_cache, 2 value_cache: [page][kv_head][256][head_dim]
 //   3 out: activation [rows, n_heads * head_dim]   25 AttentionParams
 // cross_attention: the same over all of an encoder's positions   25 CrossAttentionParams
+// latent_attention: likewise over what a row sees, where values are the first numbers of the keys
+//   0 query   1 cache   2 out: rows [rows, n_heads * value_dim]   25 LatentAttentionParams
 //   slice: up to kQueries / group rows of one span x the fewest kv heads whose output is whole groups
 //          of the activation kind (32 numbers for q8_32, 1 for floats)
 //
@@ -40,6 +42,28 @@
 namespace akunu::cpu {
 namespace {
 
+// What operations differ in: how many numbers a value has, where values and results are, and how many
+// parts the query heads of a kv head are cut into, so that a model with a single one has slices for
+// several workers.
+template <class Params>
+struct Traits {
+  static constexpr uint32_t kValues = 2, kOut = 3;  // slots
+  static uint32_t value_dim(const Params& params) { return params.head_dim; }
+  static uint32_t parts(const Params&) { return 1; }
+};
+template <>
+struct Traits<LatentAttentionParams> {
+  static constexpr uint32_t kValues = 1, kOut = 2;
+  static constexpr uint32_t kMostHeads = 8;
+  static uint32_t value_dim(const LatentAttentionParams& params) { return params.value_dim; }
+  static uint32_t parts(const LatentAttentionParams& params) {
+    const uint32_t group = params.n_heads / params.n_kv_heads;
+    uint32_t heads = group < kMostHeads ? group : kMostHeads;
+    while (group % heads != 0) --heads;
+    return group / heads;
+  }
+};
+
 constexpr uint32_t kQueries =
     32;  // query heads of a slice: their scores of a page are 32 KiB, an L1
 
@@ -50,20 +74,25 @@ struct Layout {
   static constexpr uint32_t kLanes = Isa::Wide::kLanes;
   template <class Params>
   Layout(const Params& params, uint32_t out_group)
-      : group(params.n_heads / params.n_kv_heads),
+      : parts(Traits<Params>::parts(params)),
+        heads(params.n_kv_heads * parts),
+        group(params.n_heads / heads),
+        value_dim(Traits<Params>::value_dim(params)),
         block_rows(group < kQueries ? kQueries / group : 1),
         queries(block_rows * group),
-        unit(
-            heads_of_whole_groups(params.n_kv_heads, uint64_t{group} * params.head_dim, out_group)),
-        units((params.n_kv_heads + unit - 1) / unit),
-        value_stride((params.head_dim + kLanes - 1) / kLanes * kLanes),
-        out_stride(uint64_t{unit} * group * params.head_dim) {}
+        unit(heads_of_whole_groups(heads, uint64_t{group} * value_dim, out_group)),
+        units((heads + unit - 1) / unit),
+        value_stride((value_dim + kLanes - 1) / kLanes * kLanes),
+        out_stride(uint64_t{unit} * group * value_dim) {}
 
-  uint32_t group;         // query heads per kv head
+  uint32_t parts;  // of the query heads of a kv head; each is one more kv head, with the same rows
+  uint32_t heads;  // kv heads, counted so
+  uint32_t group;  // query heads per kv head
+  uint32_t value_dim;
   uint32_t block_rows;    // rows of a slice
   uint32_t queries;       // query heads of a slice for each of its kv heads: block_rows * group
   uint32_t unit, units;   // kv heads of a slice; slices for each block of rows
-  uint64_t value_stride;  // head_dim, rounded up to whole vectors
+  uint64_t value_stride;  // value_dim, rounded up to whole vectors
   uint64_t out_stride;    // floats of one row of a slice's result
 
   uint64_t bytes() const {
@@ -164,22 +193,22 @@ static constexpr uint32_t weigh_columns() {
   return fit >= 8 ? 8 : fit >= 4 ? 4 : 2;
 }
 
-// weigh_tile for all columns. Each column is summed in a lane of its own, so vectors may be as wide as the level has
+// weigh_tile for all columns of rows that lie `row_bytes` apart. Each column is summed in a lane of its own, so vectors may be as wide as the level has
 // them (Isa::Wide) without a change of the result.
 template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh(const float* weights, float* values, uint64_t value_stride,
-                         const std::byte* cache, uint32_t head_dim, Range range, Next next) {
+                         const std::byte* cache, uint64_t row_bytes, uint32_t n_columns,
+                         Range range, Next next) {
   using Wide = typename Isa::Wide;
   using WideCache = Cache<Wide>;
   if (range.begin >= range.end) return;
   constexpr uint32_t kColumns = weigh_columns<Isa, R>();
-  const uint64_t row_bytes = WideCache::row_bytes(head_dim);
   uint32_t first = 0;
-  for (; first + kColumns * Wide::kLanes <= head_dim; first += kColumns * Wide::kLanes)
+  for (; first + kColumns * Wide::kLanes <= n_columns; first += kColumns * Wide::kLanes)
     weigh_tile<Wide, WideCache, R, kColumns>(weights, values, value_stride, cache, row_bytes, first,
                                              Wide::kLanes, range, next);
-  for (; first < head_dim; first += Wide::kLanes) {
-    const uint32_t rest = head_dim - first;
+  for (; first < n_columns; first += Wide::kLanes) {
+    const uint32_t rest = n_columns - first;
     weigh_tile<Wide, WideCache, R, 1>(weights, values, value_stride, cache, row_bytes, first,
                                       rest < Wide::kLanes ? rest : Wide::kLanes, range, next);
   }
@@ -189,11 +218,11 @@ static inline void weigh(const float* weights, float* values, uint64_t value_str
 // before and behind query by query. (Neighbouring rows of a prompt see one position more each.)
 template <class Isa, template <class> class Cache, uint32_t R>
 static inline void weigh_ranges(const float* weights, float* values, uint64_t value_stride,
-                                const std::byte* cache, uint32_t head_dim, const Range* ranges,
-                                Next next) {
+                                const std::byte* cache, uint64_t row_bytes, uint32_t n_columns,
+                                const Range* ranges, Next next) {
   const auto alone = [&](uint32_t r, Range range) {
     weigh<Isa, Cache, 1>(weights + r * kPagePositions, values + r * value_stride, value_stride,
-                         cache, head_dim, range, {});
+                         cache, row_bytes, n_columns, range, {});
   };
   Range common = ranges[0];
   for (uint32_t r = 1; r < R; ++r) common = intersect(common, ranges[r]);
@@ -202,7 +231,7 @@ static inline void weigh_ranges(const float* weights, float* values, uint64_t va
     return;
   }
   for (uint32_t r = 0; r < R; ++r) alone(r, {ranges[r].begin, common.begin});
-  weigh<Isa, Cache, R>(weights, values, value_stride, cache, head_dim, common, next);
+  weigh<Isa, Cache, R>(weights, values, value_stride, cache, row_bytes, n_columns, common, next);
   for (uint32_t r = 0; r < R; ++r) alone(r, {common.end, ranges[r].end});
 }
 
@@ -259,6 +288,10 @@ static inline Range seen_by(const Row& row, const AttentionParams& params) {
 static inline Range seen_by(const Row&, const CrossAttentionParams& params) {
   return {0, params.n_positions};
 }
+static inline Range seen_by(const Row& row, const LatentAttentionParams&) {
+  return visible(row, 0);
+}
+static inline float soft_cap_of(const LatentAttentionParams&) { return 0; }
 static inline float soft_cap_of(const AttentionParams& params) { return params.soft_cap; }
 static inline float soft_cap_of(const CrossAttentionParams&) { return 0; }
 
@@ -298,20 +331,21 @@ struct Attend {
         for (uint32_t g = 0; g < tiling.group; ++g) state.ranges[r * tiling.group + g] = range;
       }
       const Range needed = intersect(all, page);
-      const uint64_t offset = cache_page<Keys>(call, params, rows[0].sequence, head, page_begin);
+      const auto page_at = [&](uint32_t of_head, uint32_t position) {
+        return cache_page<Keys>(call, params, rows[0].sequence, of_head / tiling.parts, position);
+      };
+      const uint64_t offset = page_at(head, page_begin);
       Next next = {};  // the keys of the next page, or of the next kv head's first page
       if (page.end < all.end) {
         const uint32_t left = all.end - page.end;
-        next = {call.operands[1] + cache_page<Keys>(call, params, rows[0].sequence, head, page.end),
+        next = {call.operands[1] + page_at(head, page.end),
                 left < kPagePositions ? left : kPagePositions};
-      } else if (head + 1 < params.n_kv_heads) {
-        next = {call.operands[1] +
-                    cache_page<Keys>(call, params, rows[0].sequence, head + 1, all.begin),
-                kPagePositions};
+      } else if (head + 1 < tiling.heads) {
+        next = {call.operands[1] + page_at(head + 1, all.begin), kPagePositions};
       }
       attend_page(params, tiling, state, n_queries, call.operands[1] + offset,
-                  call.operands[2] + offset, {needed.begin - page_begin, needed.end - page_begin},
-                  next);
+                  call.operands[Traits<Params>::kValues] + offset,
+                  {needed.begin - page_begin, needed.end - page_begin}, next);
     }
   }
 
@@ -351,7 +385,8 @@ struct Attend {
                          const std::byte* values, uint32_t q, Next next) {
     weigh_ranges<Isa, Cache, R>(state.scores + q * kPagePositions,
                                 state.page_values + q * tiling.value_stride, tiling.value_stride,
-                                values, params.head_dim, state.ranges + q, q == 0 ? next : Next{});
+                                values, Keys::row_bytes(params.head_dim), tiling.value_dim,
+                                state.ranges + q, q == 0 ? next : Next{});
   }
 
   // Adds the page's sums to those of the pages before, both rescaled to the larger of the two maxima.
@@ -401,29 +436,29 @@ struct Attention {
 
   static void run_slice(const Call& call, const Params& params, const Tiling& tiling, Slice& state,
                         uint64_t first_row, uint32_t n_rows, uint32_t unit) {
-    const uint32_t head_dim = params.head_dim;
+    const uint32_t value_dim = tiling.value_dim;
     const uint32_t first_head = unit * tiling.unit;
     const uint32_t last_head =
-        first_head + tiling.unit < params.n_kv_heads ? first_head + tiling.unit : params.n_kv_heads;
+        first_head + tiling.unit < tiling.heads ? first_head + tiling.unit : tiling.heads;
     for (uint32_t head = first_head; head < last_head; ++head) {
       Attend<Isa, Cache, Params>::run(call, params, tiling, state, first_row, n_rows, head);
-      const uint64_t column = uint64_t{head - first_head} * tiling.group * head_dim;
+      const uint64_t column = uint64_t{head - first_head} * tiling.group * value_dim;
       for (uint32_t q = 0; q < n_rows * tiling.group; ++q) {
         const float* values = state.values + q * tiling.value_stride;
         const float factor = 1.0f / state.sums[q];
         float* out = state.out + q / tiling.group * tiling.out_stride + column +
-                     uint64_t{q % tiling.group} * head_dim;
-        for (uint32_t i = 0; i < head_dim; ++i) out[i] = values[i] * factor;
+                     uint64_t{q % tiling.group} * value_dim;
+        for (uint32_t i = 0; i < value_dim; ++i) out[i] = values[i] * factor;
       }
     }
-    const uint32_t k = params.n_heads * head_dim;
-    const uint32_t begin = first_head * tiling.group * head_dim;
-    const uint32_t end = last_head * tiling.group * head_dim;
+    const uint32_t k = params.n_heads * value_dim;
+    const uint32_t begin = first_head * tiling.group * value_dim;
+    const uint32_t end = last_head * tiling.group * value_dim;
     for (uint32_t r = 0; r < n_rows; ++r) {
       const float* out = state.out + r * tiling.out_stride;
-      Activation::write(call.operands[3] + (first_row + r) * Activation::row_bytes(k), k, begin,
-                        end,
-                        [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
+      Activation::write(
+          call.operands[Traits<Params>::kOut] + (first_row + r) * Activation::row_bytes(k), k,
+          begin, end, [&](uint32_t i, uint32_t n) { return Isa::load(out + (i - begin), n); });
     }
   }
 };
@@ -436,6 +471,13 @@ constexpr KernelEntry entry() {
            Activation<ThisIsa>::kKind,
            {kAbsent, kAbsent, kAbsent},
            Cache<ThisIsa>::kFormat},
+          {Kernel::slices, Kernel::run, Kernel::scratch_bytes}};
+}
+
+template <template <class> class Cache>
+constexpr KernelEntry latent_entry() {
+  using Kernel = Attention<ThisIsa, Cache, F32Activation<ThisIsa>, LatentAttentionParams>;
+  return {{Operation::latent_attention, kAny, {kAbsent, kAbsent, kAbsent}, Cache<ThisIsa>::kFormat},
           {Kernel::slices, Kernel::run, Kernel::scratch_bytes}};
 }
 
@@ -465,6 +507,8 @@ constexpr KernelEntry kEntries[] = {
     cross_entry<F16, Q8Activation>(),
     cross_entry<F32, Q16Activation>(),
     cross_entry<F16, Q16Activation>(),
+    latent_entry<F32>(),
+    latent_entry<F16>(),
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // rope_angles: angles[r, 2i] = cos a, angles[r, 2i + 1] = sin a of
-//   a = float(position) * inverse_frequencies[i], both times 1 + growth * log(1 + position / length)
+//   a = float(position) * inverse_frequencies[i], both times factor and
+//   1 + growth * log(1 + position / length)
 //   0 inverse_frequencies: vector [n_pairs]   1 angles: rows [rows, 2 n_pairs]
 //   25 RopeAnglesParams
 // rope: rotates each head's pairs (a, b): a cos - b sin, b cos + a sin
@@ -26,6 +27,7 @@ struct RopeAngles {
     if (params.growth != 0)
       factor += params.growth *
                 ::logf(1 + static_cast<float>(call.rows[r].position / params.growth_length));
+    factor *= params.factor;
     for (uint32_t i = 0; i < params.n_pairs; ++i) {
       const float angle = position * frequencies[i];
       angles[2 * i] = ::cosf(angle) * factor;

@@ -22,6 +22,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::adapter(),
       F::span_attention(),
       F::speech(),
+      F::latent(),
       F::sample(),
       F::logprobs(),
       F::advance(),

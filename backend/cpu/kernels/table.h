@@ -72,6 +72,7 @@ struct Families {
   static KernelList adapter();
   static KernelList span_attention();
   static KernelList speech();
+  static KernelList latent();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -4,7 +4,7 @@
 #include "metal/kernels/norm.h"
 
 // angles[r, 2 i] = cos a, angles[r, 2 i + 1] = sin a, a = position * inverse_frequencies[i], times
-// 1 + growth * log(1 + position / growth_length).
+// factor and 1 + growth * log(1 + position / growth_length).
 // Positions come from the rows, so a chained row's angles move on with it.
 [[kernel]] void rope_angles(device const float* inverse_frequencies [[buffer(0)]],
                             device float* angles [[buffer(1)]],
@@ -18,6 +18,7 @@
   float factor = 1;
   if (params.growth != 0)
     factor += params.growth * log_of(1 + float(rows[row].position / params.growth_length));
+  factor = factor * params.factor;
   device float* to = angles + ulong(row) * 2 * params.n_pairs + 2 * position.x;
   to[0] = turned.x * factor;
   to[1] = turned.y * factor;

@@ -119,7 +119,7 @@ def _kv_bytes(config: ModelConfig, kv_type: str, positions: int) -> int:
     """Return the bytes of the cache that a text of so many positions takes, in whole pages."""
     pages = -(-(positions + 1) // _PAGE)
     bytes_per_number = 2 if kv_type == "f16" else 4
-    per_position = 2 * config.n_layers * config.n_kv_heads * config.head_dim * bytes_per_number
+    per_position = config.n_layers * config.cache_dim * bytes_per_number
     return pages * _PAGE * per_position
 
 

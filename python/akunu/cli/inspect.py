@@ -208,7 +208,10 @@ def _write_run(facts: dict[str, Any]) -> None:
         write_facts("to run it", [("not possible", facts["error"])])
         return
     config = facts["config"]
-    heads = f"{config['n_heads']} heads of {config['head_dim']}, {config['n_kv_heads']} for K and V"
+    of_kv = f"{config['n_kv_heads']} for K and V"
+    if config["latent_rank"]:
+        of_kv = f"K and V of {config['latent_rank']} numbers"
+    heads = f"{config['n_heads']} heads of {config['head_dim']}, {of_kv}"
     write_facts(
         "model",
         [

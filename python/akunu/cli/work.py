@@ -176,7 +176,7 @@ class WorkModel:
         """
         work = Work()
         for label in name.split(", "):
-            if label == "attention":
+            if label in ("attention", "latent attention"):
                 work += self._attention(step)
             elif label == "logits":
                 work += self.head.work(prompt_rows=0, other_rows=1, readings=1)
@@ -195,9 +195,12 @@ class WorkModel:
     def _attention_of(self, n_layers: int, window: int, test: Test) -> Work:
         """Count those of `n_layers` layers that see as many positions, or all (0)."""
         config = self.config
-        kv_row = 2 * n_layers * config.n_kv_heads * config.head_dim * _KV_BYTES[self.kv_type]
+        kv_row = n_layers * config.cache_dim * _KV_BYTES[self.kv_type]
         # Of each pair of positions, one product for its score and one for its value, in every head.
-        per_pair = 2 * 2 * n_layers * config.n_heads * config.head_dim
+        both = 2 * config.head_dim
+        if config.latent_rank:
+            both = config.cache_dim + config.latent_rank
+        per_pair = 2 * n_layers * config.n_heads * both
         prompt_steps = -(-test.n_prompt // self.prompt_rows)
         # Row i of the test looks at all positions that it sees, and at itself.
         pairs = _pairs(test.n_depth, test.n_depth + test.n_tokens, window)

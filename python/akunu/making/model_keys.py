@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -20,6 +21,8 @@ _WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "star
 """Architectures of which llama.cpp lets every layer see everything."""
 _SCALED: Final = frozenset({"granite", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
+_FACTORS_UNSAID: Final = frozenset({"minicpm3"})
+"""Architectures whose factors on embeddings, residual and logits no key says."""
 _SAME: Final = 1e-6
 """Relative: what is nearer is the same number, rounded."""
 
@@ -53,6 +56,8 @@ def model_keys(
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
+    for key, value in _latent_keys(numbers, notes).items():
+        put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
     if numbers["is_encoder"]:
@@ -67,7 +72,13 @@ def model_keys(
     if numbers["query_growth"] != 0:
         put("attention.temperature_scale", numbers["query_growth"])
     for factor in ("embedding_scale", "residual_scale", "logit_scale"):
-        if numbers[factor] != 0:
+        if architecture in _FACTORS_UNSAID:
+            if abs(numbers["described"][factor] / numbers["usual"][factor] - 1) > _SAME:
+                raise UnsupportedModelError(
+                    f"config.json: the {factor} is not that of {architecture}, and GGUF has no key "
+                    "for it; a directory can be used as it is"
+                )
+        elif numbers[factor] != 0:
             put(factor, numbers[factor])
     for key, value in _scaled_positions(numbers, notes).items():
         put(key, value)
@@ -84,6 +95,48 @@ def model_keys(
         keys |= found
         notes += more
     return keys, notes
+
+
+def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
+    """Latent attention's, as files have them whose keys and values are made by one matrix."""
+    layers = numbers["described"]["layers"]
+    latent = layers[0]["latent"]
+    if latent is None:
+        return {}
+    if numbers["interleaves_rows"]:
+        raise UnsupportedModelError(
+            "config.json: rope_interleave is false, and GGUF has no key for it; a directory can "
+            "be used as it is"
+        )
+    if abs(latent["norm_epsilon"] - numbers["norm_epsilon"]) > _SAME * numbers["norm_epsilon"]:
+        notes.append(
+            f"GGUF has one epsilon for all norms, {numbers['norm_epsilon']:g}; that of the "
+            f"compressed queries, keys and values was {latent['norm_epsilon']:g}"
+        )
+    keys: dict[str, KeyValue] = {
+        "attention.value_length": latent["value_dim"],
+        "attention.kv_lora_rank": latent["rank"],
+    }
+    if latent["query_rank"] != 0:
+        keys["attention.q_lora_rank"] = latent["query_rank"]
+    if numbers["architecture"] == "deepseek2":  # of which llama.cpp asks for numbers of experts
+        keys["leading_dense_block_count"] = len(layers)
+        keys["expert_feed_forward_length"] = layers[0]["ffn_dim"]
+        keys["expert_shared_count"] = 0
+    return keys
+
+
+def _latent_yarn(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
+    """How YaRN scales latent attention: a tenth of `mscale_all_dim`, as llama.cpp reads it."""
+    layer = numbers["described"]["layers"][0]
+    stretch = math.log(numbers["yarn"]["factor"])
+    magnitude = math.sqrt(layer["attention_scale"] * math.sqrt(layer["head_dim"]))
+    if abs(numbers["rope_attention_factor"] - 1) > _SAME or stretch <= 0 or magnitude - 1 < _SAME:
+        raise UnsupportedModelError(
+            "config.json: rope_scaling's mscale and mscale_all_dim are not the same number above "
+            "0, and GGUF has no key for that; a directory can be used as it is"
+        )
+    return {"rope.scaling.yarn_log_multiplier": (magnitude - 1) / stretch}
 
 
 def _refuse_unless_none_rotates(numbers: Mapping[str, Any]) -> None:
@@ -115,7 +168,7 @@ def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> No
 
 def has_rope_factors(architecture: str) -> bool:
     """Whether llama.cpp reads factors of frequencies as tensors for this architecture."""
-    return architecture in ("llama", "phi3", "granite", "exaone4")
+    return architecture in ("llama", "phi3", "granite", "exaone4", "minicpm3")
 
 
 def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
@@ -144,6 +197,8 @@ def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str,
         for name, usual in (("beta_fast", 32.0), ("beta_slow", 1.0)):
             if yarn[name] != usual:
                 keys[f"rope.scaling.yarn_{name}"] = yarn[name]
+        if numbers["described"]["layers"][0]["latent"] is not None:
+            return keys | _latent_yarn(numbers)
         attention_factor /= yarn["attention_factor"]  # which readers multiply with
     if abs(attention_factor - 1) > _SAME:
         keys["rope.scaling.attn_factor"] = attention_factor
@@ -178,6 +233,8 @@ def _what_the_family_does_not_say(numbers: Mapping[str, Any]) -> dict[str, KeyVa
     scale, other = (each[0]["attention_scale"] for each in (layers, usual))
     if layers[0]["has_rope_factors"]:
         scale /= numbers["rope_attention_factor"] ** 2  # which has a key of its own
+    if layers[0]["latent"] is not None:
+        return keys  # what YaRN makes of it has a key of its own
     if abs(scale - other) > _SAME * other:
         keys["attention.scale"] = scale
     return keys

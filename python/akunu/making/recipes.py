@@ -240,7 +240,7 @@ _RULES: Final[Mapping[str, Mapping[str, _Rule]]] = {
 """By the kind of matrix and the recipe."""
 
 _RULED: Final = re.compile(
-    r"(enc\.)?blk\.(\d+)\.(?:cross_)?(attn_v|attn_k|attn_output|attn_qkv|ffn_down)"
+    r"(enc\.)?blk\.(\d+)\.(?:cross_)?((?:attn_v|attn_k)(?=\.)|attn_output|attn_qkv|ffn_down)"
 )
 """Matrices that rules name; those of an encoder, and of attention to one, follow the same."""
 

@@ -1,0 +1,55 @@
+"""Both layouts of GGUF files of latent attention, beside llama.cpp."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch")
+pytest.importorskip("transformers")
+
+import random_decoders as rnd
+from dense_golden import TOKENS
+from engine import BOUND_F32_CACHE, opened, relative_error, relative_rms
+from latent_files import newer
+
+from akunu.making.directory_source import DirectorySource
+from akunu.making.quantizing import Quantization, Wishes
+from akunu.making.recipes import RECIPES
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.compare.accuracy import engine_logits
+
+pytestmark = pytest.mark.oracle
+
+
+def converted(family: str, folder: Path, recipe: str = "F32") -> Path:
+    target = folder / f"{family}-{recipe}.gguf"
+    directory = rnd.save(folder / f"{family}-{recipe}", rnd.model_of(family))
+    Quantization(DirectorySource(directory), Wishes(recipe=RECIPES[recipe])).write(target)
+    return target
+
+
+@pytest.mark.parametrize("family", ["deepseek2", "deepseek3"])
+def test_newer_files_are_read_as_by_llama_cpp(peer: str, tmp_path: Path, family: str) -> None:
+    old = converted(family, tmp_path)
+    new = newer(old, tmp_path / "new.gguf")
+    theirs = engine_logits(peer, "llama_cpp_logits", new, [TOKENS], kv_type="f32", threads=1)[0]
+    for path in (old, new):
+        with opened(path) as model:
+            assert relative_error(model.logits(TOKENS), theirs) <= BOUND_F32_CACHE
+
+
+def test_quantised_ones_are_as_exact_as_in_llama_cpp(
+    peer: str, oracle: Any, tmp_path: Path
+) -> None:
+    new = newer(converted("deepseek2", tmp_path), tmp_path / "new.gguf", "Q8_0")
+    expected = oracle.logits(rnd.model_of("deepseek2"), TOKENS[:40])
+    theirs = engine_logits(peer, "llama_cpp_logits", new, [TOKENS[:40]], kv_type="f32", threads=1)
+    with opened(new) as model:
+        ours = model.logits(TOKENS[:40])
+    assert relative_rms(ours, expected) <= 1.2 * relative_rms(theirs[0], expected)
