@@ -324,11 +324,6 @@ class Builder : Emitter {
       adapt_if_wanted(layer.label + "q_b", normed, name, q_dim, latent.query_rank, query);
     }
 
-    if (adapters_ != nullptr)
-      for (const char* name : {"kv_b", "k_b", "v_b"})
-        if (adapters_->contains(layer.name + "attention." + name))
-          throw UnsupportedModelError("an adapter of " + layer.name + "attention." + name +
-                                      " is not supported: latent attention absorbs that matrix");
     const LayerCache& pools = memory_.layers[layer.index];
     const ValueId attended = emit_latent_attention(
         *this, {.is = is,

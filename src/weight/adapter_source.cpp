@@ -18,8 +18,8 @@ namespace akunu {
 namespace {
 
 constexpr std::string_view kAdapted =
-    "akunu adapts the projections of layers: of attention q, k, v and output, of the feed-forward "
-    "network gate, up and down";
+    "akunu adapts the projections of layers: of attention q, k, v and output, of latent attention "
+    "also q_a, q_b and kv_a, of the feed-forward network gate, up and down";
 
 // The two matrices of one weight, by the name that the adapter's file has for it.
 struct Pair {
@@ -52,8 +52,9 @@ bool rotates(std::string_view target) {
 }
 
 bool is_projection(std::string_view target) {
-  for (const char* ending : {".attention.q", ".attention.k", ".attention.v", ".attention.output",
-                             ".ffn.gate", ".ffn.up", ".ffn.down"})
+  for (const char* ending :
+       {".attention.q", ".attention.k", ".attention.v", ".attention.output", ".attention.q_a",
+        ".attention.q_b", ".attention.kv_a", ".ffn.gate", ".ffn.up", ".ffn.down"})
     if (target.ends_with(ending)) return true;
   return false;
 }
@@ -173,7 +174,8 @@ class AdapterReader {
     const LayerConfig* const layer = layer_of(matrices.target, config_);
     if (layer == nullptr || !is_projection(matrices.target)) refuse_target(up, name);
     matrices.head_dim = layer->head_dim;
-    if (rotates(matrices.target) && rows_as_adapted != arch_.row_style)
+    // Of latent attention rows lie alike in files of all kinds.
+    if (rotates(matrices.target) && config_.latent_rank == 0 && rows_as_adapted != arch_.row_style)
       matrices.head_rows =
           arch_.row_style == RopeStyle::halves ? HeadRows::halve : HeadRows::interleave;
     if (std::ranges::find(source_.matrices, matrices.target, &AdapterMatrices::target) !=

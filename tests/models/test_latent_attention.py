@@ -281,6 +281,6 @@ def test_an_adapter_of_what_is_absorbed_is_refused(folder: Path, tmp_path: Path)
     }
     hf_directory.write_safetensors(adapter / "adapter_model.safetensors", tensors)
     with pytest.raises(
-        UnsupportedModelError, match="kv_b_proj, which is none of this model's projections"
+        UnsupportedModelError, match="of latent attention also q_a, q_b and kv_a"
     ):
         akunu.load(folder, adapters={"a": adapter})
