@@ -26,11 +26,13 @@ void for_each_stretch(const KvCache& cache, uint32_t group, uint32_t page, uint3
     const uint32_t n_stretches = is_whole ? 1 : shape.n_heads;
     const uint64_t n_bytes =
         uint64_t{is_whole ? shape.n_heads : 1} * n_positions * shape.position_bytes;
-    const uint64_t stride = shape.page_bytes() / n_stretches;
-    for (const Binding& memory : {layer.keys, layer.values})
+    const uint64_t of_page = shape.pool_page_bytes();
+    for (const Binding& memory : {layer.keys, layer.values}) {
+      if (!memory) continue;  // values that are part of the keys
       for (uint32_t i = 0; i < n_stretches; ++i)
-        run(Binding{memory.buffer, memory.offset + page * shape.page_bytes() + i * stride},
+        run(Binding{memory.buffer, memory.offset + page * of_page + i * (of_page / n_stretches)},
             n_bytes);
+    }
   }
 }
 
@@ -46,7 +48,8 @@ std::span<const std::byte> take(std::span<const std::byte>& from, uint64_t n) {
 uint64_t saved_page_bytes(const GroupShape& group, uint32_t n_positions) {
   uint64_t bytes = 0;
   for (const LayerShape& layer : group.layers)
-    bytes += 2 * uint64_t{layer.n_heads} * n_positions * layer.position_bytes;
+    bytes +=
+        (layer.has_values ? 2 : 1) * uint64_t{layer.n_heads} * n_positions * layer.position_bytes;
   return bytes;
 }
 

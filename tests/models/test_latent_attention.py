@@ -280,7 +280,5 @@ def test_an_adapter_of_what_is_absorbed_is_refused(folder: Path, tmp_path: Path)
         for letter, shape in shapes.items()
     }
     hf_directory.write_safetensors(adapter / "adapter_model.safetensors", tensors)
-    with pytest.raises(
-        UnsupportedModelError, match="of latent attention also q_a, q_b and kv_a"
-    ):
+    with pytest.raises(UnsupportedModelError, match="of latent attention also q_a, q_b and kv_a"):
         akunu.load(folder, adapters={"a": adapter})

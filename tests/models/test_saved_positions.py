@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import dense_golden
 import numpy as np
 import pytest
 from engine import finished, start
@@ -13,6 +15,7 @@ from random_models import ModelCase, random_tokens
 from test_prefix_cache import opened
 from test_windows import opened as opened_with_windows
 
+import akunu
 from akunu import ArgumentError
 
 Cases = Callable[..., ModelCase]
@@ -79,6 +82,24 @@ def test_windows_keep_what_they_see(model_case: Cases, device: str, n: int) -> N
         finished(generation)
         assert generation.cached_tokens == n
         np.testing.assert_array_equal(model.logits([*tokens, 3, 4], last=2), expected)
+
+
+def test_compressed_keys_without_values_come_back(tmp_path: Path) -> None:
+    """Latent attention keeps one row of each position, of which the values are a part."""
+    path = dense_golden.write(tmp_path / "model", dense_golden.load("deepseek2"))
+    tokens = np.array([1 + i % 50 for i in range(270)], np.uint32)
+    with akunu.load(path, context=512, threads=1) as model:
+        entries, saved = model._native.save_positions(tokens)
+        layout = model._native.cache_layout[0]["layers"]
+        expected = model.logits([*tokens.tolist(), 3], last=1)
+    assert {n_of_both for *_, n_of_both in layout} == {1}
+    assert saved.nbytes == len(tokens) * sum(heads * size for _, heads, size, _ in layout)
+    with akunu.load(path, context=512, threads=1) as model:
+        assert model._native.restore_positions(tokens, entries, saved) == len(tokens)
+        generation = start(model, [*tokens.tolist(), 3], 1)
+        finished(generation)
+        assert generation.cached_tokens == len(tokens)
+        np.testing.assert_array_equal(model.logits([*tokens.tolist(), 3], last=1), expected)
 
 
 def test_every_device_restores_what_it_saved(model_case: Cases, device: str) -> None:
