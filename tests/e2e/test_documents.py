@@ -14,7 +14,16 @@ from pathlib import Path
 import pytest
 import yaml
 from cli_support import CHECKOUT
-from document_blocks import COMMANDS, Block, Session, all_pages, blocks_of, environment, running
+from document_blocks import (
+    COMMANDS,
+    FENCE,
+    Block,
+    Session,
+    all_pages,
+    blocks_of,
+    environment,
+    running,
+)
 from document_files import make_files
 
 import akunu
@@ -113,7 +122,8 @@ def test_readme_has_the_two_commands_and_only_them() -> None:
 @pytest.mark.parametrize("page", PAGES)
 def test_links_between_pages_lead_somewhere(page: str) -> None:
     path = CHECKOUT / page
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", path.read_text()):
+    text = FENCE.sub("", path.read_text())
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (path.parent / target).exists(), target
 
 

@@ -63,10 +63,11 @@ def test_options_and_commands_exist(page: str) -> None:
 
     from akunu.cli.app import akunu_app
 
-    commands = get_command(akunu_app()).commands  # type: ignore[attr-defined]
+    app = get_command(akunu_app())
+    commands = app.commands  # type: ignore[attr-defined]
     options = {
         name
-        for command in commands.values()
+        for command in (app, *commands.values())
         for option in command.params
         for name in (*option.opts, *option.secondary_opts)
     }

@@ -35,6 +35,18 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("read", [akunu.load, akunu.load_whisper, Tokenizer.from_gguf])
+def test_a_pipe_is_no_model_and_nobody_waits_for_it(
+    read: Callable[..., Any], tmp_path: Path
+) -> None:
+    for name in ("pipe", "config.json"):
+        os.mkfifo(tmp_path / name)
+    with pytest.raises(ArgumentError, match=r"pipe.*regular file"):
+        read(tmp_path / "pipe")
+    with pytest.raises(AkunuError, match="json"):
+        read(tmp_path)
+
+
 READERS: list[Callable[..., Any]] = [akunu.load, Tokenizer.from_gguf]
 both = pytest.mark.parametrize("read", READERS, ids=["load", "from_gguf"])
 

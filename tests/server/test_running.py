@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 from pathlib import Path
 
 import httpx
@@ -46,6 +47,17 @@ def test_a_server_without_a_home_does_without(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with noted("http://x", [], tmp_path / "file" / "servers"):
         pass
+
+
+@pytest.mark.parametrize("room", [0, 10])
+def test_a_server_on_a_full_disk_does_without(state: Path, room: int) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, before[1]))
+    try:
+        with noted("http://127.0.0.1:80", [], state):
+            assert list(state.iterdir()) == []
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_stop_ends_the_one_that_is_meant(

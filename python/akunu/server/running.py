@@ -5,6 +5,7 @@ A process that dies, however it does, lets go of its lock; whoever looks next ta
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -61,11 +62,18 @@ def _written(server: RunningServer, folder: Path | None) -> tuple[Path, int] | N
         descriptor, name = tempfile.mkstemp(dir=folder, prefix=".")
     except OSError:  # a server can do without
         return None
-    # The lock first and the name last: nobody finds a file without its lock.
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    os.write(descriptor, json.dumps(asdict(server)).encode())
     path = folder / f"{server.pid}.json"
-    os.replace(name, path)
+    facts = json.dumps(asdict(server)).encode()
+    try:
+        # The lock first and the name last: nobody finds a file without its lock.
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.write(descriptor, facts) < len(facts):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        os.replace(name, path)
+    except OSError:  # the disk is full, for example
+        os.close(descriptor)
+        Path(name).unlink(missing_ok=True)
+        return None
     return path, descriptor
 
 

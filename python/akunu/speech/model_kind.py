@@ -18,9 +18,13 @@ def is_speech_model(path: Path) -> bool:
     try:
         if path.is_dir() or path.suffix == ".safetensors":
             config = (path if path.is_dir() else path.parent) / "config.json"
+            if not config.is_file():
+                return False
             with open(config, "rb") as file:
                 found = json.loads(file.read(_MOST_CONFIG))
             return isinstance(found, dict) and found.get("model_type") == "whisper"
+        if not path.is_file():  # opening a pipe would wait for somebody who writes into it
+            return False
         with open(path, "rb") as file:
             beginning = file.read(4)
         if beginning == _WHISPER_CPP:
