@@ -5,7 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 
-from tools.compare import accuracy, embeddings, machines, report, scaling, servers, speed, summary
+from tools.compare import (
+    accuracy,
+    embeddings,
+    machines,
+    report,
+    scaling,
+    servers,
+    speech,
+    speed,
+    summary,
+)
 
 COMMANDS = {
     "speed": speed,
@@ -13,6 +23,7 @@ COMMANDS = {
     "servers": servers,
     "accuracy": accuracy,
     "embeddings": embeddings,
+    "speech": speech,
     "report": report,
     "machines": machines,
     "summary": summary,
