@@ -102,7 +102,8 @@ class Planner {
           group.most_pages(positions, needs_.n_rows) + n_beside * group.most_pages(positions, 1);
       const uint64_t wished = (of_some * m + n_pages - 1) / n_pages;
       const bool grows = group.ask([](const auto& kind) { return kind.kGrows; });
-      pages.push_back(static_cast<uint32_t>(grows ? std::min(m, wished) : wished));
+      const uint64_t of_branches = group.is_cross() ? 0 : needs_.branches * (m / n_pages);
+      pages.push_back(static_cast<uint32_t>((grows ? std::min(m, wished) : wished) + of_branches));
     }
     return pages;
   }

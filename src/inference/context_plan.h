@@ -40,6 +40,8 @@ struct ContextNeeds {
   uint32_t max_texts = 1;          // that can be under way at a time
   uint64_t masks = 0;              // bytes of the masks of tokens that a step may have
   uint32_t usual_contexts = 1;  // full ones, for which there are pages where nobody says how many
+  // Of a context's text, others that begin like it and go on with a page of their own: beams.
+  uint32_t branches = 0;
 };
 
 struct ContextPlan {

@@ -35,6 +35,8 @@ constexpr std::string_view kShortRopeFactors = "rope_factors_short.weight";
 
 // Windows of speech, each with a text, for which there is a cache where nobody says how large it is.
 constexpr uint32_t kUsualWindows = 6;
+// Of each. With pages for fewer, beams of one window would push out those of another at every step.
+constexpr uint32_t kUsualBeams = 5;
 
 constexpr std::array kRowClasses{RowClass::single, RowClass::few, RowClass::many};
 
@@ -379,7 +381,8 @@ void Model::plan(const LoadOptions& options) {
                      .n_rows = max_rows_in_flight(),
                      .max_texts = max_texts(),
                      .masks = max_head_rows() * mask_bytes(),
-                     .usual_contexts = arch_.audio ? kUsualWindows : 1};
+                     .usual_contexts = arch_.audio ? kUsualWindows : 1,
+                     .branches = arch_.audio ? kUsualBeams - 1 : 0};
   needs.fixed =
       Scratch::bytes(fused.values, fused.used, max_scratch_rows(), max_head_rows()) +
       uint64_t{max_rows()} * (sizeof(Row) + sizeof(Span) + sizeof(Status) + sizeof(uint32_t)) +

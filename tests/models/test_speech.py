@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import akunu
 from akunu import ArgumentError, ModelFormatError, UnsupportedModelError, _core
+from akunu.options import SamplingOptions
 from akunu.speech.mel import HOP, log_mel
 from akunu.speech.model import SpeechModel, load_whisper
 from akunu.speech.transcriber import split_text
@@ -112,6 +113,32 @@ def test_windows_are_encoded_once_for_several_texts(model: SpeechModel) -> None:
     both = [native.start_logits(text, window=window) for _ in range(2)]
     first, second = (pending.result() for pending in both)
     assert first.tobytes() == second.tobytes()
+
+
+def test_beams_of_six_windows_are_continued_where_they_ended(model: SpeechModel) -> None:
+    """Each step's text but for its last token is in the cache, whatever other windows do."""
+    native = model._open()
+    windows = [_core.SpeechWindow(mel_of(seed)) for seed in range(6)]
+    texts = [(window, some_tokens(12, i)) for i, window in enumerate(windows) for _ in range(5)]
+    for step in range(6):
+        for i, (_, text) in enumerate(texts):
+            text.append((7 * i + step) % SPEC.vocab_size)
+        steps = [
+            native.start(
+                np.array(text, np.uint32),
+                max_tokens=1,
+                stop_ids=[],
+                sampling=SamplingOptions(temperature=0.0).packed(seed=0),
+                logit_bias={},
+                window=window,
+            )
+            for window, text in texts
+        ]
+        for each in steps:
+            while each.next() is not None:
+                pass
+        if step > 0:
+            assert [each.cached_tokens for each in steps] == [len(text) - 1 for _, text in texts]
 
 
 def transcribed(model: SpeechModel, samples: NDArray[np.float32], **options: object) -> list[int]:

@@ -157,6 +157,10 @@ void test_what_does_not_grow_is_there_for_three_texts() {
         "six pages of an encoder for one, and four states each");
   needs.usual_contexts = 3;
   check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{6, 18, 36}, "or for more of them");
+  needs.branches = 4;
+  check(plan_context({}, needs, memory(kGiB)).n_pages == Pages{18, 18, 48},
+        "branches have a page each, and one encoder's pages");
+  needs.branches = 0;
   needs.usual_contexts = 1;
   // Besides the cache, 100 MiB and some KiB.
   check(plan_context({}, needs, memory(113 * kMiB)).n_pages == Pages{2, 6, 4}, "or for one");

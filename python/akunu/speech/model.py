@@ -68,8 +68,8 @@ def load_whisper(
     """Load a Whisper model: a Hugging Face directory, or a file of akunu's (GGUF) or whisper.cpp's.
 
     The options are those of `akunu.load`; without `kv_memory`, the cache has room for six windows
-    of 30 seconds with their texts. Raises what `akunu.load` raises, and UnsupportedModelError for a
-    model that is not Whisper.
+    of 30 seconds with five beams each. Raises what `akunu.load` raises, and UnsupportedModelError
+    for a model that is not Whisper.
 
     >>> model = load_whisper("whisper-tiny.en")  # doctest: +SKIP
     """
@@ -264,7 +264,7 @@ class SpeechModel:
         where there is speech, see `akunu.speech.voice_activity.speech_spans`; False takes all.
         `progress`: called with the seconds done and all. `batch`: so many stretches of speech at a
         time, none with the text before it as its prompt; a larger `kv_memory` has room for more
-        than six. `seed`: of what is drawn. `priority`: as for `Model.generate`.
+        than six, or for more beams. `seed`: of what is drawn. `priority`: as for `Model.generate`.
 
         Raises AudioError for audio that cannot be read, ArgumentError for options that make no
         sense, DeviceError where the device failed.
