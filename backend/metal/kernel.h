@@ -65,9 +65,6 @@ struct Kernel {
   std::function<uint64_t(const std::byte* params, uint32_t max_rows)> workspace_bytes;
 };
 
-// Whether this device multiplies weights in a format.
-bool has_kernels(Format format);
-
 // The size of a launch for many rows (kernels/gemm.h): `column_tiles` tiles of 64 weight rows each,
 // and 16 rows for each SIMD-group of a threadgroup.
 using GemmGrid = Grid (*)(Format weight, uint32_t column_tiles, uint32_t n_rows);

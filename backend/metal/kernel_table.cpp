@@ -2,22 +2,24 @@
 
 namespace akunu::metal {
 
-// Of MLX's formats, groups of 64 at 4 and 8 bits with scales in halves: matvec_mlx.metal.
-bool has_kernels(Format format) {
-  if (format == Format::mlx_mxfp4) return false;
-  if (!is_mlx_affine(format)) return true;
-  for (const uint32_t bits : {4u, 8u})
-    for (const MlxScale scale : {MlxScale::f16, MlxScale::bf16})
-      if (format == mlx_format({bits, 64, scale})) return true;
-  return false;
+// Groups of MLX's formats are as large as a function constant says: "mlx4_128_bf16" is a "mlx4_bf16".
+std::string function_of(std::string_view family, Format format) {
+  std::string name = std::string(family) + "_";
+  if (!is_mlx_affine(format)) return name + std::string(format_info(format).name);
+  const MlxFormat mlx = mlx_format_of(format);
+  name += "mlx" + std::to_string(mlx.bits);
+  return name + (mlx.scale == MlxScale::f16 ? "" : mlx.scale == MlxScale::bf16 ? "_bf16" : "_f32");
+}
+
+std::vector<FunctionConstant> constants_of(Format format) {
+  if (!is_mlx_affine(format)) return {};
+  return {{kConstantMlxGroup, mlx_format_of(format).group, false}};
 }
 
 std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid) {
   // Every activation of this device is float32.
   if (request.activation != ActivationKind::f32) return std::nullopt;
   if (!unsupported_shape(request).empty()) return std::nullopt;
-  for (const std::optional<Format>& weight : request.weights)
-    if (weight && !has_kernels(*weight)) return std::nullopt;
   std::optional<Kernel> kernel = find_matmul_kernel(request, grid);
   if (!kernel) kernel = find_attention_kernel(request);
   if (!kernel) kernel = find_row_kernel(request);

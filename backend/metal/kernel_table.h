@@ -1,6 +1,10 @@
 // The parts of the table of kernels, one per family, and what their grids share.
 #pragma once
 
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "metal/kernel.h"
 
 namespace akunu::metal {
@@ -12,6 +16,11 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request);
 
 // What of an attention's shape is beyond these kernels, in words; empty where it is not.
 std::string unsupported_attention(const KernelRequest& request);
+
+// What the kernels of a family for a format are called, and the constants that they need for it.
+std::string function_of(std::string_view family, Format format);
+std::vector<FunctionConstant> constants_of(Format format);
+constexpr uint32_t kConstantMlxGroup = 7;  // kernels/formats_mlx.h
 
 constexpr uint32_t kSimdWidth = 32;
 

@@ -54,8 +54,10 @@ static_assert(offsetof(MatmulGroupParams, n) == offsetof(NormMatmulGroupParams, 
               offsetof(MatmulGroupParams, k) == offsetof(NormMatmulGroupParams, k) &&
               offsetof(NormMatmulGroupParams, epsilon) == 4 * (1 + kMaxGroup));
 
-std::string name_of(const std::string& family, Format format) {
-  return family + "_" + std::string(format_info(format).name);
+std::vector<FunctionConstant> with_constants_of(Format format,
+                                                std::vector<FunctionConstant> constants) {
+  for (const FunctionConstant& more : constants_of(format)) constants.push_back(more);
+  return constants;
 }
 
 void add_matvec(Kernel& kernel, const std::string& name, const Blocks& blocks, Outputs outputs,
@@ -93,8 +95,8 @@ void add_matvec(Kernel& kernel, const std::string& name, const Blocks& blocks, O
 void add_gemm(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
               const std::vector<FunctionConstant>& constants, bool waits, GemmGrid grid) {
   kernel.launches.push_back({
-      .function = name_of(family, format),
-      .constants = constants,
+      .function = function_of(family, format),
+      .constants = with_constants_of(format, constants),
       .grid =
           [=](const Scope& scope) {
             return grid(format, blocks(scope.params, kTile), scope.n_rows);
@@ -132,7 +134,7 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
   if (const FormatPair* pair = many ? nullptr : pair_of(request)) {
     const uint32_t second = members_of(request, (*pair)[1]);
     const uint32_t members = members_of(request, (*pair)[0]) | second;
-    add_matvec(kernel, name_of(name_of("matvec_group", (*pair)[0]), (*pair)[1]),
+    add_matvec(kernel, function_of(function_of("matvec_group", (*pair)[0]), (*pair)[1]),
                blocks_of_group(members), kOutputs,
                {{kMembers, members, false}, {kSecond, second, false}}, true);
     return kernel;
@@ -147,8 +149,9 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
       add_gemm(kernel, "gemm_group", format, blocks_of_group(members), {{kMembers, members, false}},
                waits, grid);
     else
-      add_matvec(kernel, name_of("matvec_group", format), blocks_of_group(members), kOutputs,
-                 {{kMembers, members, false}, {kSecond, 0, false}}, waits);
+      add_matvec(kernel, function_of("matvec_group", format), blocks_of_group(members), kOutputs,
+                 with_constants_of(format, {{kMembers, members, false}, {kSecond, 0, false}}),
+                 waits);
   }
   return kernel;
 }
@@ -177,8 +180,8 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid 
         add_gemm(kernel, "gemm", *request.weights[0], blocks_of<MatmulParams>, constants, true,
                  grid);
       else
-        add_matvec(kernel, name_of("matvec", *request.weights[0]), blocks_of<MatmulParams>,
-                   kOutputs, constants, true);
+        add_matvec(kernel, function_of("matvec", *request.weights[0]), blocks_of<MatmulParams>,
+                   kOutputs, with_constants_of(*request.weights[0], constants), true);
       return kernel;
     }
     // Prompts norm once for all tiles, and gate on results that lie in the last cache.
@@ -191,12 +194,14 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid 
     case Operation::norm_gated_matmul:
       if (many || !request.weights[0] || !request.weights[1]) return std::nullopt;
       if (request.weights[0] == request.weights[1]) {
-        add_matvec(kernel, name_of("matvec_gated", *request.weights[0]),
-                   blocks_of<NormGatedMatmulParams>, kGatedOutputs, {{kPart, 0, false}}, true);
+        add_matvec(kernel, function_of("matvec_gated", *request.weights[0]),
+                   blocks_of<NormGatedMatmulParams>, kGatedOutputs,
+                   with_constants_of(*request.weights[0], {{kPart, 0, false}}), true);
       } else {
         for (const uint32_t part : {1u, 2u})
-          add_matvec(kernel, name_of("matvec_gated", *request.weights[part - 1]),
-                     blocks_of<NormGatedMatmulParams>, kOutputs, {{kPart, part, false}}, true);
+          add_matvec(kernel, function_of("matvec_gated", *request.weights[part - 1]),
+                     blocks_of<NormGatedMatmulParams>, kOutputs,
+                     with_constants_of(*request.weights[part - 1], {{kPart, part, false}}), true);
       }
       return kernel;
     default:

@@ -95,14 +95,21 @@ std::optional<std::string> with_floats(const char* family, std::optional<Format>
   return std::string(family) + "_" + std::string(format_info(*weight).name);
 }
 
+Kernel embed_kernel(Format table) {
+  Kernel kernel = per_number(function_of("embed", table), [](const Scope& s) {
+    return divide_up(s.get<EmbedParams>().dim, 16);
+  });
+  kernel.launches.front().constants = constants_of(table);
+  return kernel;
+}
+
 }  // namespace
 
 std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
   switch (request.operation) {
     case Operation::embed:
       if (!request.weights[0]) return std::nullopt;
-      return per_number("embed_" + std::string(format_info(*request.weights[0]).name),
-                        [](const Scope& s) { return divide_up(s.get<EmbedParams>().dim, 16); });
+      return embed_kernel(*request.weights[0]);
     case Operation::rope_angles:
       return per_number("rope_angles",
                         [](const Scope& s) { return s.get<RopeAnglesParams>().n_pairs; });

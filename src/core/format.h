@@ -20,6 +20,10 @@ struct FormatInfo {
   uint32_t plane_bytes[kMaxPlanes];  // bytes per block in each
 };
 
+// The bits, group and type of scale of a format of MLX's family.
+constexpr MlxFormat mlx_format_of(Format affine) {
+  return mlx_format_at(static_cast<uint32_t>(affine) - static_cast<uint32_t>(Format::mlx_first));
+}
 // The format of MLX's family; nothing for bits or a group that there is none of.
 constexpr std::optional<Format> mlx_format(const MlxFormat& wanted) {
   for (uint32_t i = 0; i < kMlxFormatCount; ++i)

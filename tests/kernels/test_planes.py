@@ -30,17 +30,11 @@ GROUP = 64
 BITS = (4, 8)
 PARTS = ("codes", "scales", "biases")
 ALL_BITS = (2, 3, 4, 5, 6, 8)
-# Bits, group and type of scales, by the name of the format: the CPU has all of them.
+# Bits, group and type of scales, by the name of the format.
 FORMATS = {
     f"mlx{bits}_{group}" + ("" if scale == "f16" else f"_{scale}"): (bits, group, scale)
     for bits, group, scale in itertools.product(ALL_BITS, (32, 64, 128), ("f16", "bf16", "f32"))
 }
-_ON_METAL = ("mlx4_64", "mlx8_64", "mlx4_64_bf16", "mlx8_64_bf16")
-
-
-def skip_what_is_missing(target, name: str) -> None:
-    if target.device != "cpu" and name not in _ON_METAL:
-        pytest.skip(f"Metal has no kernels for {name}")
 
 
 def stored(values: np.ndarray, scale: str) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +143,6 @@ MADE_BY_MLX = {
 
 @pytest.mark.parametrize("bits", MADE_BY_MLX)
 def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
-    skip_what_is_missing(target, f"mlx{bits}_64")
     codes, scale, checksum = MADE_BY_MLX[bits]
     data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.float16([scale]), np.float16([1])]
     table = ref.Weight(f"mlx{bits}_64", data, np.zeros((1, 64)), np.zeros((1, 64)), GROUP)  # type: ignore[arg-type]
@@ -164,7 +157,6 @@ def test_what_mlx_wrote_is_read_as_mlx_reads_it(target, bits):
 
 
 def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
-    skip_what_is_missing(target, "mlx_mxfp4")
     codes = "5016ed5a36ec3c56ea1d56d09e65d2be64b4de6295de5016ed5a36ec3c56ea1d"
     data = [np.frombuffer(bytes.fromhex(codes), np.uint32), np.uint8([0x7D, 0x7D])]
     table = ref.Weight("mlx_mxfp4", data, np.zeros((1, 64)), np.zeros((1, 64)), 32)  # type: ignore[arg-type]
@@ -180,7 +172,6 @@ def test_what_mlx_wrote_in_mxfp4_is_read_as_mlx_reads_it(target):
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
-    skip_what_is_missing(target, name)
     bits, group, scale = FORMATS[name]
     weight = mlx_weight(bits, 9, 3 * 128, rng, group, scale)
     x = rows_of(target, rng, 5, 3 * 128)
@@ -191,7 +182,6 @@ def test_a_matmul_in_each_format_agrees_with_float64(target, rng, name):
 @pytest.mark.parametrize(("n", "k"), [(1, 32), (9, 288), (37, 320)])
 @pytest.mark.parametrize("rows", [1, 5, 20])
 def test_a_matmul_in_mxfp4_agrees_with_float64(target, rng, n, k, rows):
-    skip_what_is_missing(target, "mlx_mxfp4")
     weight = mxfp4_weight(n, k, rng, rng.integers(118, 126, (n, k // 32), np.uint8))
     x = rows_of(target, rng, rows, k)
     expected, bound = ref.matmul(weight, x)
@@ -199,7 +189,6 @@ def test_a_matmul_in_mxfp4_agrees_with_float64(target, rng, n, k, rows):
 
 
 def test_scales_of_mxfp4_are_powers_of_two_and_the_last_is_no_number(target, rng):
-    skip_what_is_missing(target, "mlx_mxfp4")
     # Of sums of whole numbers those beyond 2^100 would not be numbers.
     exponents = np.repeat(np.uint8([*range(227), 255])[:, None], 2, axis=1)
     weight = mxfp4_weight(228, 64, rng, exponents)
@@ -211,7 +200,6 @@ def test_scales_of_mxfp4_are_powers_of_two_and_the_last_is_no_number(target, rng
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_embed_gives_each_weight_as_float32_has_it(target, rng, name):
-    skip_what_is_missing(target, name)
     bits, group, scale = FORMATS[name]
     table = mlx_weight(bits, 11, 3 * 128, rng, group, scale)
     log = rng.permutation(11).astype(np.uint32)[None]
@@ -236,7 +224,6 @@ def test_matmul_agrees_with_float64(target, rng, bits, n, k, rows):
 @pytest.mark.parametrize("bits", ALL_BITS)
 def test_codes_and_inputs_at_their_ends_fit_the_sums(target, rng, bits, rows):
     """As int16, inputs are up to 2^13 in size, and as two bytes up to 64."""
-    skip_what_is_missing(target, f"mlx{bits}_{GROUP}")
     codes = np.zeros((40, 256), np.uint32)
     codes[::2] = 2**bits - 1
     codes[1::4, ::2] = 2**bits - 1

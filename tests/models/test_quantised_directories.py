@@ -66,15 +66,24 @@ def test_mlx_groups_compute_what_their_numbers_say(
 
 
 @pytest.mark.parametrize("gpu", GPUS)
-def test_mlx_groups_on_a_gpu_compute_what_their_numbers_say(tmp_path: Path, gpu: str) -> None:
+@pytest.mark.parametrize(
+    ("bits", "group", "scale"),
+    [(2, 64, "F16"), (3, 32, "BF16"), (4, 64, "BF16"), (5, 128, "F32"), (6, 32, "F16")],
+)
+def test_mlx_groups_on_a_gpu_compute_what_their_numbers_say(
+    tmp_path: Path, gpu: str, bits: int, group: int, scale: str
+) -> None:
+    def quantise(name: str, data: NDArray[np.float32]) -> tuple[Parts, NDArray[np.float32]]:
+        return affine(name, data, *((8, 64) if "embed" in name else (bits, group)), scale)
+
     quantised, floats = twins(
         tmp_path,
         "qwen3-256",
-        lambda name, data: affine(name, data, 8 if "embed" in name else 4, 64, "BF16"),
+        quantise,
         {
             "quantization": {
-                "bits": 4,
-                "group_size": 64,
+                "bits": bits,
+                "group_size": group,
                 "model.embed_tokens": {"bits": 8, "group_size": 64},
             }
         },

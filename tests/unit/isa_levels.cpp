@@ -163,7 +163,7 @@ std::vector<Bytes> run(const IsaLevel& level, const Case& the_case, uint64_t l1_
 bool is_int16(const KernelKey& key) {
   return key.query == number(ActivationKind::q16_32) ||
          (key.activation == number(ActivationKind::q16_32) &&
-          key.weights[0] != KernelKey{}.weights[0]);
+          (key.weights[0] == number(Format::f16) || key.weights[0] == number(Format::bf16)));
 }
 
 bool has_int16(const IsaLevel& level) {
@@ -203,7 +203,7 @@ void compare(const Case& the_case) {
   }
 }
 
-// Those of one plane; tests/kernels/test_planes.py has the others.
+// Those of one plane.
 const std::vector<Format>& all_formats() {
   static const std::vector<Format> formats = [] {
     std::vector<Format> found;
@@ -295,6 +295,37 @@ void int16_matmuls() {
           c.n_rows = rows;
           compare(c);
         }
+}
+
+// Weights of several planes. A panel reads eight scales at once, and may read more than a row has.
+void plane_matmuls() {
+  for (uint32_t index = 0; index < kFormatCount; ++index) {
+    const auto format = static_cast<Format>(index);
+    const FormatInfo& info = format_info(format);
+    if (info.n_planes == 1) continue;
+    for (const uint32_t rows : {1u, 2u, 7u, 67u})
+      for (const uint32_t n : {1u, 37u})
+        for (const uint32_t k : {info.block_size, 11 * info.block_size}) {
+          const ActivationKind kind = ActivationKind::q16_32;
+          Case c{"matmul " + std::string(info.name) + " of " + std::to_string(rows) +
+                     " rows, n = " + std::to_string(n) + ", k = " + std::to_string(k),
+                 {Operation::matmul, number(kind)},
+                 {},
+                 {}};
+          c.key.weights[0] = number(format);
+          c.set_params(MatmulParams{n, k, {}});
+          c.l1_panel_sizes = {0, UINT64_MAX};
+          c.operands.emplace(0, activation(kind, rows, k));
+          uint32_t slot = 1;
+          for (const Bytes& plane : planes(format, n, k)) {
+            c.operands.emplace(slot, plane);
+            slot = slot == 1 ? plane_slot(0, 1) : slot + 1;
+          }
+          c.operands.emplace(2, floats(uint64_t{rows} * n));
+          c.n_rows = rows;
+          compare(c);
+        }
+  }
 }
 
 void matmul_groups() {
@@ -570,6 +601,7 @@ int main(int n_arguments, char**) {
   embeddings();
   matmuls();
   int16_matmuls();
+  plane_matmuls();
   matmul_groups();
   gated_matmuls();
   norms();

@@ -1,5 +1,5 @@
-// The Metal kernels' table against the library, and the kernels of formats that no file brings yet:
-// MLX's groups of 64. tests/kernels holds all others to the contract.
+// The Metal kernels' table against the library, and MLX's groups at both levels of the emulator's
+// checks. tests/kernels holds all kernels to the contract.
 #include <cmath>
 #include <cstring>
 #include <random>
@@ -97,7 +97,6 @@ void test_the_table_names_what_is_there() {
       for (const Format cache : {Format::f16, Format::f32}) {
         for (uint32_t number = 0; number < kFormatCount; ++number) {
           const auto format = static_cast<Format>(number);
-          if (!metal::has_kernels(format)) continue;
           for (const Format last : {format, Format::q6_k}) {
             KernelRequest request;
             request.operation = operation;
@@ -145,16 +144,16 @@ void test_the_table_names_what_is_there() {
 // --- MLX ----------------------------------------------------------------------------------------
 
 struct MlxWeight {
-  uint32_t n, k, bits;
+  uint32_t n, k, bits, group;
   std::vector<uint8_t> codes;
   std::vector<uint16_t> scales, biases;
   std::vector<double> values;     // [n, k]
   std::vector<double> magnitude;  // |scale * code| + |bias|
 };
 
-MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random) {
-  MlxWeight weight{n, k, bits, {}, {}, {}, {}, {}};
-  const uint64_t code_bytes = uint64_t{n} * k / 8 * bits, n_groups = uint64_t{n} * k / 64;
+MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, uint32_t group, std::mt19937& random) {
+  MlxWeight weight{n, k, bits, group, {}, {}, {}, {}, {}};
+  const uint64_t code_bytes = uint64_t{n} * k / 8 * bits, n_groups = uint64_t{n} * k / group;
   std::vector<uint8_t> codes(code_bytes);
   std::vector<uint16_t> scales(n_groups), biases(n_groups);
   for (uint8_t& byte : codes) byte = static_cast<uint8_t>(random());
@@ -165,10 +164,12 @@ MlxWeight random_mlx(uint32_t n, uint32_t k, uint32_t bits, std::mt19937& random
   for (uint16_t& scale : scales) scale = random() % 16 == 0 ? uint16_t{0} : half();
   for (uint16_t& bias : biases) bias = half();
   for (uint64_t i = 0; i < uint64_t{n} * k; ++i) {
-    const uint32_t code = bits == 8 ? codes[i] : codes[i / 2] >> i % 2 * 4 & 15;
-    const double product = half_value(scales[i / 64]) * code;
-    weight.values.push_back(product + half_value(biases[i / 64]));
-    weight.magnitude.push_back(std::abs(product) + std::abs(half_value(biases[i / 64])));
+    uint32_t code = 0;
+    for (uint64_t bit = 0; bit < bits; ++bit)
+      code |= (codes[(i * bits + bit) / 8] >> (i * bits + bit) % 8 & 1u) << bit;
+    const double product = half_value(scales[i / group]) * code;
+    weight.values.push_back(product + half_value(biases[i / group]));
+    weight.magnitude.push_back(std::abs(product) + std::abs(half_value(biases[i / group])));
   }
   weight.codes = std::move(codes);
   weight.scales = std::move(scales);
@@ -202,11 +203,13 @@ void bind_planes(emulator::Launch& launch, MlxWeight& weight) {
 constexpr uint32_t kBound = 7u | 1u << plane_slot(0, 1) | 1u << plane_slot(0, 2);
 
 // With every slot of the matmul bound, and nothing accumulated.
-void run(emulator::Launch launch, Level level) {
+void run(emulator::Launch launch, uint32_t group, Level level) {
+  constexpr uint32_t kMlxGroup = 7;  // kernels/formats_mlx.h
   std::vector<emulator::ConstantValue> constants;
   for (const emulator::FunctionConstantInfo& constant : constants_of(*launch.function))
-    constants.push_back(
-        {constant.index, constant.index == metal::kConstantBoundSlots ? kBound : 0u});
+    constants.push_back({constant.index, constant.index == metal::kConstantBoundSlots ? kBound
+                                         : constant.index == kMlxGroup                ? group
+                                                                                      : 0u});
   launch.constants = constants;
   const std::string message = message_of<emulator::EmulatorError>([&] {
     emulator::Executor executor(level);
@@ -228,7 +231,7 @@ void check_matmul(emulator::Launch launch, MlxWeight& weight, uint32_t n_rows, L
   launch.buffers[2] = buffer_of(out, "out");
   launch.buffers[kSlotPass] = buffer_of_one(pass, "pass");
   launch.buffers[kSlotParams] = buffer_of_one(params, "params");
-  run(launch, level);
+  run(launch, weight.group, level);
   const double roundings = weight.k / 8.0 + 8;
   bool is_within = true;
   for (uint32_t r = 0; r < n_rows; ++r)
@@ -267,7 +270,7 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
   launch.buffers[kSlotParams] = buffer_of_one(params, "params");
   launch.buffers[kSlotRows] = buffer_of(rows, "rows");
   launch.buffers[kSlotStatuses] = buffer_of(statuses, "statuses");
-  run(launch, level);
+  run(launch, weight.group, level);
   bool is_same = true;
   for (uint32_t r = 0; r < weight.n; ++r)
     for (uint32_t i = 0; i < weight.k; ++i)
@@ -278,11 +281,12 @@ void check_embed(MlxWeight& weight, const std::string& name, Level level) {
 
 void test_mlx_formats() {
   std::mt19937 random(5);
-  for (const uint32_t bits : {4u, 8u}) {
-    const std::string name = "mlx" + std::to_string(bits) + "_64";
+  for (const uint32_t bits : {2u, 3u, 4u, 5u, 6u, 8u}) {
+    const std::string name = "mlx" + std::to_string(bits);
     for (const Level level : {Level::plain, Level::checked})
-      for (const uint32_t k : {64u, 448u, 1088u}) {
-        MlxWeight weight = random_mlx(11, k, bits, random);
+      for (const uint32_t group : {32u, 64u, 128u}) {
+        const uint32_t k = group == 32 ? 96 : 9 * group;
+        MlxWeight weight = random_mlx(11, k, bits, group, random);
         emulator::Launch one = launch_of("matvec_" + name + "_r1");
         one.threadgroups = {2, 1, 1};
         one.threads = {64, 1, 1};
@@ -344,7 +348,6 @@ void test_weights_are_read_once_for_up_to_16_rows() {
   for (const uint32_t n_rows : {1u, 4u, 16u})
     for (uint32_t number = 0; number < kFormatCount; ++number) {
       const auto format = static_cast<Format>(number);
-      if (!metal::has_kernels(format)) continue;
       std::vector<float> input(n_rows * k, 1.0f), out(n_rows * n);
       alignas(16) PassRange pass{0, n_rows, 0, 1};
       std::vector<std::byte> weight(n * plane_row_bytes(format, 0, k));

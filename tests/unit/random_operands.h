@@ -1,4 +1,4 @@
-// Random operands of kernels: floats, weights and activations of every kind that one plane holds.
+// Random operands of kernels: floats, weights and activations of every kind.
 #pragma once
 
 #include <cmath>
@@ -80,7 +80,7 @@ inline std::vector<uint32_t> offsets_of_halves(Format format) {
     case Format::f32:
     case Format::f16:
     case Format::bf16:
-    case Format::mlx_mxfp4:  // of several planes: tests/kernels/test_planes.py
+    case Format::mlx_mxfp4:  // of several planes, below
     case Format::mlx_first:
     case Format::mlx_last:
     case Format::mxfp4:  // a power of two instead
@@ -115,6 +115,33 @@ inline Bytes weights(Format format, uint64_t rows, uint64_t k) {
         bytes.data()[i * info.block_bytes] = static_cast<std::byte>(120 + random_bits() % 4);
   }
   return bytes;
+}
+
+// The planes of one of MLX's weights: every code; scales and biases that are numbers.
+inline std::vector<Bytes> planes(Format format, uint64_t rows, uint64_t k) {
+  std::vector<Bytes> planes;
+  for (uint32_t p = 0; p < format_info(format).n_planes; ++p) {
+    Bytes plane(rows * plane_row_bytes(format, p, k));
+    const bool is_codes = p == 0;
+    const uint32_t number_bytes = is_codes ? 1 : format_info(format).plane_bytes[p];
+    for (uint64_t i = 0; i < plane.size(); i += number_bytes) {
+      const float x = uniform(-0.1f, 0.1f);
+      const uint16_t half = small_half();
+      std::byte* const to = plane.data() + i;
+      if (is_codes)
+        *to = static_cast<std::byte>(random_bits());
+      else if (number_bytes == 1)  // 2^-8 to 2^-5
+        *to = static_cast<std::byte>(119 + random_bits() % 4);
+      else if (number_bytes == 4)
+        std::memcpy(to, &x, 4);
+      else if (format_info(format).name.ends_with("bf16"))
+        std::memcpy(to, reinterpret_cast<const std::byte*>(&x) + 2, 2);
+      else
+        std::memcpy(to, &half, 2);
+    }
+    planes.push_back(plane);
+  }
+  return planes;
 }
 
 constexpr ActivationKind kKinds[] = {ActivationKind::f32, ActivationKind::bf16,

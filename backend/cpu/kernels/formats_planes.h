@@ -271,13 +271,14 @@ struct PanelGroups<Isa, Format> {
     using Numbers = PlaneNumbers<Columns>;
     const uint32_t parts = panel.format.group / 32, n_groups = k / 32;
     Numbers numbers;
+    const auto of_codes = panel;  // a copy that no call sees, and that stays in registers
     for (uint32_t g = 0, number = 0; g < n_groups; ++number) {
       if (number % Numbers::kCount == 0) numbers.read(panel, number);
       Group group;
       group.scale[0] = numbers.scales[number % Numbers::kCount];
       group.minimum = numbers.biases[number % Numbers::kCount];
       for (uint32_t part = 0; part < parts; ++part, ++g) {
-        Format::codes(panel, g, group.codes);
+        Format::codes(of_codes, g, group.codes);
         use(group, g, OfGroup{});
       }
     }

@@ -99,7 +99,7 @@ struct TwoByteRowTile : DirectRowTile<Columns> {
   // Of every `kTogether` registers' worth of codes, one from each comes before the next: register j,
   // byte b is code 4 * kTogether * (j / kTogether) + kTogether * b + j % kTogether.
   template <uint32_t kTogether>
-  static void put(Codes codes, std::byte* out) {
+  static void put(const Codes& codes, std::byte* out) {
     Bytes bytes = __builtin_convertvector(codes, Bytes);
     if constexpr (kTogether == 2)
       bytes = __builtin_shufflevector(bytes, bytes, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11,
