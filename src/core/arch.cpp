@@ -542,6 +542,7 @@ ArchDescriptor describe(const ModelConfig& config) {
                                   std::to_string(layer.rope_dim) + " of " +
                                   std::to_string(layer.head_dim) + " do");
     layer.attention_scale *= config.rope_attention_factor * config.rope_attention_factor;
+    require_positive(layer.attention_scale, "attention scale, with the rotary attention factor,");
   }
   return arch;
 }

@@ -99,6 +99,9 @@ class Reader {
     const ModelConfig config = read();
     const std::optional<Yarn> stretched = yarn(config);
     if (!stretched) return {};
+    if (!(config.rope_theta > 1))  // positions are told apart by its powers
+      throw ModelFormatError(path() + ": " + key("rope.freq_base") + " is " +
+                             std::to_string(config.rope_theta) + "; YaRN needs one above 1");
     return yarn_divisors(*stretched, {.theta = config.rope_theta,
                                       .rope_dim = config.rope_dim,
                                       .context_length = config.context_length});

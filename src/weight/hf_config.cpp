@@ -419,7 +419,7 @@ class HfConfigReader {
       return config_.needed_count(kKey, std::max(family_.window_period, 1u));
     const std::string text = config_.text(kKey).value_or("");
     const size_t period = text.find('G') + 1;
-    if (period != text.size() || text.find_first_not_of('L') + 1 != period)
+    if (period == 0 || period != text.size() || text.find_first_not_of('L') + 1 != period)
       config_.refuse_support(kKey, R"(akunu has a number, or "L" of local layers and a last "G")");
     return static_cast<uint32_t>(period);
   }

@@ -55,6 +55,14 @@ std::vector<float> llama3_divisors(ConfigObject& scaling, const RopeBasis& basis
   return divisors;
 }
 
+// What Q and K are multiplied by, said or made of other keys.
+void check_attention_factor(const ConfigObject& scaling, float factor) {
+  constexpr float kMost = 1e15f;  // its square is a factor on their products, in float
+  if (factor > 0 && factor <= kMost) return;
+  throw ModelFormatError(scaling.named("attention_factor") + " would be " + std::to_string(factor) +
+                         "; it must be above 0 and at most 1e15");
+}
+
 // YaRN with the corrections and defaults of transformers.
 void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& result) {
   Yarn yarn{.original_context = original_context(scaling, basis, basis.context_length)};
@@ -73,9 +81,9 @@ void read_yarn(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& resul
                                                           yarn_magnitude(yarn.factor, all_scale)
                                                     : yarn_attention_factor(yarn);
   result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
-  if (!(result.attention_factor > 0))
-    scaling.refuse_value("attention_factor", "it must be above 0");
+  check_attention_factor(scaling, result.attention_factor);
   const double of_all = yarn_magnitude(yarn.factor, all_scale);
+  check_attention_factor(scaling, static_cast<float>(of_all));
   result.scale_factor = static_cast<float>(of_all * of_all);
 }
 
@@ -103,10 +111,10 @@ void read_longrope(ConfigObject& scaling, const RopeBasis& basis, RopeScaling& r
                   : std::sqrt(1 + std::log(factor) /
                                       std::log(static_cast<double>(result.original_context)));
   result.attention_factor = scaling.number("attention_factor").value_or(static_cast<float>(usual));
-  if (!(result.attention_factor > 0) || !std::isfinite(result.attention_factor))
-    throw ModelFormatError(scaling.named("attention_factor") + " would be " +
-                           std::to_string(result.attention_factor) + "; it must be above 0");
+  check_attention_factor(scaling, result.attention_factor);
 }
+
+bool is_divisor(float number) { return number > 0 && std::isfinite(number); }
 
 }  // namespace
 
@@ -167,6 +175,11 @@ RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
   } else {
     scaling.refuse_support(key, "akunu has default, linear, dynamic, llama3, yarn and longrope");
   }
+  for (const std::vector<float>* divisors : {&result.divisors, &result.long_divisors})
+    if (std::ranges::any_of(*divisors, [](float each) { return !is_divisor(each); }))
+      scaling.refuse_value(key, "with its numbers and a rope_theta of " +
+                                    std::to_string(basis.theta) +
+                                    " a frequency would be divided by what is no positive number");
   return result;
 }
 

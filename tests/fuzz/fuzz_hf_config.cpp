@@ -28,8 +28,12 @@ void use(std::string_view text) {
   require(!arch.layers.empty(), "it has layers");
   for (const LayerDescriptor& layer : arch.layers) {
     require(layer.n_heads > 0 && layer.n_heads % layer.n_kv_heads == 0, "heads share evenly");
-    require(layer.rope_dim % 2 == 0 && layer.rope_dim <= layer.head_dim, "a part rotates");
+    if (layer.rope_style != RopeStyle::none)
+      require(layer.rope_dim % 2 == 0 && layer.rope_dim <= layer.head_dim, "a part rotates");
     require(std::isfinite(layer.attention_scale), "attention has a scale");
+    for (const std::vector<float>* divisors : {&config.rope_divisors, &config.rope_long_divisors})
+      for (const float divisor : *divisors)
+        require(std::isfinite(divisor) && divisor > 0, "frequencies are divided");
     require(config.rope_divisors.empty() || config.rope_divisors.size() == layer.rope_dim / 2,
             "each frequency has a divisor");
     require(config.rope_long_divisors.empty() ||

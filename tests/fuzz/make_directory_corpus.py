@@ -1,5 +1,7 @@
 """Writes the corpora of fuzz_safetensors and fuzz_hf_config: one file for each thing that there is.
 
+The configs of the families are those that transformers writes for a small model.
+
 python tests/fuzz/make_directory_corpus.py
 """
 
@@ -143,6 +145,25 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
+FAMILIES = (
+    *("bert", "cohere", "cohere2", "ernie4_5", "eurobert", "exaone4", "gemma", "gemma3_text"),
+    *("glm4", "granite", "hunyuan_v1_dense", "ministral", "ministral3", "mistral", "modernbert"),
+    *("nomic_bert", "olmo2", "olmo3", "phi3", "roberta", "seed_oss", "smollm3", "starcoder2"),
+    *("whisper", "xlm-roberta"),
+)
+
+
+def of_transformers(model_type: str) -> dict[str, Any]:
+    from transformers import AutoConfig
+
+    numbers = {key: value for key, value in _TINY.items() if key != "rms_norm_eps"}
+    # Phi-3's padding is a token beyond such a small vocabulary.
+    made = AutoConfig.for_model(model_type, **numbers, pad_token_id=0)
+    config: dict[str, Any] = made.to_diff_dict()
+    del config["transformers_version"]
+    return config
+
+
 def main() -> None:
     for folder in ("safetensors", "hf_config"):
         (CORPUS / folder).mkdir(parents=True, exist_ok=True)
@@ -150,6 +171,8 @@ def main() -> None:
         (CORPUS / "safetensors" / name).write_bytes(data)
     for name, config in CONFIGS.items():
         (CORPUS / "hf_config" / name).write_text(json.dumps(config, indent=1))
+    for name in FAMILIES:
+        (CORPUS / "hf_config" / name).write_text(json.dumps(of_transformers(name), indent=1))
 
 
 if __name__ == "__main__":

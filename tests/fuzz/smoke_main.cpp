@@ -3,6 +3,7 @@
 //   fuzz_x_smoke CORPUS [MUTATIONS [FIRST]]
 // Mutation i is the same in every run and on every machine, so FIRST leads back to one that failed.
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -12,6 +13,7 @@
 #include <iterator>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
@@ -57,6 +59,51 @@ uint64_t awkward_number(Random& random, size_t file_size) {
   }
 }
 
+// Values of JSON at which readers of numbers, counts, lists and names go wrong.
+constexpr std::array<std::string_view, 20> kAwkwardValues{"0",
+                                                          "-1",
+                                                          "1",
+                                                          "2.5",
+                                                          "1e308",
+                                                          "1e-320",
+                                                          "-0.0",
+                                                          "4294967296",
+                                                          "18446744073709551615",
+                                                          "999999999999999999999",
+                                                          "null",
+                                                          "true",
+                                                          "false",
+                                                          "\"\"",
+                                                          "\"full_attention\"",
+                                                          "[]",
+                                                          "{}",
+                                                          "[0,-1]",
+                                                          "[\"sliding_attention\",3]",
+                                                          "{\"rope_type\":\"yarn\",\"factor\":0}"};
+
+// Where the value ends that begins at `at` of a JSON text; its end where it is no whole one.
+size_t end_of_value(const Bytes& bytes, size_t at) {
+  int depth = 0;
+  for (; at < bytes.size(); ++at) {
+    const uint8_t letter = bytes[at];
+    if (letter == '[' || letter == '{') ++depth;
+    if (letter == ']' || letter == '}') --depth;
+    if (depth < 0 || (depth == 0 && letter == ',')) break;
+  }
+  return at;
+}
+
+// Another value for the first key behind `at`, in files that have keys.
+void change_value(Bytes& bytes, size_t at, Random& random) {
+  const auto colon = std::find(bytes.begin() + static_cast<std::ptrdiff_t>(at), bytes.end(), ':');
+  if (colon == bytes.end()) return;
+  const auto begin = colon + 1;
+  const size_t end = end_of_value(bytes, static_cast<size_t>(begin - bytes.begin()));
+  const std::string_view value = kAwkwardValues[random.below(kAwkwardValues.size())];
+  bytes.erase(begin, bytes.begin() + static_cast<std::ptrdiff_t>(end));
+  bytes.insert(colon + 1, value.begin(), value.end());
+}
+
 void put(Bytes& bytes, size_t at, uint64_t number, size_t width) {
   std::memcpy(bytes.data() + at, &number, std::min(width, bytes.size() - at));
 }
@@ -65,7 +112,7 @@ void mutate(Bytes& bytes, const std::vector<Bytes>& corpus, Random& random) {
   if (bytes.empty()) return;
   const size_t at = random.below(bytes.size());
   const auto place = bytes.begin() + static_cast<std::ptrdiff_t>(at);
-  switch (random.below(8)) {
+  switch (random.below(10)) {
     case 0:
       bytes[at] = static_cast<uint8_t>(bytes[at] ^ (1u << random.below(8)));
       break;
@@ -89,6 +136,10 @@ void mutate(Bytes& bytes, const std::vector<Bytes>& corpus, Random& random) {
       bytes.erase(place, place + static_cast<std::ptrdiff_t>(n));
       break;
     }
+    case 7:
+    case 8:
+      change_value(bytes, at, random);
+      break;
     default: {  // a piece of another file, inserted
       const Bytes& other = corpus[random.below(corpus.size())];
       if (other.empty()) break;

@@ -188,8 +188,27 @@ WRONG_CONFIG: list[tuple[dict[str, Any], type[akunu.AkunuError], str]] = [
     ({"model_type": "phi9"}, akunu.UnsupportedModelError, 'model_type is "phi9"; akunu has llama'),
     ({"model_type": None}, akunu.ModelFormatError, "model_type is missing"),
     ({"hidden_act": "relu"}, akunu.UnsupportedModelError, 'hidden_act is "relu"; akunu has silu'),
+    ({"sliding_window_pattern": ""}, akunu.UnsupportedModelError, 'sliding_window_pattern is ""'),
     ({"num_local_experts": 8}, akunu.UnsupportedModelError, "num_local_experts is 8"),
     ({"partial_rotary_factor": 2}, akunu.ModelFormatError, "partial_rotary_factor is 2; it must"),
+    (
+        {
+            "rope_parameters": {
+                "rope_type": "yarn",
+                "rope_theta": 1e4,
+                "factor": 16.0,
+                "mscale": 1e21,
+                "mscale_all_dim": 1.0,
+            }
+        },
+        akunu.ModelFormatError,
+        "attention_factor would be 217073",
+    ),
+    (
+        {"rope_parameters": {"rope_type": "yarn", "rope_theta": 1, "factor": 4.0}},
+        akunu.ModelFormatError,
+        'rope_type is "yarn"; with its numbers and a rope_theta of 1.000000 a frequency would be',
+    ),
     (
         {"rope_parameters": {"rope_type": "spiral", "rope_theta": 1e4}},
         akunu.UnsupportedModelError,
