@@ -57,6 +57,22 @@ def test_what_is_left_of_normal_numbers_is_near_the_least_possible(type_name: st
     )
 
 
+@pytest.mark.parametrize("type_name", ["Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0"])
+@pytest.mark.parametrize("is_weighted", [False, True])
+def test_a_block_has_the_same_bytes_beside_others_and_alone(
+    type_name: str, is_weighted: bool
+) -> None:
+    # Eight are searched at once: 19 leave three over. Some are flat, or nothing but zeros.
+    values = normal(3, 32 * 19)
+    values[0, :64], values[1, 32:64] = 0.0, 0.25
+    blocks = values.reshape(-1, 32)
+    importance = np.arange(1, 33, dtype=np.float32) if is_weighted else None
+    given = {} if importance is None else {"importance": np.tile(importance, 19)}
+    alone = {} if importance is None else {"importance": importance}
+    expected = quantised(blocks, type_name, **alone)
+    np.testing.assert_array_equal(quantised(values, type_name, **given), expected)
+
+
 @pytest.mark.parametrize("type_name", BLOCKS)
 def test_our_numbers_and_the_gguf_packages_are_the_same(type_name: str) -> None:
     values = normal()

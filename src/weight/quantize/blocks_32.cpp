@@ -4,10 +4,10 @@
 #include <cmath>
 #include <cstring>
 
+#include "weight/quantize/eight_blocks.h"
 #include "weight/quantize/half.h"
 #include "weight/quantize/rows.h"
 #include "weight/quantize/search.h"
-#include "weight/quantize/weighing.h"
 
 namespace akunu::quantize::AKUNU_QUANTIZE_LEVEL {
 namespace {
@@ -83,21 +83,6 @@ struct ByteBlock {
 };
 static_assert(sizeof(ByteBlock) == 34);
 
-// Calls `one(x, w, block)` for each block of a row; false as soon as that is.
-template <class Block, class One>
-bool for_each_block(std::span<const float> x, std::span<const float> importance, std::byte* out,
-                    One one) {
-  alignas(16) Numbers w;
-  for (size_t i = 0; i < x.size(); i += kBlock, out += sizeof(Block)) {
-    const auto part = x.subspan(i, kBlock);
-    weigh(part, importance.empty() ? importance : importance.subspan(i, kBlock), w);
-    Block block;
-    if (!one(Group{part, w}, block)) return false;
-    std::memcpy(out, &block, sizeof block);
-  }
-  return true;
-}
-
 template <int bits>
 constexpr Codes kSigned{-(1 << (bits - 1)), (1 << (bits - 1)) - 1};
 template <int bits>
@@ -109,17 +94,66 @@ Trials trials_for(std::span<const float> importance) {
   return importance.empty() ? Trials{2, 3, 0.35f} : Trials{9, 9, 0.1f};
 }
 
+// Calls `eight(blocks, out, n)` for every eight blocks of a row, the last of them fewer; false as soon
+// as that is. `out` has room for n blocks.
+template <class Block, class Eight>
+bool for_each_eight(std::span<const float> x, std::span<const float> importance, std::byte* out,
+                    Eight eight) {
+  for (size_t i = 0; i < x.size(); i += kLanes * kBlock) {
+    const size_t n = std::min(x.size() - i, kLanes * kBlock);
+    const EightBlocks blocks =
+        read_blocks(x.subspan(i, n), importance.empty() ? importance : importance.subspan(i, n));
+    std::array<Block, kLanes> made;
+    if (!eight(blocks, made)) return false;
+    std::memcpy(out, made.data(), n / kBlock * sizeof(Block));
+    out += n / kBlock * sizeof(Block);
+  }
+  return true;
+}
+
+// The nearest halves, and what they stand for.
+struct Halves {
+  std::array<uint16_t, kLanes> bits;
+  Lanes values;
+  bool are_finite = true;
+
+  explicit Halves(const Lanes& of) {
+    float numbers[kLanes];
+    store(numbers, of);
+    for (size_t b = 0; b < kLanes; ++b) {
+      bits[b] = half_from_float(numbers[b]);
+      are_finite = are_finite && is_finite_half(bits[b]);
+      numbers[b] = float_from_half(bits[b]);
+    }
+    values = load(numbers);
+  }
+};
+
+// Packs the codes of eight blocks, which `code_of(i)` has: lane b for weight i of block b, from 0 on.
+template <class Block, class CodeOf>
+void pack(std::array<Block, kLanes>& blocks, CodeOf code_of) {
+  float codes[kBlock][kLanes];
+  for (size_t i = 0; i < kBlock; ++i) store(codes[i], code_of(i));
+  Numbers turned;
+  for (size_t b = 0; b < kLanes; ++b) {
+    for (size_t i = 0; i < kBlock; ++i) turned[i] = codes[i][b];
+    blocks[b].codes.put(turned);
+  }
+}
+
 template <int bits>
 bool encode_scaled(std::span<const float> x, std::span<const float> importance, std::byte* out) {
   const Trials trials = trials_for(importance);
-  return for_each_block<ScaledBlock<bits>>(
-      x, importance, out, [=](const Group& group, auto& block) {
-        block.d = half_from_float(best_scale(group, kSigned<bits>, trials));
-        Numbers result;
-        encode(group.x, float_from_half(block.d), kSigned<bits>, result);
-        for (float& code : result) code -= kSigned<bits>.low;
-        block.codes.put(result);
-        return is_finite_half(block.d);
+  return for_each_eight<ScaledBlock<bits>>(
+      x, importance, out, [=](const EightBlocks& blocks, auto& made) {
+        const Halves scale(best_scales(blocks, kSigned<bits>, trials));
+        for (size_t b = 0; b < kLanes; ++b) made[b].d = scale.bits[b];
+        const Lanes inverse = inverse_of(scale.values);
+        pack(made, [&](size_t i) {
+          constexpr Codes codes = kSigned<bits>;
+          return clamp(nearest(blocks.x[i] * inverse), codes.low, codes.high) - codes.low;
+        });
+        return scale.are_finite;
       });
 }
 
@@ -137,15 +171,20 @@ void decode_scaled(const std::byte* in, std::span<float> x) {
 template <int bits>
 bool encode_line(std::span<const float> x, std::span<const float> importance, std::byte* out) {
   const Trials trials = trials_for(importance);
-  return for_each_block<LineBlock<bits>>(x, importance, out, [=](const Group& group, auto& block) {
-    const Line line = best_line(group, kLevels<bits>, trials, false);
-    block.d = half_from_float(line.scale);
-    block.m = half_from_float(line.minimum);
-    Numbers result;
-    encode(group.x, {float_from_half(block.d), float_from_half(block.m)}, kLevels<bits>, result);
-    block.codes.put(result);
-    return is_finite_half(block.d) && is_finite_half(block.m);
-  });
+  return for_each_eight<LineBlock<bits>>(
+      x, importance, out, [=](const EightBlocks& blocks, auto& made) {
+        const Lines line = best_lines(blocks, kLevels<bits>, trials);
+        const Halves scale(line.scale), minimum(line.minimum);
+        for (size_t b = 0; b < kLanes; ++b) {
+          made[b].d = scale.bits[b];
+          made[b].m = minimum.bits[b];
+        }
+        const Lanes inverse = inverse_of(scale.values);
+        pack(made, [&](size_t i) {
+          return clamp(nearest((blocks.x[i] - minimum.values) * inverse), 0.0f, kLevels<bits>);
+        });
+        return scale.are_finite && minimum.are_finite;
+      });
 }
 
 template <int bits>
@@ -160,13 +199,17 @@ void decode_line(const std::byte* in, std::span<float> x) {
 }
 
 bool encode_bytes(std::span<const float> x, std::span<const float> importance, std::byte* out) {
-  return for_each_block<ByteBlock>(x, importance, out, [](const Group& group, ByteBlock& block) {
+  return for_each_eight<ByteBlock>(x, importance, out, [](const EightBlocks& blocks, auto& made) {
     // Below 127 nothing is cut off, so that no weight is further from its code than half a step.
-    block.d = half_from_float(best_scale(group, kBytes, {4, 0, 0.45f}));
-    Numbers result;
-    encode(group.x, float_from_half(block.d), kBytes, result);
-    for (size_t i = 0; i < kBlock; ++i) block.codes[i] = static_cast<int8_t>(result[i]);
-    return is_finite_half(block.d);
+    const Halves scale(best_scales(blocks, kBytes, {4, 0, 0.45f}));
+    for (size_t b = 0; b < kLanes; ++b) made[b].d = scale.bits[b];
+    const Lanes inverse = inverse_of(scale.values);
+    for (size_t i = 0; i < kBlock; ++i) {
+      float codes[kLanes];
+      store(codes, clamp(nearest(blocks.x[i] * inverse), kBytes.low, kBytes.high));
+      for (size_t b = 0; b < kLanes; ++b) made[b].codes[i] = static_cast<int8_t>(codes[b]);
+    }
+    return scale.are_finite;
   });
 }
 

@@ -51,6 +51,9 @@ inline Lanes operator-(const Lanes& a, const Lanes& b) {
 inline Lanes operator*(const Lanes& a, const Lanes& b) {
   return by_part([&](size_t i) { return a.part[i] * b.part[i]; });
 }
+inline Lanes operator/(const Lanes& a, const Lanes& b) {
+  return by_part([&](size_t i) { return a.part[i] / b.part[i]; });
+}
 inline Lanes operator+(const Lanes& a, float b) { return a + all(b); }
 inline Lanes operator-(const Lanes& a, float b) { return a - all(b); }
 inline Lanes operator*(const Lanes& a, float b) { return a * all(b); }
@@ -61,6 +64,10 @@ inline Lanes larger(const Lanes& a, const Lanes& b) {
 }
 inline Lanes smaller(const Lanes& a, const Lanes& b) {
   return by_part([&](size_t i) { return a.part[i] < b.part[i] ? a.part[i] : b.part[i]; });
+}
+// `yes` where a is above b, `no` elsewhere, also where one of them is not a number.
+inline Lanes choose(const Lanes& a, const Lanes& b, const Lanes& yes, const Lanes& no) {
+  return by_part([&](size_t i) { return a.part[i] > b.part[i] ? yes.part[i] : no.part[i]; });
 }
 inline Lanes magnitude(const Lanes& a) { return larger(a, all(0.0f) - a); }
 inline Lanes clamp(const Lanes& x, float low, float high) {
