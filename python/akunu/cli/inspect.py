@@ -22,8 +22,8 @@ from akunu.cli.model_file import (
 from akunu.cli.progress import Progress
 from akunu.cli.tables import bytes_text, write_facts, write_rows
 from akunu.errors import AkunuError
-from akunu.loading import load
 from akunu.model import Model
+from akunu.model_facts import ModelConfig
 from akunu.model_files import (
     ModelDirectory,
     ModelFiles,
@@ -32,6 +32,8 @@ from akunu.model_files import (
     read_tokenizer,
 )
 from akunu.options import LoadOptions
+from akunu.speech.loading import load_either
+from akunu.speech.model import SpeechModel
 
 _LONGEST_VALUE = 200  # characters of a value in the table
 
@@ -79,7 +81,7 @@ def _facts(path: Path, options: LoadOptions) -> dict[str, Any]:
         facts["tokenizer"] = _tokenizer_facts(file)
         # What it takes to run is known by the engine, once it has the model.
         try:
-            with load(path, **asdict(options)) as model:
+            with load_either(path, options) as model:
                 facts["run"] = _run_facts(model)
         except AkunuError as error:
             facts["run"] = {"error": str(error)}
@@ -114,14 +116,26 @@ def _tokenizer_facts(file: ModelFiles) -> dict[str, Any]:
     }
 
 
-def _run_facts(model: Model) -> dict[str, Any]:
+def _run_facts(model: Model | SpeechModel) -> dict[str, Any]:
     native = model._open()
+    known = model.tokenizer.notes if isinstance(model, Model) else ()
     return {
-        "config": asdict(model.config),
-        "context": model.context,
-        "notes": [note for note in model.notes if note not in model.tokenizer.notes],
+        "config": asdict(ModelConfig(**native.config)),
+        "context": native.context,
+        **({} if native.audio is None else {"speech": _speech_facts(model, native.audio)}),
+        "notes": [note for note in model.notes if note not in known],
         "memory_bytes": dict(model.memory),
         "launches": {name: _launches(native.labels(name)) for name in ("single", "few", "many")},
+    }
+
+
+def _speech_facts(model: Model | SpeechModel, audio: dict[str, int]) -> dict[str, Any]:
+    assert isinstance(model, SpeechModel)
+    return {
+        "mel_bands": audio["n_mels"],
+        "frames": audio["n_frames"],
+        "alignment_heads": audio["n_alignment_heads"],
+        "languages": list(model.languages),
     }
 
 
@@ -222,6 +236,17 @@ def _write_run(facts: dict[str, Any]) -> None:
             ("trained context", str(config["context_length"])),
         ],
     )
+    if "speech" in facts:
+        speech = facts["speech"]
+        heads = speech["alignment_heads"]
+        write_facts(
+            "speech",
+            [
+                ("window", f"{speech['frames']} frames of {speech['mel_bands']} mel bands"),
+                ("languages", str(len(speech["languages"]))),
+                ("times of words", f"by {heads} heads" if heads else "none: no heads are named"),
+            ],
+        )
     write_facts(
         f"memory at a context of {facts['context']} tokens",
         [(label, bytes_text(size)) for label, size in facts["memory_bytes"].items()]

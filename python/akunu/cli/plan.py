@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +24,12 @@ from akunu.hub import address as addresses
 from akunu.hub import find, repository
 from akunu.hub.names import Address, RepoName
 from akunu.hub.trial import named, outline_of
-from akunu.loading import find_model, load
+from akunu.loading import find_model
 from akunu.model import Model
 from akunu.model_files import ModelFiles, open_model_files
 from akunu.options import AUTO, LoadOptions
+from akunu.speech.loading import load_either
+from akunu.speech.model import SpeechModel
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +85,11 @@ def _remote_outline(name: str, meant: RepoName | Address) -> Iterator[Target]:
             else:
                 remote = repository.look_up(meant)
                 model = remote.choice.candidate
+                if model.is_whisper_cpp and not remote.is_here():
+                    raise ArgumentError(
+                        f"{remote.shown} is not here, and whisper.cpp's files have no table of "
+                        f"tensors to plan by: `akunu pull {name}` fetches it"
+                    )
                 shown = remote.shown
                 facts = {
                     "name": shown,
@@ -108,9 +115,9 @@ def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, 
         facts["formats"] = format_totals(file.tensors)
         # Memory hardly depends on the threads, and a measurement reads all weights.
         chosen = replace(options, threads=None) if options.threads == AUTO else options
-        with load(target.path, **asdict(chosen)) as model:
+        with load_either(target.path, chosen) as model:
             facts.update(_load_facts(model))
-            if with_speed:
+            if with_speed and isinstance(model, Model):  # of speech, no token reads all weights
                 facts["speed"] = _speed(file, model, measured_threads(target.path, options))
 
     with Progress(lambda: f"planning {target.shown}"):
@@ -121,11 +128,12 @@ def _facts(target: Target, options: LoadOptions, with_speed: bool) -> dict[str, 
     return facts
 
 
-def _load_facts(model: Model) -> dict[str, Any]:
+def _load_facts(model: Model | SpeechModel) -> dict[str, Any]:
+    native = model._open()
     return {
-        "architecture": model.config.architecture,
-        "trained_context": model.config.context_length,
-        "context": model.context,
+        "architecture": native.config["architecture"],
+        "trained_context": native.config["context_length"],
+        "context": native.context,
         "memory_bytes": dict(model.memory),
         "notes": list(model.notes),
     }

@@ -37,6 +37,7 @@ _BESIDE_WEIGHTS = (
     "model.safetensors.index.json",
 )
 """What akunu reads of a folder with safetensors files besides config.json."""
+_WHISPER_CPP = re.compile(r"ggml-(?P<model>[^/]+)\.bin", re.IGNORECASE)
 _BESIDE_MODELS = re.compile(r"mmproj|imatrix", re.IGNORECASE)
 _LISTED = 12  # files in an error
 
@@ -70,6 +71,11 @@ class Candidate:
     """Whether it is all of its folder: config.json, then whatever belongs to it."""
 
     @property
+    def is_whisper_cpp(self) -> bool:
+        """Whether it is a file of whisper.cpp, whose tensors have no table at its beginning."""
+        return _WHISPER_CPP.fullmatch(self.files[0].base) is not None
+
+    @property
     def name(self) -> str:
         """The file that opens the model."""
         return self.files[0].name
@@ -82,6 +88,9 @@ class Candidate:
     @property
     def names(self) -> set[str]:
         """What one may call it besides its format, in lower case."""
+        if whisper_cpp := _WHISPER_CPP.fullmatch(self.files[0].base):
+            base = self.files[0].base
+            return {each.lower() for each in (self.name, base, whisper_cpp["model"])}
         stem = split_stem(self.name) or self.name.removesuffix(".gguf")
         found = {self.name, stem, f"{stem}.gguf", *(file.name for file in self.files)}
         return {each.lower() for name in found for each in (name, name.rpartition("/")[2])}
@@ -102,7 +111,7 @@ def label_of(name: str) -> str:
     ('Q8_0', 'Q4_K_M', '')
     """
     base = name.rpartition("/")[2]
-    stem = split_stem(base) or re.sub(r"\.gguf$", "", base, flags=re.IGNORECASE)
+    stem = split_stem(base) or re.sub(r"\.(gguf|bin)$", "", base, flags=re.IGNORECASE)
     found = _LABEL.findall(stem)
     return found[-1].upper().replace("FP16", "F16").replace("FP32", "F32") if found else ""
 
@@ -133,7 +142,8 @@ def part_names(name: str) -> list[str]:
 def candidates(files: Iterable[File]) -> list[Candidate]:
     """Return the models among some files, smallest first; a split one only if it is whole.
 
-    Where none is a GGUF file, the folder itself may be a model, of safetensors files.
+    Where none is a GGUF file, the folder itself may be a model, of safetensors files; and where it
+    is none, ggml-NAME.bin of whisper.cpp are.
     """
     files = list(files)
     by_name = {file.name: file for file in files if file.name.lower().endswith(".gguf")}
@@ -146,6 +156,12 @@ def candidates(files: Iterable[File]) -> list[Candidate]:
             found.append(Candidate(tuple(by_name[part] for part in parts), label_of(name)))
     if not found and (directory := _directory(files)):
         return [directory]
+    if not found:
+        found = [
+            Candidate((file,), label_of(file.name) or "F16")
+            for file in files
+            if _WHISPER_CPP.fullmatch(file.base)
+        ]
     return sorted(found, key=lambda candidate: (candidate.size, candidate.name))
 
 

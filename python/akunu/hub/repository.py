@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any, TypeVar
 
-from akunu.errors import ArgumentError, DownloadError, OutOfMemoryError
+from akunu.errors import ArgumentError, DownloadError, ModelFormatError, OutOfMemoryError
 from akunu.hub import transfer
 from akunu.hub.choice import Candidate, Choice, File, candidates, choose
 from akunu.hub.names import RepoName
@@ -29,8 +29,9 @@ from akunu.hub.watch import Watch
 from akunu.options import LoadOptions
 
 Result = TypeVar("Result")
+_WHISPER_CPP = b"lmgg"
 # Of files that models consist of.
-_ENDINGS = frozenset({".gguf", ".safetensors", ".json", ".jinja", ".model"})
+_ENDINGS = frozenset({".gguf", ".safetensors", ".json", ".jinja", ".model", ".bin"})
 _COMMIT = re.compile(r"[0-9a-f]{40}")
 _SHORT_SECONDS = 0.2  # of waiting for a lock; what takes longer is said
 
@@ -300,6 +301,12 @@ def _why_nothing(name: RepoName, files: list[File]) -> str:
 
 
 def _refuse_or_warn(remote: Remote, watch: Watch, options: LoadOptions, must_fit: bool) -> None:
+    if remote.choice.candidate.is_whisper_cpp:
+        _, _, read = remote.parts()[0]
+        if read(0, len(_WHISPER_CPP)) != _WHISPER_CPP:
+            raise ModelFormatError(f"{remote.shown}: it does not begin as whisper.cpp's models do")
+        watch.say("what it takes is known when it is here: whisper.cpp's files have no table")
+        return
     try:
         with outline_of(remote.parts(), remote.shown) as path:
             watch.say(refuse_unloadable(path, remote.shown, options))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,12 +47,15 @@ def refuse_unloadable(path: Path, shown: str, options: LoadOptions) -> str:
 
     Else return what it will take, in a sentence.
     """
-    from akunu.loading import load
+    from akunu.model import Model
+    from akunu.speech.loading import load_either
 
     def run() -> str:
-        with load(path, **asdict(options)) as model:
+        with load_either(path, options) as model:
             need = size_text(model.memory["total"])
-            return f"it takes {need} of memory with a context of {model.context} tokens"
+            if isinstance(model, Model):
+                return f"it takes {need} of memory with a context of {model.context} tokens"
+            return f"it writes down speech, and takes {need} of memory"
 
     return named(run, path, shown)
 
