@@ -75,6 +75,7 @@ def _table(errors: Errors) -> Iterator[str]:
         *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "mistral3", "granite"),
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
         *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3"),
+        *("qwen2moe", "qwen3moe", "olmoe", "granitemoe", "glm4moe", "gpt-oss", "ernie4_5-moe"),
     )
     architectures = _ordered((key[0] for key in errors), from_first)
     devices = [device for device in DEVICES if any(key[2] == device for key in errors)]

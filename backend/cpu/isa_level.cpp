@@ -246,8 +246,10 @@ std::optional<Kernel> find_kernel(const IsaLevel& level, const KernelRequest& re
     if (request.weights[i]) key.weights[i] = static_cast<int32_t>(*request.weights[i]);
   key.cache = static_cast<int32_t>(request.cache);
   // Queries of prompts meet caches of halves as inputs do weights of halves, but beside weights in F32.
-  if (request.operation == Operation::attention && request.row_class == RowClass::many &&
-      request.cache == Format::f16 && request.activation != ActivationKind::f32 &&
+  const bool attends =
+      request.operation == Operation::attention || request.operation == Operation::sink_attention;
+  if (attends && request.row_class == RowClass::many && request.cache == Format::f16 &&
+      request.activation != ActivationKind::f32 &&
       level.prompts_with_halves == ActivationKind::q16_32)
     key.query = static_cast<int32_t>(ActivationKind::q16_32);
   // Slices of whole heads are for prompts: of a generated row's weights they would be too few to be

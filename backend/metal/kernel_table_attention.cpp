@@ -103,7 +103,7 @@ Kernel tiled_attention(const std::string& cache, uint32_t head_dim) {
 }
 
 uint32_t head_dim_of(const KernelRequest& request) {
-  return request.operation == Operation::attention
+  return request.operation != Operation::rope_attention
              ? request.params.get<AttentionParams>().head_dim
              : request.params.get<RopeAttentionParams>().head_dim;
 }
@@ -111,7 +111,8 @@ uint32_t head_dim_of(const KernelRequest& request) {
 }  // namespace
 
 std::string unsupported_attention(const KernelRequest& request) {
-  if (request.operation != Operation::attention && request.operation != Operation::rope_attention)
+  if (request.operation != Operation::attention && request.operation != Operation::sink_attention &&
+      request.operation != Operation::rope_attention)
     return {};
   const uint32_t head_dim = head_dim_of(request);
   if (head_dim <= kMaxHeadDim) return {};
@@ -125,6 +126,7 @@ std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {
   const bool many = request.row_class == RowClass::many;
   switch (request.operation) {
     case Operation::attention:
+    case Operation::sink_attention:  // one function: sinks are there where their slot is bound
       return many ? tiled_attention(cache, head_dim_of(request))
                   : split_attention<AttentionParams>("attention", cache, head_dim_of(request),
                                                      false);

@@ -105,6 +105,31 @@ void add_gemm(Kernel& kernel, const std::string& family, Format format, const Bl
   });
 }
 
+// kernels/expert_matvec.h: threadgroups for each pair of a row and its expert, or for each expert.
+void add_expert_matvec(Kernel& kernel, Format format) {
+  const auto launch = [&](const char* rows, uint32_t outputs, uint32_t simdgroups,
+                          uint32_t min_rows, uint32_t max_rows) {
+    kernel.launches.push_back({
+        .function = name_of("expert_matvec", format) + rows,
+        .grid =
+            [=](const Scope& scope) {
+              const auto& params = scope.get<ExpertMatmulParams>();
+              const uint32_t blocks = divide_up(params.n, outputs);
+              const uint64_t pairs = uint64_t{scope.n_rows} * params.n_chosen;
+              return Grid{.threadgroups = {divide_up(blocks, simdgroups),
+                                           static_cast<uint32_t>(
+                                               std::min<uint64_t>(pairs, params.n_experts)),
+                                           1},
+                          .threads = {kSimdWidth * simdgroups, 1, 1}};
+            },
+        .min_rows = min_rows,
+        .max_rows = max_rows,
+    });
+  };
+  launch("_r1", kOutputs.one_row, kSimdgroupsOfOneRow, 1, 1);
+  launch("_r4", kOutputs.several_rows, 4, 2, UINT32_MAX);
+}
+
 // kernels/matvec_pairs.metal
 using FormatPair = std::array<Format, 2>;
 constexpr std::array<FormatPair, 7> kPairs{{{Format::q2_k, Format::q3_k},
@@ -184,6 +209,10 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid 
                    kOutputs, with_constants_of(*request.weights[0], constants), true);
       return kernel;
     }
+    case Operation::expert_matmul:
+      if (!request.weights[0]) return std::nullopt;
+      add_expert_matvec(kernel, *request.weights[0]);
+      return kernel;
     // Prompts norm once for all tiles, and gate on results that lie in the last cache.
     case Operation::norm_matmul_group:
       if (many) return std::nullopt;

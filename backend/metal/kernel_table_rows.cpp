@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, logprobs.metal and
+// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, logprobs.metal and
 // advance.metal.
 #include <algorithm>
 #include <bit>
@@ -226,6 +226,18 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
         return s.get<LatentValueParams>().n_heads * s.get<LatentValueParams>().value_dim;
       });
     }
+    case Operation::route:
+      return one_launch("route", [](const Scope& s) {
+        return Grid{.threadgroups = {s.n_rows, 1, 1},
+                    .threadgroup_bytes = {round_up(4 * s.get<RouteParams>().n_experts, 16)}};
+      });
+    case Operation::expert_activation:
+      return per_number("expert_activation", [](const Scope& s) {
+        return s.get<ExpertActivationParams>().n * s.get<ExpertActivationParams>().n_chosen;
+      });
+    case Operation::expert_combine:
+      return per_number("expert_combine",
+                        [](const Scope& s) { return s.get<ExpertCombineParams>().n; });
     case Operation::transcription_rules:
       return one_launch("transcription_rules", vocabulary_grid<TranscriptionRulesParams>);
     case Operation::sample: {

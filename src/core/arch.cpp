@@ -12,6 +12,7 @@
 //    of LayerDescriptor or ArchDescriptor, and what it emits in forward.cpp. docs/decisions/0036.
 #include "core/arch.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 
@@ -374,6 +375,92 @@ ArchDescriptor minicpm3(const ModelConfig& config) {
   return arch;
 }
 
+// Every layer, or those behind the first few, has experts. The arguments: what holds where the file says
+// nothing.
+void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scoring,
+                  bool normalised) {
+  const ExpertConfig& from = config.experts;
+  if (from.n == 0) return;
+  for (size_t i = from.n_leading_dense; i < arch.layers.size(); ++i)
+    arch.layers[i].experts =
+        Experts{.n = from.n,
+                .n_chosen = from.n_chosen,
+                .dim = from.dim != 0 ? from.dim : config.layers[i].ffn_dim,
+                .shared_dim = from.shared_dim,
+                .scoring = from.scoring.value_or(scoring),
+                .normalised = from.normalised.value_or(normalised),
+                .scale = from.scale != 0 ? from.scale : 1,
+                .n_groups = std::max(from.n_groups, 1u),
+                .n_groups_chosen = std::max(from.n_groups_chosen, 1u),
+                .group_best = from.n_groups > 1 && scoring == Scoring::sigmoid ? 2u : 1u};
+}
+
+// Qwen3-MoE (2025): qwen3 with experts, whose weights are normalised.
+ArchDescriptor qwen3_moe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen3(config);
+  give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
+// Qwen2-MoE (2024): qwen2 with experts, and one more for all rows, with a router of its own.
+ArchDescriptor qwen2_moe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  give_experts(arch, config, Scoring::softmax, false);
+  return arch;
+}
+
+// llama's files may have experts: Mixtral (2024).
+ArchDescriptor llama_or_mixtral(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
+// OLMoE (2024): norms of all heads of Q and of K, experts whose weights are as they are.
+ArchDescriptor olmoe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  for (LayerDescriptor& layer : arch.layers) layer.head_norms = layer.norms_all_heads = true;
+  give_experts(arch, config, Scoring::softmax, false);
+  return arch;
+}
+
+// Granite 3's models with experts (2024).
+ArchDescriptor granite_moe(const ModelConfig& config) {
+  ArchDescriptor arch = granite(config);
+  give_experts(arch, config, Scoring::chosen, false);
+  return arch;
+}
+
+// GLM-4.5 (2025): scores by a sigmoid, a bias that says who is chosen, an expert for all rows.
+ArchDescriptor glm4_moe(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  give_experts(arch, config, Scoring::sigmoid, true);
+  return arch;
+}
+
+// ERNIE 4.5 (2025): llama with a bias that says who is chosen, and experts for all rows.
+ArchDescriptor ernie4_5_moe(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
+// gpt-oss (2025): windows in every second layer, a sink for each head, experts with biases whose
+// activation is clamped.
+ArchDescriptor gpt_oss(const ModelConfig& config) {
+  ArchDescriptor arch = qwen2(config);
+  give_windows(arch, config, 2, 128);
+  give_experts(arch, config, Scoring::chosen, false);
+  for (LayerDescriptor& layer : arch.layers) {
+    if (!layer.experts) continue;
+    layer.experts->limit = config.experts.limit != 0 ? config.experts.limit : 7.0f;
+    layer.experts->alpha = config.experts.alpha != 0 ? config.experts.alpha : 1.702f;
+    require_positive(layer.experts->limit, "limit of the experts' activation");
+    require_positive(layer.experts->alpha, "alpha of the experts' activation");
+  }
+  return arch;
+}
+
 // Whisper (Radford et al., 2022): learned positions, norms with bias, GELU.
 ArchDescriptor whisper(const ModelConfig& config) {
   const auto plain = [](ArchDescriptor arch) {
@@ -405,7 +492,7 @@ constexpr FamilyTraits kLaterGemma{.windows = true, .soft_caps = true, .attentio
 constexpr FamilyTraits kCohere{
     .windows = true, .layer_norm = true, .logit_scale = true, .interleaves = true};
 constexpr std::array kFamilies{
-    Family{"llama", llama, kWindows},
+    Family{"llama", llama_or_mixtral, {.windows = true, .experts = true}},
     Family{"qwen2", qwen2, kWindows},
     Family{"qwen3", qwen3, kWindows},
     Family{"phi3", phi3, kWindows},
@@ -431,6 +518,19 @@ constexpr std::array kFamilies{
     Family{"cohere2", cohere2, kCohere},
     Family{"deepseek2", deepseek2, {.attention_scale = true, .interleaves = true, .latent = true}},
     Family{"minicpm3", minicpm3, {.attention_scale = true, .latent = true}},
+    Family{"qwen2moe", qwen2_moe, {.windows = true, .experts = true}},
+    Family{"qwen3moe", qwen3_moe, {.windows = true, .experts = true}},
+    Family{"olmoe", olmoe, {.experts = true}},
+    Family{"granitemoe",
+           granite_moe,
+           {.attention_scale = true,
+            .multipliers = true,
+            .logit_scale = true,
+            .may_not_rotate = true,
+            .experts = true}},
+    Family{"glm4moe", glm4_moe, {.experts = true}},
+    Family{"gpt-oss", gpt_oss, {.windows = true, .experts = true}},
+    Family{"ernie4_5-moe", ernie4_5_moe, {.experts = true, .interleaves = true}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},
     Family{"nomic-bert", nomic_bert, {.encoder = true, .layer_norm = true}},
     Family{"jina-bert-v2", jina_bert_v2, {.encoder = true, .layer_norm = true, .rotates = false}},
@@ -454,7 +554,7 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotat
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
-  require(layer.ffn_dim, "feed-forward length", config);
+  if (config.experts.dim == 0) require(layer.ffn_dim, "feed-forward length", config);
   if (layer.n_heads % layer.n_kv_heads != 0)
     throw ModelFormatError(std::to_string(layer.n_heads) + " heads cannot share " +
                            std::to_string(layer.n_kv_heads) + " key/value heads evenly");
@@ -468,6 +568,25 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotat
     throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
                            "; it must be even and at most the head dimension, " +
                            std::to_string(layer.head_dim));
+}
+
+void check_experts(const Experts& experts, uint32_t dim) {
+  const auto text = [](uint64_t number) { return std::to_string(number); };
+  if (experts.n_chosen == 0 || experts.n_chosen > experts.n)
+    throw ModelFormatError("a row goes to " + text(experts.n_chosen) + " of " + text(experts.n) +
+                           " experts; at least one and at most all of them are needed");
+  if (experts.dim == 0) throw ModelFormatError("the feed-forward length of experts is 0");
+  constexpr uint64_t kMost = 1u << 31;  // rows of a stack are numbered in 32 bits
+  if (experts.n > 1u << 12 || uint64_t{experts.n} * std::max(experts.dim, dim) >= kMost ||
+      uint64_t{experts.n_chosen} * std::max(experts.dim, dim) >= kMost)
+    throw ModelFormatError(text(experts.n) + " experts of " + text(experts.dim) +
+                           " are beyond what any model has");
+  if (experts.n % experts.n_groups != 0 || experts.n_groups_chosen > experts.n_groups ||
+      experts.n_chosen > experts.n / experts.n_groups * experts.n_groups_chosen)
+    throw ModelFormatError(text(experts.n) + " experts, of which a row has " +
+                           text(experts.n_chosen) + ", do not go into " + text(experts.n_groups) +
+                           " groups, of which it has " + text(experts.n_groups_chosen));
+  require_positive(experts.scale, "factor on the weights of experts");
 }
 
 }  // namespace
@@ -515,6 +634,8 @@ ArchDescriptor describe(const ModelConfig& config) {
     if (cap && *cap != 0) require_positive(*cap, "soft cap");
   ArchDescriptor arch = family->describe(config);
   require_positive(arch.logit_scale, "factor on logits");  // which may be a quotient
+  for (const LayerDescriptor& layer : arch.layers)
+    if (layer.experts) check_experts(*layer.experts, arch.dim);
   arch.row_style = config.rope_style.value_or(arch.row_style);
   arch.position_offset = config.position_offset;
   arch.dense_activations = config.dense_activations;

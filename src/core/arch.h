@@ -34,6 +34,26 @@ enum class Pooling : uint8_t { none, mean, first, last, max };
 
 enum class Activation : uint8_t { silu, gelu_tanh, gelu, tanh, none };
 
+// How a router's logits become weights of experts. chosen: softmax of the chosen ones' alone.
+enum class Scoring : uint8_t { softmax, chosen, sigmoid };
+
+// What a model file says of a mixture of experts; 0 where it says nothing.
+struct ExpertConfig {
+  uint32_t n = 0;  // 0: the model has none
+  uint32_t n_chosen = 0;
+  uint32_t dim = 0;              // feed-forward length of each
+  uint32_t shared_dim = 0;       // of the expert that all rows go through, or all those together
+  uint32_t n_leading_dense = 0;  // layers before the first with experts
+  std::optional<Scoring> scoring;
+  std::optional<bool> normalised;
+  float scale = 0;
+  uint32_t n_groups = 0;
+  uint32_t n_groups_chosen = 0;
+  float limit = 0;  // as in Experts
+  float alpha = 0;
+  uint32_t n_layers_ahead = 0;  // behind all others, which guess tokens further ahead
+};
+
 // What a model file says, whatever its format; 0 or empty where it says nothing.
 struct ModelConfig {
   std::string architecture;  // "llama", "qwen3", ...
@@ -42,8 +62,9 @@ struct ModelConfig {
   uint32_t vocab_size = 0;
   uint32_t context_length = 0;      // positions that the model was trained on
   std::vector<LayerConfig> layers;  // all of them
-  uint32_t window = 0;              // positions that a row of a windowed layer sees
-  uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
+  ExpertConfig experts;
+  uint32_t window = 0;    // positions that a row of a windowed layer sees
+  uint32_t rope_dim = 0;  // leading dimensions of a head that rotate
   float rope_theta = 0;
   float rope_theta_windowed = 0;       // of windowed layers, where it is another
   float rope_linear_factor = 1;        // positions are divided by it
@@ -101,6 +122,24 @@ struct Latent {
   float norm_epsilon = 0;
 };
 
+// A feed-forward network that is many, of which a router chooses some for each row.
+struct Experts {
+  uint32_t n = 0;
+  uint32_t n_chosen = 0;
+  uint32_t dim = 0;         // of each
+  uint32_t shared_dim = 0;  // of one more, gated too, that all rows go through; 0: there is none
+  Scoring scoring = Scoring::softmax;
+  bool normalised = false;  // the weights of a row's experts are divided by their sum
+  float scale = 1;          // of those weights
+  // Groups of neighbouring experts; a row's experts are of its best groups.
+  uint32_t n_groups = 1;
+  uint32_t n_groups_chosen = 1;
+  uint32_t group_best = 1;  // a group counts as much as so many of its best together
+  // Where there is a limit, experts compute clamp(gate) * sigmoid(alpha * clamp(gate)) * (clamp(up) + 1).
+  float limit = 0;
+  float alpha = 0;
+};
+
 struct LayerDescriptor {
   Mixer mixer = Mixer::attention;
   uint32_t n_heads = 0;
@@ -139,6 +178,7 @@ struct LayerDescriptor {
   bool caches_values() const { return !latent; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
+  std::optional<Experts> experts;  // instead of one network of ffn_dim
 };
 
 // An encoder in front of a decoder: two convolutions over frames of a log-mel spectrogram, of which the
@@ -205,6 +245,7 @@ struct FamilyTraits {
   bool logit_scale = false;       // logits are multiplied, or divided, by a number of the file
   bool may_not_rotate = false;    // a file may say that its model has no rotary positions
   bool query_growth = false;      // queries are multiplied by more as positions grow
+  bool experts = false;           // the feed-forward network may be a mixture of experts
   bool interleaves = false;       // neighbours rotate, in Hugging Face's files too
   bool latent = false;            // multi-head latent attention
 };

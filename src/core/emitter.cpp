@@ -23,6 +23,18 @@ uint32_t number_of(Activation activation) {
   __builtin_unreachable();
 }
 
+uint32_t number_of(Scoring scoring) {
+  switch (scoring) {
+    case Scoring::softmax:
+      return kScoreSoftmax;
+    case Scoring::chosen:
+      return kScoreChosen;
+    case Scoring::sigmoid:
+      return kScoreSigmoid;
+  }
+  __builtin_unreachable();
+}
+
 const Weight* Emitter::find(const std::string& name) const {
   const auto found = tensors_.find(name);
   return found == tensors_.end() ? nullptr : &found->second;

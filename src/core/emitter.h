@@ -12,6 +12,7 @@ namespace akunu {
 
 // The number that kernels have for an activation (core/kernel_params.h).
 uint32_t number_of(Activation activation);
+uint32_t number_of(Scoring scoring);
 
 // Emits operations of one row class. Parts of a pass (the layers, what an encoder ends with) share one.
 class Emitter {

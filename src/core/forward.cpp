@@ -14,6 +14,7 @@
 
 #include "core/emitter.h"
 #include "core/error.h"
+#include "core/expert_layer.h"
 #include "core/kernel_params.h"
 #include "core/latent_layer.h"
 #include "core/pooled_output.h"
@@ -297,9 +298,14 @@ class Builder : Emitter {
       emit(Operation::kv_write, layer.label + "kv write", {key, value, keys, values},
            KvWriteParams{is.n_kv_heads, is.head_dim, stride, base});
 
-    emit(Operation::attention, layer.label + "attention", {query, keys, values, attended},
-         AttentionParams{is.n_heads, is.n_kv_heads, is.head_dim, is.window, is.attention_scale,
-                         is.attention_soft_cap, stride, base});
+    const AttentionParams params{is.n_heads,         is.n_kv_heads,         is.head_dim, is.window,
+                                 is.attention_scale, is.attention_soft_cap, stride,      base};
+    if (const std::string sinks = layer.name + "attention.sinks.weight"; find(sinks) != nullptr)
+      emit(Operation::sink_attention, layer.label + "attention",
+           {query, keys, values, attended, vector(sinks, is.n_heads)}, params);
+    else
+      emit(Operation::attention, layer.label + "attention", {query, keys, values, attended},
+           params);
     return project(layer, "attention output", attended, "attention.output", q_dim);
   }
 
@@ -397,6 +403,7 @@ class Builder : Emitter {
   }
 
   ValueId feed_forward(const Layer& layer) {
+    if (layer.is.experts) return mixture(layer);
     const uint32_t dim = layer.is.ffn_dim;
     const bool is_gated = layer.is.feed_forward == FeedForward::gated;
     const ValueId gate = rows("gate", dim);
@@ -419,6 +426,15 @@ class Builder : Emitter {
     return project(layer, "down", hidden, "ffn.down", dim);
   }
 
+  // A row's experts, and the one that all rows go through where there is one.
+  ValueId mixture(const Layer& layer) {
+    const ExpertLayer of{layer.is, layer.name + "ffn.", layer.label};
+    const bool has_norm = !arch_.parallel;  // else it reads what attention reads
+    norm_inputs(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.",
+                expert_input_kinds(*this, of));
+    return emit_experts(*this, of, inputs_);
+  }
+
   // One of several projections of one input.
   struct Part {
     const char* name;
@@ -430,10 +446,16 @@ class Builder : Emitter {
   // (NormPlace::after_sum, as in BERT) the residual is the output of a norm already.
   void project_normed(const Layer& layer, const char* norm_label, const std::string& norm_name,
                       const std::string& prefix, std::span<const Part> parts) {
-    const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
-    const auto kind = [&](const Part& part) {
-      return kind_for(name(part) + ".weight", part.n, arch_.dim);
-    };
+    std::vector<ActivationKind> kinds;
+    for (const Part& part : parts)
+      kinds.push_back(kind_for(layer.name + prefix + part.name + ".weight", part.n, arch_.dim));
+    norm_inputs(layer, norm_label, norm_name, prefix, kinds);
+    project_parts(layer, prefix, parts);
+  }
+
+  // inputs_: the norm of the residual in these kinds.
+  void norm_inputs(const Layer& layer, const char* norm_label, const std::string& norm_name,
+                   const std::string& prefix, std::span<const ActivationKind> kinds) {
     // ModernBERT's first layer has no norm of its own: the embedding's is right before it.
     const bool begins_normed = layer.index == 0 && norm_name == "attention_norm" &&
                                sum_.value != kNoValue &&
@@ -441,12 +463,19 @@ class Builder : Emitter {
     // The norm is written once per activation kind that the weights want: usually one. In a parallel
     // layer it is attention's, for the feed-forward network too.
     if (!arch_.parallel || prefix == "attention.") inputs_.clear();
-    for (const Part& part : parts) {
-      if (inputs_.contains(kind(part))) continue;
-      inputs_[kind(part)] = arch_.norm_place == NormPlace::before && !begins_normed
-                                ? norm_of_residual(layer, norm_label, norm_name, kind(part))
-                                : residual_as(kind(part));
+    for (const ActivationKind kind : kinds) {
+      if (inputs_.contains(kind)) continue;
+      inputs_[kind] = arch_.norm_place == NormPlace::before && !begins_normed
+                          ? norm_of_residual(layer, norm_label, norm_name, kind)
+                          : residual_as(kind);
     }
+  }
+
+  void project_parts(const Layer& layer, const std::string& prefix, std::span<const Part> parts) {
+    const auto name = [&](const Part& part) { return layer.name + prefix + part.name; };
+    const auto kind = [&](const Part& part) {
+      return kind_for(name(part) + ".weight", part.n, arch_.dim);
+    };
     for (const Part& part : parts)
       matmul(layer.label + part.name, inputs_.at(kind(part)), name(part) + ".weight", part.n,
              arch_.dim, part.out);

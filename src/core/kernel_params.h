@@ -152,9 +152,10 @@ struct RopeAttentionParams {
 
 AKUNU_CONSTANT uint32_t kActivationSilu = 0;
 AKUNU_CONSTANT uint32_t kActivationGeluTanh = 1;
-AKUNU_CONSTANT uint32_t kActivationGelu = 2;  // with the error function; not in fused operations
-AKUNU_CONSTANT uint32_t kActivationTanh = 3;  // in `activate` only
-AKUNU_CONSTANT uint32_t kActivationNone = 4;  // likewise
+AKUNU_CONSTANT uint32_t kActivationGelu = 2;     // with the error function; not in fused operations
+AKUNU_CONSTANT uint32_t kActivationTanh = 3;     // in `activate` only
+AKUNU_CONSTANT uint32_t kActivationNone = 4;     // likewise
+AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
 
 struct GatedActivationParams {
   uint32_t n;
@@ -295,6 +296,49 @@ struct LatentValueParams {
   uint32_t head_rows;  // rows of the weight for each head
   uint32_t first_row;  // of them, that of the first value; value_dim from there on
   uint32_t padding[3];
+};
+
+// How a router's logits become scores. kScoreChosen: softmax of the logits of the chosen experts alone.
+AKUNU_CONSTANT uint32_t kScoreSoftmax = 0;
+AKUNU_CONSTANT uint32_t kScoreChosen = 1;
+AKUNU_CONSTANT uint32_t kScoreSigmoid = 2;
+
+struct RouteParams {
+  uint32_t n_experts;
+  uint32_t n_chosen;    // of each row
+  uint32_t scoring;     // kScore...
+  uint32_t normalised;  // 1: weights are divided by their sum
+  float scale;          // of the weights
+  uint32_t n_groups;    // of neighbouring experts, alike in size; 1 where there are none
+  uint32_t n_groups_chosen;
+  uint32_t group_best;  // 1 or 2: a group counts as much as so many of its best together
+};
+
+// A matmul of each row with those experts of a stack that the row was given.
+struct ExpertMatmulParams {
+  uint32_t n;  // rows of each expert's weight
+  uint32_t k;
+  uint32_t n_experts;
+  uint32_t n_chosen;  // of each row
+  uint32_t n_inputs;  // 1: all experts of a row read the same input row; n_chosen: each its own
+  uint32_t padding[3];
+};
+
+struct ExpertActivationParams {
+  uint32_t n;  // of each expert
+  uint32_t n_chosen;
+  uint32_t activation;  // kActivation...
+  // kActivationClamped: gate is at most `limit`, up between -limit and limit, and what comes out is
+  // gate / (1 + e^(-alpha gate)) * (up + 1).
+  float limit;
+  float alpha;
+  uint32_t padding[3];
+};
+
+struct ExpertCombineParams {
+  uint32_t n;
+  uint32_t n_chosen;
+  uint32_t padding[2];
 };
 
 struct AddParams {

@@ -43,6 +43,11 @@ enum class Operation : uint8_t {
   latent_query,
   latent_attention,
   latent_value,
+  sink_attention,
+  route,
+  expert_matmul,
+  expert_activation,
+  expert_combine,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

@@ -94,6 +94,22 @@ constexpr Operands<3> kLatentAttention{
     {{"query", rows, in}, {"cache", cache, in}, {"out", rows, out}}};
 constexpr Operands<3> kLatentValue{
     {{"attended", rows, in}, {"weight", weight, in}, {"out", activation, out}}};
+constexpr Operands<5> kSinkAttention{{{"query", rows, in},
+                                      {"key_cache", cache, in},
+                                      {"value_cache", cache, in},
+                                      {"out", activation, out},
+                                      {"sinks", vector, in}}};
+constexpr Operands<3> kRoute{
+    {{"logits", rows, in}, {"bias", vector, in, true}, {"routes", routes, out}}};
+constexpr Operands<5> kExpertMatmul{{{"input", activation, in},
+                                     {"weight", weight, in},
+                                     {"routes", routes, in},
+                                     {"bias", vector, in, true},
+                                     {"out", rows, out}}};
+constexpr Operands<3> kExpertActivation{
+    {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
+constexpr Operands<3> kExpertCombine{
+    {{"input", rows, in}, {"routes", routes, in}, {"out", rows, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -191,6 +207,11 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"latent_query", kLatentQuery, sizeof(LatentQueryParams)},
     {"latent_attention", kLatentAttention, sizeof(LatentAttentionParams)},
     {"latent_value", kLatentValue, sizeof(LatentValueParams)},
+    {"sink_attention", kSinkAttention, sizeof(AttentionParams)},
+    {"route", kRoute, sizeof(RouteParams)},
+    {"expert_matmul", kExpertMatmul, sizeof(ExpertMatmulParams)},
+    {"expert_activation", kExpertActivation, sizeof(ExpertActivationParams)},
+    {"expert_combine", kExpertCombine, sizeof(ExpertCombineParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -27,6 +27,7 @@ enum class OperandKind : uint8_t {
   logprobs,    // TokenLogprobs [sequences, kLogprobPlaces]
   options,     // uint32 [sequences, kMaxOptionWords]: lists that records point into
   parts,       // AdapterPart [adapters]
+  routes,      // ExpertRoute [rows, n_chosen]
 };
 
 struct OperandInfo {

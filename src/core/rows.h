@@ -158,6 +158,13 @@ struct AdapterPart {
 };
 static_assert(sizeof(AdapterPart) == 16, "a part is 16 bytes on every device");
 
+// One of the experts that a row goes to, and how much of what it makes: two words.
+struct ExpertRoute {
+  uint32_t expert;
+  float weight;
+};
+static_assert(sizeof(ExpertRoute) == 8, "a route is two words on every device");
+
 // What may follow in the text of a window of speech; see `transcription_rules`. As it stands here,
 // anything.
 struct TranscriptionRules {

@@ -65,6 +65,12 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(LatentValueParams, n_heads, rank, value_dim, head_rows, first_row);
   PYBIND11_NUMPY_DTYPE(AdapterParams, width, rank);
   PYBIND11_NUMPY_DTYPE(AdapterPart, first, rank, scale);
+  PYBIND11_NUMPY_DTYPE(RouteParams, n_experts, n_chosen, scoring, normalised, scale, n_groups,
+                       n_groups_chosen, group_best);
+  PYBIND11_NUMPY_DTYPE(ExpertMatmulParams, n, k, n_experts, n_chosen, n_inputs);
+  PYBIND11_NUMPY_DTYPE(ExpertActivationParams, n, n_chosen, activation, limit, alpha);
+  PYBIND11_NUMPY_DTYPE(ExpertCombineParams, n, n_chosen);
+  PYBIND11_NUMPY_DTYPE(ExpertRoute, expert, weight);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
   PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
                        page_table_stride, page_table_base, epsilon);
@@ -113,6 +119,7 @@ py::object params_dtype(Operation operation) {
     case Operation::kv_write:
       return dtype_of<KvWriteParams>();
     case Operation::attention:
+    case Operation::sink_attention:
       return dtype_of<AttentionParams>();
     case Operation::add:
       return dtype_of<AddParams>();
@@ -157,6 +164,14 @@ py::object params_dtype(Operation operation) {
       return dtype_of<LatentAttentionParams>();
     case Operation::latent_value:
       return dtype_of<LatentValueParams>();
+    case Operation::route:
+      return dtype_of<RouteParams>();
+    case Operation::expert_matmul:
+      return dtype_of<ExpertMatmulParams>();
+    case Operation::expert_activation:
+      return dtype_of<ExpertActivationParams>();
+    case Operation::expert_combine:
+      return dtype_of<ExpertCombineParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:
@@ -180,7 +195,8 @@ py::dict step_dtypes() {
   return py::dict(py::arg("row") = dtype_of<Row>(), py::arg("span") = dtype_of<Span>(),
                   py::arg("sequence") = dtype_of<SequenceRecord>(),
                   py::arg("logprobs") = dtype_of<TokenLogprobs>(),
-                  py::arg("adapter_part") = dtype_of<AdapterPart>());
+                  py::arg("adapter_part") = dtype_of<AdapterPart>(),
+                  py::arg("expert_route") = dtype_of<ExpertRoute>());
 }
 
 }  // namespace akunu::python

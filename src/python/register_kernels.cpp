@@ -107,6 +107,8 @@ std::string_view name_of_kind(OperandKind kind) {
       return "options";
     case OperandKind::parts:
       return "parts";
+    case OperandKind::routes:
+      return "routes";
     case OperandKind::picked:
       return "picked";
   }

@@ -88,6 +88,22 @@ std::vector<bool> rotating_layers(const ArchDescriptor& arch) {
   return rotating;
 }
 
+py::dict numbers_of(const Experts& experts) {
+  py::dict result;
+  result["n"] = experts.n;
+  result["n_chosen"] = experts.n_chosen;
+  result["dim"] = experts.dim;
+  result["shared_dim"] = experts.shared_dim;
+  result["scoring"] = experts.scoring == Scoring::softmax   ? "softmax"
+                      : experts.scoring == Scoring::sigmoid ? "sigmoid"
+                                                            : "chosen";
+  result["normalised"] = experts.normalised;
+  result["scale"] = experts.scale;
+  result["n_groups"] = experts.n_groups;
+  result["n_groups_chosen"] = experts.n_groups_chosen;
+  return result;
+}
+
 py::list layers_of(const std::vector<LayerDescriptor>& of) {
   py::list layers;
   for (const LayerDescriptor& layer : of) {
@@ -100,6 +116,11 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     each["rope_theta"] = layer.rope_theta;
     each["attention_scale"] = layer.attention_scale;
     each["attention_soft_cap"] = layer.attention_soft_cap;
+    if (layer.experts) {
+      each["experts"] = numbers_of(*layer.experts);
+    } else {
+      each["experts"] = py::none();
+    }
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
     if (layer.latent)

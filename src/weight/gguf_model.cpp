@@ -35,6 +35,7 @@ class Reader {
     config.name = name(config.notes);
     config.dim = required("embedding_length");
     config.context_length = context_length(config.notes);
+    if (family->experts) config.experts = experts();
     config.layers = layers(*family);
     if (family->has_audio_encoder && !file_.tensors().empty()) read_audio_encoder(config);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
@@ -130,6 +131,33 @@ class Reader {
     return static_cast<float>(*value);
   }
 
+  ExpertConfig experts() const {
+    ExpertConfig experts{
+        .n = optional("expert_count").value_or(0),
+        .n_chosen = optional("expert_used_count").value_or(0),
+        .dim = optional("expert_feed_forward_length").value_or(0),
+        .shared_dim = optional("expert_shared_feed_forward_length").value_or(0),
+        .n_leading_dense = optional("leading_dense_block_count").value_or(0),
+        .scoring = {},
+        .normalised = file_.get_bool(key("expert_weights_norm")),
+        .scale = number("expert_weights_scale").value_or(0.0f),
+        .n_groups = optional("expert_group_count").value_or(0),
+        .n_groups_chosen = optional("expert_group_used_count").value_or(0),
+    };
+    experts.n_layers_ahead = optional("nextn_predict_layers").value_or(0);
+    if (experts.n > 0 && experts.n_chosen == 0)
+      throw ModelFormatError(path() + ": the key " + key("expert_used_count") + " is missing or 0");
+    if (experts.shared_dim == 0)
+      experts.shared_dim = optional("expert_shared_count").value_or(0) * experts.dim;
+    const uint32_t scoring = optional("expert_gating_func").value_or(0);  // 0: the family decides
+    constexpr Scoring kScorings[] = {Scoring::softmax, Scoring::sigmoid, Scoring::chosen};
+    if (scoring > std::size(kScorings))
+      refuse(key("expert_gating_func") + " is " + std::to_string(scoring) +
+             "; akunu has 1 (softmax), 2 (sigmoid) and 3 (softmax of the chosen)");
+    if (scoring > 0) experts.scoring = kScorings[scoring - 1];
+    return experts;
+  }
+
   // Pooling types as llama.cpp numbers them. A generative family whose file names one is an embedding model.
   void read_pooling(const FamilyTraits& family, ModelConfig& config) const {
     const std::optional<uint32_t> type = optional("pooling_type");
@@ -207,8 +235,14 @@ class Reader {
   }
 
   std::vector<LayerConfig> layers(const FamilyTraits& family) const {
-    const uint32_t n_layers = required("block_count");
+    const uint32_t n_blocks = required("block_count");
     if (file_.tensors().empty()) return {};  // a vocabulary only
+    const uint32_t ahead = family.experts ? optional("nextn_predict_layers").value_or(0) : 0;
+    if (ahead > n_blocks)
+      throw ModelFormatError(path() + ": " + key("nextn_predict_layers") + " is " +
+                             std::to_string(ahead) + ", and there are " + std::to_string(n_blocks) +
+                             " layers");
+    const uint32_t n_layers = n_blocks - ahead;
     check_block_count("block_count", n_layers);
     for (const char* name : {"attention.head_count", "feed_forward_length"})
       if (file_.find(key(name)) == nullptr)
@@ -382,9 +416,9 @@ class Reader {
   void refuse_what_is_not_here(const FamilyTraits& family) const {
     if (const auto type = file_.get_string("general.type"); type && *type != "model")
       refuse("general.type is '" + printable(*type) + "'; akunu loads models");
-    if (const auto experts = optional("expert_count"); experts && *experts > 0)
+    if (const auto experts = optional("expert_count"); experts && *experts > 0 && !family.experts)
       refuse(key("expert_count") + " is " + std::to_string(*experts) +
-             "; mixtures of experts are not supported");
+             "; experts are not supported for " + architecture_);
     if (const auto causal = file_.get_bool(key("attention.causal"));
         causal && *causal == family.encoder)
       refuse(key("attention.causal") + " is " + (*causal ? "true" : "false") +

@@ -25,6 +25,11 @@ ModelSource read(const GgufFile& file) {
       notes.add(left_out->why, printable(tensor.name));
       continue;
     }
+    if (source.config.experts.n_layers_ahead > 0 &&
+        is_of_layer_behind(rules, tensor.name, source.config.layers.size())) {
+      notes.add(kWhyLayerBehind, printable(tensor.name));
+      continue;
+    }
     const SourceTensor whole = gguf_tensor(file, tensor);
     std::vector<SourceTensor> named =
         give_names(rules, std::string(tensor.name), whole, source.config);

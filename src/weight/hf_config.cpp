@@ -20,6 +20,7 @@
 #include "core/error.h"
 #include "weight/config_object.h"
 #include "weight/hf_encoder_config.h"
+#include "weight/hf_expert_config.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/hf_whisper_config.h"
@@ -174,6 +175,42 @@ constexpr std::array kHfFamilies{
              .window = 4096,
              .window_first = 28,
              .window_asked = true},
+    HfFamily{.model_type = "qwen3_moe",
+             .architecture = "qwen3moe",
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 28,
+             .window_asked = true},
+    HfFamily{.model_type = "qwen2_moe",
+             .architecture = "qwen2moe",
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 28,
+             .window_asked = true},
+    HfFamily{.model_type = "mixtral",
+             .architecture = "llama",
+             .has_windows = true,
+             .rope_theta = 1000000,
+             .norm_epsilon = 1e-5f},
+    HfFamily{.model_type = "olmoe", .architecture = "olmoe", .norm_epsilon = 1e-5f},
+    HfFamily{.model_type = "granitemoe", .architecture = "granitemoe", .has_multipliers = true},
+    HfFamily{.model_type = "glm4_moe",
+             .architecture = "glm4moe",
+             .norm_epsilon = 1e-5f,
+             .rotating_part = 0.5f},
+    HfFamily{.model_type = "gpt_oss",
+             .architecture = "gpt-oss",
+             .naming = HfNaming::gpt_oss,
+             .head_dim = 64,
+             .has_windows = true,
+             .window = 128,
+             .window_period = 2,
+             .rope_theta = 150000,
+             .norm_epsilon = 1e-5f},
+    HfFamily{.model_type = "ernie4_5_moe",
+             .architecture = "ernie4_5-moe",
+             .rope_theta = 500000,
+             .norm_epsilon = 1e-5f},
     HfFamily{.model_type = "phi3",
              .architecture = "phi3",
              .has_windows = true,
@@ -280,6 +317,7 @@ class HfConfigReader {
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
     if (family_.latents) read_hf_experts_of_latents(config_, *family_.latents, n_layers, type());
+    read_hf_experts(config_, family_.model_type, model);
     read_unrotated(model);
     read_windows(model);
     read_multipliers(model);
@@ -310,7 +348,8 @@ class HfConfigReader {
                                        "use_qk_norm", "use_cla", "use_mla"})
       if (config_.flag(key).value_or(false) &&
           !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
-          !(type() == "hunyuan_v1_dense" && key == "use_qk_norm"))  // they are always there
+          !(key == "use_qk_norm" &&  // seen by their tensors
+            (type() == "hunyuan_v1_dense" || type() == "glm4_moe")))
         config_.refuse_support(key, "it is not supported for " + type());
     if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
       config_.refuse_support("is_causal", "encoders are not supported");
@@ -362,7 +401,8 @@ class HfConfigReader {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
            (family_.logit_scale != 0 && key == "logit_scale") ||
-           (family_.latents && family_.latents->has_experts && key == "n_routed_experts");
+           (family_.latents && family_.latents->has_experts && key == "n_routed_experts") ||
+           is_expert_key(family_.model_type, key);
   }
 
   float factor(std::string_view key, float usual) {

@@ -15,14 +15,14 @@ HfQuantization::HfQuantization(ConfigObject& config) {
   if (!other) return;
   const std::string method = other->text("quant_method").value_or("");
   constexpr std::string_view kHere =
-      "akunu has fp8, fbgemm_fp8, compressed-tensors and modelopt of FP8, and MLX's groups";
+      "akunu has fp8, fbgemm_fp8, compressed-tensors and modelopt of FP8, mxfp4, and MLX's groups";
   if (method == "compressed-tensors") {
     if (other->text("format").value_or("float-quantized") != "float-quantized")
       other->refuse_support("format", std::string(kHere));
   } else if (method == "modelopt") {
     if (other->text("quant_algo").value_or("FP8") != "FP8")
       other->refuse_support("quant_algo", std::string(kHere));
-  } else if (method != "fp8" && method != "fbgemm_fp8") {
+  } else if (method != "fp8" && method != "fbgemm_fp8" && method != "mxfp4") {
     other->refuse_support("quant_method", std::string(kHere));
   }
   if (const JsonValue* block = other->find("weight_block_size")) {

@@ -5,6 +5,7 @@
 #include "core/error.h"
 #include "core/memory_left.h"
 #include "weight/hf_config.h"
+#include "weight/hf_experts.h"
 #include "weight/hf_tensors.h"
 #include "weight/left_out_notes.h"
 #include "weight/names.h"
@@ -98,7 +99,12 @@ class HfSourceReader {
           left_out_.add(left_out->why, printable(tensor.name));
           continue;
         }
-        if (!tensors_.emplace(name, HfTensor{&file, &tensor}).second)
+        if (config_.model.experts.n_layers_ahead > 0 &&
+            is_of_layer_behind(rules(), name, config_.model.layers.size())) {
+          left_out_.add(kWhyLayerBehind, printable(tensor.name));
+          continue;
+        }
+        if (!tensors_.emplace(with_suffix(name), HfTensor{&file, &tensor}).second)
           throw ModelFormatError(HfTensor{&file, &tensor}.label() + " is there twice, as " +
                                  printable(tensor.name) + " and " + printable(name));
       }
@@ -106,14 +112,23 @@ class HfSourceReader {
 
   void add_tensors(ModelSource& source) const {
     Fp8Expanded expanded;
-    for (const auto& [name, located] : tensors_) {
-      if (is_companion(tensors_, name)) continue;
-      const SourceTensor whole = hf_tensor(tensors_, name, quantization_, expanded);
+    ExpertStacks stacks(config_.model.experts.n);
+    const auto add = [&](std::string_view name, const SourceTensor& whole) {
       std::vector<SourceTensor> named = give_names(rules(), name, whole, source.config);
       if (named.empty())
         throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
       for (SourceTensor& each : named) source.tensors.push_back(std::move(each));
+    };
+    for (const auto& [name, located] : tensors_) {
+      if (is_companion(tensors_, name)) continue;
+      const SourceTensor whole = hf_tensor(tensors_, name, quantization_, expanded);
+      if (stacks.take(name, whole)) continue;
+      const bool has_columns_first = config_.naming == HfNaming::gpt_oss && whole.n_dims == 3 &&
+                                     format_info(whole.format).block_size == 1;
+      add(name, has_columns_first ? transposed(whole) : whole);
     }
+    for (const auto& [name, stack] : stacks.put_together()) add(name, stack);
+    stacks.write(source.config.notes);
     if (expanded.n_tensors > 0)
       source.config.notes.push_back(std::to_string(expanded.n_tensors) +
                                     " tensors in FP8 were expanded to BF16 and take " +

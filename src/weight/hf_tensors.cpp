@@ -121,6 +121,41 @@ SourceTensor mlx_tensor(const HfTensors& tensors, const HfTensor& weight, const 
   return result;
 }
 
+// OpenAI's MXFP4: blocks [experts, rows, k / 32, 16] of two codes in a byte, neighbours together, and
+// scales [experts, rows, k / 32]. Blocks of GGUF have the scale in front, and the codes of the two halves
+// together.
+SourceTensor mxfp4_stack(const HfTensors& tensors, const HfTensor& weight,
+                         const std::string& layer) {
+  constexpr uint64_t kCodes = 16, kBlock = 32;
+  const std::vector<uint64_t>& shape = weight.tensor->shape;
+  if (shape.size() != 4 || shape[3] != kCodes || weight.tensor->size == 0)
+    throw UnsupportedModelError(weight.label() + " is in U8 and " + shape_text(*weight.tensor) +
+                                "; akunu has blocks [experts, rows, k / 32, 16] of MXFP4 there");
+  const HfTensor& scales = needed_part(tensors, weight, layer + ".scales");
+  if (scales.tensor->shape != std::vector<uint64_t>(shape.begin(), shape.end() - 1) ||
+      scales.tensor->type->name != "U8")
+    throw ModelFormatError(scales.label() + " is " + shape_text(*scales.tensor) +
+                           "; one number in U8 of each block is needed");
+  const std::span<const std::byte> codes = weight.file->bytes_of(*weight.tensor);
+  const std::span<const std::byte> exponents = scales.file->bytes_of(*scales.tensor);
+  const auto bytes = std::make_shared<std::vector<std::byte>>(exponents.size() * (1 + kCodes));
+  for (size_t block = 0; block < exponents.size(); ++block) {
+    const std::byte* const from = codes.data() + block * kCodes;
+    std::byte* const to = bytes->data() + block * (1 + kCodes);
+    to[0] = exponents[block];
+    const auto code = [&](uint64_t i) {
+      return i % 2 == 0 ? from[i / 2] & std::byte{15} : from[i / 2] >> 4;
+    };
+    for (uint64_t i = 0; i < kCodes; ++i) to[1 + i] = code(i) | code(i + kCodes) << 4;
+  }
+  SourceTensor result = without_bytes(weight);
+  result.format = Format::mxfp4;
+  result.n_dims = 3;
+  result.shape = {shape[0], shape[1], shape[2] * kBlock};
+  result.parts[0] = {.bytes = *bytes, .owner = bytes};
+  return result;
+}
+
 Fp8Scales read_scales(const HfTensor& located, uint64_t n, uint64_t k, uint64_t block_rows,
                       uint64_t block_columns) {
   const SafetensorsTensor& tensor = *located.tensor;
@@ -197,6 +232,7 @@ bool is_companion(const HfTensors& tensors, std::string_view name) {
   constexpr std::pair<std::string_view, std::string_view> kCompanions[] = {
       {".scales", "U32"},
       {".biases", "U32"},
+      {".scales", "U8"},
       {".weight_scale_inv", "F8_E4M3"},
       {".weight_scale", "F8_E4M3"}};
   for (const auto& [ending, type] : kCompanions)
@@ -234,6 +270,7 @@ SourceTensor hf_tensor(const HfTensors& tensors, std::string_view name,
   if (name.ends_with(kWeight)) {
     const std::string layer(name.substr(0, name.size() - kWeight.size()));
     if (type == "U32") return mlx_tensor(tensors, located, layer, quantization);
+    if (type == "U8") return mxfp4_stack(tensors, located, layer);
     if (type == "F8_E4M3") return fp8_tensor(tensors, located, layer, quantization, expanded);
   }
   return plain_hf_tensor(located);

@@ -15,6 +15,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
+#include <memory>
 #include <optional>
 
 #include "core/error.h"
@@ -22,6 +24,17 @@
 
 namespace akunu {
 namespace {
+
+// Of experts: one matrix for each.
+constexpr NameRule stack(std::string_view name, std::string_view canonical) {
+  return {.name = name, .pieces = {{{canonical}}}, .max_dims = 3};
+}
+// Gate and up of each expert, one above the other.
+constexpr NameRule gate_up_stack(std::string_view name) {
+  return {.name = name,
+          .pieces = {{{"ffn.experts.gate", PieceRows::half}, {"ffn.experts.up", PieceRows::half}}},
+          .max_dims = 3};
+}
 
 constexpr std::array kGgufModel{
     same("token_embd", "token_embedding"),
@@ -58,6 +71,16 @@ constexpr std::array kGgufLayer{
     same("ffn_gate", "ffn.gate"),
     same("ffn_up", "ffn.up"),
     same("ffn_down", "ffn.down"),
+    same("ffn_gate_inp", "ffn.router"),
+    same("exp_probs_b", "ffn.router_choice"),
+    same("attn_sinks", "attention.sinks"),
+    stack("ffn_gate_exps", "ffn.experts.gate"),
+    stack("ffn_up_exps", "ffn.experts.up"),
+    stack("ffn_down_exps", "ffn.experts.down"),
+    same("ffn_gate_shexp", "ffn.shared.gate"),
+    same("ffn_up_shexp", "ffn.shared.up"),
+    same("ffn_down_shexp", "ffn.shared.down"),
+    same("ffn_gate_inp_shexp", "ffn.shared_router"),
     same("post_ffw_norm", "ffn_post_norm"),
     same("attn_output_norm", "attention_output_norm"),
     same("layer_output_norm", "layer_output_norm"),
@@ -75,7 +98,7 @@ constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
     same("ffn_norm", "ffn_norm"),
 };
-// Seed-OSS calls the norm before the feed-forward network as Hugging Face does.
+// Seed-OSS, GLM-4.5 and gpt-oss call the norm before the feed-forward network as Hugging Face does.
 constexpr std::array kGgufSeedNorms{same("post_attention_norm", "ffn_norm")};
 
 constexpr std::array kGgufLeftOut{
@@ -125,6 +148,46 @@ constexpr std::array kHfProjections{
     same("mlp.c_proj", "ffn.down"),
 };
 
+// Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
+constexpr std::array kHfExperts{
+    same("mlp.gate", "ffn.router"),
+    stack("mlp.experts.gate_proj", "ffn.experts.gate"),
+    stack("mlp.experts.up_proj", "ffn.experts.up"),
+    stack("mlp.experts.down_proj", "ffn.experts.down"),
+    gate_up_stack("mlp.experts.gate_up_proj"),
+    same("mlp.shared_expert.gate_proj", "ffn.shared.gate"),
+    same("mlp.shared_expert.up_proj", "ffn.shared.up"),
+    same("mlp.shared_expert.down_proj", "ffn.shared.down"),
+    same("mlp.shared_expert_gate", "ffn.shared_router"),
+    // GLM's and DeepSeek's.
+    same("mlp.gate.e_score_correction", "ffn.router_choice"),
+    same("mlp.shared_experts.gate_proj", "ffn.shared.gate"),
+    same("mlp.shared_experts.up_proj", "ffn.shared.up"),
+    same("mlp.shared_experts.down_proj", "ffn.shared.down"),
+    // ERNIE's.
+    stack("mlp.moe_statics.e_score_correction", "ffn.router_choice"),
+    stack("mlp.gate.moe_statics.e_score_correction", "ffn.router_choice"),
+    // Mixtral's.
+    same("block_sparse_moe.gate", "ffn.router"),
+    stack("block_sparse_moe.experts.w1", "ffn.experts.gate"),
+    stack("block_sparse_moe.experts.w3", "ffn.experts.up"),
+    stack("block_sparse_moe.experts.w2", "ffn.experts.down"),
+    // Granite's.
+    same("block_sparse_moe.router.layer", "ffn.router"),
+    gate_up_stack("block_sparse_moe.input_linear"),
+    stack("block_sparse_moe.output_linear", "ffn.experts.down"),
+};
+
+constexpr std::array kHfGptOss{
+    same("self_attn.sinks", "attention.sinks"),
+    same("mlp.router", "ffn.router"),
+    NameRule{.name = "mlp.experts.gate_up_proj",
+             .pieces = {{{"ffn.experts.gate", PieceRows::every_second},
+                         {"ffn.experts.up", PieceRows::every_second}}},
+             .max_dims = 3},
+    stack("mlp.experts.down_proj", "ffn.experts.down"),
+};
+
 template <Transform kNorm>
 constexpr std::array kHfHeadNorms{
     same("self_attn.q_norm", "attention.q_norm", kNorm),
@@ -167,11 +230,15 @@ constexpr auto joined(const std::array<NameRule, kSizes>&... tables) {
 }
 
 template <Transform kNorm>
-constexpr auto kHfLayer = joined(kHfProjections, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
+constexpr auto kHfLayer =
+    joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
 constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
 constexpr auto kHfNormsBehindLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::none>, kHfNormsBehind);
+
+constexpr auto kHfGptOssLayer =
+    joined(kHfProjections, kHfGptOss, kHfHeadNorms<Transform::none>, kHfTwoNorms<Transform::none>);
 
 constexpr auto kGgufUsualLayer = joined(kGgufLayer, kGgufNorms);
 constexpr auto kGgufSeedLayer = joined(kGgufLayer, kGgufSeedNorms);
@@ -311,6 +378,9 @@ uint64_t rows_of(PieceRows rows, const LayerConfig& layer, uint64_t all) {
       return uint64_t{layer.n_kv_heads} * layer.head_dim;
     case PieceRows::ffn:
       return layer.ffn_dim;
+    case PieceRows::half:
+    case PieceRows::every_second:
+      return all / 2;
   }
   __builtin_unreachable();
 }
@@ -359,6 +429,27 @@ SourceTensor rows_from(const SourceTensor& tensor, uint64_t first, uint64_t n) {
   return result;
 }
 
+// n rows, from `first` on and `step` apart, of each matrix of a tensor that holds several: copies of them. Of
+// several vectors, numbers.
+SourceTensor rows_of_each(SourceTensor tensor, uint64_t first, uint64_t n, uint64_t step) {
+  if (tensor.n_dims == 2) tensor.shape = {tensor.shape[1], tensor.shape[2], 1};
+  tensor.n_dims = 3;
+  SourceTensor result = tensor;
+  result.shape[1] = n;
+  for (WeightPart& part : result.parts) {
+    if (part.bytes.empty()) continue;
+    const uint64_t each = part.bytes.size() / tensor.rows();
+    const auto copy = std::make_shared<std::vector<std::byte>>(tensor.shape[0] * n * each);
+    std::byte* to = copy->data();
+    for (uint64_t i = 0; i < tensor.shape[0]; ++i)
+      for (uint64_t row = 0; row < n; ++row, to += each)
+        std::ranges::copy(
+            part.bytes.subspan((i * tensor.shape[1] + first + row * step) * each, each), to);
+    part = {.bytes = *copy, .owner = copy};
+  }
+  return result;
+}
+
 // The rule for `stem` that has the tensor's rows; null where there is no rule for it at all.
 const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem,
                           const SourceTensor& tensor, const LayerConfig& layer) {
@@ -379,7 +470,9 @@ const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
   if (architecture == "whisper") return whisper_gguf_names();
-  return architecture == "seed_oss" ? kSeed : kUsual;
+  return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
+             ? kSeed
+             : kUsual;
 }
 
 const NameRules& hf_names(HfNaming naming, bool classifies) {
@@ -391,6 +484,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
                                          kHfLaterGemmaLayer, kHfLeftOut};
   static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
                                           kHfLeftOut};
+  static constexpr NameRules kGptOss{"layers.", kHfModel<Transform::none>, kHfGptOssLayer,
+                                     kHfLeftOut};
   static constexpr NameRules kBert{"encoder.layer.", kBertModel, kBertLayer, kBertLeftOut};
   static constexpr auto kBertHeadModel = joined(kBertModel, kHfHead);
   static constexpr NameRules kBertHead{"encoder.layer.", kBertHeadModel, kBertLayer,
@@ -412,6 +507,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kLaterGemma;
     case HfNaming::norms_behind:
       return kNormsBehind;
+    case HfNaming::gpt_oss:
+      return kGptOss;
     case HfNaming::bert:
       return classifies ? kBertHead : kBert;
     case HfNaming::nomic_bert:
@@ -453,6 +550,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::gemma:
     case HfNaming::later_gemma:
     case HfNaming::norms_behind:
+    case HfNaming::gpt_oss:
       return "embed_tokens.weight";
     case HfNaming::bert:
     case HfNaming::nomic_bert:
@@ -469,6 +567,14 @@ const LeftOut* find_left_out(const NameRules& rules, std::string_view name) {
   for (const LeftOut& known : rules.left_out)
     if (matches(name, known.pattern)) return &known;
   return nullptr;
+}
+
+bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_layers) {
+  if (!name.starts_with(rules.layer_prefix)) return false;
+  uint32_t layer = 0;
+  const char* const digits = name.data() + rules.layer_prefix.size();
+  const auto [after, error] = std::from_chars(digits, name.data() + name.size(), layer);
+  return error == std::errc{} && layer >= n_layers;
 }
 
 bool is_named(const NameRules& rules, std::string_view name) {
@@ -500,8 +606,14 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
   std::vector<SourceTensor> named;
   uint64_t first = 0;
   for (const Piece& piece : pieces) {
-    const uint64_t n = rows_of(piece.rows, layer, length_of(tensor));
-    named.push_back(pieces.size() > 1 ? rows_from(tensor, first, n) : tensor);
+    const bool takes_turns = piece.rows == PieceRows::every_second;
+    const bool is_of_each = piece.rows == PieceRows::half || takes_turns;
+    const uint64_t of_each = tensor.n_dims == 3 ? tensor.shape[1] : tensor.k();
+    const uint64_t n = rows_of(piece.rows, layer, is_of_each ? of_each : length_of(tensor));
+    named.push_back(pieces.size() == 1 ? tensor
+                    : takes_turns      ? rows_of_each(tensor, named.size(), n, 2)
+                    : is_of_each       ? rows_of_each(tensor, first, n, 1)
+                                       : rows_from(tensor, first, n));
     named.back().name = (is_of_encoder ? "encoder." : "") +
                         (parts->layer ? "layers." + std::to_string(*parts->layer) + "." : "") +
                         std::string(piece.canonical) + std::string(parts->suffix);
@@ -509,6 +621,11 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
     if (SourceTensor& each = named.back(); rule->joins_columns && each.n_dims == 3) {
       each.shape = {1, each.shape[0], each.shape[1] * each.shape[2]};
       each.n_dims = 2;
+    }
+    if (SourceTensor& each = named.back();
+        rule->max_dims == 3 && each.n_dims >= 2 && parts->suffix == ".bias") {
+      each.shape = {1, 1, each.rows() * each.k()};
+      each.n_dims = 1;
     }
     first += n;
   }

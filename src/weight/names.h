@@ -6,6 +6,10 @@
 //   layers.N.ffn.{gate,up,down}.{weight,bias}
 //   layers.N.attention.{q_a,q_b,kv_a}.{weight,bias}  layers.N.attention.{q_a_norm,kv_a_norm}.weight
 //   layers.N.attention.kv_b.weight, or {k_b,v_b}.weight, of latent attention
+// with experts, whose weights are stacks of matrices
+//   layers.N.ffn.router.{weight,bias}  layers.N.ffn.router_choice.bias
+//   layers.N.ffn.experts.{gate,up,down}.{weight,bias}
+//   layers.N.ffn.shared.{gate,up,down}.weight  layers.N.ffn.shared_router.weight
 // and of encoders
 //   position_embedding.weight  token_types.weight  embedding_norm.{weight,bias}
 //   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}
@@ -38,6 +42,9 @@ enum class PieceRows : uint8_t {
   query,      // n_heads * head_dim
   key_value,  // n_kv_heads * head_dim
   ffn,        // ffn_dim
+  // Of each matrix of a tensor that holds several; copies.
+  half,
+  every_second,
 };
 
 struct Piece {
@@ -49,7 +56,7 @@ struct NameRule {
   std::string_view name;        // in the file, without ".weight" or ".bias"
   std::array<Piece, 3> pieces;  // from the first row on
   Transform transform = Transform::none;
-  uint32_t max_dims = 2;  // 3 where a tensor may hold several matrices
+  uint32_t max_dims = 2;  // 3 where a tensor holds several matrices; several biases are one vector
   bool joins_columns =
       false;  // of three dimensions, the last two are one: weights of a convolution
 };
@@ -96,6 +103,7 @@ enum class HfNaming : uint8_t {
   bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
   nomic_bert,    // of its authors' code
   modern_bert,
+  gpt_oss,  // experts' matrices [k, n], rows of gate and up in turns
   whisper,  // "encoder." and "decoder.", behind "model."
 };
 // `classifies`: tensors behind the pool are taken, else they are left out.
@@ -105,6 +113,12 @@ std::string_view hf_embedding(HfNaming naming);
 
 // Null where a tensor of that name may not be left out.
 const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
+
+// Whether a tensor is of a layer behind the first `n_layers`: those that some families have for guessing
+// tokens further ahead.
+bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_layers);
+inline constexpr std::string_view kWhyLayerBehind =
+    "it guesses tokens further ahead, and akunu makes one at a time";
 
 // Whether a tensor of that name has a rule, or may be left out.
 bool is_named(const NameRules& rules, std::string_view name);

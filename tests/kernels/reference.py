@@ -458,9 +458,16 @@ class AttentionShape:
 
 
 def attention(
-    shape: AttentionShape, query: Array, keys: Array, values: Array, step, *, kind: str = "f32"
+    shape: AttentionShape,
+    query: Array,
+    keys: Array,
+    values: Array,
+    step,
+    *,
+    kind: str = "f32",
+    sinks: Array | None = None,
 ) -> tuple[Array, Array]:
-    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim].
+    """`query` [rows, n_heads * head_dim]; caches [page, kv_head, 256, head_dim]; `sinks` [n_heads].
 
     `kind`: with bf16, query, keys, values and weights are rounded to it before they are multiplied;
     with bf16_pair they are sums of two such numbers, with q16_32 whole ones times powers of two.
@@ -484,7 +491,8 @@ def attention(
             if kind == "q16_32":
                 result = attend_in_codes(shape, q, k, v, n_pages, np.arange(begin, end) // 32)
             else:
-                result = attend(shape, q, k, v, n_pages, kind)
+                sink = None if sinks is None else float(sinks[h])
+                result = attend(shape, q, k, v, n_pages, kind, sink=sink)
             out[r, part], bound[r, part] = result
     return out, bound
 
@@ -512,8 +520,9 @@ def attend(
     *,
     coded: tuple[Array, Array] | None = None,
     in_order: bool = False,
+    sink: float | None = None,
 ) -> tuple[Array, Array]:
-    """One head over its positions; see `attention`.
+    """One head over its positions; see `attention`. `sink`: a score more, which has no value.
 
     `coded`: each position's scale of its value, and its step, whose weights share theirs.
     `in_order`: a score's products are summed one by one, not in eight lanes.
@@ -532,11 +541,14 @@ def attend(
         error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
     largest = scores.max()
     weights = np.exp(scores - largest)
-    weights /= weights.sum()
+    beside = 0.0 if sink is None else np.exp(sink - largest)
+    weights /= weights.sum() + beside
     # Relative error of a weight: its score's, the maximum's (two subtractions, each rounded), two
     # exponentials of 4 units; then the sums: 256 terms a page, three roundings a page to merge.
     relative = error + error[scores.argmax()] + growth(2) * np.abs(scores - largest) + growth(8)
     relative = relative + growth(256 + 8 * n_pages + 4)
+    if sink is not None:
+        relative = relative + error[scores.argmax()] + growth(2) * abs(sink - largest) + growth(8)
     # Weights, after the sum that they are divided by.
     relative = relative + {"bf16": 2.0**-8, "bf16_pair": 2.0**-16}.get(kind, 0)
     result = weights @ v

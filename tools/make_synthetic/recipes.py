@@ -128,7 +128,7 @@ def tensor_format(recipe: str, tensor: Tensor, shape: Shape, *, pure: bool = Fal
 
     Vectors stay F32. Raises ValueError where no format fits the length of a row.
     """
-    if not tensor.is_matrix:
+    if not tensor.is_matrix or "ffn_gate_inp" in tensor.name:
         return "F32"
     base = base_and_number(recipe)[0]
     if BLOCK_SIZES[base] == 1:
@@ -140,8 +140,8 @@ def tensor_format(recipe: str, tensor: Tensor, shape: Shape, *, pure: bool = Fal
             chosen = "Q6_K" if base != "Q8_0" and fits else "Q8_0"
         elif tensor.name.startswith("blk."):
             _, layer, kind, _ = tensor.name.split(".")
-            if kind in _RULES:
-                chosen = _RULES[kind](recipe, base, int(layer), shape)
+            if kind.removesuffix("_exps") in _RULES:
+                chosen = _RULES[kind.removesuffix("_exps")](recipe, base, int(layer), shape)
     if tensor.k % BLOCK_SIZES[chosen] != 0:
         chosen = _NARROWER.get(chosen, chosen)
     if tensor.k % BLOCK_SIZES[chosen] != 0:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tools.rope_factors import RopeFactors
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "qwen3moe")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,10 @@ class Shape:
     qk_norm: bool = False
     rope_linear_factor: float = 1.0
     rope_factors: RopeFactors | None = None
+    n_experts: int = 0  # 0: one feed-forward network
+    n_chosen: int = 0  # experts of a row
+    expert_dim: int = 0
+    skewed: bool = False  # some experts are chosen by half of the rows, each
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
@@ -49,6 +53,13 @@ class Shape:
             raise ValueError(
                 f"n_heads must be a multiple of n_kv_heads, got {self.n_heads} and "
                 f"{self.n_kv_heads}"
+            )
+        if (self.n_experts > 0) != (self.architecture == "qwen3moe"):
+            raise ValueError(f"{self.architecture} with n_experts {self.n_experts} is no model")
+        if self.n_experts > 0 and not (0 < self.n_chosen <= self.n_experts and self.expert_dim > 0):
+            raise ValueError(
+                f"{self.n_experts} experts need n_chosen and expert_dim, got {self.n_chosen} and "
+                f"{self.expert_dim}"
             )
         if self.head_dim % 2 != 0:
             raise ValueError(f"head_dim must be even, got {self.head_dim}")
@@ -73,8 +84,9 @@ class Tensor:
     """A tensor by GGUF's name; `k` numbers a row, a vector has one row."""
 
     name: str
-    rows: int
+    rows: int  # of all its matrices
     k: int
+    n_matrices: int = 1  # one for each expert
 
     @property
     def is_matrix(self) -> bool:
@@ -107,12 +119,23 @@ def tensors(shape: Shape) -> Iterator[Tensor]:
         if shape.output_bias:
             yield Tensor(block + "attn_output.bias", 1, dim)
         yield Tensor(block + "ffn_norm.weight", 1, dim)
+        if shape.n_experts > 0:
+            yield from _experts(block, shape)
+            continue
         yield Tensor(block + "ffn_gate.weight", ffn_dim, dim)
         yield Tensor(block + "ffn_up.weight", ffn_dim, dim)
         yield Tensor(block + "ffn_down.weight", dim, ffn_dim)
     yield Tensor("output_norm.weight", 1, dim)
     if not shape.tied:
         yield Tensor("output.weight", shape.vocab_size, dim)
+
+
+def _experts(block: str, shape: Shape) -> Iterator[Tensor]:
+    n, dim, expert_dim = shape.n_experts, shape.dim, shape.expert_dim
+    yield Tensor(block + "ffn_gate_inp.weight", n, dim)
+    for kind in ("gate", "up"):
+        yield Tensor(block + f"ffn_{kind}_exps.weight", n * expert_dim, dim, n)
+    yield Tensor(block + "ffn_down_exps.weight", n * dim, expert_dim, n)
 
 
 def _qwen3(n_layers: int, dim: int, n_heads: int, ffn_dim: int, *, tied: bool) -> Shape:
@@ -141,6 +164,11 @@ PRESETS: dict[str, Shape] = {
     "Qwen3-1.7B": _qwen3(28, 2048, 16, 6144, tied=True),
     "Qwen3-4B": _qwen3(36, 2560, 32, 9728, tied=True),
     "Qwen3-8B": _qwen3(36, 4096, 32, 12288, tied=False),
+    "Qwen3-30B-A3B": Shape(
+        architecture="qwen3moe", n_layers=48, dim=2048, n_heads=32, n_kv_heads=4, head_dim=128,
+        ffn_dim=6144, vocab_size=151936, context_length=40960, rope_theta=1e6, norm_epsilon=1e-6,
+        qk_norm=True, n_experts=128, n_chosen=8, expert_dim=768,
+    ),
     "Qwen2.5-0.5B": Shape(
         architecture="qwen2", n_layers=24, dim=896, n_heads=14, n_kv_heads=2, head_dim=64,
         ffn_dim=4864, vocab_size=151936, context_length=32768, rope_theta=1e6, norm_epsilon=1e-6,

@@ -5,9 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import gguf
 import numpy as np
+from numpy.typing import NDArray
 from tools.make_synthetic import values
 from tools.make_synthetic.recipes import base_and_number, recipe_name, tensor_format
 from tools.make_synthetic.shapes import Shape, Tensor, tensors
@@ -91,12 +93,23 @@ def write(
                 std = standard_deviation(shape, tensor)
                 number_format = formats[tensor.name]
                 pieces = values.matrix(number_format, stream, tensor.rows, tensor.k, std)
+                if shape.skewed and "ffn_gate_inp" in tensor.name:
+                    pieces = iter([_skewed(np.concatenate(list(pieces)), tensor, shape)])
             for piece in pieces:
                 file.write(np.ascontiguousarray(piece).data)
                 written += piece.nbytes
                 if report is not None:
                     report(written, total)
             pad()
+
+
+def _skewed(data: NDArray[Any], tensor: Tensor, shape: Shape) -> NDArray[np.float32]:
+    """The router with long rows for as many experts as a row goes to: each is chosen where its
+    logit is above 0.
+    """
+    router = np.ascontiguousarray(data).view("<f4").reshape(tensor.rows, tensor.k).copy()
+    router[: shape.n_chosen] *= 8
+    return router
 
 
 def tensor_bytes(tensor: Tensor, number_format: str) -> int:
@@ -106,7 +119,9 @@ def tensor_bytes(tensor: Tensor, number_format: str) -> int:
 
 
 def _add_info(writer: gguf.GGUFWriter, tensor: Tensor, number_format: str) -> None:
-    shape = (tensor.rows, tensor.k) if tensor.is_matrix else (tensor.k,)
+    shape: tuple[int, ...] = (tensor.rows, tensor.k) if tensor.is_matrix else (tensor.k,)
+    if tensor.n_matrices > 1:
+        shape = (tensor.n_matrices, tensor.rows // tensor.n_matrices, tensor.k)
     writer.add_tensor_info(
         tensor.name,
         shape,
@@ -127,6 +142,10 @@ def _add_numbers(writer: gguf.GGUFWriter, shape: Shape, name: str, recipe: str) 
     writer.add_head_count_kv(shape.n_kv_heads)
     writer.add_rope_freq_base(shape.rope_theta)
     writer.add_layer_norm_rms_eps(shape.norm_epsilon)
+    if shape.n_experts > 0:
+        writer.add_expert_count(shape.n_experts)
+        writer.add_expert_used_count(shape.n_chosen)
+        writer.add_expert_feed_forward_length(shape.expert_dim)
     if shape.architecture == "qwen3" or shape.head_dim * shape.n_heads != shape.dim:
         writer.add_key_length(shape.head_dim)
         writer.add_value_length(shape.head_dim)

@@ -37,6 +37,7 @@
 #include "cpu/kernels/attention_range.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/matmul_tile.h"
+#include "cpu/kernels/sink.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
@@ -445,7 +446,8 @@ struct Attention {
       const uint64_t column = uint64_t{head - first_head} * tiling.group * value_dim;
       for (uint32_t q = 0; q < n_rows * tiling.group; ++q) {
         const float* values = state.values + q * tiling.value_stride;
-        const float factor = 1.0f / state.sums[q];
+        const uint32_t own = head * tiling.group + q % tiling.group;
+        const float factor = 1.0f / (state.sums[q] + sink_share<Isa>(call, own, state.largest[q]));
         float* out = state.out + q / tiling.group * tiling.out_stride + column +
                      uint64_t{q % tiling.group} * value_dim;
         for (uint32_t i = 0; i < value_dim; ++i) out[i] = values[i] * factor;
@@ -486,6 +488,11 @@ constexpr KernelEntry cross_entry() {
   return entry<Cache, Activation, Operation::cross_attention, CrossAttentionParams>();
 }
 
+template <template <class> class Cache, template <class> class Activation>
+constexpr KernelEntry sink_entry() {
+  return entry<Cache, Activation, Operation::sink_attention>();
+}
+
 constexpr KernelEntry kEntries[] = {
     entry<F32, F32Activation>(),
     entry<F32, Bf16Activation>(),
@@ -509,6 +516,16 @@ constexpr KernelEntry kEntries[] = {
     cross_entry<F16, Q16Activation>(),
     latent_entry<F32>(),
     latent_entry<F16>(),
+    sink_entry<F32, F32Activation>(),
+    sink_entry<F32, Bf16Activation>(),
+    sink_entry<F32, Bf16PairActivation>(),
+    sink_entry<F32, Q8Activation>(),
+    sink_entry<F16, F32Activation>(),
+    sink_entry<F16, Bf16Activation>(),
+    sink_entry<F16, Bf16PairActivation>(),
+    sink_entry<F16, Q8Activation>(),
+    sink_entry<F32, Q16Activation>(),
+    sink_entry<F16, Q16Activation>(),
 };
 
 }  // namespace

@@ -28,6 +28,7 @@
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_int16_scratch.h"
 #include "cpu/kernels/math.h"
+#include "cpu/kernels/sink.h"
 #include "cpu/kernels/table.h"
 
 namespace akunu::cpu {
@@ -532,7 +533,9 @@ struct Int16Attention {
       for (uint32_t g = 0; g < tiling.group; ++g, out += dim) {
         const uint64_t query = slice.place(head, 0) * Tiling::kLanes + r * tiling.group + g;
         const float* sums = state.sums + query * tiling.dims;
-        const float factor = 1.0f / state.denominators[query];
+        const float factor =
+            1.0f / (state.denominators[query] +
+                    sink_share_of_2<Isa>(call, head * tiling.group + g, state.largest[query]));
         for (uint32_t d = 0; d < dim; ++d) out[d] = sums[d] * factor;
       }
     const uint32_t begin = first_head * tiling.group * dim, end = last_head * tiling.group * dim;
@@ -542,10 +545,10 @@ struct Int16Attention {
   }
 };
 
-template <class Isa, template <class> class Activation>
+template <class Isa, template <class> class Activation, Operation kOperation = Operation::attention>
 constexpr KernelEntry entry() {
   using Kernel = Int16Attention<Isa, Activation<Isa>>;
-  return {{Operation::attention,
+  return {{kOperation,
            Activation<Isa>::kKind,
            {kAbsent, kAbsent, kAbsent},
            Kernel::Cache::kFormat,
@@ -556,8 +559,10 @@ constexpr KernelEntry entry() {
 template <class Isa>
 KernelList entries() {
   if constexpr (Isa::Columns::Policy::kInt16Rows > 0) {
-    static constexpr KernelEntry kEntries[] = {entry<Isa, Q8Activation>(),
-                                               entry<Isa, Q16Activation>()};
+    static constexpr KernelEntry kEntries[] = {
+        entry<Isa, Q8Activation>(), entry<Isa, Q16Activation>(),
+        entry<Isa, Q8Activation, Operation::sink_attention>(),
+        entry<Isa, Q16Activation, Operation::sink_attention>()};
     return list_of(kEntries);
   } else {
     return {nullptr, 0};

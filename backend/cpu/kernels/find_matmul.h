@@ -1,6 +1,7 @@
 // Finds the matmuls that work with any matmul kernel.
 #pragma once
 
+#include "cpu/kernels/expert_matmul.h"
 #include "cpu/kernels/formats.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/matmul_heads.h"
@@ -17,6 +18,8 @@ static inline bool find_matmul_in(const MatmulKernels (&known)[N], const KernelK
       return Matmul<Isa>::find(known, request, kernel);
     case Operation::matmul_group:
       return MatmulGroup<Isa>::find(known, request, kernel);
+    case Operation::expert_matmul:
+      return ExpertMatmul<Isa>::find(known, request, kernel);
     case Operation::matmul_rope_kv_write:
       if (request.cache == F32<Isa>::kFormat)
         return MatmulHeads<Isa, F32<Isa>>::find(known, request, kernel);

@@ -26,6 +26,7 @@
 //   kAtOnce              so many neighbouring slices may be given to `run` as one: their input is read once
 //   kRowByRow            `run` completes the input's rows in order, and calls the member's `row_done` for each
 //   scratch_bytes(k)     of a worker
+//   input_row_bytes(k)   from one input row to the next
 //   run(member, input, slice, scratch)
 //                        the slice's input rows times its weight rows
 //   prefetch(member, slice)
@@ -177,12 +178,15 @@ struct MatmulKernel {
               std::byte* scratch);
   void (*prefetch)(const MatmulMember& member, const MatmulSlice& slice);
   uint64_t (*scratch_bytes)(uint32_t k);
+  uint64_t (*input_row_bytes)(uint32_t k);
 };
 template <class Implementation>
 static constexpr MatmulKernel matmul_kernel() {
-  return {Implementation::kFormat, Implementation::kKind,     Implementation::kRows,
-          Implementation::kAtOnce, Implementation::kRowByRow, Implementation::columns,
-          Implementation::run,     Implementation::prefetch,  Implementation::scratch_bytes};
+  return {Implementation::kFormat,       Implementation::kKind,
+          Implementation::kRows,         Implementation::kAtOnce,
+          Implementation::kRowByRow,     Implementation::columns,
+          Implementation::run,           Implementation::prefetch,
+          Implementation::scratch_bytes, Implementation::input_row_bytes};
 }
 static inline MatmulTiling tiling_of(const MatmulKernel& kernel, uint32_t k, uint32_t n_rows) {
   return {kernel.columns(k, n_rows), kernel.rows, kernel.at_once};

@@ -44,6 +44,7 @@ struct Multiply : OneSliceAtOnce {
     return n_rows < kSliceRows || fit > kPromptColumns ? fit : kPromptColumns;
   }
   static constexpr uint64_t scratch_bytes(uint32_t) { return Panel::scratch_bytes(kRows); }
+  static uint64_t input_row_bytes(uint32_t k) { return Input::row_bytes(k); }
   static void prefetch(const MatmulMember&, const MatmulSlice&) {
   }  // hardware prefetches whole rows
 
@@ -95,6 +96,7 @@ struct MultiplyPanels : OneSliceAtOnce {
   static constexpr uint64_t scratch_bytes(uint32_t k) {
     return packed_rows_bytes(k) + packed_panels_bytes(k) + kColumnStep * Format::row_bytes(k);
   }
+  static uint64_t input_row_bytes(uint32_t k) { return Input::row_bytes(k); }
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {

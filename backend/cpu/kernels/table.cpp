@@ -23,6 +23,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::span_attention(),
       F::speech(),
       F::latent(),
+      F::experts(),
       F::sample(),
       F::logprobs(),
       F::advance(),

@@ -73,6 +73,7 @@ struct Families {
   static KernelList span_attention();
   static KernelList speech();
   static KernelList latent();
+  static KernelList experts();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -309,10 +309,10 @@ inline void write_row(threadgroup const float* key, device const float* value,
 }
 
 // What the splits of a row's head have found, as one: a lane per split for the weights, a thread per
-// dimension after that; in order of the row's units.
+// dimension after that; in order of the row's units. `sink`: a score that has no value; -infinity: none.
 inline void combine(uint n_heads, uint head_dim, Visible seen, device const float* workspace,
-                    device float* out, uint local_row, uint row, uint head, uint thread_index,
-                    uint n_threads, uint lane) {
+                    float sink, device float* out, uint local_row, uint row, uint head,
+                    uint thread_index, uint n_threads, uint lane) {
   const uint n = min(seen.n_units, kSplits);
   const ulong first = partial_offset(local_row, n_heads, head, 0, head_dim);
   const ulong step = head_dim + 2;
@@ -321,7 +321,8 @@ inline void combine(uint n_heads, uint head_dim, Visible seen, device const floa
   const float largest = lane < n ? own[head_dim] : -infinity();
   const float top = simd_max(largest);
   const float weight = lane < n ? exp_of(largest - top) : 0.0f;
-  const float total = simd_sum(lane < n ? weight * own[head_dim + 1] : 0.0f);
+  float total = simd_sum(lane < n ? weight * own[head_dim + 1] : 0.0f);
+  if (sink != -infinity()) total = total + exp_of(sink - top);
   for (uint d = thread_index; d < (head_dim + 31) / 32 * 32; d += n_threads) {
     float sum = 0.0f;
     for (uint i = 0; i < n; ++i) {

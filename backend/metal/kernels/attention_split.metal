@@ -91,14 +91,17 @@ template <class Cache, uint kDims>
 
 // A threadgroup per (head, row). rope_attention's result lies at another slot, and its parameters begin otherwise.
 [[kernel]] void attention_combine(
-    device float* out [[buffer(3)]], constant PassRange& pass [[buffer(23)]],
-    device const float* workspace [[buffer(24)]], constant AttentionParams& params [[buffer(25)]],
-    device const Row* rows [[buffer(26)]], uint3 group [[threadgroup_position_in_grid]],
-    uint thread_index [[thread_index_in_threadgroup]],
+    device float* out [[buffer(3)]],
+    device const float* sinks [[buffer(4), function_constant(kIsBound4)]],
+    constant PassRange& pass [[buffer(23)]], device const float* workspace [[buffer(24)]],
+    constant AttentionParams& params [[buffer(25)]], device const Row* rows [[buffer(26)]],
+    uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint row = pass.first_row + group.y;
-  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace, out,
-          group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
+  float sink = -infinity();
+  if (kIsBound4) sink = sinks[group.x];
+  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace, sink,
+          out, group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
 }
 
 [[kernel]] void rope_attention_combine(
@@ -108,8 +111,8 @@ template <class Cache, uint kDims>
     uint3 group [[threadgroup_position_in_grid]], uint thread_index [[thread_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
   const uint row = pass.first_row + group.y;
-  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace, out,
-          group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
+  combine(params.n_heads, params.head_dim, visible_to(rows[row], params.window), workspace,
+          -infinity(), out, group.y, row, group.x, thread_index, 32 * n_simdgroups, lane);
 }
 
 #define AKUNU_ATTENTION(name, Cache, dims)                                              \

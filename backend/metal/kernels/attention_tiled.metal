@@ -54,6 +54,7 @@ template <class Cache, uint kParts>
 [[kernel]] void attention_tiled(
     device const float* query [[buffer(0)]], device const Cache* key_cache [[buffer(1)]],
     device const Cache* value_cache [[buffer(2)]], device float* out [[buffer(3)]],
+    device const float* sinks [[buffer(4), function_constant(kIsBound4)]],
     constant PassRange& pass [[buffer(23)]], constant AttentionParams& params [[buffer(25)]],
     device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
     device const Span* spans [[buffer(30)]], threadgroup float* memory [[threadgroup(0)]],
@@ -247,6 +248,7 @@ template <class Cache, uint kParts>
     }
   }
 
+  if (kIsBound4) total = total + exp_of(sinks[head] - largest);
 #pragma unroll
   for (uint f = 0; f < kFragments; ++f) {
     if (f >= own_fragments) continue;

@@ -19,6 +19,7 @@ inline bool is_bound(uint slot) { return (kBoundSlots >> slot & 1u) != 0; }
 
 // The same as conditions of arguments: an optional operand that is not bound is no argument at all,
 // and is named only where its condition was asked.
+constant bool kIsBound1 = (kBoundSlots & 0x2u) != 0;
 constant bool kIsBound2 = (kBoundSlots & 0x4u) != 0;
 constant bool kIsBound3 = (kBoundSlots & 0x8u) != 0;
 constant bool kIsBound4 = (kBoundSlots & 0x10u) != 0;

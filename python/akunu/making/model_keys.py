@@ -52,6 +52,8 @@ def model_keys(
     put("embedding_length", numbers["dim"])
     put("block_count", len(layers))
     put("feed_forward_length", _of_layers(layers, "ffn_dim"))
+    for key, value in _experts(layers).items():
+        put(key, value)
     put("attention.head_count", _of_layers(layers, "n_heads"))
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     put("attention.key_length", layers[0]["head_dim"])
@@ -187,7 +189,12 @@ def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str,
         )
     yarn = numbers["yarn"]
     if yarn is not None and not has_rope_factors(numbers["architecture"]):
-        if not yarn["truncate"]:
+        if not yarn["truncate"] and numbers["architecture"] == "gpt-oss":
+            notes.append(
+                "GGUF has no key for rope_scaling.truncate, false: frequencies between those that "
+                "are stretched and those that are not differ a little"
+            )
+        elif not yarn["truncate"]:
             raise UnsupportedModelError(
                 "config.json: rope_scaling.truncate is false; GGUF has no key for it"
             )
@@ -202,6 +209,34 @@ def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str,
         attention_factor /= yarn["attention_factor"]  # which readers multiply with
     if abs(attention_factor - 1) > _SAME:
         keys["rope.scaling.attn_factor"] = attention_factor
+    return keys
+
+
+_SCORINGS: Final = {"softmax": 1, "sigmoid": 2, "chosen": 3}
+
+
+def _experts(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
+    """Return what a file says of experts; nothing where there are none."""
+    first = next((i for i, layer in enumerate(layers) if layer["experts"] is not None), None)
+    if first is None:
+        return {}
+    experts = layers[first]["experts"]
+    keys: dict[str, KeyValue] = {
+        "expert_count": experts["n"],
+        "expert_used_count": experts["n_chosen"],
+        "expert_feed_forward_length": experts["dim"],
+        "expert_weights_norm": experts["normalised"],
+        "expert_gating_func": _SCORINGS[experts["scoring"]],
+    }
+    if experts["scale"] != 1:
+        keys["expert_weights_scale"] = experts["scale"]
+    if experts["shared_dim"] != 0:
+        keys["expert_shared_feed_forward_length"] = experts["shared_dim"]
+    if experts["n_groups"] > 1:
+        keys["expert_group_count"] = experts["n_groups"]
+        keys["expert_group_used_count"] = experts["n_groups_chosen"]
+    if first > 0:
+        keys["leading_dense_block_count"] = first
     return keys
 
 

@@ -21,6 +21,7 @@
 #include "cpu/kernels/attention_range.h"
 #include "cpu/kernels/formats_bf16.h"
 #include "cpu/kernels/math.h"
+#include "cpu/kernels/sink.h"
 #include "cpu/kernels/tiles/block.h"
 #include "cpu/kernels/tiles/table.h"
 
@@ -481,7 +482,9 @@ struct TileAttention {
         const uint32_t query = g * tiling.block_rows + r, begin = (head * tiling.group + g) * dim;
         const auto* sums =
             reinterpret_cast<const float*>(state.sums + query * tiling.value_stride());
-        const Vector factor = Wide::broadcast(1.0f / state.denominators[query]);
+        const float sink =
+            sink_share_of_2<Wide>(call, head * tiling.group + g, state.largest[query]);
+        const Vector factor = Wide::broadcast(1.0f / (state.denominators[query] + sink));
         Activation::write(row, k, begin, begin + dim, [&](uint32_t i, uint32_t n) {
           return Wide::multiply(Wide::load(sums + (i - begin), n), factor);
         });
@@ -490,17 +493,15 @@ struct TileAttention {
   }
 };
 
-template <uint32_t kNumbers>
+template <uint32_t kNumbers, Operation kOperation = Operation::attention>
 constexpr KernelEntry entry() {
   using Many = TileAttention<ThisIsa, kNumbers>;
-  return {{Operation::attention,
-           Many::Activation::kKind,
-           {kAbsent, kAbsent, kAbsent},
-           Many::Cache::kFormat},
+  return {{kOperation, Many::Activation::kKind, {kAbsent, kAbsent, kAbsent}, Many::Cache::kFormat},
           {Many::slices, Many::run, Many::scratch_bytes}};
 }
 
-constexpr KernelEntry kEntries[] = {entry<1>(), entry<2>()};
+constexpr KernelEntry kEntries[] = {entry<1>(), entry<2>(), entry<1, Operation::sink_attention>(),
+                                    entry<2, Operation::sink_attention>()};
 
 }  // namespace
 

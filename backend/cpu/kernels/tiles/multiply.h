@@ -161,6 +161,7 @@ struct TileMultiply {
   static uint64_t scratch_bytes(uint32_t k) {
     return Slice::scratch_bytes() + kPanel * Format::row_bytes(k);
   }
+  static uint64_t input_row_bytes(uint32_t k) { return Input::row_bytes(k); }
 
   static void run(const MatmulMember& member, const std::byte* input, const MatmulSlice& slice,
                   std::byte* scratch) {
