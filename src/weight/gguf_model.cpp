@@ -447,6 +447,8 @@ class Reader {
         {"embedding_scale", {0, 1}, family.multipliers},
         {"attention.output_scale", {0, 1}},
         {"attention.value_scale", {0, 1}},
+        // Layers without experts among those that have some.
+        {"interleave_moe_layer_step", {0, 1}},
         // Factors that are taken as they are.
         {"rope.scaling.yarn_attn_factor", {1}},
         // Limits, slopes and lengths: only 0 switches them off.

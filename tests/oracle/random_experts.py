@@ -63,7 +63,13 @@ FAMILIES: dict[str, Family] = {
     "olmoe": Family(
         name="Olmoe",
         architecture="olmoe",
-        options={**_COMMON, "num_experts": 12, "num_experts_per_tok": 3, "intermediate_size": 64},
+        options={
+            **_COMMON,
+            "num_key_value_heads": 6,  # llama.cpp wants as many as there are heads
+            "num_experts": 12,
+            "num_experts_per_tok": 3,
+            "intermediate_size": 64,
+        },
         changes={
             "fewer experts": {"num_experts_per_tok": 2},
             "weights normalised": {"norm_topk_prob": True},
@@ -211,7 +217,7 @@ def rounded(model: Any, number_format: str) -> Any:
     kind = gguf.GGMLQuantizationType[number_format]
     with torch.no_grad():
         for weight in model.parameters():
-            if weight.ndim < 2:
+            if weight.ndim < 2 or weight.shape[0] == 1:
                 continue
             # The matrices of gpt-oss have the inputs in their columns.
             turned = model.config.model_type == "gpt_oss" and weight.ndim == 3

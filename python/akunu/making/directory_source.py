@@ -192,6 +192,13 @@ class DirectorySource:
         return [*found, *(self._tensor(each, numbers) for each in natives.values())]
 
     def _tensor(self, native: _core.SourceTensor, numbers: dict[str, Any]) -> DirectoryTensor:
+        if native.name.endswith(".bias") and ".experts." in native.name:
+            # One vector in the engine; a row for each expert in GGUF.
+            tensor = DirectoryTensor(native, None)
+            layers = numbers["described"]["layers"]
+            n = next(layer["experts"]["n"] for layer in layers if layer["experts"] is not None)
+            tensor.shape = (n, tensor.shape[0] // n)
+            return tensor
         if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))

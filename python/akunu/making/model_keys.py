@@ -19,7 +19,7 @@ from akunu.sampling_defaults import sampling_keys_of
 _POOLINGS: Final = {"none": 0, "mean": 1, "cls": 2, "last": 3}
 _WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "starcoder2"})
 """Architectures of which llama.cpp lets every layer see everything."""
-_SCALED: Final = frozenset({"granite", "mistral3"})
+_SCALED: Final = frozenset({"granite", "granitemoe", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
 _FACTORS_UNSAID: Final = frozenset({"minicpm3"})
 """Architectures whose factors on embeddings, residual and logits no key says."""
@@ -54,6 +54,8 @@ def model_keys(
     put("feed_forward_length", _of_layers(layers, "ffn_dim"))
     for key, value in _experts(layers).items():
         put(key, value)
+    if architecture == "ernie4_5-moe":  # llama.cpp wants to be told
+        put("interleave_moe_layer_step", 1)
     put("attention.head_count", _of_layers(layers, "n_heads"))
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     put("attention.key_length", layers[0]["head_dim"])
@@ -232,6 +234,8 @@ def _experts(layers: list[dict[str, Any]]) -> dict[str, KeyValue]:
         keys["expert_weights_scale"] = experts["scale"]
     if experts["shared_dim"] != 0:
         keys["expert_shared_feed_forward_length"] = experts["shared_dim"]
+        if experts["shared_dim"] % experts["dim"] == 0:
+            keys["expert_shared_count"] = experts["shared_dim"] // experts["dim"]
     if experts["n_groups"] > 1:
         keys["expert_group_count"] = experts["n_groups"]
         keys["expert_group_used_count"] = experts["n_groups_chosen"]
