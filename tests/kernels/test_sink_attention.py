@@ -46,12 +46,12 @@ def test_agrees_with_float64(target, rng, shape, runs, cache, size):
     ref.assert_activation("f32", attend(setting, target, "f32", sinks), expected, bound)
 
 
-@pytest.mark.parametrize("kind", ["q8_32", "q16_32", "bf16", "bf16_pair"])
+@pytest.mark.parametrize("rounding", ["q8_32", "q16_32", "bf16", "bf16_pair"])
 @pytest.mark.parametrize("sink", [-1e30, -3.0, 2.0, 1e30])
-def test_prompts_divide_by_the_sum_with_the_sink(target, rng, kind, sink):
+def test_prompts_divide_by_the_sum_with_the_sink(target, rng, rounding, sink):
     """Whatever the kernel multiplies: the sink takes the same share of every number of a head."""
-    if kind not in target.kinds:
-        pytest.skip(f"{target} has no {kind}")
+    if rounding not in target.kinds:
+        pytest.skip(f"{target} has no {rounding}")
     shape = AttentionShape(4, 2, 64)
     setting = Setting(rng, shape, [Run(0, 100, 40)], "f16")
     sinks = np.full(4, sink, np.float32)
@@ -59,12 +59,12 @@ def test_prompts_divide_by_the_sum_with_the_sink(target, rng, kind, sink):
     expected, bound = setting.expected(sinks=sinks)
     out = attend(setting, target, "f32", sinks, row_class="many")
     without = setting.run(target, "f32", row_class="many")
-    rounded = attend(setting, target, kind, sinks, row_class="many")
+    rounded = attend(setting, target, rounding, sinks, row_class="many")
     assert np.isfinite(out).all()
     share = np.abs(expected).sum() / np.abs(plain).sum()
     slack = 2.0**-6 * np.abs(plain).max()
     ref.assert_activation("f32", out, expected, bound + 1e-30)
-    ref.assert_activation(kind, rounded, expected, np.full_like(expected, slack * share + 1e-30))
+    ref.assert_activation(rounding, rounded, expected, np.full_like(expected, slack * share + 1e-30))
     if sink == -1e30:
         assert_same_bits(out, without)
 
