@@ -110,7 +110,8 @@ void add_expert_matvec(Kernel& kernel, Format format) {
   const auto launch = [&](const char* rows, uint32_t outputs, uint32_t simdgroups,
                           uint32_t min_rows, uint32_t max_rows) {
     kernel.launches.push_back({
-        .function = name_of("expert_matvec", format) + rows,
+        .function = function_of("expert_matvec", format) + rows,
+        .constants = constants_of(format),
         .grid =
             [=](const Scope& scope) {
               const auto& params = scope.get<ExpertMatmulParams>();
