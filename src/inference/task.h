@@ -65,7 +65,9 @@ struct TaskRows {
   uint32_t second_segment = kNone;  // where tokens of type 1 begin
 
   // Nobody waits for a task without output: see Reading.
-  bool has_output() const { return max_chosen > 0 || first_output < tokens.size() || saves; }
+  bool has_output() const {
+    return max_chosen > 0 || first_output < tokens.size() || saves || scores_given;
+  }
   // Of the tokens, those that are read as a prompt.
   uint32_t n_prompt() const { return generated ? 0 : static_cast<uint32_t>(tokens.size()); }
 };
