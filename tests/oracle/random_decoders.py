@@ -347,6 +347,7 @@ FAMILIES: dict[str, Family] = {
             "embeddings": {"scale_emb": 10},
             "residual": {"scale_depth": 1.3},
             "logits": {"dim_model_base": 128},
+            "base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
         },
     ),
     "cohere2": Family(
