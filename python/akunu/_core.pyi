@@ -243,6 +243,10 @@ class Generation:
     @property
     def cached_tokens(self) -> int: ...
     @property
+    def drafted_tokens(self) -> int: ...
+    @property
+    def held_tokens(self) -> int: ...
+    @property
     def prompt_seconds(self) -> float: ...
 
 @final
@@ -317,6 +321,7 @@ class NativeModel:
         adapters: Mapping[int, float] = ...,
         window: SpeechWindow | None = None,
         rules: TranscriptionRules | None = None,
+        speculation: int = 0,
     ) -> Generation: ...
     def logits(
         self,

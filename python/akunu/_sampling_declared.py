@@ -68,6 +68,16 @@ def overflow_check(name: str, value: object) -> str:
     return value
 
 
+def speculation_check(name: str, value: object) -> str | int:
+    if value in ("auto", "off"):
+        return str(value)
+    if isinstance(value, str) and value.isdecimal():  # from a command line
+        value = int(value)
+    if isinstance(value, str):
+        raise refusal(name, value, f"'auto', 'off' or an integer from 1 to {MOST_DRAFTED}", "")
+    return integer(name, value, 1, MOST_DRAFTED, "or 'auto' or 'off'")
+
+
 def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
     try:
         taken = tuple(
@@ -79,6 +89,9 @@ def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
         allowed = f"a dict of token ids and numbers, each from -inf to {1e4:g}"
         raise refusal(name, value, allowed, "") from None
 
+
+# Tokens that one text may have drafted at a time: kMostDrafted in src/inference/speculation.h.
+MOST_DRAFTED = 15
 
 # What may happen where a text comes to the end of the context; see context_overflow.py.
 CONTEXT_OVERFLOWS = ("stop", "error", "shift")

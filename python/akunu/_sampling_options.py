@@ -22,6 +22,7 @@ from akunu._sampling_declared import (
     overflow_check,
     sampler_numbers,
     samplers_check,
+    speculation_check,
     temperature_check,
 )
 from akunu._typos import explains_typos_of_init
@@ -224,6 +225,12 @@ class SamplingOptions:
         "stop",
         check=overflow_check,
         help="Where the context is full: stop, error, or shift: forget the oldest and go on.",
+        metavar="NAME",
+    )
+    speculation: int | str = option(
+        "auto",
+        check=speculation_check,
+        help="Tokens drafted as the text went before: auto, off or how many. It stays the same.",
         metavar="NAME",
     )
     logit_bias: Mapping[int, float] | tuple[tuple[int, float], ...] | None = option(

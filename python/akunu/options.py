@@ -88,6 +88,7 @@ class SamplingArguments(TypedDict, total=False):
     stop_token_ids: Sequence[int] | Set[int] | None
     ignore_eos: bool | None
     context_overflow: str | None
+    speculation: int | str | None
     logprobs: int | None
     prompt_logprobs: int | None
     echo: bool | None

@@ -136,7 +136,15 @@ def _start(
         priority=priority,
         constraint=constraint,
         adapters=adapter_shares(native, options.adapters),
+        speculation=_drafted(options.speculation),
     )
+
+
+def _drafted(speculation: int | str) -> int:
+    """Return kSpeculationAuto, kSpeculationOff (src/inference/speculation.h) or the number."""
+    if speculation == "off":
+        return 0
+    return 2**32 - 1 if speculation == "auto" else int(speculation)
 
 
 def adapter_shares(native: _core.NativeModel, adapters: object) -> dict[int, float]:

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "inference/speculation.h"
 #include "inference/task.h"
 
 namespace akunu {
@@ -26,11 +27,13 @@ struct Active {
   bool scores_prompt = false;  // likewise
   bool is_masked = false;      // its choosing rows have masks
   bool is_late = false;        // the masks were not there in time
-  // Tokens that are certain to follow, as far as a constraint tells: rows behind the one that
-  // generates, each of which chooses for itself. With the token before them, as the log wants them.
+  // Tokens that are certain to follow, as far as a constraint tells, or likely to, as the text went on
+  // before: rows behind the one that generates, each of which chooses for itself. With the token before
+  // them, as the log wants them.
   std::vector<uint32_t> drafted = {};
   std::vector<uint32_t> logged = {};
-  bool log_lacks_last = false;  // the device's log lacks the token chosen last
+  bool log_lacks_last = false;                       // the device's log lacks the token chosen last
+  std::unique_ptr<Speculator> speculator = nullptr;  // where the text may be drafted
 };
 
 }  // namespace akunu

@@ -57,9 +57,32 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   add_planned(actives, step, true, true);
 }
 
-// Adds drafted rows for tokens that a constraint forces, until the group of kMaxFewRows is full; earlier
-// texts first.
+// Drafted rows, until the group of kMaxFewRows is full; earlier texts first.
 void Composer::draft(std::span<Active> actives) const {
+  uint32_t room = draft_forced(actives);
+  uint32_t n_rows = 0;
+  double n_expected = 0;
+  for (const Active& active : actives) {
+    if (!active.is_generating || active.waits) continue;
+    n_rows += 1 + static_cast<uint32_t>(active.drafted.size());
+    n_expected += 1 + static_cast<double>(active.drafted.size());
+  }
+  for (Active& active : actives) {
+    if (active.speculator == nullptr || !active.is_generating || active.waits || active.is_masked)
+      continue;
+    const uint32_t most = most_drafted(active, room);
+    const Speculator::Choice choice = active.speculator->choose(costs_, n_rows, n_expected, most);
+    active.drafted.resize(choice.n_drafted);
+    active.speculator->draft(active.drafted);
+    n_rows += choice.n_drafted;
+    n_expected += choice.n_expected;
+    room -= choice.n_drafted;
+  }
+}
+
+// Those for tokens that a constraint forces, and says which texts have masks. Returns the room that is
+// left.
+uint32_t Composer::draft_forced(std::span<Active> actives) const {
   uint32_t room = kMaxFewRows - 1;
   for (Active& active : actives) {
     active.drafted.clear();
@@ -67,15 +90,18 @@ void Composer::draft(std::span<Active> actives) const {
     if (!active.is_masked || room == 0) continue;
     if (!active.task->masks()->is_known()) continue;
     const std::span<const uint32_t> forced = active.task->masks()->forced();
-    const Task& task = *active.task;
-    // The last token of a text is chosen and never fed back, so it needs no row.
-    const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
-    const uint32_t n =
-        std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1,
-                  static_cast<uint32_t>(forced.size())});
+    const uint32_t n = std::min(most_drafted(active, room), static_cast<uint32_t>(forced.size()));
     active.drafted.assign(forced.begin(), forced.begin() + n);
     room -= n;
   }
+  return room;
+}
+
+uint32_t Composer::most_drafted(const Active& active, uint32_t room) const {
+  const Task& task = *active.task;
+  // The last token of a text is chosen and never fed back, so it needs no row.
+  const uint32_t left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size()) - 1;
+  return std::min({room, left, cache_.covered(active.sequence) - sequence_of(active).n_done - 1});
 }
 
 void Composer::add_generating(std::span<Active> actives, Step& step) const {

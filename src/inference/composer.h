@@ -15,7 +15,9 @@ namespace akunu {
 
 class Composer {
  public:
-  Composer(const Model& model, SequenceCache& cache) : model_(model), cache_(cache) {}
+  // All must outlive this.
+  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs)
+      : model_(model), cache_(cache), costs_(costs) {}
 
   // Fills `step` with rows of `actives`, which are in order (see goes_before), and says in each of
   // them which rows are its own.
@@ -46,6 +48,8 @@ class Composer {
   void plan_whole(std::span<Active> actives, Room& room) const;
   void plan(Active& active, uint32_t n_rows) const;
   void draft(std::span<Active> actives) const;
+  uint32_t draft_forced(std::span<Active> actives) const;
+  uint32_t most_drafted(const Active& active, uint32_t room) const;
   void add_generating(std::span<Active> actives, Step& step) const;
   void add_generated_before(std::span<Active> actives, Step& step) const;
   void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;
@@ -53,6 +57,7 @@ class Composer {
 
   const Model& model_;
   SequenceCache& cache_;
+  const RowCosts& costs_;
 };
 
 // Positions that the sequence of a task comes to have at most: the last token is chosen, never run.

@@ -47,6 +47,7 @@ TaskRows rows_of(const GenerateRequest& request) {
   rows.shares_with = request.shares_with;
   rows.adapters = request.adapters;
   rows.window = request.window;
+  rows.speculation = request.speculation;
   return rows;
 }
 

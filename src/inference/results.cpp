@@ -111,6 +111,11 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
     if (n == active.drafted.size() || tokens[n] != active.drafted[n]) break;
     ++n;
   }
+  if (active.speculator != nullptr && !active.is_masked) {
+    const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
+    active.speculator->checked(n_drafted, n);
+    active.task->count_drafted(n_drafted, n);
+  }
   return take_tokens(active, tokens.first(n + 1));
 }
 
@@ -130,6 +135,7 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
     task.take_logprobs(
         read_logprobs(active.sequence, static_cast<uint32_t>(sequence.tokens.size()) - 1, n));
   sequence.tokens.insert(sequence.tokens.end(), taken.begin(), taken.end());
+  if (active.speculator != nullptr) active.speculator->add(taken);
   if (active.is_generating)
     cache_.done(active.sequence,
                 sequence.n_done + static_cast<uint32_t>(taken.size()) + is_stopped);

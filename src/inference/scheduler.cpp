@@ -16,6 +16,7 @@
 #include "inference/scheduler.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -30,14 +31,6 @@ namespace {
 // Reading texts that ended begins after this pause: long enough for a program that sends its next
 // request at once, shorter than a person reads a reply.
 constexpr std::chrono::milliseconds kPause{50};
-
-// Most masks take microseconds. The scheduler waits this long for them before it submits: one submission is
-// cheaper than two, and tokens that the grammar forces then get drafted rows in it.
-constexpr std::chrono::microseconds kBeforeStep{100};
-// A step waits this long between its logits and its sampling for masks that are not ready.
-constexpr std::chrono::microseconds kBeforeChoice{1000};
-// With nothing to run, the scheduler looks this often for cancelled texts.
-constexpr std::chrono::microseconds kBetweenLooks{10'000};
 
 // Merges the statuses of two submissions of one step into `first`; the earlier error of a row stays.
 std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
@@ -57,7 +50,7 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
       occupancy_(model.cache().groups().size()),
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_),
-      composer_(model, cache_),
+      composer_(model, cache_, costs_),
       results_(model, cache_, chain_steps_),
       step_(model) {
   statuses_.reserve(model.max_rows());
@@ -153,6 +146,12 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
   if (request.stop_ids.size() > kMaxStopIds)
     throw ArgumentError(std::to_string(request.stop_ids.size()) + " stop ids; at most " +
                         std::to_string(kMaxStopIds) + " are possible");
+  if (request.speculation > kMostDrafted && request.speculation != kSpeculationAuto)
+    throw ArgumentError("speculation is " + std::to_string(request.speculation) + "; at most " +
+                        std::to_string(kMostDrafted) + " tokens can be drafted");
+  // What a draft costs a GPU, which is submitted to ahead of its results, nobody has measured yet.
+  if (request.speculation == kSpeculationAuto && model_.device().chip().submissions_ahead > 0)
+    request.speculation = kSpeculationOff;
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
   if (constraint) masks_.start();
   auto generation = std::make_shared<Generation>(std::move(request), std::move(constraint));
@@ -370,7 +369,11 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   task->set_given_done(n_cached);
   const auto place = std::ranges::find_if(
       active_, [&](const Active& other) { return goes_before(*task, *other.task); });
-  active_.insert(place, {.task = task, .sequence = *sequence});
+  Active active{.task = task, .sequence = *sequence};
+  if (rows.speculation != kSpeculationOff)
+    active.speculator =
+        std::make_unique<Speculator>(tokens, rows.speculation, most_positions(*task) + 1);
+  active_.insert(place, std::move(active));
   recompose_ = true;
   return Queue::Answer::taken;
 }
@@ -456,16 +459,24 @@ void Scheduler::run_step() {
     ask_for_masks();
     grow();
     if (active_.empty()) return;
-    if (recompose_) {
+    if (recompose_ || may_draft()) {
+      recompose_ = true;
       publish();  // who is under way, or what they have, has changed
       wait_before_step();
       composer_.compose(active_, step_);
     }
     if (step_.empty()) return wait_for_somebody();
   }
+  const bool is_alone = !ahead_;
+  const auto began = std::chrono::steady_clock::now();
   const Submitted submitted = ahead_ ? *std::exchange(ahead_, std::nullopt) : submit();
   if (can_go_ahead(submitted)) ahead_ = submit();
+  const uint32_t n_generated = step_.n_generated() == step_.n_rows() ? step_.n_rows() : 0;
   finish(submitted);
+  if (is_alone && !ahead_ && !submitted.logits)
+    costs_.took(n_generated,
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count() /
+                    submitted.steps);
   if (active_.empty() && ahead_) finish(*std::exchange(ahead_, std::nullopt));
 }
 
@@ -480,7 +491,7 @@ Scheduler::Submitted Scheduler::submit() {
   // And while a task waits in the queue, one step at a time, so that it is let in soon.
   Submitted submitted;
   submitted.is_chain = !is_masked && std::ranges::all_of(active_, [](const Active& active) {
-    return active.is_generating && !active.waits;
+    return active.is_generating && !active.waits && active.drafted.empty();
   });
   submitted.steps = submitted.is_chain && queue_.empty() ? chain_steps_ : 1;
   // Active texts are in order of importance, so the first one has the highest priority.
@@ -512,69 +523,18 @@ Scheduler::Submitted Scheduler::submit_beside_masks() {
   return submitted;
 }
 
+// Whether a text that generates may be drafted: then the rows of the last step are not those of the
+// next.
+bool Scheduler::may_draft() const {
+  return std::ranges::any_of(active_, [&](const Active& active) {
+    return active.speculator != nullptr && active.speculator->has_draft() &&
+           composer_.is_generating(active);
+  });
+}
+
 bool Scheduler::has_constraint() const {
   return std::ranges::any_of(active_,
                              [](const Active& active) { return active.task->masks() != nullptr; });
-}
-
-// For every text with a constraint, already while its prompt is computed: the first mask takes longest.
-void Scheduler::ask_for_masks() {
-  for (const Active& active : active_) {
-    const Task& task = *active.task;
-    if (!task.is_constrained() || task.masks()->is_asked() || task.masks()->is_known()) continue;
-    // The first token's row reads the prompt, and has no drafted ones behind it.
-    task.masks()->ask(task.chosen().empty() ? 0 : kMaxFewRows - 1);
-    masks_.queue(active.task);
-  }
-}
-
-// Requests a mask for each drafted row too, once the composer has decided how many rows are drafted.
-void Scheduler::ask_for_drafted() {
-  for (const Active& active : active_) {
-    TextMasks* const masks = active.is_masked ? active.task->masks() : nullptr;
-    if (masks == nullptr || masks->is_asked() || masks->has_masks(active.drafted.size())) continue;
-    masks->ask(active.drafted);
-    masks_.queue(active.task);
-  }
-}
-
-bool Scheduler::has_masks() const {
-  return std::ranges::all_of(active_, [](const Active& active) {
-    return !active.is_masked || active.task->masks()->has_masks(active.drafted.size());
-  });
-}
-
-void Scheduler::send_masks() {
-  for (const Active& active : active_) {
-    if (!active.is_masked || active.is_late) continue;
-    const uint32_t last_row = active.first_row + active.n_rows - 1;
-    const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
-    step_.update(model_.mask(step_.head_row(last_row - n_drafted)),
-                 std::as_bytes(active.task->masks()->masks(n_drafted)));
-  }
-}
-
-void Scheduler::wait_before_step() {
-  queue_.wait_until(std::chrono::steady_clock::now() + kBeforeStep, [&] {
-    return std::ranges::none_of(active_, [&](const Active& active) {
-      const TextMasks* const masks = active.task->masks();
-      return masks != nullptr && masks->is_asked() && !masks->is_late &&
-             composer_.is_generating(active);
-    });
-  });
-}
-
-void Scheduler::wait_before_choice() {
-  ask_for_drafted();
-  queue_.wait_until(std::chrono::steady_clock::now() + kBeforeChoice, [&] { return has_masks(); });
-}
-
-void Scheduler::wait_for_somebody() {
-  queue_.wait_until(std::chrono::steady_clock::now() + kBetweenLooks, [&] {
-    return queue_.has_news() || std::ranges::any_of(active_, [](const Active& active) {
-             return active.waits && !active.task->masks()->is_asked();
-           });
-  });
 }
 
 // Whether the next submission may be sent before the host has seen what this one chose. A row whose
@@ -582,7 +542,7 @@ void Scheduler::wait_for_somebody() {
 bool Scheduler::can_go_ahead(const Submitted& submitted) const {
   const ChipConfig& chip = model_.device().chip();
   if (chip.submissions_ahead == 0 || !submitted.is_chain || !queue_.empty() || recompose_ ||
-      model_.device().is_wanted())
+      model_.device().is_wanted() || may_draft())
     return false;
   bool someone_goes_on = false;
   for (const Active& active : active_) {

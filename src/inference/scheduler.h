@@ -131,6 +131,7 @@ class Scheduler {
   void wait_for_somebody();
   Submitted submit_beside_masks();
   bool has_constraint() const;
+  bool may_draft() const;
   bool can_go_ahead(const Submitted& submitted) const;
   void finish(const Submitted& submitted);
   void fail_everything(const std::exception_ptr& error);
@@ -148,6 +149,7 @@ class Scheduler {
   SequenceCache cache_;
   std::vector<Active> active_;      // in order; see goes_before
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
+  RowCosts costs_;
   const Composer composer_;
   Results results_;
   Step step_;

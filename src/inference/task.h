@@ -59,6 +59,8 @@ struct TaskRows {
   bool generated = false;  // with chunks: they run the kernels of rows that generate
   // Nothing comes out, and somebody waits all the same: see saved_text.h.
   bool saves = false;
+  // How many tokens are drafted, as the text went on before; see speculation.h.
+  uint32_t speculation = 0;
   // Of an encoder's text: all of its rows run in one step.
   bool whole = false;
   uint32_t pool = kPoolOwn;         // what the outputs are; see Row
@@ -105,6 +107,10 @@ class Task {
   const TaskRows& rows() const { return rows_; }
   int32_t priority() const { return priority_; }
   uint32_t n_given() const { return static_cast<uint32_t>(rows_.tokens.size()); }
+  // Tokens that were drafted because the text went on like that before, and of them those that were
+  // chosen.
+  uint32_t n_drafted() const { return drafted_.load(std::memory_order_relaxed); }
+  uint32_t n_held() const { return held_.load(std::memory_order_relaxed); }
   // Of the tokens given, those whose positions are in the cache so far, and how many of them were
   // there before the task began.
   uint32_t n_given_done() const { return given_done_.load(std::memory_order_relaxed); }
@@ -124,6 +130,10 @@ class Task {
   virtual TextMasks* masks() const { return nullptr; }
   bool is_constrained() const { return masks() != nullptr && masks()->rules(); }
   void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
+  void count_drafted(uint32_t n, uint32_t n_held) {
+    drafted_.fetch_add(n, std::memory_order_relaxed);
+    held_.fetch_add(n_held, std::memory_order_relaxed);
+  }
   void set_given_done(uint32_t n);  // never less than before, nor more than there are
 
   // The sink. None of these may block, throw or allocate.
@@ -172,6 +182,8 @@ class Task {
   std::atomic<bool> cancelled_{false};
   std::atomic<uint32_t> given_done_{0};
   std::atomic<uint32_t> cached_{0};
+  std::atomic<uint32_t> drafted_{0};
+  std::atomic<uint32_t> held_{0};
 };
 
 // The order in which tasks get what there is too little of.

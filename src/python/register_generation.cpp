@@ -115,6 +115,10 @@ void register_generation(py::module_& m) {
                              [](const NativeGeneration& g) { return g.get().n_given_done(); })
       .def_property_readonly("cached_tokens",
                              [](const NativeGeneration& g) { return g.get().n_cached(); })
+      .def_property_readonly("drafted_tokens",
+                             [](const NativeGeneration& g) { return g.get().n_drafted(); })
+      .def_property_readonly("held_tokens",
+                             [](const NativeGeneration& g) { return g.get().n_held(); })
       .def_property_readonly("prompt_seconds",
                              [](const NativeGeneration& g) { return g.get().prompt_seconds(); })
       .def(

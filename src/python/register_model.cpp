@@ -31,7 +31,7 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
     std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
     std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
     int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
-    const Window& window, const Rules* rules) {
+    const Window& window, const Rules* rules, uint32_t speculation) {
   const std::shared_ptr<Engine> engine = this->engine();
   std::vector<TokenBias> biases;
   for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -48,6 +48,7 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
            .shares_with = shares_with ? shares_with->arrival() : 0,
            .choice = choice,
            .priority = priority,
+           .speculation = speculation,
            .adapters = shares_of(adapters),
            .window = window,
            .rules = rules ? rules->fixed : TranscriptionRules{},
@@ -164,10 +165,11 @@ void register_model(py::module_& m) {
              std::optional<uint32_t> logprobs, std::optional<uint32_t> prompt_logprobs,
              const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
              NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
-             const Window& window, const Rules* rules) {
+             const Window& window, const Rules* rules, uint32_t speculation) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
                                logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
-                               shares_with, choice, priority, constraint, adapters, window, rules);
+                               shares_with, choice, priority, constraint, adapters, window, rules,
+                               speculation);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"),
@@ -175,7 +177,7 @@ void register_model(py::module_& m) {
           py::arg("prompt_logprobs") = py::none(), py::arg("shares_with") = py::none(),
           py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none(),
           py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none(),
-          py::arg("rules") = py::none())
+          py::arg("rules") = py::none(), py::arg("speculation") = kSpeculationOff)
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,

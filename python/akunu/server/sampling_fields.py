@@ -89,6 +89,7 @@ _SCHEMAS: Final[Mapping[str, Mapping[str, Any]]] = {
     "samplers": {"type": ["array", "null"], "items": {"type": "string"}},
     "stop_token_ids": {"type": ["array", "null"], "items": {"type": "integer"}},
     "logit_bias": {"type": ["object", "null"]},
+    "speculation": {"type": ["string", "integer", "null"]},
     "context_overflow": {"type": ["string", "null"], "enum": [*CONTEXT_OVERFLOWS, None]},
 }
 # Those that a request has by other means, or not at all.
