@@ -114,11 +114,10 @@ void test_the_table_names_what_is_there() {
             }
             // Tables of positions, matrices of adapters and what latent attention absorbs are never in
             // blocks.
-            const bool is_of_floats = operation == Operation::add_embedding ||
-                                      operation == Operation::adapter_down ||
-                                      operation == Operation::adapter_up ||
-                                      operation == Operation::latent_query ||
-                                      operation == Operation::latent_value;
+            const bool is_of_floats =
+                operation == Operation::add_embedding || operation == Operation::adapter_down ||
+                operation == Operation::adapter_up || operation == Operation::latent_query ||
+                operation == Operation::latent_value;
             if (is_of_floats && last != Format::f32 && last != Format::f16 &&
                 last != Format::bf16) {
               check(!kernel,
