@@ -63,6 +63,8 @@ def test_every_sampling_option_is_shown_and_set(chat: Any) -> None:
         "ignore_eos": "on",
         "logit_bias": "17=-2.5 4=-inf",
         "adapters": "poet=0.5 terse=1",
+        "context_overflow": "error",
+        "speculation": "4",
     }
     only_complete = {"logprobs", "prompt_logprobs", "echo", "answer_index"}
     every = {field.name for field in dataclasses.fields(akunu.SamplingOptions)}

@@ -539,16 +539,19 @@ def attend(
     if shape.soft_cap:
         scores = shape.soft_cap * np.tanh(scores / shape.soft_cap)
         error = error + growth(8) * np.abs(scores)  # tanh 3 ulp, quotient, product
-    largest = scores.max()
+    largest = scores.max() if sink is None else max(scores.max(), sink)
     weights = np.exp(scores - largest)
     beside = 0.0 if sink is None else np.exp(sink - largest)
-    weights /= weights.sum() + beside
+    total = weights.sum() + beside
+    weights /= total
     # Relative error of a weight: its score's, the maximum's (two subtractions, each rounded), two
     # exponentials of 4 units; then the sums: 256 terms a page, three roundings a page to merge.
     relative = error + error[scores.argmax()] + growth(2) * np.abs(scores - largest) + growth(8)
     relative = relative + growth(256 + 8 * n_pages + 4)
     if sink is not None:
-        relative = relative + error[scores.argmax()] + growth(2) * abs(sink - largest) + growth(8)
+        # As that of a weight, of which the sum that all are divided by has this much.
+        of_sink = error[scores.argmax()] + growth(2) * abs(sink - scores.max()) + growth(8)
+        relative = relative + beside / total * of_sink
     # Weights, after the sum that they are divided by.
     relative = relative + {"bf16": 2.0**-8, "bf16_pair": 2.0**-16}.get(kind, 0)
     result = weights @ v

@@ -65,7 +65,13 @@ def test_prompts_divide_by_the_sum_with_the_sink(target, rng, rounding, sink):
     slack = 2.0**-6 * np.abs(plain).max()
     ref.assert_activation("f32", out, expected, bound + 1e-30)
     loose = np.full_like(expected, slack * share + 1e-30)
-    ref.assert_activation(rounding, rounded, expected, loose)
+    if rounding == "q8_32":  # more than one code is within such a bound
+        codes, scales, _ = ref.split_q8_32(rounded, expected.shape[1])
+        scale = np.repeat(scales, 32, axis=1)
+        values = codes.reshape(expected.shape) * scale
+        assert (np.abs(values - expected) <= loose + 0.5001 * scale).all()
+    else:
+        ref.assert_activation(rounding, rounded, expected, loose)
     if sink == -1e30:
         assert_same_bits(out, without)
 

@@ -24,8 +24,14 @@ def load(path: Path) -> akunu.Model:
     return akunu.load(path, device="cpu", context=256, threads=1, kv_type="f32")
 
 
-def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overrides: Any) -> Path:
-    """A sound llama model whose file says something more."""
+def built_with(
+    monkeypatch: pytest.MonkeyPatch,
+    path: Path,
+    more: Write,
+    kind: str = "llama-32",
+    **overrides: Any,
+) -> Path:
+    """A sound model whose file says something more."""
     write_numbers = gguf_file._write_numbers
 
     def write(writer: gguf.GGUFWriter, spec: ModelSpec, weight_format: str) -> None:
@@ -33,7 +39,7 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
         more(writer)
 
     monkeypatch.setattr(gguf_file, "_write_numbers", write)
-    build("llama-32", path, seed=1, **overrides)
+    build(kind, path, seed=1, **overrides)
     return path
 
 
@@ -44,7 +50,6 @@ def built_with(monkeypatch: pytest.MonkeyPatch, path: Path, more: Write, **overr
             lambda w: w.add_string("llama.rope.scaling.type", "spiral"),
             "rope.scaling.type is 'spiral'",
         ),
-        (lambda w: w.add_uint32("llama.expert_count", 8), "llama.expert_count is 8"),
         (lambda w: w.add_bool("llama.attention.causal", False), "llama.attention.causal is false"),
         (lambda w: w.add_bool("llama.swin_norm", True), "llama.swin_norm is true"),
         (lambda w: w.add_string("general.type", "adapter"), "general.type is 'adapter'"),
@@ -88,6 +93,16 @@ def test_what_akunu_does_not_have_is_named(
     with pytest.raises(akunu.UnsupportedModelError, match=re.escape(message)) as caught:
         load(path)
     assert str(path) in str(caught.value)
+
+
+def test_experts_of_a_family_that_has_none_here_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "model.gguf"
+    built_with(monkeypatch, path, lambda w: w.add_uint32("qwen3.expert_count", 8), kind="qwen3")
+    said = f"{path}: qwen3.expert_count is 8; experts are not supported for qwen3"
+    with pytest.raises(akunu.UnsupportedModelError, match=re.escape(said)):
+        load(path)
 
 
 # What a key says where it changes nothing (as llama.cpp reads it), and a value that changes the

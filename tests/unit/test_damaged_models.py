@@ -338,7 +338,8 @@ def test_what_is_wrong_with_a_model_is_named(name: str, tmp_path: Path) -> None:
     text = str(caught.value)
     assert text.startswith(str(path))
     assert text.isprintable()
-    assert len(text) < len(str(path)) + 300
+    # Every architecture that there is has its place in one of these messages.
+    assert len(text) < len(str(path)) + (600 if name == "unknown architecture" else 300)
 
 
 # What a file may say of itself and nothing computes with: it must not stop a load.
