@@ -70,7 +70,7 @@ NARROWER: Final = {
 """What takes the place of a format with blocks of 256 where rows are no multiple of that."""
 
 _KEPT: Final = re.compile(
-    r"_norm\.weight$|ffn_gate_inp\.weight$|altup|laurel|per_layer_model_proj|"
+    r"_norm\.weight$|ffn_gate_inp(_shexp)?\.weight$|altup|laurel|per_layer_model_proj|"
     r"^(enc\.)?position_embd\.weight$|^token_types\.weight$|ssm_conv1d|shortconv\.conv|time_mix_|"
     r"attn_rel_b\.weight$"
 )
