@@ -37,6 +37,7 @@ void check_kernel(const metal::Kernel& kernel, Operation operation) {
       const bool is_operand = argument.index < info.operands.size();
       // Slots of a sister operation, there under the condition that they are bound.
       const bool is_sisters = launch.function.starts_with("matvec_group") ||
+                              launch.function.starts_with("attention_") ||
                               launch.function.starts_with("rope_kv_write");
       check(is_operand || argument.index >= kFirstPlaneSlot || is_sisters,
             launch.function + " takes slots of " + std::string(info.name));
