@@ -4,7 +4,7 @@ llama.cpp."""
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ from engine import (
     relative_error,
     relative_rms,
 )
+from family_case import Case, Measured, record
 from gguf import GGUFReader
 from golden_values import N_TOKENS
-from measured_errors import record as record_error
 from numpy.typing import NDArray
 
 from akunu.making.directory_source import DirectorySource
@@ -41,40 +41,12 @@ from tools.compare.accuracy import engine_logits
 
 pytestmark = pytest.mark.oracle
 
-Measured = Callable[[str, str, float], None]
-
-
-def record(architecture: str, number_format: str, device: str, error: float) -> None:
-    """For docs/models.md, which has llama's from tests/models/test_every_format.py."""
-    if architecture != "llama":
-        record_error(architecture, number_format, device, error)
-
-
-class Case:
-    """One family's model: as transformers has it, as a directory, as GGUF files."""
-
-    def __init__(self, family: str, folder: Path, oracle: Any) -> None:
-        self.family = family
-        self.architecture = rnd.FAMILIES[family].architecture
-        model = rnd.model_of(family)
-        self.expected: NDArray[np.float32] = oracle.logits(model, TOKENS)
-        self._folder = folder
-        self.directory = rnd.save(folder / "model", model)
-
-    def gguf(self, recipe: str) -> Path:
-        """The directory, converted."""
-        target = self._folder / f"{recipe}.gguf"
-        if not target.exists():
-            source = DirectorySource(self.directory)
-            Quantization(source, Wishes(recipe=RECIPES[recipe])).write(target)
-        return target
-
 
 @pytest.fixture(scope="module", params=list(rnd.FAMILIES))
 def case(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, oracle: Any
 ) -> Iterator[Case]:
-    return Case(request.param, tmp_path_factory.mktemp("families"), oracle)
+    return Case(rnd, request.param, tmp_path_factory.mktemp("families"), oracle)
 
 
 def test_logits_are_those_of_transformers(case: Case, measured: Measured) -> None:
