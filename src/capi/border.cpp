@@ -52,15 +52,21 @@ akunu_status caught() noexcept {
   }
 }
 
-akunu_status give_text(std::string_view text, char* buffer, size_t capacity, size_t* length) {
+std::optional<akunu_status> answered_by_length(size_t n, const void* buffer, size_t capacity,
+                                               size_t* length) {
   need(length, "length");
-  *length = text.size();
+  *length = n;
   if (capacity == 0) return AKUNU_OK;
   need(buffer, "the buffer");
-  if (text.size() >= capacity)
-    return fail(AKUNU_ERROR_SPACE, "the buffer has room for " + std::to_string(capacity) +
-                                       " bytes, " + std::to_string(text.size() + 1) +
-                                       " are needed with the zero at the end");
+  if (n <= capacity) return std::nullopt;
+  return fail(AKUNU_ERROR_SPACE, "the buffer has room for " + std::to_string(capacity) + ", " +
+                                     std::to_string(n) + " are needed");
+}
+
+akunu_status give_text(std::string_view text, char* buffer, size_t capacity, size_t* length) {
+  const auto answer = answered_by_length(text.size() + 1, buffer, capacity, length);
+  *length = text.size();
+  if (answer) return *answer;
   std::ranges::copy(text, buffer);
   buffer[text.size()] = '\0';
   return AKUNU_OK;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -32,22 +33,22 @@ void need(const Pointer* pointer, const char* name) {
   if (pointer == nullptr) throw ArgumentError(std::string(name) + " is null");
 }
 
+// Says how long a caller's buffer has to be. What the call is to return at once: the length alone was
+// asked for, or the buffer is too small; nothing where there is room for all of it.
+std::optional<akunu_status> answered_by_length(size_t n, const void* buffer, size_t capacity,
+                                               size_t* length);
+
 // Copies an array into a caller's buffer, or says how long it has to be.
 template <class Number>
 akunu_status give(std::span<const Number> numbers, Number* buffer, size_t capacity,
                   size_t* length) {
-  need(length, "length");
-  *length = numbers.size();
-  if (capacity == 0) return AKUNU_OK;
-  need(buffer, "the buffer");
-  if (numbers.size() > capacity)
-    return fail(AKUNU_ERROR_SPACE, "the buffer has room for " + std::to_string(capacity) + ", " +
-                                       std::to_string(numbers.size()) + " are needed");
+  if (const auto answer = answered_by_length(numbers.size(), buffer, capacity, length))
+    return *answer;
   std::ranges::copy(numbers, buffer);
   return AKUNU_OK;
 }
 
-// Likewise a text, with the zero byte that ends it.
+// Likewise a text, with the zero byte that ends it, which `length` does not count.
 akunu_status give_text(std::string_view text, char* buffer, size_t capacity, size_t* length);
 
 // The caller's struct as this library knows it: what is missing at its end is zero. Throws ArgumentError

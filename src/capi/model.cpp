@@ -117,10 +117,8 @@ akunu_status akunu_logits(akunu_model model, const uint32_t* tokens, size_t n_to
   return guarded([&] {
     const std::shared_ptr<ModelObject> object = object_of<ModelObject>(model);
     const uint32_t width = object->engine->model->output_width();
-    if (capacity < width) {  // before the work, not after it
-      const std::vector<float> nothing(width);
-      return give(std::span<const float>(nothing), logits, capacity, length);
-    }
+    // Before the work, not after it.
+    if (const auto answer = answered_by_length(width, logits, capacity, length)) return *answer;
     if (n_tokens == 0) throw ArgumentError("there are no tokens: logits follow one at least");
     need(tokens, "tokens");
     LogitsRequest request;
@@ -141,13 +139,8 @@ akunu_status akunu_embed(akunu_model model, const char* const* texts, size_t n_t
       throw ArgumentError("the model generates text: it has no embeddings");
     const size_t width = engine.model->output_width();
     if (n_texts > 0) need(texts, "texts");
-    if (capacity < n_texts * width) {
-      need(length, "length");
-      *length = n_texts * width;
-      if (capacity == 0) return AKUNU_OK;
-      return fail(AKUNU_ERROR_SPACE, "the buffer has room for " + std::to_string(capacity) +
-                                         " numbers, " + std::to_string(*length) + " are needed");
-    }
+    if (const auto answer = answered_by_length(n_texts * width, vectors, capacity, length))
+      return *answer;
     const std::shared_ptr<const Tokenizer> tokenizer = object->tokenizer();
     std::vector<std::shared_ptr<LogitsTask>> tasks;
     for (size_t i = 0; i < n_texts; ++i) {
