@@ -1,8 +1,8 @@
 // What is drafted, and how much. speculation.h says why.
 //
-// 1. What it does. `add` keeps, of every run of kRun tokens, where it was last; where the text's last
-//    tokens were before, `draft` proposes what followed there. While drafts hold it goes on at the
-//    same place, so that a long copy is one source and not whatever was last.
+// 1. What it does. `add` records, for every run of kRun tokens, its latest position. `draft` looks up the
+//    run that ends the text, and proposes the tokens that followed its earlier occurrence. As long as
+//    drafts are accepted it goes on from there, so that a long copy has one source.
 // 2. What bounds it. One lookup and one entry for each token; nothing is allocated after it is made.
 // 3. How much is drafted. `choose` takes the number of rows with the most tokens a second: what each
 //    row more costs (RowCosts, measured), and how often drafts behind matches of this length held.

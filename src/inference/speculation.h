@@ -39,7 +39,7 @@ class Speculator {
   Speculator(std::span<const uint32_t> tokens, uint32_t wish, size_t most_tokens);
 
   void add(std::span<const uint32_t> tokens);
-  // Whether something may be drafted behind the last token.
+  // Whether a draft could follow the last token: see speculation.cpp.
   bool has_draft() const;
 
   // Chooses how many to draft, at most `most`, in a step that has `n_rows` generated rows so far,

@@ -42,7 +42,7 @@ def scores_of(logits, scoring):
         return 1 / (1 + np.exp(-x)), ref.growth(7)
     top = x.max(axis=1, keepdims=True)
     e = np.exp(x - top)
-    # The difference is rounded, which the exponential multiplies by its size.
+    # x - top is rounded: a relative error of |x - top| roundings in its exponential.
     return e / e.sum(axis=1, keepdims=True), ref.growth(12 + logits.shape[1] + np.ptp(x))
 
 

@@ -19,7 +19,7 @@ AUTO = 2**32 - 1
 # Tokens that a text may have, besides the first three: so few that it often says what it has said.
 N_WORDS = 3
 KINDS = [("llama-gqa", "f32"), ("qwen3", "f32"), ("llama-32", "q8_0"), ("gemma3", "f32")]
-# Ways to choose tokens, of which the last ones look at all that was written.
+# Sampling options; those of the last three depend on the tokens that were generated before.
 CHOICES: dict[str, dict[str, Any]] = {
     "greedy": {},
     "cool": {"temperature": 0.3, "seed": 5},

@@ -297,7 +297,8 @@ void int16_matmuls() {
         }
 }
 
-// Weights of several planes. A panel reads eight scales at once, and may read more than a row has.
+// Weights whose codes, scales and biases lie in separate planes. A panel loads eight scales at a time,
+// also where a row has fewer.
 void plane_matmuls() {
   for (uint32_t index = 0; index < kFormatCount; ++index) {
     const auto format = static_cast<Format>(index);

@@ -90,7 +90,8 @@ struct Quant16Input {
   static constexpr uint32_t whole(uint32_t k) { return (k + 31) / 32 * 32; }
 };
 
-// The same rows, multiplied with codes of a byte: each of theirs as two bytes (row_tile_two_byte.h).
+// Rows of q16_32 for weights whose codes are bytes: each input code is split into a high and a low byte
+// (row_tile_two_byte.h).
 template <class Isa>
 struct TwoByteInput : Quant16Input<Isa> {};
 

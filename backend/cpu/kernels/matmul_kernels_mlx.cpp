@@ -1,7 +1,8 @@
-// Matmul kernels on vectors for MLX's weights, out of planes: codes of 2 to 8 bits times q16_32.
+// Vector matmul kernels for MLX's weights, whose codes of 2 to 8 bits, scales and biases lie in separate
+// planes; the inputs are q16_32.
 //
-// What a format is beside its bits, the size of a group and the type of its scales, is data of the
-// panel (PlanesFormat): 54 formats are kernels of six numbers of bits.
+// Only the number of bits is a template parameter. The group's size and the type of its scales are
+// fields of the panel (PlanesFormat), so kernels for six numbers of bits serve all 54 formats.
 #include <utility>
 
 #include "cpu/isa/isa.h"

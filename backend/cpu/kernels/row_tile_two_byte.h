@@ -3,8 +3,9 @@
 //
 // 1. What it computes. code = 128 * high + low, with |high| <= 64 and -64 <= low < 64; so a dot
 //    product is 128 times that of the high bytes, plus that of the low ones: exact, and below 2^27.
-// 2. What bounds it. The multipliers, with twice the products of q8_32. A level that multiplies
-//    pairs of int16 needs as many instructions for them, and more to widen the weights' codes.
+// 2. What bounds it. The multipliers: there are twice as many products as for q8_32. Multiplying
+//    pairs of int16 instead would take as many multiply instructions, and others to widen the
+//    weights' codes to int16 first.
 // 3. What is done about it. Bytes are split, and brought into the order in which the format has its
 //    codes (`kCodesTogether`), once for all panels of a slice (`prepare`).
 #pragma once
