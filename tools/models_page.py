@@ -28,9 +28,9 @@ _HEAD = """# Models: every architecture in every format, measured
 
 A number is the largest difference of logits (of encoders: of a pooled vector) from those that NumPy
 computes in double with the same weights (of modern-bert, eurobert, gemma-embedding and from
-mistral3 to minicpm3: those of transformers), beside the largest of them. The models are small and
-random, which is harder than trained ones are: their logits follow every weight. What a number says
-of the arithmetic:
+mistral3 to hunyuan-moe: those of transformers; of deepseek: those of llama.cpp), beside the largest
+of them. The models are small and random, which is harder than trained ones are: their logits follow
+every weight. What a number says of the arithmetic:
 
 - about 1e-6: everything in float32;
 - 1e-4 to 1e-3: weights of 16 bits beside rows rounded to 16 bits; MLX's beside rows of 14 bits;
@@ -76,6 +76,7 @@ def _table(errors: Errors) -> Iterator[str]:
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
         *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3"),
         *("qwen2moe", "qwen3moe", "olmoe", "granitemoe", "glm4moe", "gpt-oss", "ernie4_5-moe"),
+        *("hunyuan-moe", "deepseek"),
     )
     architectures = _ordered((key[0] for key in errors), from_first)
     devices = [device for device in DEVICES if any(key[2] == device for key in errors)]

@@ -339,6 +339,27 @@ ArchDescriptor cohere2(const ModelConfig& config) {
   return arch;
 }
 
+// Every layer, or those behind the first few, has experts. The arguments: what holds where the file says
+// nothing.
+void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scoring,
+                  bool normalised) {
+  const ExpertConfig& from = config.experts;
+  if (from.n == 0) return;
+  const Scoring scored = from.scoring.value_or(scoring);
+  for (size_t i = from.n_leading_dense; i < arch.layers.size(); ++i)
+    arch.layers[i].experts =
+        Experts{.n = from.n,
+                .n_chosen = from.n_chosen,
+                .dim = from.dim != 0 ? from.dim : config.layers[i].ffn_dim,
+                .shared_dim = from.shared_dim,
+                .scoring = scored,
+                .normalised = from.normalised.value_or(normalised),
+                .scale = from.scale != 0 ? from.scale : 1,
+                .n_groups = std::max(from.n_groups, 1u),
+                .n_groups_chosen = std::max(from.n_groups_chosen, 1u),
+                .group_best = from.n_groups > 1 && scored == Scoring::sigmoid ? 2u : 1u};
+}
+
 // DeepSeek-V2 (2024), V3 and what has their shape: multi-head latent attention in llama's frame. The
 // scale of attention is that of a head before its keys are compressed, times what YaRN adds.
 ArchDescriptor deepseek2(const ModelConfig& config) {
@@ -358,6 +379,7 @@ ArchDescriptor deepseek2(const ModelConfig& config) {
       throw ModelFormatError("all " + std::to_string(layer.head_dim) +
                              " numbers of a head rotate; latent attention has some that do not");
   }
+  give_experts(arch, config, Scoring::softmax, false);
   return arch;
 }
 
@@ -373,26 +395,6 @@ ArchDescriptor minicpm3(const ModelConfig& config) {
       or_usual(config.residual_scale, 1.4f / std::sqrt(static_cast<float>(config.layers.size())));
   arch.logit_scale = 1 / or_usual(config.logit_scale, static_cast<float>(config.dim) / 256);
   return arch;
-}
-
-// Every layer, or those behind the first few, has experts. The arguments: what holds where the file says
-// nothing.
-void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scoring,
-                  bool normalised) {
-  const ExpertConfig& from = config.experts;
-  if (from.n == 0) return;
-  for (size_t i = from.n_leading_dense; i < arch.layers.size(); ++i)
-    arch.layers[i].experts =
-        Experts{.n = from.n,
-                .n_chosen = from.n_chosen,
-                .dim = from.dim != 0 ? from.dim : config.layers[i].ffn_dim,
-                .shared_dim = from.shared_dim,
-                .scoring = from.scoring.value_or(scoring),
-                .normalised = from.normalised.value_or(normalised),
-                .scale = from.scale != 0 ? from.scale : 1,
-                .n_groups = std::max(from.n_groups, 1u),
-                .n_groups_chosen = std::max(from.n_groups_chosen, 1u),
-                .group_best = from.n_groups > 1 && scoring == Scoring::sigmoid ? 2u : 1u};
 }
 
 // Qwen3-MoE (2025): qwen3 with experts, whose weights are normalised.
@@ -442,6 +444,20 @@ ArchDescriptor glm4_moe(const ModelConfig& config) {
 ArchDescriptor ernie4_5_moe(const ModelConfig& config) {
   ArchDescriptor arch = llama(config);
   give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
+// Hunyuan-A13B (2025): the dense model with experts, and one more for all rows.
+ArchDescriptor hunyuan_moe(const ModelConfig& config) {
+  ArchDescriptor arch = hunyuan_dense(config);
+  give_experts(arch, config, Scoring::softmax, true);
+  return arch;
+}
+
+// DeepSeek-MoE (2024): llama with experts, and some more for all rows.
+ArchDescriptor deepseek(const ModelConfig& config) {
+  ArchDescriptor arch = llama(config);
+  give_experts(arch, config, Scoring::softmax, false);
   return arch;
 }
 
@@ -516,7 +532,9 @@ constexpr std::array kFamilies{
     Family{"starcoder2", starcoder2, {.windows = true, .layer_norm = true}},
     Family{"command-r", command_r, {.layer_norm = true, .logit_scale = true, .interleaves = true}},
     Family{"cohere2", cohere2, kCohere},
-    Family{"deepseek2", deepseek2, {.attention_scale = true, .interleaves = true, .latent = true}},
+    Family{"deepseek2",
+           deepseek2,
+           {.attention_scale = true, .experts = true, .interleaves = true, .latent = true}},
     Family{"minicpm3", minicpm3, {.attention_scale = true, .latent = true}},
     Family{"qwen2moe", qwen2_moe, {.windows = true, .experts = true}},
     Family{"qwen3moe", qwen3_moe, {.windows = true, .experts = true}},
@@ -529,6 +547,8 @@ constexpr std::array kFamilies{
             .may_not_rotate = true,
             .experts = true}},
     Family{"glm4moe", glm4_moe, {.experts = true}},
+    Family{"hunyuan-moe", hunyuan_moe, {.experts = true}},
+    Family{"deepseek", deepseek, {.experts = true}},
     Family{"gpt-oss", gpt_oss, {.windows = true, .experts = true}},
     Family{"ernie4_5-moe", ernie4_5_moe, {.experts = true, .interleaves = true}},
     Family{"bert", bert, {.encoder = true, .layer_norm = true, .rotates = false}},

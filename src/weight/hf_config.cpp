@@ -76,8 +76,7 @@ struct HfFamily {
   }
 };
 
-constexpr HfLatents kDeepseek2{.has_experts = true};
-constexpr HfLatents kDeepseek3{.has_experts = true, .dense_layers = 3};
+constexpr HfLatents kDeepseek{};
 constexpr HfLatents kMiniCpm3{
     .rank = 256, .query_rank = 768, .plain_dim = 64, .rotated_dim = 32, .value_dim = 0};
 
@@ -194,6 +193,14 @@ constexpr std::array kHfFamilies{
              .norm_epsilon = 1e-5f},
     HfFamily{.model_type = "olmoe", .architecture = "olmoe", .norm_epsilon = 1e-5f},
     HfFamily{.model_type = "granitemoe", .architecture = "granitemoe", .has_multipliers = true},
+    HfFamily{.model_type = "granitemoeshared",
+             .architecture = "granitemoe",
+             .naming = HfNaming::shared_mlp,
+             .has_multipliers = true},
+    HfFamily{.model_type = "hunyuan_v1_moe",
+             .architecture = "hunyuan-moe",
+             .norm_epsilon = 1e-5f,
+             .has_alpha = true},
     HfFamily{.model_type = "glm4_moe",
              .architecture = "glm4moe",
              .norm_epsilon = 1e-5f,
@@ -240,9 +247,9 @@ constexpr std::array kHfFamilies{
              .scale_dim = 256,
              .rope_theta = 1000000,
              .rope_theta_windowed = 10000},
-    HfFamily{.model_type = "deepseek_v2", .architecture = "deepseek2", .latents = kDeepseek2},
-    HfFamily{.model_type = "deepseek_v3", .architecture = "deepseek2", .latents = kDeepseek3},
-    HfFamily{.model_type = "kimi_k2", .architecture = "deepseek2", .latents = kDeepseek3},
+    HfFamily{.model_type = "deepseek_v2", .architecture = "deepseek2", .latents = kDeepseek},
+    HfFamily{.model_type = "deepseek_v3", .architecture = "deepseek2", .latents = kDeepseek},
+    HfFamily{.model_type = "kimi_k2", .architecture = "deepseek2", .latents = kDeepseek},
     HfFamily{.model_type = "minicpm3",
              .architecture = "minicpm3",
              .norm_epsilon = 1e-5f,
@@ -316,7 +323,6 @@ class HfConfigReader {
     model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
-    if (family_.latents) read_hf_experts_of_latents(config_, *family_.latents, n_layers, type());
     read_hf_experts(config_, family_.model_type, model);
     read_unrotated(model);
     read_windows(model);
@@ -349,7 +355,7 @@ class HfConfigReader {
       if (config_.flag(key).value_or(false) &&
           !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
           !(key == "use_qk_norm" &&  // seen by their tensors
-            (type() == "hunyuan_v1_dense" || type() == "glm4_moe")))
+            (type() == "hunyuan_v1_dense" || type() == "hunyuan_v1_moe" || type() == "glm4_moe")))
         config_.refuse_support(key, "it is not supported for " + type());
     if (!config_.flag("is_causal").value_or(true) && type() != "eurobert")
       config_.refuse_support("is_causal", "encoders are not supported");
@@ -401,7 +407,6 @@ class HfConfigReader {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
            (family_.logit_scale != 0 && key == "logit_scale") ||
-           (family_.latents && family_.latents->has_experts && key == "n_routed_experts") ||
            is_expert_key(family_.model_type, key);
   }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string>
 
 #include "core/arch.h"
 #include "weight/config_object.h"
@@ -16,17 +15,10 @@ struct HfLatents {
   uint32_t plain_dim = 128;   // numbers of a head that do not rotate
   uint32_t rotated_dim = 64;  // and those that do
   uint32_t value_dim = 128;   // 0: hidden_size / num_attention_heads
-  bool has_experts = false;   // in layers from `first_k_dense_replace` on
-  uint32_t dense_layers = 0;  // before those
 };
 
 // Reads ranks and lengths into `model`, and returns the length of a head.
 uint32_t read_hf_latents(ConfigObject& config, const HfLatents& usual, uint32_t n_heads,
                          ModelConfig& model);
-
-// A model whose layers are all dense is known; its file has numbers of experts all the same. Throws
-// UnsupportedModelError for one that has layers with experts.
-void read_hf_experts_of_latents(ConfigObject& config, const HfLatents& usual, uint32_t n_layers,
-                                const std::string& model_type);
 
 }  // namespace akunu

@@ -164,6 +164,11 @@ constexpr std::array kHfExperts{
     same("mlp.shared_experts.gate_proj", "ffn.shared.gate"),
     same("mlp.shared_experts.up_proj", "ffn.shared.up"),
     same("mlp.shared_experts.down_proj", "ffn.shared.down"),
+    // Hunyuan's.
+    same("mlp.gate.wg", "ffn.router"),
+    same("mlp.shared_mlp.gate_proj", "ffn.shared.gate"),
+    same("mlp.shared_mlp.up_proj", "ffn.shared.up"),
+    same("mlp.shared_mlp.down_proj", "ffn.shared.down"),
     // ERNIE's.
     stack("mlp.moe_statics.e_score_correction", "ffn.router_choice"),
     stack("mlp.gate.moe_statics.e_score_correction", "ffn.router_choice"),
@@ -176,6 +181,13 @@ constexpr std::array kHfExperts{
     same("block_sparse_moe.router.layer", "ffn.router"),
     gate_up_stack("block_sparse_moe.input_linear"),
     stack("block_sparse_moe.output_linear", "ffn.experts.down"),
+};
+
+// Granite's expert of all rows, beside others.
+constexpr std::array kHfSharedMlp{
+    NameRule{"shared_mlp.input_linear",
+             {{{"ffn.shared.gate", PieceRows::half}, {"ffn.shared.up", PieceRows::half}}}},
+    same("shared_mlp.output_linear", "ffn.shared.down"),
 };
 
 constexpr std::array kHfGptOss{
@@ -232,6 +244,8 @@ constexpr auto joined(const std::array<NameRule, kSizes>&... tables) {
 template <Transform kNorm>
 constexpr auto kHfLayer =
     joined(kHfProjections, kHfExperts, kHfHeadNorms<kNorm>, kHfTwoNorms<kNorm>);
+// The first rule of a name holds.
+constexpr auto kHfSharedMlpLayer = joined(kHfSharedMlp, kHfLayer<Transform::none>);
 constexpr auto kHfLaterGemmaLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
 constexpr auto kHfNormsBehindLayer =
@@ -478,6 +492,8 @@ const NameRules& gguf_names(std::string_view architecture) {
 const NameRules& hf_names(HfNaming naming, bool classifies) {
   static constexpr NameRules kUsual{"layers.", kHfModel<Transform::none>, kHfLayer<Transform::none>,
                                     kHfLeftOut};
+  static constexpr NameRules kSharedMlp{"layers.", kHfModel<Transform::none>, kHfSharedMlpLayer,
+                                        kHfLeftOut};
   static constexpr NameRules kGemma{"layers.", kHfModel<Transform::add_one>,
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
@@ -501,6 +517,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return whisper_hf_names();
     case HfNaming::usual:
       return kUsual;
+    case HfNaming::shared_mlp:
+      return kSharedMlp;
     case HfNaming::gemma:
       return kGemma;
     case HfNaming::later_gemma:
@@ -547,6 +565,7 @@ std::vector<std::pair<std::string, std::vector<std::string>>> gguf_joined_names(
 std::string_view hf_embedding(HfNaming naming) {
   switch (naming) {
     case HfNaming::usual:
+    case HfNaming::shared_mlp:
     case HfNaming::gemma:
     case HfNaming::later_gemma:
     case HfNaming::norms_behind:
@@ -607,7 +626,7 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
   uint64_t first = 0;
   for (const Piece& piece : pieces) {
     const bool takes_turns = piece.rows == PieceRows::every_second;
-    const bool is_of_each = piece.rows == PieceRows::half || takes_turns;
+    const bool is_of_each = rule->max_dims == 3 && (piece.rows == PieceRows::half || takes_turns);
     const uint64_t of_each = tensor.n_dims == 3 ? tensor.shape[1] : tensor.k();
     const uint64_t n = rows_of(piece.rows, layer, is_of_each ? of_each : length_of(tensor));
     named.push_back(pieces.size() == 1 ? tensor

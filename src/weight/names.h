@@ -42,8 +42,8 @@ enum class PieceRows : uint8_t {
   query,      // n_heads * head_dim
   key_value,  // n_kv_heads * head_dim
   ffn,        // ffn_dim
-  // Of each matrix of a tensor that holds several; copies.
-  half,
+  half,       // of each matrix where a tensor may hold several; copies then
+  // Of each such matrix; copies.
   every_second,
 };
 
@@ -103,8 +103,9 @@ enum class HfNaming : uint8_t {
   bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
   nomic_bert,    // of its authors' code
   modern_bert,
-  gpt_oss,  // experts' matrices [k, n], rows of gate and up in turns
-  whisper,  // "encoder." and "decoder.", behind "model."
+  shared_mlp,  // Llama's, of Granite with experts and one for all rows
+  gpt_oss,     // experts' matrices [k, n], rows of gate and up in turns
+  whisper,     // "encoder." and "decoder.", behind "model."
 };
 // `classifies`: tensors behind the pool are taken, else they are left out.
 const NameRules& hf_names(HfNaming naming, bool classifies);

@@ -159,10 +159,29 @@ def test_groups_of_mlx_are_expanded(tmp_path: Path, bits: int, group: int, scale
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "experts": (
-        {"first_k_dense_replace": 3},
-        "config.json: first_k_dense_replace is 3; layers from it on have experts",
+        {"first_k_dense_replace": 3, "num_experts_per_tok": 6},
+        "tensor layers.3.ffn.router.weight is missing",
     ),
-    "experts, unsaid": ({"first_k_dense_replace": None}, "first_k_dense_replace"),
+    "experts, unsaid": (
+        {"first_k_dense_replace": None},
+        "config.json: num_experts_per_tok is missing",
+    ),
+    "some layers with experts": (
+        {"first_k_dense_replace": 0, "num_experts_per_tok": 6, "moe_layer_freq": 2},
+        "config.json: moe_layer_freq is 2; akunu has experts in every layer behind the first few",
+    ),
+    "another choice of experts": (
+        {"first_k_dense_replace": 0, "num_experts_per_tok": 6, "topk_method": "noaux_tc"},
+        'config.json: topk_method is "noaux_tc"; akunu has "greedy" and "group_limited_greedy"',
+    ),
+    "other scores": (
+        {"first_k_dense_replace": 0, "num_experts_per_tok": 6, "scoring_func": "sigmoid"},
+        'config.json: scoring_func is "sigmoid"; akunu has "softmax" for deepseek_v2',
+    ),
+    "weights normalised": (
+        {"first_k_dense_replace": 0, "num_experts_per_tok": 6, "norm_topk_prob": True},
+        "config.json: norm_topk_prob is true; DeepSeek's code and transformers differ",
+    ),
     "another rank": ({"kv_lora_rank": 63}, "attention.kv_a.weight is [80, 96]"),
     "no rank": ({"kv_lora_rank": 0}, "config.json: kv_lora_rank is 0; it must be 1 or more"),
     "another value": ({"v_head_dim": 31}, "attention.kv_b.weight is [336, 64]"),
@@ -194,7 +213,7 @@ REFUSED_GGUF: dict[str, tuple[dict[str, Any], str]] = {
         {"attention.key_length": 81},
         "key_length is 81; what latent attention caches",
     ),
-    "experts": ({"expert_count": 8}, "deepseek2.expert_count is 8"),
+    "experts": ({"expert_count": 8}, "the key deepseek2.expert_used_count is missing or 0"),
     "no multiplier": (
         {"rope.scaling.yarn_log_multiplier": None},
         "deepseek2.rope.scaling.yarn_log_multiplier is not there",

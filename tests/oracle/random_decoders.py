@@ -63,7 +63,7 @@ _GRANITE: dict[str, Any] = {
 }
 _GRANITE_CHANGES: dict[str, dict[str, Any]] = {key: {key: 1.0} for key in _GRANITE}
 
-_ALPHA: dict[str, Any] = {
+ALPHA: dict[str, Any] = {
     "rope_type": "dynamic",
     "alpha": 50.0,
     "rope_theta": 10000.0,
@@ -87,7 +87,7 @@ _GROWING: dict[str, Any] = {
 
 # A head is 24 numbers and 16 that rotate, a value 32: no two lengths are the same. The epsilon of
 # the latents' norms is 1e-6 in transformers, whatever the model's is.
-_LATENT: dict[str, Any] = {
+LATENT: dict[str, Any] = {
     "num_key_value_heads": 6,
     "kv_lora_rank": 64,
     "q_lora_rank": 96,
@@ -96,7 +96,7 @@ _LATENT: dict[str, Any] = {
     "v_head_dim": 32,
 }
 _DENSE: dict[str, Any] = {"first_k_dense_replace": 4, "rms_norm_eps": 1e-6}
-_LATENT_YARN: dict[str, Any] = {
+LATENT_YARN: dict[str, Any] = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
     "factor": 8.0,
@@ -243,10 +243,10 @@ FAMILIES: dict[str, Family] = {
         options={
             **_EPSILON,
             **_WIDE,
-            "rope_parameters": _ALPHA,
+            "rope_parameters": ALPHA,
         },
         changes={
-            "alpha": {"rope_parameters": {**_ALPHA, "alpha": 1.0}},
+            "alpha": {"rope_parameters": {**ALPHA, "alpha": 1.0}},
         },
     ),
     "exaone4": Family(
@@ -304,19 +304,17 @@ FAMILIES: dict[str, Family] = {
     "deepseek2": Family(
         name="DeepseekV2",
         architecture="deepseek2",
-        options={**_LATENT, **_DENSE, "rope_parameters": _LATENT_YARN},
+        options={**LATENT, **_DENSE, "rope_parameters": LATENT_YARN},
         changes={
             "not scaled": {"rope_parameters": {"rope_type": "default", "rope_theta": 10000.0}},
-            "attention": {
-                "rope_parameters": {**_LATENT_YARN, "mscale": 0.5, "mscale_all_dim": 0.5}
-            },
-            "what rotates": {"rope_parameters": {**_LATENT_YARN, "mscale": 1.5}},
+            "attention": {"rope_parameters": {**LATENT_YARN, "mscale": 0.5, "mscale_all_dim": 0.5}},
+            "what rotates": {"rope_parameters": {**LATENT_YARN, "mscale": 1.5}},
         },
     ),
     "deepseek2-lite": Family(
         name="DeepseekV2",
         architecture="deepseek2",
-        options={**_LATENT, **_DENSE, "q_lora_rank": None, "attention_bias": True},
+        options={**LATENT, **_DENSE, "q_lora_rank": None, "attention_bias": True},
         changes={"base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}}},
         not_in_llama_cpp="it takes models without compressed queries of 27 layers only",
     ),
@@ -324,11 +322,11 @@ FAMILIES: dict[str, Family] = {
         name="DeepseekV3",
         architecture="deepseek2",
         options={
-            **_LATENT,
+            **LATENT,
             **_DENSE,
             "num_mtp_layers": 0,
             "rope_parameters": {
-                **_LATENT_YARN,
+                **LATENT_YARN,
                 "factor": 4.0,
                 "mscale": 1.0,
                 "mscale_all_dim": 1.0,
@@ -336,13 +334,13 @@ FAMILIES: dict[str, Family] = {
         },
         changes={
             "halves": {"rope_interleave": False},
-            "attention": {"rope_parameters": _LATENT_YARN},
+            "attention": {"rope_parameters": LATENT_YARN},
         },
     ),
     "minicpm3": Family(
         name="MiniCPM3",
         architecture="minicpm3",
-        options={**_LATENT, "v_head_dim": 16, "rms_norm_eps": 1e-6, "tie_word_embeddings": True},
+        options={**LATENT, "v_head_dim": 16, "rms_norm_eps": 1e-6, "tie_word_embeddings": True},
         changes={
             "embeddings": {"scale_emb": 10},
             "residual": {"scale_depth": 1.3},

@@ -16,11 +16,20 @@ import torch
 import transformers
 from dense_golden import tensor_of
 from gguf.quants import dequantize, quantize
-from random_decoders import SIZES, Family, changed, save
+from random_decoders import ALPHA, LATENT, LATENT_YARN, SIZES, Family, changed, save
 
 __all__ = ["FAMILIES", "changed", "model_of", "rounded", "save"]
 
 _COMMON: dict[str, Any] = {"rms_norm_eps": 0.03}
+_LATENT: dict[str, Any] = {
+    **LATENT,
+    "rms_norm_eps": 1e-6,
+    "n_routed_experts": 16,
+    "num_experts_per_tok": 3,
+    "moe_intermediate_size": 64,
+    "first_k_dense_replace": 1,
+}
+_YARN_3: dict[str, Any] = {**LATENT_YARN, "factor": 4.0, "mscale": 1.0, "mscale_all_dim": 1.0}
 
 FAMILIES: dict[str, Family] = {
     "qwen3-moe": Family(
@@ -152,6 +161,121 @@ FAMILIES: dict[str, Family] = {
         },
         changes={"fewer experts": {"moe_k": 2}},
     ),
+    "granite-moe-shared": Family(
+        name="GraniteMoeShared",
+        architecture="granitemoe",
+        options={
+            **_COMMON,
+            "embedding_multiplier": 3.0,
+            "residual_multiplier": 0.4,
+            "attention_multiplier": 0.11,
+            "logits_scaling": 5.0,
+            "num_local_experts": 8,
+            "num_experts_per_tok": 3,
+            "intermediate_size": 64,
+            "shared_intermediate_size": 96,
+        },
+        changes={"fewer experts": {"num_experts_per_tok": 2}},
+    ),
+    "hunyuan-moe": Family(
+        name="HunYuanMoEV1",
+        architecture="hunyuan-moe",
+        options={
+            **_COMMON,
+            "head_dim": 32,
+            "num_experts": 8,
+            "moe_topk": 3,
+            "intermediate_size": 64,
+            "rope_parameters": ALPHA,
+        },
+        changes={
+            "fewer experts": {"moe_topk": [2, 2, 2, 2]},
+            "alpha": {"rope_parameters": {**ALPHA, "alpha": 1.0}},
+        },
+    ),
+    "deepseek2-lite-moe": Family(
+        name="DeepseekV2",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            "q_lora_rank": None,
+            "n_shared_experts": 2,
+            "n_group": 1,
+            "topk_group": 1,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "scale": {"routed_scaling_factor": 2.0},
+            "groups": {"topk_method": "group_limited_greedy", "n_group": 4, "topk_group": 1},
+        },
+        not_in_llama_cpp="it takes models without compressed queries of 27 layers only",
+    ),
+    "deepseek2-moe": Family(
+        name="DeepseekV2",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            "n_shared_experts": 1,
+            "routed_scaling_factor": 4.0,
+            "rope_parameters": LATENT_YARN,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "scale": {"routed_scaling_factor": 2.0},
+            "attention": {"rope_parameters": _YARN_3},
+        },
+    ),
+    "deepseek2-moe-groups": Family(
+        name="DeepseekV2",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            "n_shared_experts": 2,
+            "topk_method": "group_limited_greedy",
+            "n_group": 4,
+            "topk_group": 2,
+            "routed_scaling_factor": 4.0,
+        },
+        changes={
+            "other groups": {"topk_group": 3},
+            "no groups": {"topk_method": "greedy"},
+        },
+        not_in_llama_cpp="a group counts there as much as its two best experts together",
+    ),
+    "deepseek3-moe": Family(
+        name="DeepseekV3",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            "n_shared_experts": 1,
+            "n_group": 4,
+            "topk_group": 2,
+            "rope_parameters": _YARN_3,
+            "num_mtp_layers": 0,
+        },
+        changes={
+            "fewer experts": {"num_experts_per_tok": 2},
+            "scale": {"routed_scaling_factor": 2.0},
+            "weights as they are": {"norm_topk_prob": False},
+            "other groups": {"topk_group": 3},
+            "no groups": {"n_group": 1, "topk_group": 1},
+        },
+    ),
+    "kimi-k2-moe": Family(
+        name="DeepseekV3",
+        architecture="deepseek2",
+        options={
+            **_LATENT,
+            "first_k_dense_replace": 0,
+            "n_shared_experts": 1,
+            "n_group": 1,
+            "topk_group": 1,
+            "num_mtp_layers": 0,
+        },
+        changes={
+            "scale": {"routed_scaling_factor": 2.0},
+        },
+    ),
     "gpt-oss": Family(
         name="GptOss",
         architecture="gpt-oss",
@@ -187,7 +311,10 @@ def _numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
     stream = np.random.RandomState([5, zlib.crc32(name.encode())])
     if len(shape) == 3:
         values = 1.5 / np.sqrt(shape[-1]) * stream.standard_normal(shape)
-    elif any(part in name for part in ("mlp.gate.weight", "router", "block_sparse_moe.gate")):
+    elif any(
+        part in name
+        for part in ("mlp.gate.weight", "mlp.gate.wg", "router", "block_sparse_moe.gate")
+    ):
         values = 3 / np.sqrt(shape[-1]) * stream.standard_normal(shape)
     else:
         return tensor_of(name, shape)

@@ -21,6 +21,8 @@ _WITHOUT_WINDOWS: Final = frozenset({"llama", "qwen2", "qwen3", "smollm3", "star
 """Architectures of which llama.cpp lets every layer see everything."""
 _SCALED: Final = frozenset({"granite", "granitemoe", "mistral3"})
 """Architectures of which llama.cpp reads the scale of attention."""
+_ALWAYS_WITH_EXPERTS: Final = frozenset({"deepseek2", "deepseek"})
+"""Architectures of which llama.cpp asks for numbers of experts, where all layers are dense too."""
 _FACTORS_UNSAID: Final = frozenset({"minicpm3"})
 """Architectures whose factors on embeddings, residual and logits no key says."""
 _SAME: Final = 1e-6
@@ -52,6 +54,10 @@ def model_keys(
     put("embedding_length", numbers["dim"])
     put("block_count", len(layers))
     put("feed_forward_length", _of_layers(layers, "ffn_dim"))
+    if architecture in _ALWAYS_WITH_EXPERTS:
+        put("leading_dense_block_count", sum(layer["experts"] is None for layer in layers))
+        put("expert_feed_forward_length", layers[0]["ffn_dim"])
+        put("expert_shared_count", 0)
     for key, value in _experts(layers).items():
         put(key, value)
     if architecture == "ernie4_5-moe":  # llama.cpp wants to be told
@@ -123,10 +129,6 @@ def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyV
     }
     if latent["query_rank"] != 0:
         keys["attention.q_lora_rank"] = latent["query_rank"]
-    if numbers["architecture"] == "deepseek2":  # of which llama.cpp asks for numbers of experts
-        keys["leading_dense_block_count"] = len(layers)
-        keys["expert_feed_forward_length"] = layers[0]["ffn_dim"]
-        keys["expert_shared_count"] = 0
     return keys
 
 
