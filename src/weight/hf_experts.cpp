@@ -107,17 +107,26 @@ std::vector<std::pair<std::string, SourceTensor>> ExpertStacks::put_together() {
       throw OutOfMemoryError(experts.begin()->second.path + ": there is no memory to put experts " +
                              "together");
     }
-    for (const WeightPart& part : stacks.back().second.parts) bytes_ += part.bytes.size();
   }
-  n_stacks_ = stacks.size();
   found_.clear();
   return stacks;
 }
 
-void ExpertStacks::write(std::vector<std::string>& notes) const {
-  if (n_stacks_ == 0) return;
-  notes.push_back("the experts' tensors were put together into " + std::to_string(n_stacks_) +
-                  " and take " + mebibytes(bytes_) + "; a GGUF file of the model is read in place");
+void note_copied_stacks(ModelSource& source) {
+  size_t n_stacks = 0;
+  uint64_t bytes = 0;
+  for (const SourceTensor& tensor : source.tensors) {
+    if (tensor.name.find(".ffn.experts.") == std::string::npos) continue;
+    uint64_t copied = 0;
+    for (const WeightPart& part : tensor.parts)
+      if (part.mapping.empty()) copied += part.bytes.size();
+    bytes += copied;
+    if (copied > 0) ++n_stacks;
+  }
+  if (n_stacks == 0) return;
+  source.config.notes.push_back("the experts' tensors were put together into " +
+                                std::to_string(n_stacks) + " and take " + mebibytes(bytes) +
+                                "; a GGUF file of the model is read in place");
 }
 
 }  // namespace akunu

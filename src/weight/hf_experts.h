@@ -32,14 +32,13 @@ class ExpertStacks {
   // where an expert is missing, or another one's shape or format is not the first one's.
   std::vector<std::pair<std::string, SourceTensor>> put_together();
 
-  // A line on the memory that they take.
-  void write(std::vector<std::string>& notes) const;
-
  private:
   const uint32_t n_experts_;
   std::map<std::string, std::map<uint32_t, SourceTensor>, std::less<>> found_;
-  size_t n_stacks_ = 0;
-  uint64_t bytes_ = 0;
 };
+
+// A line on the memory that stacks of experts take which are no part of a file: put together of a tensor
+// for each expert, or cut out of one that holds gate and up.
+void note_copied_stacks(ModelSource& source);
 
 }  // namespace akunu

@@ -128,7 +128,7 @@ class HfSourceReader {
       add(name, has_columns_first ? transposed(whole) : whole);
     }
     for (const auto& [name, stack] : stacks.put_together()) add(name, stack);
-    stacks.write(source.config.notes);
+    note_copied_stacks(source);
     if (expanded.n_tensors > 0)
       source.config.notes.push_back(std::to_string(expanded.n_tensors) +
                                     " tensors in FP8 were expanded to BF16 and take " +

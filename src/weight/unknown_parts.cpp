@@ -4,6 +4,7 @@
 #include <cctype>
 #include <set>
 
+#include "weight/hf_experts.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/json.h"
 #include "weight/names.h"
@@ -18,20 +19,37 @@ constexpr std::string_view kGgufKeys[] = {
     "attention.head_count",
     "attention.head_count_kv",
     "attention.key_length",
+    "attention.key_length_mla",
+    "attention.kv_lora_rank",
     "attention.layer_norm_epsilon",
     "attention.layer_norm_rms_epsilon",
+    "attention.q_lora_rank",
     "attention.scale",
     "attention.sliding_window",
     "attention.sliding_window_pattern",
+    "attention.temperature_scale",
     "attention.value_length",
+    "attention.value_length_mla",
     "attn_logit_softcapping",
     "block_count",
     "context_length",
     "embedding_length",
     "embedding_scale",
+    "expert_count",
+    "expert_feed_forward_length",
+    "expert_gating_func",
+    "expert_group_count",
+    "expert_group_used_count",
+    "expert_shared_count",
+    "expert_shared_feed_forward_length",
+    "expert_used_count",
+    "expert_weights_norm",
+    "expert_weights_scale",
     "feed_forward_length",
     "final_logit_softcapping",
+    "leading_dense_block_count",
     "logit_scale",
+    "nextn_predict_layers",
     "pooling_type",
     "residual_scale",
     "rope.dimension_count",
@@ -45,6 +63,7 @@ constexpr std::string_view kGgufKeys[] = {
     "rope.scaling.type",
     "rope.scaling.yarn_beta_fast",
     "rope.scaling.yarn_beta_slow",
+    "rope.scaling.yarn_log_multiplier",
     "vocab_size",
 };
 static_assert(std::ranges::is_sorted(kGgufKeys));
@@ -53,26 +72,42 @@ static_assert(std::ranges::is_sorted(kGgufKeys));
 constexpr std::string_view kHfKeys[] = {
     "attention_multiplier",
     "attn_logit_softcapping",
+    "decoder_sparse_step",
     "embedding_multiplier",
     "final_logit_softcapping",
+    "first_k_dense_replace",
     "head_dim",
     "hidden_act",
     "hidden_activation",
     "hidden_size",
     "intermediate_size",
+    "kv_lora_rank",
     "layer_norm_eps",
     "layer_types",
     "logit_scale",
     "logits_scaling",
     "max_position_embeddings",
     "max_window_layers",
+    "mlp_only_layers",
+    "moe_intermediate_size",
+    "moe_layer_freq",
+    "n_group",
+    "n_routed_experts",
+    "n_shared_experts",
     "no_rope_layer_interval",
     "no_rope_layers",
     "norm_epsilon",
+    "norm_topk_prob",
     "num_attention_heads",
+    "num_experts",
     "num_key_value_heads",
+    "num_local_experts",
+    "num_nextn_predict_layers",
     "original_max_position_embeddings",
     "partial_rotary_factor",
+    "q_lora_rank",
+    "qk_nope_head_dim",
+    "qk_rope_head_dim",
     "quantization",
     "quantization_config",
     "query_pre_attn_scalar",
@@ -82,11 +117,17 @@ constexpr std::string_view kHfKeys[] = {
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
+    "routed_scaling_factor",
+    "scoring_func",
+    "shared_expert_intermediate_size",
     "shared_intermediate_size",
     "sliding_window",
     "sliding_window_pattern",
     "tie_word_embeddings",
+    "topk_group",
+    "topk_method",
     "use_sliding_window",
+    "v_head_dim",
     "vocab_size",
 };
 static_assert(std::ranges::is_sorted(kHfKeys));
@@ -102,6 +143,19 @@ std::string without_numbers(std::string_view name) {
     result += (result.empty() ? "" : ".") + (is_number ? "N" : std::string(part));
     name.remove_prefix(std::min(part.size() + 1, name.size()));
   }
+  return result;
+}
+
+// "mlp.experts.7.up_proj.weight" as the stack's name that it becomes a part of.
+std::string of_stack(std::string_view name) {
+  std::string result = with_suffix(name);
+  constexpr std::string_view kExperts = ".experts.";
+  const size_t at = result.find(kExperts);
+  if (at == std::string::npos) return result;
+  const size_t begin = at + kExperts.size();
+  const size_t end = result.find_first_not_of("0123456789", begin);
+  if (end != begin && end != std::string::npos && result[end] == '.')
+    result.erase(begin, end + 1 - begin);
   return result;
 }
 
@@ -148,9 +202,11 @@ std::string unknown_parts(const ModelDirectory& directory) {
   const NameRules& rules = hf_names(HfNaming::usual, false);
   const NameRules& more_norms = hf_names(HfNaming::later_gemma, false);
   for (const SafetensorsFile& file : directory.files())
-    for (const SafetensorsTensor& tensor : file.tensors())
-      if (!is_known(rules, tensor.name) && !is_known(more_norms, tensor.name))
+    for (const SafetensorsTensor& tensor : file.tensors()) {
+      const std::string name = of_stack(tensor.name);
+      if (!is_known(rules, name) && !is_known(more_norms, name))
         tensors.insert(without_numbers(tensor.name));
+    }
   for (const std::string& key : directory.config().keys)
     if (!has_no_effect(key) && !std::ranges::binary_search(kHfKeys, std::string_view(key)))
       keys.insert(key);

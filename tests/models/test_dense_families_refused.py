@@ -131,11 +131,20 @@ def test_a_directory_of_an_unknown_family_says_what_else_is_unknown(
     weights = dict(case.weights)
     for layer in range(3):
         weights[f"model.layers.{layer}.mixer.A_log.weight"] = np.zeros(8, np.float32)
+        for expert in range(12):  # which other families have
+            name = f"model.layers.{layer}.mlp.experts.{expert}.up_proj.weight"
+            weights[name] = np.zeros((4, 32), np.float32)
     folder = hf_directory.write(
         tmp_path / "model",
         case.spec,
         weights,
-        changes={"model_type": "mamba9", "state_size": 16, "dt_rank": 3},
+        changes={
+            "model_type": "mamba9",
+            "state_size": 16,
+            "dt_rank": 3,
+            "n_routed_experts": 12,
+            "kv_lora_rank": 4,
+        },
     )
     with pytest.raises(akunu.UnsupportedModelError) as caught:
         akunu.load(folder, device="cpu")
@@ -152,6 +161,7 @@ def test_a_file_of_an_unknown_family_says_what_else_is_unknown(tmp_path: Path) -
         writer = gguf.GGUFWriter(path, "mamba9")
         writer.add_context_length(64)
         writer.add_uint32("mamba9.ssm.state_size", 16)
+        writer.add_expert_count(8)
         for layer in range(12):
             writer.add_tensor(f"blk.{layer}.ssm_a", np.zeros((4, 32), np.float32))
             writer.add_tensor(f"blk.{layer}.attn_q.weight", np.zeros((4, 32), np.float32))
