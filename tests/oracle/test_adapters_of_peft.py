@@ -55,3 +55,71 @@ def test_an_adapter_gives_the_logits_of_peft(
         bare = model.logits(tokens)
     assert relative_error(found, expected) < BOUND_F32_CACHE
     assert relative_error(bare, expected) > 100 * BOUND_F32_CACHE
+
+
+LATENT_PROJECTIONS = r".*self_attn\.(q_a|q_b|kv_a|o)_proj(_with_mqa)?"
+# Of a model with latents and experts: what peft is told to adapt, and what akunu says of it.
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "an expert of all rows": (  # peft adapts all experts' then
+        {"target_modules": r".*shared_experts\.down_proj"},
+        "target_parameters is a list; akunu adapts modules, not single parameters",
+    ),
+    "all networks": (  # peft makes patterns of them that experts have
+        {"target_modules": ["gate_proj", "up_proj", "down_proj"]},
+        "is a regular expression; akunu has names of modules",
+    ),
+    "keys and values": (
+        {"target_modules": ["kv_b_proj"]},
+        "self_attn.kv_b_proj, which is none of this model's projections",
+    ),
+    "experts": (
+        {"target_modules": ["o_proj"], "target_parameters": ["mlp.experts.down_proj"]},
+        "target_parameters is a list; akunu adapts modules, not single parameters",
+    ),
+}
+
+
+def deepseek(tmp_path: Path, **config: Any) -> tuple[Any, Path, Path]:
+    """A model of latents and experts that peft has adapted, its directory and the adapter's."""
+    import peft
+    import random_experts
+    import torch
+
+    model = random_experts.model_of("deepseek3-moe")
+    folder = random_experts.save(tmp_path / "model", model)
+    torch.manual_seed(3)
+    adapted = peft.get_peft_model(
+        model, peft.LoraConfig(r=3, lora_alpha=7, task_type="CAUSAL_LM", **config)
+    ).eval()
+    with torch.no_grad():
+        for key, parameter in adapted.named_parameters():
+            if "lora_" in key:
+                parameter.normal_(std=0.2)
+    adapted.save_pretrained(tmp_path / "adapter")
+    return adapted, folder, tmp_path / "adapter"
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft and torch
+def test_an_adapter_beside_experts_gives_the_logits_of_peft(tmp_path: Path) -> None:
+    import torch
+    from dense_golden import TOKENS
+
+    adapted, folder, adapter = deepseek(tmp_path, target_modules=LATENT_PROJECTIONS)
+    tokens = TOKENS[:70]
+    with torch.no_grad():
+        expected = adapted(torch.tensor([tokens])).logits[0].numpy()
+    with akunu.load(folder, kv_type="f32", adapters={"a": adapter}) as model:
+        found = model.logits(tokens, adapters="a")
+        bare = model.logits(tokens)
+    assert relative_error(found, expected) < BOUND_F32_CACHE
+    assert relative_error(bare, expected) > 100 * BOUND_F32_CACHE
+
+
+@pytest.mark.filterwarnings("ignore")  # of peft and torch
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_is_adapted_beside_projections_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    config, message = REFUSED[name]
+    _, folder, adapter = deepseek(tmp_path, **config)
+    with pytest.raises(akunu.UnsupportedModelError) as raised:
+        akunu.load(folder, adapters={"a": adapter})
+    assert message in str(raised.value)
