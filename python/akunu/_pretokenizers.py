@@ -78,6 +78,23 @@ _TEKKEN = (
     r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
+# Kimi's: Chinese characters are words of their own, and no other word has any. The published
+# expression takes them out of classes (`&&[^\p{Han}]`); here a class is what its complement leaves.
+_HAN = (
+    "\u2e80-\u2e99\u2e9b-\u2ef3\u2f00-\u2fd5\u3005\u3007\u3021-\u3029\u3038-\u303b"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufa6d\ufa70-\ufad9\U00016fe2\U00016fe3"
+    "\U00016ff0-\U00016ff6\U00020000-\U0002a6df\U0002a700-\U0002b81e"
+    "\U0002b820-\U0002cead\U0002ceb0-\U0002ebe0\U0002ebf0-\U0002ee5d"
+    "\U0002f800-\U0002fa1d\U00030000-\U0003134a\U00031350-\U00033479"
+)
+_CAPITALS = rf"[^\p{{Ll}}\p{{N}}\p{{P}}\p{{S}}\p{{Z}}\p{{C}}{_HAN}]"
+_SMALL = rf"[^\p{{Lu}}\p{{Lt}}\p{{N}}\p{{P}}\p{{S}}\p{{Z}}\p{{C}}{_HAN}]"
+_KIMI = (
+    rf"[{_HAN}]+|[^\r\n\p{{L}}\p{{N}}]?{_CAPITALS}*{_SMALL}+(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    rf"|[^\r\n\p{{L}}\p{{N}}]?{_CAPITALS}+{_SMALL}*(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
 # Seed's: a run of punctuation does not take the line's end with it.
 _SEED = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}"
@@ -111,6 +128,7 @@ FAMILIES: tuple[PreTokenizer, ...] = (
         names=("qwen2", "deepseek-r1-qwen", "stablelm2", "hunyuan", "megrez"), splits=(_QWEN2,)
     ),
     PreTokenizer(names=("tekken",), splits=(_TEKKEN,), ignore_merges=True, add_bos=True),
+    PreTokenizer(names=("kimi-k2",), splits=(_KIMI,)),
     PreTokenizer(names=("seed-coder",), splits=(_SEED,)),
     PreTokenizer(names=("deepseek-v3", "hunyuan-dense"), splits=_DEEPSEEK_3),
     PreTokenizer(names=("qwen35",), splits=(_QWEN35,)),

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.oracle
 
 CHARACTERS = "abdlmrstvABDLST0123 \n\r\t!'/.,-("
 # Those that llama.cpp cuts by the expression that the family's authors published. Of tekken it has
-# an approximation, which is the same for ASCII.
+# an approximation, which is the same for ASCII; of kimi-k2 one that cuts no word where a capital
+# letter follows small ones.
 NAMES = [
     *("dbrx", "smaug-bpe", "glm4", "chatglm-bpe", "llama-bpe", "stablelm2", "hunyuan", "megrez"),
     *("tekken", "seed-coder", "deepseek-v3", "hunyuan-dense", "olmo", "exaone4", "exaone"),
@@ -53,9 +54,9 @@ FOREIGN = [
 ]
 
 
-def write_vocabulary(path: Path, pre: str, *, ends: bool = False) -> None:
+def write_vocabulary(path: Path, pre: str, *, ends: bool = False, merged: str = CHARACTERS) -> None:
     characters = _byte_characters()
-    alphabet = [characters[byte] for byte in CHARACTERS.encode()]
+    alphabet = [characters[byte] for byte in dict.fromkeys(merged.encode())]
     pairs = [(a, b) for a in alphabet for b in alphabet]
     tokens = [*characters, *(a + b for a, b in pairs), "<|begin|>", "<|end|>"]
     writer = gguf.GGUFWriter(path, "llama")
@@ -146,3 +147,45 @@ def test_texts_of_encoders_have_their_ends_and_pairs_what_is_between(
     first, second = (tokenizer.encode(text, add_special=False) for text in ("tab", "Bad"))
     pair = tokenizer.encode_pair("tab", "Bad")
     assert pair.ids == [tokenizer.bos_id, *first, *[end] * between, *second, end]
+
+
+# As Kimi K2's code has it.
+KIMI = "|".join(
+    [
+        r"[\p{Han}]+",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*"
+        r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]+"
+        r"[\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+        r"\p{N}{1,3}",
+        r" ?[^\s\p{L}\p{N}]+[\r\n]*",
+        r"\s*[\r\n]+",
+        r"\s+(?!\S)",
+        r"\s+",
+    ]
+)
+
+
+def test_kimi_cuts_as_its_published_expression(tmp_path: Path) -> None:
+    """Which Python's `regex` reads as it is; ours is without classes in classes."""
+    import regex
+
+    from akunu._pretokenizers import FAMILIES
+
+    [ours] = [family.splits[0] for family in FAMILIES if family.names == ("kimi-k2",)]
+    published = regex.compile(KIMI, regex.V1)
+    written = regex.compile(ours, regex.V1)
+    characters = [
+        *CHARACTERS,
+        *"中文々〇㐀漢日本語のテストカナ한국éßΔдЖǅªʰ١²Ⅷ\u0301\u0903。「」€\u3000\u200d𠀀",
+    ]
+    stream = np.random.RandomState(2)
+    path = tmp_path / "vocabulary.gguf"
+    write_vocabulary(path, "kimi-k2", merged=CHARACTERS + "é中漢のД한")
+    tokenizer = akunu.Tokenizer.from_gguf(path)
+    for _ in range(3000):
+        text = "".join(stream.choice(characters, stream.randint(1, 30)))
+        words = published.findall(text)
+        assert written.findall(text) == words, repr(text)
+        tokens = [each for word in words for each in tokenizer.encode(word, add_special=False)]
+        assert tokenizer.encode(text, add_special=False) == tokens, repr(text)

@@ -263,6 +263,7 @@ def test_wordpiece_takes_the_longest_pieces_from_the_left() -> None:
         ("dbrx", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("glm4", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("tekken", ["Hello", " ", *"123456", " world", "!\n"]),
+        ("kimi-k2", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("seed-coder", ["Hello", " ", *"123456", " world", "!", "\n"]),
         ("hunyuan-dense", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("exaone4", ["Hello", " 123456", " world", "!", "\n"]),
