@@ -207,9 +207,19 @@ std::string unknown_parts(const ModelDirectory& directory) {
       if (!is_known(rules, name) && !is_known(more_norms, name))
         tensors.insert(without_numbers(tensor.name));
     }
-  for (const std::string& key : directory.config().keys)
-    if (!has_no_effect(key) && !std::ranges::binary_search(kHfKeys, std::string_view(key)))
-      keys.insert(key);
+  const auto add_keys = [&](const JsonValue& config, const std::string& prefix) {
+    for (const std::string& key : config.keys)
+      if (!has_no_effect(key) && !std::ranges::binary_search(kHfKeys, std::string_view(key)))
+        keys.insert(prefix + key);
+  };
+  add_keys(directory.config(), "");
+  // Of a model with images.
+  constexpr const char* kOfText = "text_config";
+  if (const JsonValue* text = directory.config().find(kOfText);
+      text != nullptr && text->kind == JsonValue::Kind::object) {
+    keys.erase(kOfText);
+    add_keys(*text, std::string(kOfText) + ".");
+  }
   std::string text;
   add_list(text, "tensors", tensors);
   add_list(text, "keys", keys);

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -153,6 +154,28 @@ def test_a_directory_of_an_unknown_family_says_what_else_is_unknown(
     assert message.endswith(
         "; of its tensors akunu does not know model.layers.N.mixer.A_log.weight"
         "; of its keys akunu does not know dt_rank, state_size"
+    )
+
+
+def test_a_model_with_images_of_an_unknown_family_says_what_else_is_unknown(
+    model_case: Cases, tmp_path: Path
+) -> None:
+    case = model_case("llama-32")
+    weights = {
+        name.replace("model.", "model.language_model.", 1): data
+        for name, data in case.weights.items()
+    }
+    for block in range(2):
+        weights[f"model.visual.blocks.{block}.attn.qkv.weight"] = np.zeros((4, 32), np.float32)
+    folder = hf_directory.write(tmp_path / "model", case.spec, weights)
+    text = json.loads((folder / "config.json").read_text()) | {"mrope_section": [8, 12, 12]}
+    config = {"model_type": "seen9", "text_config": text, "vision_config": {"depth": 2}}
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(akunu.UnsupportedModelError) as caught:
+        akunu.load(folder, device="cpu")
+    assert str(caught.value).endswith(
+        "; of its tensors akunu does not know model.visual.blocks.N.attn.qkv.weight"
+        "; of its keys akunu does not know text_config.mrope_section"
     )
 
 
