@@ -95,6 +95,15 @@ _KIMI = (
     r"|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
 
+# o200k, which gpt-oss has: as Tekken, but for endings such as 's, and digits by threes.
+_O200K = (
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+    r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
 # Seed's: a run of punctuation does not take the line's end with it.
 _SEED = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}"
@@ -131,6 +140,7 @@ FAMILIES: tuple[PreTokenizer, ...] = (
     PreTokenizer(names=("kimi-k2",), splits=(_KIMI,)),
     PreTokenizer(names=("seed-coder",), splits=(_SEED,)),
     PreTokenizer(names=("deepseek-v3", "hunyuan-dense"), splits=_DEEPSEEK_3),
+    PreTokenizer(names=("gpt-4o",), splits=(_O200K,)),
     PreTokenizer(names=("qwen35",), splits=(_QWEN35,)),
     PreTokenizer(
         names=("gpt-2", "mpt", "olmo", "exaone4", "jina-v2-es", "jina-v2-de", "modern-bert"),

@@ -44,6 +44,17 @@ SHAPES = {
     "llama-linear": replace(SHAPE, rope_linear_factor=4.0),
     "qwen2": replace(SHAPE, architecture="qwen2", n_kv_heads=1, qkv_bias=True),
     "qwen3": replace(SHAPE, architecture="qwen3", n_heads=8, qk_norm=True, tied=True),
+    "qwen3moe": replace(
+        SHAPE, architecture="qwen3moe", qk_norm=True, n_experts=8, n_chosen=3, expert_dim=128
+    ),
+    "qwen3moe-skewed": replace(
+        SHAPE, architecture="qwen3moe", qk_norm=True, n_experts=8, n_chosen=3, expert_dim=128,
+        skewed=True,
+    ),
+    "gpt-oss": replace(
+        SHAPE, architecture="gpt-oss", qkv_bias=True, output_bias=True, n_experts=8, n_chosen=3,
+        expert_dim=96, expert_bias=True, sinks=True, window=8, yarn_factor=4.0, yarn_context=512,
+    ),
 }  # fmt: skip
 # The choice depends on depth, on heads per key head, and on whether there is an output.
 DEPTHS = {

@@ -218,7 +218,7 @@ def test_rows_that_do_not_fit_a_block_get_a_narrower_format() -> None:
     [
         ("Qwen3-0.6B", 0.596), ("Qwen3-1.7B", 1.721), ("Qwen3-4B", 4.022), ("Qwen3-8B", 8.191),
         ("Qwen2.5-0.5B", 0.494), ("Llama-3.2-1B", 1.236), ("Llama-3.1-8B", 8.030),
-        ("TinyLlama-1.1B", 1.100),
+        ("TinyLlama-1.1B", 1.100), ("Qwen3-30B-A3B", 30.532), ("gpt-oss-20b", 20.915),
     ],
 )  # fmt: skip
 def test_presets_have_as_many_parameters_as_the_models_they_are_named_after(
@@ -232,7 +232,10 @@ def test_presets_have_as_many_parameters_as_the_models_they_are_named_after(
     "preset",
     [
         "TinyLlama-1.1B",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("Qwen3-0.6B", "Llama-3.2-1B")),
+        *(
+            pytest.param(name, marks=pytest.mark.slow)
+            for name in ("Qwen3-0.6B", "Llama-3.2-1B", "gpt-oss-20b")
+        ),
     ],
 )
 def test_vocabularies_of_presets_are_whole(preset: str) -> None:
@@ -272,6 +275,9 @@ def test_vocabularies_of_presets_are_whole(preset: str) -> None:
         ({"n_layers": 0}, "n_layers must be 1 or more, got 0"),
         ({"n_heads": 3}, "multiple of n_kv_heads"),
         ({"head_dim": 63}, "head_dim must be even"),
+        ({"n_experts": 4}, "llama with n_experts 4 is no model"),
+        ({"expert_bias": True}, "expert_bias needs n_experts, got 0"),
+        ({"yarn_factor": 4.0}, "yarn_factor and yarn_context go together, got 4.0 and 0"),
     ],
 )
 def test_shapes_that_make_no_sense_are_refused(changes: dict[str, int | str], message: str) -> None:

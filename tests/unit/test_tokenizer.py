@@ -264,6 +264,7 @@ def test_wordpiece_takes_the_longest_pieces_from_the_left() -> None:
         ("glm4", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("tekken", ["Hello", " ", *"123456", " world", "!\n"]),
         ("kimi-k2", ["Hello", " ", "123", "456", " world", "!\n"]),
+        ("gpt-4o", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("seed-coder", ["Hello", " ", *"123456", " world", "!", "\n"]),
         ("hunyuan-dense", ["Hello", " ", "123", "456", " world", "!\n"]),
         ("exaone4", ["Hello", " 123456", " world", "!", "\n"]),
@@ -283,6 +284,11 @@ def test_qwen35_keeps_combining_marks_with_their_letters() -> None:
 def test_tekken_begins_a_word_with_each_capital_letter_behind_a_small_one() -> None:
     cut = cutter(BY_NAME["tekken"]).pre_tokenize_str("camelCase HTTPServer")
     assert [word for word, _ in cut] == ["camel", "Case", " HTTPServer"]
+
+
+def test_o200k_keeps_an_ending_with_its_word() -> None:
+    cut = cutter(BY_NAME["gpt-4o"]).pre_tokenize_str("HTTPServer'S it'll don't/\n")
+    assert [word for word, _ in cut] == ["HTTPServer'S", " it'll", " don't", "/\n"]
 
 
 def test_other_names_of_a_family_mean_the_same() -> None:

@@ -13,7 +13,8 @@ from tools.make_synthetic.shapes import ARCHITECTURES, PRESETS, RopeFactors, Sha
 from tools.make_synthetic.writer import write
 
 _SIZES = ("n_layers", "dim", "n_heads", "n_kv_heads", "head_dim", "ffn_dim", "vocab_size")
-_SWITCHES = ("tied", "qkv_bias", "output_bias", "qk_norm", "skewed")
+_MORE_SIZES = ("context_length", "n_experts", "n_chosen", "expert_dim", "window", "yarn_context")
+_SWITCHES = ("tied", "qkv_bias", "output_bias", "qk_norm", "expert_bias", "skewed", "sinks")
 
 
 def _rope_factors(text: str) -> RopeFactors:
@@ -50,11 +51,12 @@ def _parser() -> argparse.ArgumentParser:
         "shape", "all sizes without a preset; with one, what differs from it"
     )
     shape.add_argument("--architecture", choices=ARCHITECTURES)
-    for name in (*_SIZES, "context_length", "n_experts", "n_chosen", "expert_dim"):
+    for name in (*_SIZES, *_MORE_SIZES):
         shape.add_argument("--" + name.replace("_", "-"), type=int, metavar="N")
     shape.add_argument("--rope-theta", type=float, metavar="BASE")
     shape.add_argument("--norm-epsilon", type=float, metavar="EPSILON")
     shape.add_argument("--rope-linear-factor", type=float, metavar="FACTOR")
+    shape.add_argument("--yarn-factor", type=float, metavar="FACTOR")
     shape.add_argument(
         "--rope-factors", type=_rope_factors, metavar="FACTOR,LOW,HIGH,ORIGINAL",
         help="Llama 3.1's scaling",

@@ -40,6 +40,7 @@ RECIPES: dict[str, tuple[str, int]] = {
     "Q5_K_M": ("Q5_K", 17),
     "Q6_K": ("Q6_K", 18),
     "BF16": ("BF16", 32),
+    "MXFP4_MOE": ("MXFP4", 38),
 }
 # Recipes whose rules are not here: every matrix gets the base format.
 PURE: dict[str, tuple[str, int]] = {
@@ -128,11 +129,13 @@ def tensor_format(recipe: str, tensor: Tensor, shape: Shape, *, pure: bool = Fal
 
     Vectors stay F32. Raises ValueError where no format fits the length of a row.
     """
-    if not tensor.is_matrix or "ffn_gate_inp" in tensor.name:
+    if not tensor.is_matrix or tensor.is_bias or "ffn_gate_inp" in tensor.name:
         return "F32"
     base = base_and_number(recipe)[0]
     if BLOCK_SIZES[base] == 1:
         return base
+    if recipe == "MXFP4_MOE" and tensor.n_matrices == 1:
+        base = "Q8_0"  # as in the published files of gpt-oss
     chosen = base
     if not pure and recipe not in PURE:
         if tensor.name == "output.weight" or (shape.tied and tensor.name == "token_embd.weight"):

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tools.rope_factors import RopeFactors
 
-ARCHITECTURES = ("llama", "qwen2", "qwen3", "qwen3moe")
+ARCHITECTURES = ("llama", "qwen2", "qwen3", "qwen3moe", "gpt-oss")
+WITH_EXPERTS = ("qwen3moe", "gpt-oss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +40,12 @@ class Shape:
     n_experts: int = 0  # 0: one feed-forward network
     n_chosen: int = 0  # experts of a row
     expert_dim: int = 0
+    expert_bias: bool = False  # of the experts' projections and of the router
     skewed: bool = False  # some experts are chosen by half of the rows, each
+    sinks: bool = False  # a number for each head that attention's weights are also divided among
+    window: int = 0  # positions that layers with a window see; 0: all
+    yarn_factor: float = 1.0  # YaRN stretches the context by this
+    yarn_context: int = 0  # from as many positions
 
     def __post_init__(self) -> None:
         if self.architecture not in ARCHITECTURES:
@@ -54,12 +60,19 @@ class Shape:
                 f"n_heads must be a multiple of n_kv_heads, got {self.n_heads} and "
                 f"{self.n_kv_heads}"
             )
-        if (self.n_experts > 0) != (self.architecture == "qwen3moe"):
+        if (self.n_experts > 0) != (self.architecture in WITH_EXPERTS):
             raise ValueError(f"{self.architecture} with n_experts {self.n_experts} is no model")
         if self.n_experts > 0 and not (0 < self.n_chosen <= self.n_experts and self.expert_dim > 0):
             raise ValueError(
                 f"{self.n_experts} experts need n_chosen and expert_dim, got {self.n_chosen} and "
                 f"{self.expert_dim}"
+            )
+        if self.expert_bias and self.n_experts == 0:
+            raise ValueError("expert_bias needs n_experts, got 0")
+        if (self.yarn_factor != 1.0) != (self.yarn_context > 0):
+            raise ValueError(
+                f"yarn_factor and yarn_context go together, got {self.yarn_factor} and "
+                f"{self.yarn_context}"
             )
         if self.head_dim % 2 != 0:
             raise ValueError(f"head_dim must be even, got {self.head_dim}")
@@ -118,7 +131,11 @@ def tensors(shape: Shape) -> Iterator[Tensor]:
         yield Tensor(block + "attn_output.weight", dim, q_dim)
         if shape.output_bias:
             yield Tensor(block + "attn_output.bias", 1, dim)
-        yield Tensor(block + "ffn_norm.weight", 1, dim)
+        if shape.sinks:
+            yield Tensor(block + "attn_sinks.weight", 1, shape.n_heads)
+        # gpt-oss names this norm as Hugging Face does.
+        norm = "post_attention_norm" if shape.architecture == "gpt-oss" else "ffn_norm"
+        yield Tensor(block + norm + ".weight", 1, dim)
         if shape.n_experts > 0:
             yield from _experts(block, shape)
             continue
@@ -133,9 +150,16 @@ def tensors(shape: Shape) -> Iterator[Tensor]:
 def _experts(block: str, shape: Shape) -> Iterator[Tensor]:
     n, dim, expert_dim = shape.n_experts, shape.dim, shape.expert_dim
     yield Tensor(block + "ffn_gate_inp.weight", n, dim)
-    for kind in ("gate", "up"):
-        yield Tensor(block + f"ffn_{kind}_exps.weight", n * expert_dim, dim, n)
-    yield Tensor(block + "ffn_down_exps.weight", n * dim, expert_dim, n)
+    if shape.expert_bias:
+        yield Tensor(block + "ffn_gate_inp.bias", 1, n)
+    for kind, rows, k in (
+        ("gate", expert_dim, dim),
+        ("up", expert_dim, dim),
+        ("down", dim, expert_dim),
+    ):
+        yield Tensor(block + f"ffn_{kind}_exps.weight", n * rows, k, n)
+        if shape.expert_bias:
+            yield Tensor(block + f"ffn_{kind}_exps.bias", n, rows)
 
 
 def _qwen3(n_layers: int, dim: int, n_heads: int, ffn_dim: int, *, tied: bool) -> Shape:
@@ -168,6 +192,12 @@ PRESETS: dict[str, Shape] = {
         architecture="qwen3moe", n_layers=48, dim=2048, n_heads=32, n_kv_heads=4, head_dim=128,
         ffn_dim=6144, vocab_size=151936, context_length=40960, rope_theta=1e6, norm_epsilon=1e-6,
         qk_norm=True, n_experts=128, n_chosen=8, expert_dim=768,
+    ),
+    "gpt-oss-20b": Shape(
+        architecture="gpt-oss", n_layers=24, dim=2880, n_heads=64, n_kv_heads=8, head_dim=64,
+        ffn_dim=2880, vocab_size=201088, context_length=131072, rope_theta=150000.0,
+        qkv_bias=True, output_bias=True, n_experts=32, n_chosen=4, expert_dim=2880,
+        expert_bias=True, sinks=True, window=128, yarn_factor=32.0, yarn_context=4096,
     ),
     "Qwen2.5-0.5B": Shape(
         architecture="qwen2", n_layers=24, dim=896, n_heads=14, n_kv_heads=2, head_dim=64,

@@ -31,6 +31,11 @@ _HEADERS = (
     "{%- if add_generation_prompt %}"
     "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}{%- endif %}"
 )
+_HARMONY = (
+    "{%- for message in messages %}{{ '<|start|>' + message.role + '<|message|>' + "
+    "message.content + '<|end|>' }}{%- endfor %}"
+    "{%- if add_generation_prompt %}{{ '<|start|>assistant' }}{%- endif %}"
+)
 _ANGLES = (
     "{%- for message in messages %}{{ '<|' + message.role + '|>\\n' + message.content + "
     "eos_token + '\\n' }}{%- endfor %}{%- if add_generation_prompt %}{{ '<|assistant|>\\n' }}"
@@ -46,6 +51,18 @@ _LLAMA_CONTROLS = (
     "<|begin_of_text|>", "<|end_of_text|>", "<|finetune_right_pad_id|>", "<|start_header_id|>",
     "<|end_header_id|>", "<|eom_id|>", "<|eot_id|>", "<|python_tag|>",
 )  # fmt: skip
+
+_GPT_OSS_CONTROLS = (
+    "<|startoftext|>", "<|endoftext|>", "<|return|>", "<|constrain|>", "<|channel|>", "<|start|>",
+    "<|end|>", "<|message|>", "<|call|>", "<|endofprompt|>",
+)  # fmt: skip
+
+# By pre-tokeniser: begin of text, end of text, template.
+_BYTE_LEVEL = {
+    "llama-bpe": ("<|begin_of_text|>", "<|eot_id|>", _HEADERS),
+    "qwen2": ("<|endoftext|>", "<|im_end|>", _CHATML),
+    "gpt-4o": ("<|startoftext|>", "<|return|>", _HARMONY),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +117,7 @@ def _byte_level(shape: Shape, stream: Stream, controls: list[str], pre: str) -> 
     if shape.vocab_size < least:
         raise ValueError(f"vocab_size must be {least} or more, got {shape.vocab_size}")
     # Models pad their vocabulary to a round number.
-    padding = min(shape.vocab_size - least, 267) if pre == "qwen2" else 0
+    padding = 0 if pre == "llama-bpe" else min(shape.vocab_size - least, 267)
     tokens = byte_characters()
     pairs = _grow(tokens, "Ġ", shape.vocab_size - least - padding, stream)
     tokens += [left + right for left, right in pairs]
@@ -108,8 +125,7 @@ def _byte_level(shape: Shape, stream: Stream, controls: list[str], pre: str) -> 
     tokens += controls
     tokens += [f"[PAD{i}]" for i in range(len(tokens), shape.vocab_size)]
     types = [NORMAL] * first_control + [CONTROL] * len(controls) + [UNUSED] * padding
-    is_llama = pre == "llama-bpe"
-    names = ("<|begin_of_text|>", "<|eot_id|>") if is_llama else ("<|endoftext|>", "<|im_end|>")
+    bos, eos, chat_template = _BYTE_LEVEL[pre]
     return Vocabulary(
         model="gpt2",
         pre=pre,
@@ -117,10 +133,10 @@ def _byte_level(shape: Shape, stream: Stream, controls: list[str], pre: str) -> 
         types=types,
         scores=None,
         merges=[f"{left} {right}" for left, right in pairs],
-        bos_id=first_control + controls.index(names[0]),
-        eos_id=first_control + controls.index(names[1]),
-        add_bos=is_llama,
-        chat_template=_HEADERS if is_llama else _CHATML,
+        bos_id=first_control + controls.index(bos),
+        eos_id=first_control + controls.index(eos),
+        add_bos=pre == "llama-bpe",
+        chat_template=chat_template,
     )
 
 
@@ -154,6 +170,8 @@ def invent(shape: Shape, seed: int) -> Vocabulary:
     size has no room for all bytes and control tokens.
     """
     stream = Stream(seed, "vocabulary")
+    if shape.architecture == "gpt-oss":
+        return _byte_level(shape, stream, list(_GPT_OSS_CONTROLS), "gpt-4o")
     if shape.architecture != "llama":
         controls = list(_QWEN_CONTROLS)
         return _byte_level(shape, stream, controls, "qwen2")

@@ -146,6 +146,8 @@ def _add_numbers(writer: gguf.GGUFWriter, shape: Shape, name: str, recipe: str) 
         writer.add_expert_count(shape.n_experts)
         writer.add_expert_used_count(shape.n_chosen)
         writer.add_expert_feed_forward_length(shape.expert_dim)
+    if shape.window > 0:
+        writer.add_sliding_window(shape.window)
     if shape.architecture == "qwen3" or shape.head_dim * shape.n_heads != shape.dim:
         writer.add_key_length(shape.head_dim)
         writer.add_value_length(shape.head_dim)
@@ -155,6 +157,10 @@ def _add_numbers(writer: gguf.GGUFWriter, shape: Shape, name: str, recipe: str) 
     if shape.rope_linear_factor != 1.0:
         writer.add_rope_scaling_type(gguf.RopeScalingType.LINEAR)
         writer.add_rope_scaling_factor(shape.rope_linear_factor)
+    if shape.yarn_factor != 1.0:
+        writer.add_rope_scaling_type(gguf.RopeScalingType.YARN)
+        writer.add_rope_scaling_factor(shape.yarn_factor)
+        writer.add_rope_scaling_orig_ctx_len(shape.yarn_context)
     writer.add_quantization_version(gguf.GGML_QUANT_VERSION)
     writer.add_file_type(base_and_number(recipe)[1])
 
