@@ -57,8 +57,17 @@ struct ObservedPart {
   std::vector<Node> nodes;
   ValueId weight;
   ValueId input;
-  uint32_t k;
+  ValueId routes;            // kNoValue: of one matrix
+  ExpertMatmulParams stack;  // of one matrix: a stack of one
 };
+
+// A matmul's params, if it is one.
+std::optional<ExpertMatmulParams> stack_of(const Node& node) {
+  if (node.operation == Operation::expert_matmul) return node.get<ExpertMatmulParams>();
+  if (node.operation != Operation::matmul) return std::nullopt;
+  const auto& params = node.get<MatmulParams>();
+  return ExpertMatmulParams{params.n, params.k, 1, 1, 1, {}};
+}
 
 // What made `made` makes it once more, as `again`. A sum, which went on from what was there, is copied.
 Node made_again(const Node& writer, ValueId made, ValueId again, uint32_t k) {
@@ -84,15 +93,17 @@ std::vector<ObservedPart> cut_at_matmuls(const std::vector<Node>& body, Values& 
   std::vector<Node> nodes;
   std::map<ValueId, Node> writers;  // the last one of each value
   for (const Node& node : body) {
-    if (node.operation == Operation::matmul) {
-      const uint32_t k = node.get<MatmulParams>().k;
-      const ValueId input = values.add({.name = "observed " + std::to_string(k),
+    if (const std::optional<ExpertMatmulParams> stack = stack_of(node)) {
+      const uint64_t n = uint64_t{stack->n_inputs} * stack->k;
+      const ValueId input = values.add({.name = "observed " + std::to_string(n),
                                         .binding = {},
-                                        .bytes_per_row = uint64_t{k} * sizeof(float),
+                                        .bytes_per_row = n * sizeof(float),
                                         .per = Extent::rows,
                                         .activation = ActivationKind::f32});
-      nodes.push_back(made_again(writers.at(node.operands[0]), node.operands[0], input, k));
-      parts.push_back({std::move(nodes), node.operands[1], input, k});
+      nodes.push_back(made_again(writers.at(node.operands[0]), node.operands[0], input, stack->k));
+      const bool is_stack = node.operation == Operation::expert_matmul;
+      parts.push_back({std::move(nodes), node.operands[1], input,
+                       is_stack ? node.operands[2] : kNoValue, *stack});
       nodes.clear();
     }
     nodes.push_back(node);
@@ -496,10 +507,17 @@ void Model::compile() {
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
   if (!is_observed_) return;
-  for (const ObservedPart& part : fused.observed)
-    observations_.push_back({compile_nodes(part.nodes, RowClass::many),
-                             weights_->name_in_file(fused.values[part.weight].name),
-                             scratch_->bindings()[part.input], part.k});
+  for (const ObservedPart& part : fused.observed) {
+    Observation each{.program = compile_nodes(part.nodes, RowClass::many),
+                     .weight = weights_->name_in_file(fused.values[part.weight].name),
+                     .input = scratch_->bindings()[part.input],
+                     .k = part.stack.k,
+                     .n_inputs = part.stack.n_inputs,
+                     .n_matrices = part.stack.n_experts,
+                     .n_chosen = part.stack.n_chosen};
+    if (part.routes != kNoValue) each.routes = scratch_->bindings()[part.routes];
+    observations_.push_back(std::move(each));
+  }
 }
 
 }  // namespace akunu

@@ -30,8 +30,12 @@ struct ClassPrograms {
 struct Observation {
   Program program;
   std::string weight;  // in the file
-  Binding input;       // float32 [rows, k]
+  Binding input;       // float32 [rows * n_inputs, k]
   uint32_t k = 0;
+  uint32_t n_inputs = 1;    // of a row: one for all of its experts, or one for each
+  uint32_t n_matrices = 1;  // experts of a stack
+  uint32_t n_chosen = 1;    // matrices that a row goes to
+  std::optional<Binding> routes = std::nullopt;  // ExpertRoute [rows, n_chosen], of a stack
 };
 
 class Model {

@@ -11,17 +11,26 @@ namespace akunu {
 
 Observer::Observer(Model& model) : model_(model) {
   for (const Observation& observation : model.observations())
-    squares_[observation.weight].sums.resize(observation.k);
+    squares_[observation.weight] = {
+        std::vector<double>(uint64_t{observation.n_matrices} * observation.k),
+        std::vector<uint64_t>(observation.n_matrices)};
 }
 
 void Observer::look(const Observation& observation, uint32_t n_rows, InputSquares& squares) {
-  rows_.resize(uint64_t{n_rows} * observation.k);
+  const uint32_t k = observation.k;
+  rows_.resize(uint64_t{n_rows} * observation.n_inputs * k);
   model_.device().read(observation.input, std::as_writable_bytes(std::span(rows_)));
-  for (uint32_t row = 0; row < n_rows; ++row) {
-    const float* const x = &rows_[uint64_t{row} * observation.k];
-    for (uint32_t i = 0; i < observation.k; ++i) squares.sums[i] += double{x[i]} * double{x[i]};
+  routes_.assign(uint64_t{n_rows} * observation.n_chosen, {});  // to the first matrix
+  if (observation.routes)
+    model_.device().read(*observation.routes, std::as_writable_bytes(std::span(routes_)));
+  for (uint64_t pair = 0; pair < routes_.size(); ++pair) {
+    const uint32_t matrix = routes_[pair].expert;
+    const uint64_t row = observation.n_inputs == 1 ? pair / observation.n_chosen : pair;
+    const float* const x = &rows_[row * k];
+    double* const sums = &squares.sums[uint64_t{matrix} * k];
+    for (uint32_t i = 0; i < k; ++i) sums[i] += double{x[i]} * double{x[i]};
+    ++squares.n_rows[matrix];
   }
-  squares.n_rows += n_rows;
 }
 
 void Observer::add(std::span<const uint32_t> tokens, const std::function<void()>& check) {

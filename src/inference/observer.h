@@ -1,5 +1,5 @@
 // What matmuls multiply: the squares of their inputs, column by column, summed over the tokens of
-// texts. An importance matrix is made of them (python/akunu/making/importance.py).
+// texts; of a stack of experts, over the tokens that went to each. An importance matrix is made of them (python/akunu/making/importance.py).
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,14 @@
 #include <string>
 #include <vector>
 
+#include "core/rows.h"
 #include "inference/model.h"
 
 namespace akunu {
 
 struct InputSquares {
-  std::vector<double> sums;  // one per column
-  uint64_t n_rows = 0;
+  std::vector<double> sums;      // [matrices, k]: one matrix, or the experts of a stack
+  std::vector<uint64_t> n_rows;  // of each matrix
 };
 
 class Observer {
@@ -36,6 +37,7 @@ class Observer {
   Model& model_;
   std::map<std::string, InputSquares> squares_;
   std::vector<float> rows_;
+  std::vector<ExpertRoute> routes_;
 };
 
 }  // namespace akunu

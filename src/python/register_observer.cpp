@@ -42,9 +42,11 @@ class NativeObserver {
   py::dict squares() const {
     py::dict result;
     for (const auto& [name, squares] : observer_->squares()) {
-      py::array_t<double> sums(static_cast<py::ssize_t>(squares.sums.size()));
+      const size_t n = squares.n_rows.size();
+      py::array_t<double> sums({n, squares.sums.size() / n});
       std::memcpy(sums.mutable_data(), squares.sums.data(), squares.sums.size() * sizeof(double));
-      result[py::str(name)] = py::make_tuple(sums, squares.n_rows);
+      result[py::str(name)] = py::make_tuple(
+          sums, py::array_t<uint64_t>(static_cast<py::ssize_t>(n), squares.n_rows.data()));
     }
     return result;
   }
@@ -68,9 +70,11 @@ void register_observer(py::module_& m) {
            py::arg("threads") = 0)
       .def("add", &NativeObserver::add, py::arg("tokens"),
            "Computes a text of at most `context` tokens, from its beginning.")
-      .def_property_readonly("squares", &NativeObserver::squares,
-                             "By the matrix's name: the sums of the squares, float64 [k], and how "
-                             "many rows they are of.");
+      .def_property_readonly(
+          "squares", &NativeObserver::squares,
+          "By the tensor's name: the sums of the squares, float64 [matrices, k], and\n"
+          "how many rows they are of, uint64 [matrices]. Experts of a stack are\n"
+          "matrices of their own.");
 }
 
 }  // namespace akunu::python

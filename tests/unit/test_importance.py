@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from akunu.errors import ArgumentError, ModelFormatError
-from akunu.making.importance import ImportanceMatrix
+from akunu.making.importance import ImportanceMatrix, unseen_note
 
 
 def gguf_file(path: Path, sums: dict[str, np.ndarray], counts: dict[str, np.ndarray]) -> Path:
@@ -56,8 +56,23 @@ def test_sums_over_counts_are_means(tmp_path: Path) -> None:
     np.testing.assert_array_equal(
         matrix.means["blk.0.ffn_down_exps.weight"], [[0.5, 0.5], [1, 1], [1, 1]]
     )
+    assert matrix.unseen == {"blk.0.ffn_down_exps.weight": 1}
+    assert unseen_note(matrix.unseen, matrix.means).startswith(
+        "no token went to 1 of 3 experts' matrices (1 of 1 tensors)"
+    )
     assert matrix.datasets == ("wiki.txt", "more.txt")
     assert matrix.chunks == 7
+
+
+def test_a_stack_that_saw_nothing_is_left_out() -> None:
+    seen = (np.array([[2.0, 4.0]]), np.array([2], np.uint64))
+    matrix = ImportanceMatrix.of_squares(
+        {"a": seen, "b": (np.zeros((3, 2)), np.zeros(3, np.uint64))}, (), 1
+    )
+    assert list(matrix.means) == ["a"]
+    np.testing.assert_array_equal(matrix.means["a"], [[1.0, 2.0]])
+    assert matrix.unseen == {}
+    assert unseen_note(matrix.unseen, matrix.means) == ""
 
 
 def test_the_older_form_has_sums_over_calls(tmp_path: Path) -> None:

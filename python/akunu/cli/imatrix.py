@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import numpy as np
-
 from akunu import _core
 from akunu.cli import console
 from akunu.cli.loading import model_path, refuse_encoder
@@ -14,7 +12,7 @@ from akunu.cli.progress import Progress
 from akunu.cli.tables import write_facts
 from akunu.cli.text_input import text_of
 from akunu.errors import ArgumentError
-from akunu.making.importance import ImportanceMatrix
+from akunu.making.importance import ImportanceMatrix, unseen_note
 from akunu.making.whole_file import check_target
 from akunu.options import LoadOptions
 from akunu.tokenizer import Tokenizer
@@ -64,18 +62,16 @@ def write_imatrix(
                 chunk[0] = tokenizer.bos_id
             observer.add(chunk)
     squares = observer.squares
-    matrix = ImportanceMatrix(
-        {key: (sums / count).astype(np.float32) for key, (sums, count) in squares.items()},
-        (text_file.name,),
-        n_chunks,
-    )
-    counts = {key: count for key, (_, count) in squares.items()}
+    matrix = ImportanceMatrix.of_squares(squares, (text_file.name,), n_chunks)
+    counts = {key: rows for key, (_, rows) in squares.items()}
     matrix.write(target, counts, context, force=force)
+    if note := unseen_note(matrix.unseen, matrix.means):
+        console.say(f"akunu: {note}")
     write_facts(
         "",
         [
             ("written", str(target)),
-            ("matrices", str(len(counts))),
+            ("matrices", str(len(matrix.means))),
             ("text", f"{n_chunks} chunks of {context} tokens"),
         ],
     )

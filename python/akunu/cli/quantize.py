@@ -13,7 +13,7 @@ from akunu.cli.made_file import available_threads, report_made, some, write_made
 from akunu.cli.progress import Progress
 from akunu.errors import ArgumentError
 from akunu.making.gguf_writer import Value
-from akunu.making.importance import ImportanceMatrix, missing_from
+from akunu.making.importance import ImportanceMatrix, missing_from, unseen_note
 from akunu.making.quantizing import Quantization, Wishes
 from akunu.making.recipes import RECIPES, format_named, recipe_named
 from akunu.making.sizing import wishes_for_size
@@ -154,4 +154,6 @@ def _notes(work: Quantization, matrix: ImportanceMatrix | None) -> list[str]:
         unseen = missing_from(matrix, changed)
         if unseen:
             notes.append(f"--imatrix says nothing of {some(unseen)}")
+        if note := unseen_note(matrix.unseen, matrix.means):
+            notes.append(f"--imatrix: {note}")
     return notes

@@ -1,5 +1,6 @@
 """Importance matrices: how large the inputs of each matrix are, column by column, on a text.
 
+Experts are matrices of one tensor, each with the inputs of the tokens that went to it.
 Read are the two forms that llama.cpp's `llama-imatrix` writes: GGUF files, and the older .dat.
 """
 
@@ -7,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,11 @@ from akunu import _core
 from akunu.errors import ArgumentError, ModelFormatError
 from akunu.making.gguf_writer import GgufLayout, TensorPlan, Value
 from akunu.making.whole_file import written_whole
+
+Counts = NDArray[np.uint64]
+"""Rows of each matrix, [matrices]."""
+Squares = tuple[NDArray[np.float64], Counts]
+"""Sums of squares, [matrices, k], and the rows that they are of."""
 
 _SUMS: Final = ".in_sum2"
 _COUNTS: Final = ".counts"
@@ -35,21 +41,39 @@ class ImportanceMatrix:
     """The texts that they are of, as the file names them."""
     chunks: int
     """How many pieces of text were read; 0 where the file does not say."""
+    unseen: dict[str, int] = field(default_factory=dict)
+    """By tensor, of how many of its matrices nothing is known: experts that no token went to. All
+    of their columns count the same. The older form does not say it."""
 
-    def write(self, path: Path, counts: Mapping[str, int], chunk_size: int, *, force: bool) -> None:
+    @classmethod
+    def of_squares(
+        cls, squares: Mapping[str, Squares], datasets: tuple[str, ...], chunks: int
+    ) -> ImportanceMatrix:
+        """Of what an InputObserver has seen; tensors that saw nothing at all are left out."""
+        means = {}
+        unseen = {}
+        for name, (sums, counts) in squares.items():
+            if not counts.any():
+                continue
+            means[name], unseen[name] = _means(sums, counts.reshape(-1, 1))
+        return cls(means, datasets, chunks, _without_zeros(unseen))
+
+    def write(
+        self, path: Path, counts: Mapping[str, Counts], chunk_size: int, *, force: bool
+    ) -> None:
         """Write the GGUF form, whole or not at all.
 
-        `counts`: how many rows each entry is of. `chunk_size`: tokens of a chunk. Raises what
-        `written_whole` raises.
+        `counts`: how many rows each matrix of an entry is of. `chunk_size`: tokens of a chunk.
+        Raises what `written_whole` raises.
         """
         tensors = []
         data = []
         for name, means in self.means.items():
-            count = np.float32(counts[name])
             columns = means.reshape(-1, means.shape[-1])
+            rows = counts[name].astype(np.float32).reshape(-1, 1)
             tensors.append(TensorPlan(name + _SUMS, columns.shape, "F32"))
-            tensors.append(TensorPlan(name + _COUNTS, (len(columns), 1), "F32"))
-            data += [columns * count, np.full((len(columns), 1), count, np.float32)]
+            tensors.append(TensorPlan(name + _COUNTS, rows.shape, "F32"))
+            data += [columns * rows, rows]
         layout = GgufLayout(
             [
                 Value.of("general.type", "imatrix"),
@@ -82,6 +106,7 @@ def _of_gguf(path: Path) -> ImportanceMatrix:
     file = _core.GgufFile(path)
     tensors = {tensor.name: tensor for tensor in file.tensors}
     means = {}
+    unseen = {}
     for name, tensor in tensors.items():
         if not name.endswith(_SUMS):
             continue
@@ -96,9 +121,8 @@ def _of_gguf(path: Path) -> ImportanceMatrix:
         n = counts.data.view(np.float32).reshape(-1, 1)
         if len(n) != len(sums):
             raise ModelFormatError(f"{path}: {matrix} has {len(sums)} sums and {len(n)} counts")
-        # An expert that no token went to: every column counts the same.
-        seen = np.where(n > 0, n, np.float32(1))
-        means[matrix] = _checked(np.where(n > 0, sums / seen, np.float32(1)), path, matrix)
+        values, unseen[matrix] = _means(sums, n)
+        means[matrix] = _checked(values, path, matrix)
     if not means:
         raise ModelFormatError(f"{path}: it is no importance matrix: no tensor ends in {_SUMS}")
     file.check()
@@ -108,7 +132,22 @@ def _of_gguf(path: Path) -> ImportanceMatrix:
         means,
         tuple(datasets) if isinstance(datasets, list) else (),
         chunks if isinstance(chunks, int) else 0,
+        _without_zeros(unseen),
     )
+
+
+def _means(sums: NDArray[Any], counts: NDArray[Any]) -> tuple[NDArray[np.float32], int]:
+    """Sums [matrices, k] over counts [matrices, 1], and how many matrices have no rows.
+
+    Every column of those counts the same, as in llama.cpp.
+    """
+    is_seen = counts > 0
+    means = np.where(is_seen, sums / np.where(is_seen, counts, 1), 1)
+    return means.astype(np.float32), int((~is_seen).sum())
+
+
+def _without_zeros(numbers: dict[str, int]) -> dict[str, int]:
+    return {name: number for name, number in numbers.items() if number > 0}
 
 
 class _Bytes:
@@ -170,6 +209,19 @@ def _checked(values: NDArray[np.float32], path: Path, name: str) -> NDArray[np.f
     if not (np.isfinite(values).all() and (values >= 0).all()):
         raise ModelFormatError(f"{path}: {name} has a number that is negative, infinite or none")
     return np.ascontiguousarray(values, np.float32)
+
+
+def unseen_note(unseen: Mapping[str, int], means: Mapping[str, NDArray[np.float32]]) -> str:
+    """Return a line about experts that no token went to; an empty one where there are none."""
+    if not unseen:
+        return ""
+    stacks = [values for values in means.values() if len(values.reshape(-1, values.shape[-1])) > 1]
+    n_experts = sum(len(values.reshape(-1, values.shape[-1])) for values in stacks)
+    return (
+        f"no token went to {sum(unseen.values())} of {n_experts} experts' matrices "
+        f"({len(unseen)} of {len(stacks)} tensors): their columns count evenly; "
+        "a longer text reaches more"
+    )
 
 
 def missing_from(matrix: ImportanceMatrix, names: Iterable[str]) -> list[str]:

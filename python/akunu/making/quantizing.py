@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -179,10 +180,15 @@ class Quantization:
     def _check_importance(self) -> None:
         for step in self.steps:
             numbers = self._importance.get(step.plan.name)
-            if numbers is not None and numbers.size % step.plan.k != 0:
+            if numbers is None:
+                continue
+            shape, k = step.plan.shape, step.plan.k
+            n_matrices = math.prod(shape[:-2])
+            if numbers.size not in (k, n_matrices * k):
+                matrices = f", in {n_matrices} matrices" if n_matrices > 1 else ""
                 raise ArgumentError(
                     f"the importance of {step.plan.name} has {numbers.size} numbers, "
-                    f"its rows have {step.plan.k}: it is of another model"
+                    f"its rows have {k}{matrices}: it is of another model"
                 )
 
 
