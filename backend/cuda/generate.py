@@ -53,6 +53,7 @@ REPLACED = {
     "bytes_less": "",
     "inputs_ready": "",
     "load_words": "",
+    "multiply_matrices": "",
     "multiply": '\n#include "cuda/kernels/multiply_rows.h"\n',
     "multiply_tile": '\n#include "cuda/kernels/multiply_tile.h"\n',
 }

@@ -32,6 +32,9 @@ metal::Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows) {
                             kWeightStages * (parts * kTileColumns * kTileRowBytes + scales)}};
 }
 
+// Experts of prompts have no tensor cores yet: multiply_tile.h takes rows that lie in order.
+constexpr metal::GemmTiles kTiles{.grid = gemm_grid, .of_experts = false};
+
 // kernels/split_input.h: bytes of a row's step of 32 numbers, its two sums among them.
 constexpr uint32_t kStep = 32, kSplitStepBytes = kInputParts * 64 + 2 * 4;
 constexpr uint32_t kSplitThreads = 256;
@@ -39,7 +42,7 @@ constexpr uint32_t kSplitThreads = 256;
 // The shared kernel of a matmul of prompts, behind a launch that takes its input apart.
 template <class Params>
 std::optional<Kernel> matmul_of_prompts(const KernelRequest& request, const std::string& split) {
-  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   if (!kernel) return kernel;
   kernel->launches.insert(
       kernel->launches.begin(),
@@ -78,7 +81,7 @@ uint32_t inputs_of(const KernelRequest& request) {
 
 // The shared kernel; of one row, several warps take a weight row's numbers where one would leave the GPU idle.
 std::optional<Kernel> matmul_of_rows(const KernelRequest& request) {
-  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t k = inputs_of(request);
   if (!kernel || k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
@@ -132,7 +135,7 @@ template <class Params>
 std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std::string& name,
                                         bool has_own_keys, uint32_t block_bytes) {
   const auto shape = request.params.get<Params>();
-  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   const uint32_t per_kv_head = shape.n_heads / shape.n_kv_heads;
   const uint32_t chunks = shape.n_kv_heads * divide_up(per_kv_head, kChunk);
   // Both operations go the same way, so that fusing changes no bit.
@@ -156,7 +159,7 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
 // kernels/attention_prompt.metal: rows and positions of a tile, by the dimensions that it has room for.
 std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
   const uint32_t head_dim = request.params.get<AttentionParams>().head_dim;
-  std::optional<Kernel> kernel = metal::find_kernel(request, gemm_grid);
+  std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
   if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0) return kernel;
   constexpr uint32_t kPad = 8;
   const uint32_t dims = head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
@@ -207,7 +210,7 @@ std::optional<Kernel> find_kernel(const KernelRequest& request, uint32_t block_b
         break;
     }
   }
-  return metal::find_kernel(request, gemm_grid);
+  return metal::find_kernel(request, kTiles);
 }
 
 }  // namespace akunu::cuda

@@ -70,9 +70,14 @@ struct Kernel {
 using GemmGrid = Grid (*)(Format weight, uint32_t column_tiles, uint32_t n_rows);
 Grid gemm_grid(Format weight, uint32_t column_tiles, uint32_t n_rows);
 
-// The kernel for a request, or nothing where there is none. A device whose tiles are of other sizes
-// says so.
-std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid = gemm_grid);
+// How a device multiplies many rows.
+struct GemmTiles {
+  GemmGrid grid = gemm_grid;
+  bool of_experts = true;  // false: rows with experts go through the kernels for few rows
+};
+
+// The kernel for a request, or nothing where there is none. A device whose tiles are others says so.
+std::optional<Kernel> find_kernel(const KernelRequest& request, GemmTiles tiles = {});
 // See Device::unsupported_shape.
 std::string unsupported_shape(const KernelRequest& request);
 

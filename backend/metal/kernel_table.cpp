@@ -16,11 +16,11 @@ std::vector<FunctionConstant> constants_of(Format format) {
   return {{kConstantMlxGroup, mlx_format_of(format).group, false}};
 }
 
-std::optional<Kernel> find_kernel(const KernelRequest& request, GemmGrid grid) {
+std::optional<Kernel> find_kernel(const KernelRequest& request, GemmTiles tiles) {
   // Every activation of this device is float32.
   if (request.activation != ActivationKind::f32) return std::nullopt;
   if (!unsupported_shape(request).empty()) return std::nullopt;
-  std::optional<Kernel> kernel = find_matmul_kernel(request, grid);
+  std::optional<Kernel> kernel = find_matmul_kernel(request, tiles);
   if (!kernel) kernel = find_attention_kernel(request);
   if (!kernel) kernel = find_row_kernel(request);
   if (kernel) kernel->operation = request.operation;

@@ -10,7 +10,7 @@
 namespace akunu::metal {
 
 // Each gives the kernel for a request of its operations, or nothing where there is none.
-std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid grid);
+std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmTiles tiles);
 std::optional<Kernel> find_attention_kernel(const KernelRequest& request);
 std::optional<Kernel> find_row_kernel(const KernelRequest& request);
 

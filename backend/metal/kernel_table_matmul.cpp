@@ -92,6 +92,16 @@ void add_matvec(Kernel& kernel, const std::string& name, const Blocks& blocks, O
   });
 }
 
+// kernels/gemm.h
+Grid tile_grid(uint32_t column_tiles, uint32_t n_rows) {
+  const uint32_t simdgroups = n_rows <= kTile / 2 ? 2 : 4;
+  const uint32_t tile_rows = 16 * simdgroups;
+  const uint32_t tiles = (kTile + tile_rows) * kTileStride, results = tile_rows * kTile;
+  return Grid{.threadgroups = {column_tiles, divide_up(n_rows, tile_rows), 1},
+              .threads = {kSimdWidth * simdgroups, 1, 1},
+              .threadgroup_bytes = {4 * std::max(tiles, results)}};
+}
+
 void add_gemm(Kernel& kernel, const std::string& family, Format format, const Blocks& blocks,
               const std::vector<FunctionConstant>& constants, bool waits, GemmGrid grid) {
   kernel.launches.push_back({
@@ -129,6 +139,27 @@ void add_expert_matvec(Kernel& kernel, Format format) {
   };
   launch("_r1", kOutputs.one_row, kSimdgroupsOfOneRow, 1, 1);
   launch("_r4", kOutputs.several_rows, 4, 2, UINT32_MAX);
+}
+
+// kernels/expert_gemm.h: tiles for each expert, as many at the same time as twice the pairs that it
+// has on average need.
+void add_expert_gemm(Kernel& kernel, Format format) {
+  kernel.launches.push_back({
+      .function = function_of("expert_gemm", format),
+      .constants = constants_of(format),
+      .grid =
+          [](const Scope& scope) {
+            const auto& params = scope.get<ExpertMatmulParams>();
+            const uint64_t pairs = uint64_t{scope.n_rows} * params.n_chosen;
+            const auto twice = static_cast<uint32_t>(
+                std::min<uint64_t>(2 * pairs / params.n_experts + 1, scope.n_rows));
+            Grid grid = tile_grid(divide_up(params.n, kTile), twice);
+            const uint32_t tile_rows = grid.threads[0] / kSimdWidth * 16;
+            grid.threadgroups = {grid.threadgroups[0], params.n_experts, grid.threadgroups[1]};
+            grid.threadgroup_bytes[1] = round_up(4 * (tile_rows + 1), 16);
+            return grid;
+          },
+  });
 }
 
 // kernels/matvec_pairs.metal
@@ -185,15 +216,11 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
 }  // namespace
 
 Grid gemm_grid(Format, uint32_t column_tiles, uint32_t n_rows) {
-  const uint32_t simdgroups = n_rows <= kTile / 2 ? 2 : 4;
-  const uint32_t tile_rows = 16 * simdgroups;
-  const uint32_t tiles = (kTile + tile_rows) * kTileStride, results = tile_rows * kTile;
-  return Grid{.threadgroups = {column_tiles, divide_up(n_rows, tile_rows), 1},
-              .threads = {kSimdWidth * simdgroups, 1, 1},
-              .threadgroup_bytes = {4 * std::max(tiles, results)}};
+  return tile_grid(column_tiles, n_rows);
 }
 
-std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid grid) {
+std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmTiles tiles) {
+  const GemmGrid grid = tiles.grid;
   const bool many = request.row_class == RowClass::many;
   Kernel kernel;
   switch (request.operation) {
@@ -212,7 +239,10 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmGrid 
     }
     case Operation::expert_matmul:
       if (!request.weights[0]) return std::nullopt;
-      add_expert_matvec(kernel, *request.weights[0]);
+      if (many && tiles.of_experts)
+        add_expert_gemm(kernel, *request.weights[0]);
+      else
+        add_expert_matvec(kernel, *request.weights[0]);
       return kernel;
     // Prompts norm once for all tiles, and gate on results that lie in the last cache.
     case Operation::norm_matmul_group:

@@ -19,7 +19,8 @@ from harness import (
 )
 
 # experts, chosen, n, k: k is rounded up to whole blocks. 2,880 is no multiple of 256.
-SHAPES = [(1, 1, 5, 40), (4, 2, 37, 96), (16, 4, 64, 288)]
+# 130 columns are three tiles of a prompt on a GPU.
+SHAPES = [(1, 1, 5, 40), (4, 2, 37, 96), (16, 4, 64, 288), (5, 2, 130, 96)]
 
 
 def fit(format_name: str, k: int) -> int:
@@ -166,7 +167,7 @@ def test_an_expert_is_a_matmul_of_its_own(target, rng, format_name, rows):
         params = pack_params("matmul", n, k)
         run("matmul", [activation.data, alone, out], params, plain_step(rows), on)
         chosen = routes["expert"][:, 0] == expert
-        if rows <= MAX_FEW_ROWS or target.device == "cpu":
+        if rows <= MAX_FEW_ROWS or target.device != "cuda":
             assert_same_bits(found[chosen], out[chosen])
 
 

@@ -1,4 +1,4 @@
-// expert_matmul: a row with each of the experts that it was given, out of a stack of weights.
+// expert_matmul of a few rows: a row with each of the experts that it was given, out of a stack of weights.
 //
 // Floor: the weights' bytes of the chosen experts; others are not read. A pair is a row and one of its
 // experts. Where there are fewer pairs than experts, threadgroups go by pairs, and those of the first

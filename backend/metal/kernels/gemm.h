@@ -22,14 +22,19 @@ constant constexpr uint kStep = 32;       // of k
 constant constexpr uint kStride = 36;     // floats between rows of a tile
 constant constexpr uint kOutStride = 64;  // of the results' tile, which takes the same memory
 
-// Threadgroup `group.x` takes columns [64 group.x, ..), group.y rows; `memory` holds
-// max((64 + rows) * kStride, rows * kOutStride) floats.
-template <class F>
-inline void multiply_tile(device const float* input, Planes weight, device const float* bias,
-                          bool has_bias, bool accumulate, device float* out, uint first_row,
-                          uint n_rows, uint n, uint k, uint column, uint row,
-                          threadgroup float* memory, uint thread_index, uint simdgroup,
-                          uint n_simdgroups) {
+// The input's rows of a tile, one behind the other.
+struct RowsInOrder {
+  ulong first;
+  ulong input(uint r) const { return first + r; }
+};
+
+// The tile of `n_rows` rows, whose r-th is `rows.input(r)` of the input, times `n_columns` rows of
+// the weight from `weight_row` on. Its results are in `memory` when all threads return, kOutStride
+// floats apart; `memory` holds max((64 + tile's rows) * kStride, tile's rows * kOutStride) floats.
+template <class F, class Rows>
+inline void multiply_matrices(device const float* input, Rows rows, uint n_rows, Planes weight,
+                              uint weight_row, uint n_columns, uint k, threadgroup float* memory,
+                              uint thread_index, uint simdgroup, uint n_simdgroups) {
   const uint n_threads = 32 * n_simdgroups;
   const uint tile_rows = 16 * n_simdgroups;
   threadgroup float* weights = memory;
@@ -51,8 +56,9 @@ inline void multiply_tile(device const float* input, Planes weight, device const
       float scale = 1.0f, minimum = 0.0f;
       for (uint piece = 0; piece < 4; ++piece) q[piece] = float4(0.0f);
       // Columns past the weight's end and weights past a row's are zeros, never read.
-      if (column + j < n && step + 16 * half_step < k) {
-        F::unpack_16(F::row(weight, column + j, k), step / 16 + half_step, k, q, scale, minimum);
+      if (j < n_columns && step + 16 * half_step < k) {
+        F::unpack_16(F::row(weight, weight_row + j, k), step / 16 + half_step, k, q, scale,
+                     minimum);
         finish_16<F>(q, scale, minimum);
       }
       threadgroup float4* to =
@@ -62,8 +68,7 @@ inline void multiply_tile(device const float* input, Planes weight, device const
     for (uint task = thread_index; task < 8 * tile_rows; task += n_threads) {
       const uint r = task / 8, i = task % 8 * 4;
       float4 x = float4(0.0f);
-      if (row + r < n_rows)
-        x = load_four(input + ulong(first_row + row + r) * k, step + i, k, aligned);
+      if (r < n_rows) x = load_four(input + rows.input(r) * k, step + i, k, aligned);
       *reinterpret_cast<threadgroup float4*>(inputs + r * kStride + i) = x;
     }
     threadgroup_barrier(mem_flags::mem_threadgroup);
@@ -94,7 +99,19 @@ inline void multiply_tile(device const float* input, Planes weight, device const
       simdgroup_store(sums[r][c], memory + (own_row + 8 * r) * kOutStride + own_column + 8 * c,
                       kOutStride);
   threadgroup_barrier(mem_flags::mem_threadgroup);
-  for (uint task = thread_index; task < tile_rows * kTile; task += n_threads) {
+}
+
+// Threadgroup `group.x` takes columns [64 group.x, ..), group.y rows.
+template <class F>
+inline void multiply_tile(device const float* input, Planes weight, device const float* bias,
+                          bool has_bias, bool accumulate, device float* out, uint first_row,
+                          uint n_rows, uint n, uint k, uint column, uint row,
+                          threadgroup float* memory, uint thread_index, uint simdgroup,
+                          uint n_simdgroups) {
+  const uint tile_rows = 16 * n_simdgroups;
+  multiply_matrices<F>(input, RowsInOrder{ulong(first_row) + row}, n_rows - row, weight, column,
+                       n - column, k, memory, thread_index, simdgroup, n_simdgroups);
+  for (uint task = thread_index; task < tile_rows * kTile; task += 32 * n_simdgroups) {
     const uint r = task / kTile, c = task % kTile;
     if (row + r >= n_rows || column + c >= n) continue;
     float value = memory[r * kOutStride + c];
