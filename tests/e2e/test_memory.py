@@ -12,6 +12,16 @@ from cli_support import ENVIRONMENT
 
 import akunu
 
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.make_synthetic import Shape, write
+
+# Texts of 6,144 tokens reach each of the experts, and the cache is larger than what only more
+# texts use.
+EXPERTS = Shape(
+    architecture="qwen3moe", n_layers=6, dim=512, n_heads=8, n_kv_heads=8, head_dim=64, ffn_dim=512,
+    vocab_size=2000, context_length=8192, qk_norm=True, n_experts=32, n_chosen=4, expert_dim=256,
+)  # fmt: skip
 PAGE = 256  # positions
 
 
@@ -84,7 +94,10 @@ def test_kv_memory_pays_for_several_conversations() -> None:
 # Afterwards every page of the cache has been written, and nearly every row of scratch.
 GROWTH = """
 import json
+import sys
 import akunu
+
+path, mapped_file, vocab_size = sys.argv[1], sys.argv[2], int(sys.argv[3])
 
 def anonymous() -> int:
     with open("/proc/self/smaps_rollup") as file:
@@ -103,24 +116,30 @@ def resident(name: str) -> int:
 
 def use(model: akunu.Model) -> None:
     model.generate("Hello", max_tokens=4)
-    tokens = [1 + i % 900 for i in range(model.context)]
+    tokens = [1 + 7919 * i % vocab_size for i in range(model.context)]
     model.logits(tokens[-600:], last=100)
     model.logits(tokens, last=1)
 
-with akunu.load("ember", context=6144) as model:
+with akunu.load(path, context=6144) as model:
     use(model)
 before = anonymous()
-with akunu.load("ember", context=6144, kv_type="f32") as model:
+with akunu.load(path, context=6144, kv_type="f32") as model:
     use(model)
-    grown, mapped, memory = anonymous() - before, resident("ember-q8_0.gguf"), dict(model.memory)
+    grown, mapped, memory = anonymous() - before, resident(mapped_file), dict(model.memory)
 print(json.dumps([grown, mapped, memory]))
 """
 
 
 @pytest.mark.skipif(not Path("/proc/self/smaps_rollup").exists(), reason="needs Linux's /proc")
-def test_what_is_counted_is_what_the_process_takes() -> None:
+@pytest.mark.parametrize("kind", ["dense", "experts"])
+def test_what_is_counted_is_what_the_process_takes(kind: str, tmp_path: Path) -> None:
+    model, file, vocab_size = "ember", "ember-q8_0.gguf", 900
+    if kind == "experts":
+        path = tmp_path / "experts.gguf"
+        write(path, EXPERTS, "Q8_0")
+        model, file, vocab_size = str(path), path.name, EXPERTS.vocab_size - 300
     done = subprocess.run(
-        [sys.executable, "-c", GROWTH],
+        [sys.executable, "-c", GROWTH, model, file, str(vocab_size)],
         capture_output=True,
         text=True,
         timeout=300,
