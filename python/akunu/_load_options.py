@@ -53,6 +53,9 @@ class LoadOptions:
     adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = None
     """Low-rank adapters (LoRA), by the names that requests have: GGUF files, or directories that
     `peft` saved. A request without one is computed as if there were none."""
+    draft: str | os.PathLike[str] | None = None
+    """A smaller model with the same vocabulary, which proposes tokens: what `load` takes as a path
+    or name. It lies on the same device, with a cache for one context. The text is the same."""
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
@@ -73,6 +76,10 @@ class LoadOptions:
         if self.threads is not None:
             object.__setattr__(self, "threads", thread_count("threads", self.threads, "or None"))
         object.__setattr__(self, "adapters", adapter_paths("adapters", self.adapters))
+        if self.draft is not None and not (
+            isinstance(self.draft, (str, os.PathLike)) and os.fspath(self.draft)
+        ):
+            raise refusal("draft", self.draft, "a path or name of a model", "or None")
         flag("prefix_cache", self.prefix_cache)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)

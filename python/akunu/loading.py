@@ -38,6 +38,7 @@ def load(
     prefix_cache: bool = True,
     max_waiting: int = 1024,
     adapters: Mapping[str, str | os.PathLike[str]] | None = None,
+    draft: str | os.PathLike[str] | None = None,
     local_only: bool = False,
 ) -> Model:
     """Load a model from its file or directory, or by name; one of the hub is fetched if missing.
@@ -51,7 +52,8 @@ def load(
 
     Raises ArgumentError (no such file or name, or an option that makes no sense), DownloadError (a
     model could not be fetched), ModelFormatError (the file contradicts its format),
-    UnsupportedModelError (it asks for something that akunu does not have), OutOfMemoryError (it
+    UnsupportedModelError (it asks for something that akunu does not have, or `draft` has another
+    vocabulary), OutOfMemoryError (it
     does not fit; nothing was allocated) or DeviceError.
 
     >>> import akunu
@@ -68,10 +70,14 @@ def load(
         prefix_cache=prefix_cache,
         max_waiting=max_waiting,
         adapters=adapters,
+        draft=draft,
     )
     path = find_model(path_or_name, options, local_only=local_only)
     if path.suffix != ".gguf":  # which is looked into below, when it is open
         _refuse_speech(path)
+    draft_path = None
+    if options.draft is not None:
+        draft_path = find_model(options.draft, options, local_only=local_only)
     choice = None
     if options.threads == AUTO:
         from akunu.thread_choice import with_chosen_threads
@@ -79,12 +85,16 @@ def load(
         options, choice = with_chosen_threads(path, options)
     # The engine maps the weights in a thread of its own while this one checks the vocabulary (which
     # takes longer, if it is large) and stays open for Ctrl-C.
-    loading = begin_load(path, options)
+    loading = begin_load(path, options, draft_path=draft_path)
     try:
         files = open_model_files(path)
         if files.get("general.architecture") == "whisper":
             raise _speech_refusal(path)
         tokenizer = read_tokenizer(files)
+        if draft_path is not None:
+            from akunu.draft_vocabulary import check_draft_vocabulary
+
+            check_draft_vocabulary(tokenizer, path, draft_path)
     except (AkunuError, OSError):
         try:
             loading.result().close()
@@ -112,11 +122,15 @@ def _speech_refusal(path: Path) -> UnsupportedModelError:
 
 
 def begin_load(
-    path: Path, options: LoadOptions, alignment_heads: Sequence[tuple[int, int]] = ()
+    path: Path,
+    options: LoadOptions,
+    alignment_heads: Sequence[tuple[int, int]] = (),
+    draft_path: Path | None = None,
 ) -> _core.NativeLoad:
     """Have the engine load its part of a model; nobody has to wait for it.
 
     `alignment_heads`: (layer, head) of a model of speech whose attention says when words are said.
+    `draft_path`: of the model that proposes tokens; its vocabulary is the caller's to check.
     """
     return _core.NativeLoad(
         os.fspath(path),
@@ -129,6 +143,7 @@ def begin_load(
         max_waiting=options.max_waiting,
         adapters={name: os.fspath(each) for name, each in dict(options.adapters or {}).items()},
         alignment_heads=alignment_heads,
+        draft=None if draft_path is None else os.fspath(draft_path),
     )
 
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "inference/draft_model.h"
 #include "inference/speculation.h"
 #include "inference/task.h"
 
@@ -34,6 +35,7 @@ struct Active {
   std::vector<uint32_t> logged = {};
   bool log_lacks_last = false;                       // the device's log lacks the token chosen last
   std::unique_ptr<Speculator> speculator = nullptr;  // where the text may be drafted
+  std::unique_ptr<DraftText> draft = nullptr;        // where a draft model may do it
 };
 
 }  // namespace akunu

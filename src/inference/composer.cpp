@@ -1,7 +1,9 @@
 #include "inference/composer.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <vector>
 
 namespace akunu {
 namespace {
@@ -9,6 +11,8 @@ namespace {
 // A prompt among others gets at least so many rows: with fewer each, reading the weights would take
 // longer than what is done with them.
 constexpr uint32_t kLeastShare = 16;
+// What a draft model has usually yet to read of a text: the last drafted token, and the one behind it.
+constexpr uint32_t kFewRowsUnread = 2;
 
 }  // namespace
 
@@ -57,6 +61,47 @@ void Composer::compose(std::span<Active> actives, Step& step) const {
   add_planned(actives, step, true, true);
 }
 
+ModelOffer Composer::offer_of(uint32_t n_unread, std::span<const uint32_t> n_rows) const {
+  ModelOffer offer;
+  const double of_target = costs_.of(1);
+  for (uint32_t n = 1; n <= kMostDrafted; ++n) {
+    const uint32_t before = n_rows[n - 1];
+    const double of_others = before == 0 ? 0 : draft_model_->seconds(before, of_target);
+    offer.seconds[n] = offer.seconds[n - 1] +
+                       draft_model_->seconds(before + (n == 1 ? n_unread : 1), of_target) -
+                       of_others;
+  }
+  return offer;
+}
+
+// Beside a prompt or in the place of what would be drafted, a piece at a time: others wait for it.
+void Composer::read_ahead(std::span<Active> actives) const {
+  if (draft_model_ == nullptr) return;
+  std::vector<DraftModel::Wish> wishes;
+  const std::array<uint32_t, kMostDrafted> no_rows{};
+  bool others_generate = false;
+  for (const Active& active : actives) {
+    others_generate |= active.draft == nullptr && is_generating(active);
+    if (active.draft == nullptr) continue;
+    const std::span<const uint32_t> tokens = sequence_of(active).tokens;
+    const uint32_t n_unread = draft_model_->n_unread(*active.draft, tokens);
+    if (n_unread <= DraftModel::kMostUnread || n_unread == kNone) {
+      others_generate |= is_generating(active);
+      continue;
+    }
+    const Task& task = *active.task;
+    const auto n_left = task.rows().max_chosen - static_cast<uint32_t>(task.chosen().size());
+    if (active.speculator->is_worth_reading(costs_,
+                                            draft_model_->seconds_to_read(n_unread, costs_.of(1)),
+                                            n_left, offer_of(kFewRowsUnread, no_rows)))
+      wishes.push_back({active.draft.get(), tokens});
+  }
+  if (wishes.empty()) return;
+  const ChipConfig& chip = model_.device().chip();
+  draft_model_->read(wishes, others_generate ? chip.max_mixed_rows : kNone,
+                     actives.front().task->priority());
+}
+
 // Drafted rows, until the group of kMaxFewRows is full; earlier texts first.
 void Composer::draft(std::span<Active> actives) const {
   uint32_t room = draft_forced(actives);
@@ -67,17 +112,32 @@ void Composer::draft(std::span<Active> actives) const {
     n_rows += 1 + static_cast<uint32_t>(active.drafted.size());
     n_expected += 1 + static_cast<double>(active.drafted.size());
   }
+  std::vector<DraftModel::Wish> wishes;
+  std::array<uint32_t, kMostDrafted> n_model_rows{};  // of the draft model's steps
   for (Active& active : actives) {
     if (active.speculator == nullptr || !active.is_generating || active.waits || active.is_masked)
       continue;
     const uint32_t most = most_drafted(active, room);
-    const Speculator::Choice choice = active.speculator->choose(costs_, n_rows, n_expected, most);
+    const std::vector<uint32_t>& tokens = sequence_of(active).tokens;
+    uint32_t n_unread = kNone;
+    std::optional<ModelOffer> offer;
+    if (active.draft != nullptr) n_unread = draft_model_->n_unread(*active.draft, tokens);
+    if (n_unread <= DraftModel::kMostUnread) offer = offer_of(n_unread, n_model_rows);
+    const Speculator::Choice choice =
+        active.speculator->choose(costs_, n_rows, n_expected, most, offer ? &*offer : nullptr);
     active.drafted.resize(choice.n_drafted);
-    active.speculator->draft(active.drafted);
+    if (choice.is_of_model) {
+      wishes.push_back({active.draft.get(), tokens,
+                        static_cast<uint32_t>(active.task->chosen().size()), &active.drafted});
+      for (uint32_t i = 0; i < choice.n_drafted; ++i) n_model_rows[i] += i == 0 ? n_unread : 1;
+    } else {
+      active.speculator->draft(active.drafted);
+    }
     n_rows += choice.n_drafted;
     n_expected += choice.n_expected;
     room -= choice.n_drafted;
   }
+  if (!wishes.empty()) draft_model_->propose(wishes, actives.front().task->priority());
 }
 
 // Those for tokens that a constraint forces, and says which texts have masks. Returns the room that is

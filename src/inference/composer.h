@@ -16,12 +16,16 @@ namespace akunu {
 class Composer {
  public:
   // All must outlive this.
-  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs)
-      : model_(model), cache_(cache), costs_(costs) {}
+  // `draft_model`: null where there is none.
+  Composer(const Model& model, SequenceCache& cache, const RowCosts& costs, DraftModel* draft_model)
+      : model_(model), cache_(cache), costs_(costs), draft_model_(draft_model) {}
 
   // Fills `step` with rows of `actives`, which are in order (see goes_before), and says in each of
   // them which rows are its own.
   void compose(std::span<Active> actives, Step& step) const;
+
+  // Has the draft model read what it lacks of texts that are likely to be drafted.
+  void read_ahead(std::span<Active> actives) const;
 
   // Whether all of its rows have run but that of the token chosen last, which generates the next.
   bool is_generating(const Active& active) const;
@@ -50,6 +54,8 @@ class Composer {
   void draft(std::span<Active> actives) const;
   uint32_t draft_forced(std::span<Active> actives) const;
   uint32_t most_drafted(const Active& active, uint32_t room) const;
+  // What the draft model asks for tokens of a text, where in its steps run so many rows already.
+  ModelOffer offer_of(uint32_t n_unread, std::span<const uint32_t> n_rows) const;
   void add_generating(std::span<Active> actives, Step& step) const;
   void add_generated_before(std::span<Active> actives, Step& step) const;
   void add_planned(std::span<Active> actives, Step& step, bool prompts, bool logits) const;
@@ -58,6 +64,7 @@ class Composer {
   const Model& model_;
   SequenceCache& cache_;
   const RowCosts& costs_;
+  DraftModel* const draft_model_;
 };
 
 // Positions that the sequence of a task comes to have at most: the last token is chosen, never run.

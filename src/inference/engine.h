@@ -10,8 +10,9 @@
 namespace akunu {
 
 struct Engine {
+  std::unique_ptr<Model> draft_model;  // null: none
   std::unique_ptr<Model> model;
-  std::unique_ptr<Scheduler> scheduler;  // after the model: it dies first
+  std::unique_ptr<Scheduler> scheduler;  // after the models: it dies first
   HomeProcess home;
 
   // In a forked child it is never destroyed: what it would wait for is not there (core/home_process.h).

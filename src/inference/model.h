@@ -136,6 +136,8 @@ class Model {
         {max_prompt_rows_, max_generated_rows(), chain_steps() * (1 + chip.submissions_ahead)});
   }
 
+  uint64_t weight_bytes() const { return weights_->bytes(); }
+
   // How positions turn, float32: of each kind of layer that rotates, one after the other. They depend on
   // the model and, in some, on the context.
   std::vector<std::byte> frequencies() const;

@@ -114,6 +114,7 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
   if (active.speculator != nullptr && !active.is_masked) {
     const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
     active.speculator->checked(n_drafted, n);
+    if (active.speculator->was_of_model()) active.draft->checked(n_drafted, n);
     active.task->count_drafted(n_drafted, n);
   }
   return take_tokens(active, tokens.first(n + 1));

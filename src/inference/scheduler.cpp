@@ -42,7 +42,7 @@ std::span<const Status> join(std::vector<Status>& first, std::span<const Status>
 
 }  // namespace
 
-Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
+Scheduler::Scheduler(Model& model, const SchedulerOptions& options, Model* draft_model)
     : model_(model),
       prefix_cache_(options.prefix_cache && !model.arch().embeds),
       chain_steps_(model.chain_steps()),
@@ -50,7 +50,10 @@ Scheduler::Scheduler(Model& model, const SchedulerOptions& options)
       masks_(model.mask_bytes() / sizeof(uint32_t), options.mask_time, [this] { queue_.wake(); }),
       occupancy_(model.cache().groups().size()),
       cache_(model.cache(), model.sequences(), model.max_rows_in_flight(), prefix_cache_),
-      composer_(model, cache_, costs_),
+      draft_model_(draft_model != nullptr
+                       ? std::make_unique<DraftModel>(*draft_model, model, prefix_cache_)
+                       : nullptr),
+      composer_(model, cache_, costs_, draft_model_.get()),
       results_(model, cache_, chain_steps_),
       step_(model) {
   statuses_.reserve(model.max_rows());
@@ -373,6 +376,10 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   if (rows.speculation != kSpeculationOff)
     active.speculator =
         std::make_unique<Speculator>(tokens, rows.speculation, most_positions(*task) + 1);
+  if (active.speculator != nullptr && draft_model_ != nullptr && rows.window == nullptr) {
+    active.draft = draft_model_->begin(*task, tokens);
+    active.speculator->begin_model(draft_model_->held());
+  }
   active_.insert(place, std::move(active));
   recompose_ = true;
   return Queue::Answer::taken;
@@ -459,6 +466,7 @@ void Scheduler::run_step() {
     ask_for_masks();
     grow();
     if (active_.empty()) return;
+    composer_.read_ahead(active_);
     if (recompose_ || may_draft()) {
       recompose_ = true;
       publish();  // who is under way, or what they have, has changed
@@ -527,7 +535,8 @@ Scheduler::Submitted Scheduler::submit_beside_masks() {
 // next.
 bool Scheduler::may_draft() const {
   return std::ranges::any_of(active_, [&](const Active& active) {
-    return active.speculator != nullptr && active.speculator->has_draft() &&
+    return active.speculator != nullptr &&
+           (active.draft != nullptr || active.speculator->has_draft()) &&
            composer_.is_generating(active);
   });
 }

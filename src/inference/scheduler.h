@@ -24,6 +24,7 @@
 #include "core/home_process.h"
 #include "inference/active.h"
 #include "inference/composer.h"
+#include "inference/draft_model.h"
 #include "inference/generation.h"
 #include "inference/logits_task.h"
 #include "inference/masks.h"
@@ -47,8 +48,10 @@ struct SchedulerOptions {
 
 class Scheduler {
  public:
-  // The model must outlive the scheduler.
-  explicit Scheduler(Model& model, const SchedulerOptions& options = {});
+  // The models must outlive the scheduler. `draft_model`: proposes tokens, where it is not null; it has
+  // the same vocabulary and the same device. Throws UnsupportedModelError where it cannot.
+  explicit Scheduler(Model& model, const SchedulerOptions& options = {},
+                     Model* draft_model = nullptr);
   ~Scheduler() { stop(); }
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
@@ -147,6 +150,7 @@ class Scheduler {
 
   // Everything below belongs to the scheduler's thread.
   SequenceCache cache_;
+  std::unique_ptr<DraftModel> draft_model_;
   std::vector<Active> active_;      // in order; see goes_before
   std::optional<Submitted> ahead_;  // submitted before the one that is being waited for has ended
   RowCosts costs_;

@@ -1,4 +1,4 @@
-// What is drafted, and how much. speculation.h says why.
+// What is drafted, from where, and how much. speculation.h says why.
 //
 // 1. What it does. `add` records, for every run of kRun tokens, its latest position. `draft` looks up the
 //    run that ends the text, and proposes the tokens that followed its earlier occurrence. As long as
@@ -6,6 +6,7 @@
 // 2. What bounds it. One lookup and one entry for each token; nothing is allocated after it is made.
 // 3. How much is drafted. `choose` takes the number of rows with the most tokens a second: what each
 //    row more costs (RowCosts, measured), and how often drafts behind matches of this length held.
+//    Where a draft model offers tokens too, whoever promises more tokens a second is asked.
 // 4. What it may cost. A draft of which nothing holds costs its rows. A text has kShare of its time for
 //    that and what its drafts won; where both are used up it drafts nothing until there is some again.
 #include "inference/speculation.h"
@@ -26,6 +27,11 @@ constexpr double kMostSaved = 256 * kShare;  // in tokens' times
 constexpr double kLeastGain = 1.03;          // a draft that promises less is not worth its risk
 constexpr double kNew = 0.25;                // weight of a new measurement of time
 constexpr double kNewHeld = 0.1;             // weight of one more token that held, or did not
+// What is known of a draft model in one text fades, so that it is tried again where the text changed.
+constexpr double kFades = 0.004;
+// What reading a text is to win, for each second of it, and of how many tokens at most.
+constexpr double kLeastGainOfReading = 1.5;
+constexpr uint32_t kUsualTokensLeft = 256;
 // Until it is measured, a row more is taken to cost so much of the first.
 constexpr double kRowMore = 0.25;
 
@@ -99,16 +105,43 @@ size_t Speculator::length_class() const {
   return n_same_ < 5 ? 0 : n_same_ < 9 ? 1 : n_same_ < 17 ? 2 : 3;
 }
 
+// Of drafts of which each token holds with this chance and costs what `seconds` says beside its row, the
+// one with the most tokens a second, if that is more than `least_rate`; none where `most_seconds` do
+// not pay for it. `cost`: what it costs where nothing of it holds.
+template <class Seconds>
+Speculator::Choice best_draft(const RowCosts& costs, uint32_t n_rows, double n_expected,
+                              uint32_t most, double held, double most_seconds, double& least_rate,
+                              double& cost, const Seconds& seconds) {
+  Speculator::Choice best;
+  const double before = costs.of(n_rows);
+  double chance = 1, more = 0;
+  for (uint32_t n = 1; n <= std::min(most, kMostDrafted); ++n) {
+    more += chance *= held;
+    const double of_rows = costs.of(n_rows + n);
+    const double all = of_rows + seconds(n);
+    if (of_rows == 0 || all - before > most_seconds) break;
+    if (const double rate = (n_expected + more) / all; rate > least_rate) {
+      least_rate = rate;
+      best = {n, more};
+      cost = all - before;
+    }
+  }
+  return best;
+}
+
 Speculator::Choice Speculator::choose(const RowCosts& costs, uint32_t n_rows, double n_expected,
-                                      uint32_t most) {
-  if (!has_draft() || most == 0) return {};
-  const double held = held_[length_class()];
+                                      uint32_t most, const ModelOffer* offer) {
+  if (wish_ == kSpeculationOff || (!has_draft() && offer == nullptr) || most == 0) return {};
+  const double held = has_draft() ? held_[length_class()] : 0;
   Choice best;
+  cost_ = 0;
   if (wish_ != kSpeculationAuto) {
     best.n_drafted = std::min(most, wish_);
+    best.is_of_model = offer != nullptr && held_by_model_ >= held;
     double chance = 1;
-    for (uint32_t i = 0; i < best.n_drafted; ++i) best.n_expected += chance *= held;
-    cost_ = 0;
+    for (uint32_t i = 0; i < best.n_drafted; ++i)
+      best.n_expected += chance *= best.is_of_model ? held_by_model_ : held;
+    is_of_model_ = best.is_of_model;
     return best;
   }
   const double before = costs.of(n_rows);
@@ -118,18 +151,34 @@ Speculator::Choice Speculator::choose(const RowCosts& costs, uint32_t n_rows, do
   if (!has_begun_) budget_ = kMostSaved / 2 * per_token_;
   has_begun_ = true;
   budget_ = std::min(budget_ + kShare * per_token_, kMostSaved * per_token_);
-  double best_rate = kLeastGain * n_expected / before, chance = 1, more = 0;
-  for (uint32_t n = 1; n <= std::min(most, kMostDrafted); ++n) {
-    more += chance *= held;
-    const double seconds = costs.of(n_rows + n);
-    if (seconds == 0 || seconds - before > budget_) break;
-    if (const double rate = (n_expected + more) / seconds; rate > best_rate) {
-      best_rate = rate;
-      best = {n, more};
-      cost_ = seconds - before;
+  double rate = kLeastGain * n_expected / before;
+  if (has_draft())
+    best = best_draft(costs, n_rows, n_expected, most, held, budget_, rate, cost_,
+                      [](uint32_t) { return 0.0; });
+  if (offer != nullptr) {
+    const Choice of_model = best_draft(costs, n_rows, n_expected, most, held_by_model_, budget_,
+                                       rate, cost_, [&](uint32_t n) { return offer->seconds[n]; });
+    if (of_model.n_drafted > 0) {
+      best = of_model;
+      best.is_of_model = true;
+    } else {
+      held_by_model_ += kFades * (kHeldByModel - held_by_model_);
     }
   }
+  is_of_model_ = best.is_of_model;
   return best;
+}
+
+bool Speculator::is_worth_reading(const RowCosts& costs, double seconds, uint32_t n_left,
+                                  const ModelOffer& offer) const {
+  if (wish_ != kSpeculationAuto) return true;
+  const double before = costs.of(1);
+  if (before == 0) return true;  // it is to be measured
+  double rate = kLeastGain / before, cost = 0;
+  const Choice best = best_draft(costs, 1, 1, kMostDrafted, held_by_model_, kMostSaved * before,
+                                 rate, cost, [&](uint32_t n) { return offer.seconds[n]; });
+  if (best.n_drafted == 0) return false;
+  return std::min(n_left, kUsualTokensLeft) * (before - 1 / rate) > kLeastGainOfReading * seconds;
 }
 
 void Speculator::draft(std::span<uint32_t> into) const {
@@ -140,7 +189,7 @@ void Speculator::draft(std::span<uint32_t> into) const {
 }
 
 void Speculator::checked(uint32_t n_drafted, uint32_t n_held) {
-  double& held = held_[length_class()];
+  double& held = is_of_model_ ? held_by_model_ : held_[length_class()];
   for (uint32_t i = 0; i < n_held; ++i) held += kNewHeld * (1 - held);
   if (n_held < n_drafted) held -= kNewHeld * held;
   if (wish_ == kSpeculationAuto) budget_ += n_held * per_token_ - cost_;

@@ -37,7 +37,8 @@ class NativeLoad {
              std::optional<uint32_t> context, uint32_t threads, const std::string& kv_type,
              std::optional<uint64_t> kv_memory, bool prefix_cache, uint32_t max_waiting,
              const std::map<std::string, std::filesystem::path>& adapters,
-             const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads) {
+             const std::vector<std::pair<uint32_t, uint32_t>>& alignment_heads,
+             const std::optional<std::filesystem::path>& draft) {
     LoadOptions options{
         .context = context, .kv_memory = kv_memory, .kv_format = kv_format(kv_type)};
     for (const auto& [name, adapter] : adapters)
@@ -45,12 +46,18 @@ class NativeLoad {
     for (const auto& [layer, head] : alignment_heads)
       options.alignment_heads.push_back({layer, head});
     std::packaged_task<std::shared_ptr<Engine>()> load(
-        [path = path.string(), device, threads, options, prefix_cache, max_waiting] {
+        [path = path.string(), device, threads, options, prefix_cache, max_waiting,
+         draft_path = draft ? draft->string() : std::string()] {
           std::shared_ptr<Engine> engine = Engine::make();
-          engine->model = Model::load(path, share_device(device, {.threads = threads}), options);
+          const std::shared_ptr<Device> share = share_device(device, {.threads = threads});
+          // First, so that the model takes what is left.
+          if (!draft_path.empty())
+            engine->draft_model = load_draft_model(draft_path, share, options);
+          engine->model = Model::load(path, share, options);
           engine->scheduler = std::make_unique<Scheduler>(
               *engine->model,
-              SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting});
+              SchedulerOptions{.prefix_cache = prefix_cache, .most_waiting = max_waiting},
+              engine->draft_model.get());
           return engine;
         });
     loaded_ = load.get_future();
@@ -100,12 +107,14 @@ void register_load(py::module_& m) {
       .def(py::init<const std::filesystem::path&, const std::string&, std::optional<uint32_t>,
                     uint32_t, const std::string&, std::optional<uint64_t>, bool, uint32_t,
                     const std::map<std::string, std::filesystem::path>&,
-                    const std::vector<std::pair<uint32_t, uint32_t>>&>(),
+                    const std::vector<std::pair<uint32_t, uint32_t>>&,
+                    const std::optional<std::filesystem::path>&>(),
            py::arg("path"), py::kw_only(), py::arg("device"), py::arg("context"),
            py::arg("threads"), py::arg("kv_type"), py::arg("kv_memory"), py::arg("prefix_cache"),
            py::arg("max_waiting"),
            py::arg("adapters") = std::map<std::string, std::filesystem::path>(),
-           py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>())
+           py::arg("alignment_heads") = std::vector<std::pair<uint32_t, uint32_t>>(),
+           py::arg("draft") = py::none())
       .def("result", &NativeLoad::result)
       .def("abandon", &NativeLoad::abandon);
 }
