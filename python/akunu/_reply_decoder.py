@@ -138,6 +138,8 @@ class ReplyDecoder:
                 prompt_tokens=self.generation.prompt_tokens,
                 completion_tokens=len(self._tokens),
                 cached_tokens=self.generation.cached_tokens,
+                drafted_tokens=self.generation.drafted_tokens,
+                accepted_tokens=self.generation.held_tokens,
                 prompt_seconds=self.generation.prompt_seconds,
                 completion_seconds=self.generation.completion_seconds(len(self._tokens)),
                 logprobs=reader.of(self._tokens[:n_kept]) if reader else None,

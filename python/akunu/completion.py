@@ -30,9 +30,11 @@ class Completion(str):
     """
 
     __slots__ = (
+        "_accepted_tokens",
         "_cached_tokens",
         "_completion_seconds",
         "_completion_tokens",
+        "_drafted_tokens",
         "_finish_reason",
         "_logprobs",
         "_n_echoed",
@@ -64,6 +66,8 @@ class Completion(str):
     _prompt_tokens: int
     _completion_tokens: int
     _cached_tokens: int
+    _drafted_tokens: int
+    _accepted_tokens: int
     _prompt_seconds: float
     _completion_seconds: float
     _logprobs: tuple[TokenLogprob, ...] | None
@@ -88,6 +92,8 @@ class Completion(str):
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
         cached_tokens: int = 0,
+        drafted_tokens: int = 0,
+        accepted_tokens: int = 0,
         prompt_seconds: float = 0.0,
         completion_seconds: float = 0.0,
         logprobs: Sequence[TokenLogprob] | None = None,
@@ -118,6 +124,8 @@ class Completion(str):
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
             "cached_tokens": cached_tokens,
+            "drafted_tokens": drafted_tokens,
+            "accepted_tokens": accepted_tokens,
             "prompt_seconds": prompt_seconds,
             "completion_seconds": completion_seconds,
             "logprobs": None if logprobs is None else tuple(logprobs),
@@ -264,6 +272,16 @@ class Completion(str):
     def cached_tokens(self) -> int:
         """How many of the prompt's tokens were found in the cache, and so not computed again."""
         return self._cached_tokens
+
+    @property
+    def drafted_tokens(self) -> int:
+        """How many tokens were drafted (`speculation`), those that a grammar forces left out."""
+        return self._drafted_tokens
+
+    @property
+    def accepted_tokens(self) -> int:
+        """How many of the tokens drafted were chosen."""
+        return self._accepted_tokens
 
     @property
     def prompt_seconds(self) -> float:

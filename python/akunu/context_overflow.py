@@ -279,6 +279,16 @@ class GoingOn:
         return self.first.cached_tokens
 
     @property
+    def drafted_tokens(self) -> int:
+        """Of all parts."""
+        return sum(part.drafted_tokens for part in self._parts)
+
+    @property
+    def held_tokens(self) -> int:
+        """Of all parts."""
+        return sum(part.held_tokens for part in self._parts)
+
+    @property
     def prompt_seconds(self) -> float:
         """Of the first part."""
         return self.first.prompt_seconds

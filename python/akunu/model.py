@@ -154,7 +154,7 @@ class Model(AsyncCalls):
         """
         found = self._open().occupancy
         pages = tuple(CachePages(**each) for each in found["cache"])
-        return Occupancy(waiting=found["waiting"], running=found["running"], cache=pages)
+        return Occupancy(**{**found, "cache": pages})
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts

@@ -74,6 +74,10 @@ class Occupancy:
     """Requests that are being computed: prompts, texts and logits."""
     cache: tuple[CachePages, ...]
     """The pages of the key/value cache, of each kind of layer."""
+    drafted: int = 0
+    """Tokens drafted (`speculation`) since the model was loaded, as of the last step."""
+    accepted: int = 0
+    """Of these, the tokens that were chosen."""
 
 
 class MemoryReport(Mapping[str, int]):

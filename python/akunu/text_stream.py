@@ -91,6 +91,16 @@ class StreamFacts:
         return 0 if self._decoder is None else self._decoder.generation.cached_tokens
 
     @property
+    def drafted_tokens(self) -> int:
+        """Number of tokens drafted so far; see `Completion`."""
+        return 0 if self._decoder is None else self._decoder.generation.drafted_tokens
+
+    @property
+    def accepted_tokens(self) -> int:
+        """How many of the tokens drafted were chosen."""
+        return 0 if self._decoder is None else self._decoder.generation.held_tokens
+
+    @property
     def completion_tokens(self) -> int:
         """Number of tokens taken so far."""
         return 0 if self._decoder is None else self._decoder.n_tokens

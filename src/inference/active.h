@@ -27,6 +27,7 @@ struct Active {
   bool wants_logits = false;   // of all its rows
   bool scores_prompt = false;  // likewise
   bool is_masked = false;      // its choosing rows have masks
+  bool is_forced = false;      // what is drafted is certain to follow
   bool is_late = false;        // the masks were not there in time
   // Tokens that are certain to follow, as far as a constraint tells, or likely to, as the text went on
   // before: rows behind the one that generates, each of which chooses for itself. With the token before

@@ -115,8 +115,17 @@ void Composer::draft(std::span<Active> actives) const {
   std::vector<DraftModel::Wish> wishes;
   std::array<uint32_t, kMostDrafted> n_model_rows{};  // of the draft model's steps
   for (Active& active : actives) {
-    if (active.speculator == nullptr || !active.is_generating || active.waits || active.is_masked)
+    if (!may_speculate(active)) continue;
+    if (active.is_masked && !active.task->masks()->drafted().empty()) {
+      // Its masks came late, and are of these.
+      const std::span<const uint32_t> drafted = active.task->masks()->drafted();
+      const uint32_t n =
+          std::min(most_drafted(active, room), static_cast<uint32_t>(drafted.size()));
+      active.drafted.assign(drafted.begin(), drafted.begin() + n);
+      n_rows += n;
+      room -= n;
       continue;
+    }
     const uint32_t most = most_drafted(active, room);
     const std::vector<uint32_t>& tokens = sequence_of(active).tokens;
     uint32_t n_unread = kNone;
@@ -132,12 +141,31 @@ void Composer::draft(std::span<Active> actives) const {
       for (uint32_t i = 0; i < choice.n_drafted; ++i) n_model_rows[i] += i == 0 ? n_unread : 1;
     } else {
       active.speculator->draft(active.drafted);
+      cut_refused(active);
     }
     n_rows += choice.n_drafted;
     n_expected += choice.n_expected;
     room -= choice.n_drafted;
   }
-  if (!wishes.empty()) draft_model_->propose(wishes, actives.front().task->priority());
+  if (wishes.empty()) return;
+  draft_model_->propose(wishes, actives.front().task->priority());
+  for (Active& active : actives)
+    if (active.speculator != nullptr && active.speculator->was_of_model()) cut_refused(active);
+}
+
+bool Composer::may_speculate(const Active& active) const {
+  if (active.speculator == nullptr || !active.is_generating || active.waits) return false;
+  if (!active.is_masked) return true;
+  const TextMasks& masks = *active.task->masks();
+  return masks.is_known() && masks.forced().empty() && masks.is_cheap();
+}
+
+// Tokens that a grammar refuses need no rows.
+void Composer::cut_refused(Active& active) const {
+  if (!active.is_masked || active.is_forced || active.drafted.empty()) return;
+  const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
+  active.drafted.resize(active.task->masks()->constraint().n_allowed(active.drafted));
+  if (active.drafted.empty()) active.speculator->checked(n_drafted, 0);
 }
 
 // Those for tokens that a constraint forces, and says which texts have masks. Returns the room that is
@@ -146,12 +174,14 @@ uint32_t Composer::draft_forced(std::span<Active> actives) const {
   uint32_t room = kMaxFewRows - 1;
   for (Active& active : actives) {
     active.drafted.clear();
+    active.is_forced = false;
     active.is_masked = active.is_generating && !active.waits && active.task->is_constrained();
     if (!active.is_masked || room == 0) continue;
     if (!active.task->masks()->is_known()) continue;
     const std::span<const uint32_t> forced = active.task->masks()->forced();
     const uint32_t n = std::min(most_drafted(active, room), static_cast<uint32_t>(forced.size()));
     active.drafted.assign(forced.begin(), forced.begin() + n);
+    active.is_forced = n > 0;
     room -= n;
   }
   return room;

@@ -52,6 +52,8 @@ class Composer {
   void plan_whole(std::span<Active> actives, Room& room) const;
   void plan(Active& active, uint32_t n_rows) const;
   void draft(std::span<Active> actives) const;
+  bool may_speculate(const Active& active) const;
+  void cut_refused(Active& active) const;
   uint32_t draft_forced(std::span<Active> actives) const;
   uint32_t most_drafted(const Active& active, uint32_t room) const;
   // What the draft model asks for tokens of a text, where in its steps run so many rows already.

@@ -96,6 +96,11 @@ uint32_t AfterFreeText::forced(std::span<uint32_t> out) {
   return static_cast<uint32_t>(n);
 }
 
+uint32_t AfterFreeText::n_allowed(std::span<const uint32_t> tokens) {
+  if (stage_ == Stage::free) return static_cast<uint32_t>(tokens.size());
+  return stage_ == Stage::after && after_ ? after_->n_allowed(tokens) : 0;
+}
+
 bool AfterFreeText::fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) {
   if (stage_ == Stage::after) return !after_ || after_->fill(drafted, masks);
   const size_t n_words = masks.size() / (drafted.size() + 1);

@@ -27,6 +27,8 @@ class Constraint {
   // Fills 1 + drafted.size() masks: which tokens may come next, and which after each drafted token.
   // False where the grammar fails; error() says why.
   virtual bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) = 0;
+  // How many of these tokens may come, one behind the other; no masks are needed for it.
+  virtual uint32_t n_allowed(std::span<const uint32_t> tokens) = 0;
   // The reason of the first failure; "" if there was none.
   virtual std::string error() const = 0;
   // Whether it failed since the grammar takes more work than one text may have.
@@ -66,6 +68,7 @@ class AfterFreeText : public Constraint {
   bool is_over() const override;
   uint32_t forced(std::span<uint32_t> out) override;
   bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) override;
+  uint32_t n_allowed(std::span<const uint32_t> tokens) override;
   std::string error() const override { return after_ ? after_->error() : std::string(); }
   bool is_too_dear() const override { return after_ && after_->is_too_dear(); }
   void cancel() override {

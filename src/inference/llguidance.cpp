@@ -264,6 +264,13 @@ bool GrammarConstraint::fill(std::span<const uint32_t> drafted, std::span<uint32
                      fails("the grammar does not go back"));
 }
 
+uint32_t GrammarConstraint::n_allowed(std::span<const uint32_t> tokens) {
+  if (!error_.empty() || tokens.empty()) return 0;
+  const int32_t n =
+      vocabulary_->functions().validate_tokens(matcher_, tokens.data(), tokens.size());
+  return n < 0 ? 0 : static_cast<uint32_t>(n);
+}
+
 bool GrammarConstraint::accept_bytes(std::string_view bytes) {
   if (!error_.empty()) return false;
   const LlgFunctions& llg = vocabulary_->functions();

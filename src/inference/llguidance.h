@@ -94,6 +94,7 @@ class GrammarConstraint : public Constraint {
   bool is_over() const override;
   uint32_t forced(std::span<uint32_t> out) override;
   bool fill(std::span<const uint32_t> drafted, std::span<uint32_t> masks) override;
+  uint32_t n_allowed(std::span<const uint32_t> tokens) override;
   std::string error() const override { return error_; }
   bool is_too_dear() const override { return is_too_dear_; }
   void cancel() override;

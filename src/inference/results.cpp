@@ -111,11 +111,13 @@ Results::State Results::take_drafted(Active& active, std::span<const Status> sta
     if (n == active.drafted.size() || tokens[n] != active.drafted[n]) break;
     ++n;
   }
-  if (active.speculator != nullptr && !active.is_masked) {
+  if (active.speculator != nullptr && !active.is_forced) {
     const auto n_drafted = static_cast<uint32_t>(active.drafted.size());
     active.speculator->checked(n_drafted, n);
     if (active.speculator->was_of_model()) active.draft->checked(n_drafted, n);
     active.task->count_drafted(n_drafted, n);
+    n_drafted_ += n_drafted;
+    n_held_ += n;
   }
   return take_tokens(active, tokens.first(n + 1));
 }

@@ -22,6 +22,10 @@ class Results {
   // and why, after the tokens that came before it. `statuses`: those of the outcome.
   State take(Active& active, const Step& step, uint32_t n_steps, std::span<const Status> statuses);
 
+  // Of all texts, tokens drafted because they were likely, and of them those that were chosen.
+  uint64_t n_drafted() const { return n_drafted_; }
+  uint64_t n_held() const { return n_held_; }
+
  private:
   State take_good(Active& active, const Step& step, uint32_t n_steps);
   State take_late(Active& active, std::span<const Status> statuses);
@@ -38,6 +42,7 @@ class Results {
   SequenceCache& cache_;
   std::vector<uint32_t> tokens_;
   std::vector<TokenLogprobs> logprobs_;
+  uint64_t n_drafted_ = 0, n_held_ = 0;
 };
 
 }  // namespace akunu

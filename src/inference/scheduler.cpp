@@ -260,6 +260,7 @@ bool Scheduler::is_reading() const {
 void Scheduler::publish() {
   const auto n_reading = std::ranges::count_if(
       active_, [](const Active& active) { return !active.task->rows().has_output(); });
+  occupancy_.set_drafted(results_.n_drafted(), results_.n_held());
   occupancy_.set_running(static_cast<uint32_t>(active_.size()) - static_cast<uint32_t>(n_reading));
   for (uint32_t group = 0; group < model_.cache().groups().size(); ++group)
     occupancy_.set_pages(group, cache_.count_pages(group));

@@ -6,6 +6,7 @@ namespace akunu {
 
 void TextMasks::ask(uint32_t most_forced) {
   most_forced_ = most_forced;
+  drafted_.clear();
   asks_masks_ = false;
   is_asked_.store(true, std::memory_order_release);
 }
@@ -19,6 +20,7 @@ void TextMasks::ask(std::span<const uint32_t> drafted) {
 void TextMasks::forget() {
   is_known_ = is_late = false;
   forced_.clear();
+  drafted_.clear();
   n_masks_ = 0;
 }
 

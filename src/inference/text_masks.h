@@ -43,6 +43,8 @@ class TextMasks {
   std::span<const uint32_t> forced() const { return forced_; }
   // Whether the masks of 1 + so many drafted rows are there.
   bool has_masks(size_t n_drafted) const { return !is_asked() && n_masks_ > n_drafted; }
+  // The drafted tokens behind which masks were asked for, at this place.
+  std::span<const uint32_t> drafted() const { return drafted_; }
   std::span<const uint32_t> masks(size_t n_drafted) const {
     return std::span(masks_).first((1 + n_drafted) * (masks_.size() / n_rooms_));
   }
@@ -63,8 +65,12 @@ class TextMasks {
   // What it has spent on this text.
   std::chrono::nanoseconds time{0};
   uint32_t n_answers = 0;
+  // Whether a mask has taken so little that masks of tokens that may not come cost nothing that counts.
+  bool is_cheap() const { return time <= n_answers * kCheap; }
 
  private:
+  static constexpr std::chrono::milliseconds kCheap{1};
+
   void find_answer(size_t n_words);
   void fill(std::span<const uint32_t> drafted, size_t n_words);
 

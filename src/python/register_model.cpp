@@ -144,6 +144,8 @@ py::dict NativeModel::occupancy() const {
   py::dict result;
   result["waiting"] = engine->scheduler->n_waiting();
   result["running"] = engine->scheduler->occupancy().n_running();
+  result["drafted"] = engine->scheduler->occupancy().n_drafted();
+  result["accepted"] = engine->scheduler->occupancy().n_held();
   result["cache"] = cache;
   return result;
 }

@@ -32,6 +32,8 @@ MADE = Completion(
     prompt_tokens=10,
     completion_tokens=5,
     cached_tokens=2,
+    drafted_tokens=4,
+    accepted_tokens=3,
     prompt_seconds=0.5,
     completion_seconds=2.0,
 )
@@ -68,6 +70,8 @@ def test_its_facts_are_what_it_was_made_with() -> None:
         "prompt_tokens": 10,
         "completion_tokens": 5,
         "cached_tokens": 2,
+        "drafted_tokens": 4,
+        "accepted_tokens": 3,
         "prompt_seconds": 0.5,
         "completion_seconds": 2.0,
         "prompt_tokens_per_second": 16.0,  # 8 of the 10 in half a second

@@ -104,6 +104,11 @@ class Places final : public Constraint {
         if (allows(place_ + i, token)) masks[i * n_words + token / 32] |= 1u << token % 32;
     return true;
   }
+  uint32_t n_allowed(std::span<const uint32_t> tokens) override {
+    uint32_t n = 0;
+    while (n < tokens.size() && allows(place_ + n, tokens[n])) ++n;
+    return n;
+  }
   std::string error() const override { return {}; }
   void cancel() override { gate_->set(true); }
   bool accept_bytes(std::string_view) override { return false; }
@@ -249,6 +254,9 @@ class Dear final : public Constraint {
     while (seconds_of_thread() < end) continue;
     std::ranges::fill(masks, UINT32_MAX);
     return true;
+  }
+  uint32_t n_allowed(std::span<const uint32_t> tokens) override {
+    return static_cast<uint32_t>(tokens.size());
   }
   std::string error() const override { return {}; }
   bool accept_bytes(std::string_view) override { return false; }

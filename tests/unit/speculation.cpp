@@ -94,6 +94,71 @@ Run run(uint32_t n, double chance, uint32_t seed,
   return found;
 }
 
+// The same of a text that never says again what it said, with a draft model whose tokens hold with
+// this chance and take so many seconds each.
+Run run_beside_model(uint32_t n, double chance, uint32_t seed, double row, double proposed) {
+  std::mt19937 random(seed);
+  const auto seconds_of = [&](uint32_t n_rows) { return 1 + row * (n_rows - 1); };
+  ModelOffer offer;
+  for (uint32_t i = 1; i <= kMostDrafted; ++i) offer.seconds[i] = i * proposed;
+  Speculator speculator(std::vector<uint32_t>{0}, kSpeculationAuto, n + 100);
+  RowCosts costs;
+  costs.took(1, seconds_of(1));
+  Run found;
+  std::vector<double> times;
+  uint32_t next = 0;
+  while (times.size() < n) {
+    const auto choice = speculator.choose(costs, 1, 1.0, kMostDrafted, &offer);
+    check(choice.is_of_model == (choice.n_drafted > 0), "nobody else has a draft");
+    uint32_t n_held = 0;
+    while (n_held < choice.n_drafted && std::uniform_real_distribution<>()(random) < chance)
+      ++n_held;
+    if (choice.n_drafted > 0) speculator.checked(choice.n_drafted, n_held);
+    for (uint32_t i = 0; i <= n_held; ++i) speculator.add(std::vector<uint32_t>{++next});
+    found.seconds += seconds_of(1 + choice.n_drafted) + offer.seconds[choice.n_drafted];
+    costs.took(1 + choice.n_drafted, seconds_of(1 + choice.n_drafted));
+    times.insert(times.end(), n_held + 1, found.seconds);
+  }
+  found.n_tokens = static_cast<uint32_t>(times.size());
+  for (size_t i = 256; i < times.size(); ++i)
+    found.most_seconds_of_256 = std::max(found.most_seconds_of_256, times[i] - times[i - 256]);
+  return found;
+}
+
+void test_a_draft_model_that_is_wrong_costs_at_most_3_percent() {
+  for (const double row : {0.02, 0.3})
+    for (const double proposed : {0.02, 0.1, 0.5})
+      for (const double chance : {0.0, 0.2, 0.5})
+        for (uint32_t seed = 0; seed < 5; ++seed) {
+          const Run found = run_beside_model(4000, chance, seed, row, proposed);
+          check(found.most_seconds_of_256 <= 256 * 1.03, "over any 256 tokens");
+          check(found.seconds <= found.n_tokens * 1.03, "over all of them");
+        }
+}
+
+void test_a_draft_model_that_is_right_pays() {
+  const Run found = run_beside_model(4000, 0.9, 1, 0.05, 0.1);
+  check(found.n_tokens / found.seconds >= 2,
+        "where about 5 of 8 drafts in a row hold, twice as fast");
+}
+
+void test_a_text_is_read_where_that_is_likely_to_pay() {
+  const Speculator speculator(std::vector<uint32_t>{0}, kSpeculationAuto, 100);
+  ModelOffer cheap, dear;
+  for (uint32_t i = 1; i <= kMostDrafted; ++i) {
+    cheap.seconds[i] = 0.1 * i;
+    dear.seconds[i] = 2.0 * i;
+  }
+  RowCosts costs;
+  check(speculator.is_worth_reading(costs, 1e9, 1, dear), "what nobody measured yet is read");
+  costs.took(1, 1.0);
+  costs.took(16, 1.5);
+  check(speculator.is_worth_reading(costs, 1.0, 200, cheap), "a short text for many tokens");
+  check(!speculator.is_worth_reading(costs, 1000.0, 200, cheap), "a long one is not");
+  check(!speculator.is_worth_reading(costs, 1.0, 1, cheap), "nor one for a single token");
+  check(!speculator.is_worth_reading(costs, 0.001, 200, dear), "nor by a model that does not pay");
+}
+
 void test_drafts_that_never_hold_cost_at_most_3_percent() {
   for (const double row : {0.02, 0.1, 0.3, 0.6, 1.0})
     for (const double chance : {0.0, 0.1, 0.3})
@@ -126,5 +191,8 @@ int main() {
   test_costs_are_known_between_what_was_measured();
   test_drafts_that_never_hold_cost_at_most_3_percent();
   test_drafts_that_hold_pay();
+  test_a_draft_model_that_is_wrong_costs_at_most_3_percent();
+  test_a_draft_model_that_is_right_pays();
+  test_a_text_is_read_where_that_is_likely_to_pay();
   return summary();
 }

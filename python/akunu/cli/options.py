@@ -174,6 +174,12 @@ Adapters = Annotated[
         help="Load and use a LoRA adapter: GGUF, or a directory of peft. May be repeated.",
     ),
 ]
+Draft = Annotated[
+    str | None,
+    typer.Option(
+        "--draft", metavar="MODEL", help="A smaller model that proposes tokens; same vocabulary."
+    ),
+]
 LoopGuard = Annotated[
     bool,
     typer.Option(help="Whether a text that only repeats itself is stopped (typed chat: a hint)."),

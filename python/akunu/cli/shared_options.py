@@ -29,7 +29,10 @@ _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
     **_LOADING_ENCODER,
     "kv_type": (options.KvType, "f16"),
 }
-_ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {"adapters": (options.Adapters, None)}
+_ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {
+    "adapters": (options.Adapters, None),
+    "draft": (options.Draft, None),
+}
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
     "schema": (options.Schema, None),
     "weaken_schema": (options.WeakenSchema, False),
@@ -51,7 +54,7 @@ def takes_loading_encoder(command: Command) -> Command:
 
 
 def takes_loading_with_adapters(command: Command) -> Command:
-    """Likewise, and --adapter."""
+    """Likewise, and --adapter and --draft."""
     return _with_options(command, "load", {**_LOADING, **_ADAPTERS}, options.load_options)
 
 

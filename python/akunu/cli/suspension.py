@@ -54,4 +54,6 @@ def without_times(completion: Completion) -> Completion:
         prompt_tokens=completion.prompt_tokens,
         completion_tokens=completion.completion_tokens,
         cached_tokens=completion.cached_tokens,
+        drafted_tokens=completion.drafted_tokens,
+        accepted_tokens=completion.accepted_tokens,
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -105,6 +106,9 @@ class ServedModels:
             served = ServedModel(name, source, chosen, tuple(aliases))
             if chosen.adapters:
                 served.options = replace(chosen, adapters=_adapters_of(name, chosen, list(named)))
+            if chosen.draft is not None:
+                draft = _draft_of(name, os.fspath(chosen.draft), list(named))
+                served.options = replace(served.options, draft=draft)
             self._models[name] = served
             for each in (name, *aliases):
                 if not each or each in self._by_name:
@@ -332,8 +336,14 @@ class ServedModels:
             path = await loop.run_in_executor(
                 self._loaders, find_model, served.source, served.options
             )
+            draft = served.options.draft
+            if draft is not None:
+                draft_path = await loop.run_in_executor(
+                    self._loaders, find_model, draft, served.options
+                )
+                served.options = replace(served.options, draft=draft_path)
             size = served.known_bytes or await loop.run_in_executor(
-                self._loaders, _file_bytes, path
+                self._loaders, _bytes_of_both, path, served.options.draft
             )
             served.is_speech = await loop.run_in_executor(None, is_speech_model, path)
             begin = _loader(path, served.options, is_speech=served.is_speech)
@@ -418,6 +428,10 @@ def _file_bytes(path: Path) -> int:
     return sum(Path(part).stat().st_size for part in open_model_files(path).parts)
 
 
+def _bytes_of_both(path: Path, draft: str | os.PathLike[str] | None) -> int:
+    return _file_bytes(path) + (0 if draft is None else _file_bytes(Path(draft)))
+
+
 def named_sources(given: Sequence[str]) -> dict[str, str]:
     """Return sources by the names that requests have: `name=source`, or what the source is called.
 
@@ -453,6 +467,31 @@ def _adapters_of(model: str, options: LoadOptions, keys: Sequence[str]) -> dict[
         if not colon or base == model:
             found[adapter] = Path(path)
     return found
+
+
+def _draft_of(model: str, given: str, keys: Sequence[str]) -> str | None:
+    """Return what drafts for a model: what is given where it is alone, or behind its name.
+
+    >>> _draft_of("big", "big=small.gguf,huge=big.gguf", ["big", "huge", "small"])
+    'small.gguf'
+    """
+    if len(keys) == 1 and not given.startswith(f"{model}="):
+        return given
+    models = [key.split(",")[0].strip() for key in keys]
+    found: dict[str, str] = {}
+    for each in given.split(","):
+        name, equals, draft = (part.strip() for part in each.partition("="))
+        if not equals or not draft:
+            raise ArgumentError(
+                f"draft {each!r}: there are several models; write NAME={each}, for example "
+                f"{models[0]}={each}"
+            )
+        if name not in models:
+            raise ArgumentError(f"draft {each!r}: there is no model {name!r}")
+        if name in found:
+            raise ArgumentError(f"draft: model {name!r} has two")
+        found[name] = draft
+    return found.get(model)
 
 
 def _name_of(source: str) -> str:

@@ -224,6 +224,12 @@ class ServerSettings:
         "NAME=PATH",
         is_list=True,
     )
+    draft: str | None = _setting(
+        None,
+        _text,
+        "A smaller model that proposes tokens. Of several models: NAME=DRAFT,NAME=DRAFT.",
+        "MODEL",
+    )
     ping_seconds: float = _setting(
         15.0, _seconds, "A stream that is silent for so long gets a comment; 0: none.", "SECONDS"
     )

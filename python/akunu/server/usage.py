@@ -50,6 +50,10 @@ class _Timed(Protocol):
     @property
     def completion_tokens(self) -> int: ...
     @property
+    def drafted_tokens(self) -> int: ...
+    @property
+    def accepted_tokens(self) -> int: ...
+    @property
     def prompt_seconds(self) -> float: ...
     @property
     def completion_seconds(self) -> float: ...
@@ -59,6 +63,9 @@ def timings_of(reply: _Timed) -> dict[str, Any]:
     """Return how long one text took, or has taken so far; its first token belongs to the prompt."""
     computed = reply.prompt_tokens - reply.cached_tokens
     after_first = max(0, reply.completion_tokens - 1)
+    drafts = {}
+    if reply.drafted_tokens:
+        drafts = {"draft_n": reply.drafted_tokens, "draft_n_accepted": reply.accepted_tokens}
     return {
         "cache_n": reply.cached_tokens,
         "prompt_n": computed,
@@ -71,4 +78,5 @@ def timings_of(reply: _Timed) -> dict[str, Any]:
             reply.completion_seconds * 1000 / after_first if after_first else 0.0
         ),
         "predicted_per_second": per_second(after_first, reply.completion_seconds),
+        **drafts,
     }
