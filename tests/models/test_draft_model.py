@@ -101,6 +101,33 @@ def test_in_company_each_is_the_text_alone(model_case: Cases) -> None:
         assert sum(each.held_tokens for each in running) > 0
 
 
+def test_where_pages_are_short_texts_step_back(model_case: Cases) -> None:
+    """Both caches hold one full context: texts, and what the draft has of them, begin again."""
+    spec = model_case("llama-32").spec
+    prompts = [random_tokens(spec, 20 + 9 * i, seed=i) for i in range(10)]
+    with loaded(model_case, "alike", context=128) as model:
+        alone = [finished(start(model, prompt, 28, 0, temperature=0.5)) for prompt in prompts]
+        running = [
+            start(model, prompt, 28, (AUTO, 5, 15)[i % 3], temperature=0.5)
+            for i, prompt in enumerate(prompts)
+        ]
+        running[4].cancel()
+        for i, (each, expected) in enumerate(zip(running, alone, strict=True)):
+            assert i == 4 or finished(each) == expected
+
+
+def test_what_an_earlier_text_left_is_not_read_again(model_case: Cases) -> None:
+    """Prompts that begin alike, and longer ones than the draft model reads at once."""
+    spec = model_case("llama-32").spec
+    prompt = random_tokens(spec, 300, seed=8)
+    with loaded(model_case, "alike") as model:
+        for n in (300, 260, 300, 20):
+            expected = finished(start(model, prompt[:n], 40, 0))
+            generation = start(model, prompt[:n], 40, 5)
+            assert finished(generation) == expected
+            assert generation.held_tokens > 10
+
+
 @pytest.mark.parametrize("n", [1, 2, 3, 50])
 def test_it_ends_where_it_ends_without(model_case: Cases, n: int) -> None:
     prompt = random_tokens(model_case("llama-32").spec, 50, seed=3)
