@@ -6,13 +6,15 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import encoder_models as em
 import numpy as np
 import pytest
 from engine import finished
 from random_models import ModelCase, random_tokens
 
 import akunu
-from akunu import SamplingOptions, UnsupportedModelError
+from akunu import LoadOptions, SamplingOptions, UnsupportedModelError
+from akunu.loading import begin_load
 
 Cases = Callable[..., ModelCase]
 AUTO = 2**32 - 1
@@ -192,6 +194,15 @@ def test_another_vocabulary_is_refused(model_case: Cases) -> None:
     with pytest.raises(UnsupportedModelError, match=r"cannot draft for .* token 0 is") as caught:
         akunu.load(target.path, draft="ember")
     assert str(target.path) in str(caught.value)
+
+
+def test_an_encoder_is_no_draft(model_case: Cases, tmp_path: Path) -> None:
+    """The engine's own refusal: with another vocabulary Python's comes first."""
+    spec = em.EncoderSpec()
+    encoder = em.write_gguf(tmp_path / "bert.gguf", spec, em.random_tensors(spec))
+    loading = begin_load(model_case("llama-32").path, LoadOptions(), draft_path=encoder)
+    with pytest.raises(UnsupportedModelError, match="the draft model is bert, an encoder"):
+        loading.result()
 
 
 def test_a_draft_that_is_not_there_is_refused(model_case: Cases, tmp_path: Path) -> None:
