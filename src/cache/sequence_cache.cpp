@@ -100,7 +100,10 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
 
 SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
   Source best;
-  if (most_kept_ == 0 && beginning.shares_with == 0) return best;
+  if (most_kept_ == 0 && beginning.shares_with == 0) {
+    best.end = PrefixEnd::off;
+    return best;
+  }
   const uint32_t most =
       std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
   uint32_t n_same = 0;
@@ -118,11 +121,12 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
       most_alike = &sequence;
     }
     const uint32_t n_reusable = reusable(sequence, std::min(most, n));
-    if (n_reusable > best.n_positions) best = {&sequence, kept, n_reusable, 0};
+    if (n_reusable > best.n_positions) best = {&sequence, kept, n_reusable, 0, {}};
   };
   for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
+  best.end = why_no_more(beginning, best.n_positions);
   // Remember where this text leaves the other one, so that the pages there are kept. Not where they
   // share less than a page: that is computed again as fast.
   if (n_same >= kPagePositions && n_same < n_shared(*most_alike)) {
@@ -130,6 +134,40 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
     best.n_same = n_same;
   }
   return best;
+}
+
+// What the longest beginning in the cache lacks for `beginning` to take over more than n_positions.
+PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_positions) const {
+  const auto most = static_cast<uint32_t>(beginning.tokens.size()) - 1;
+  if (n_positions == most) return PrefixEnd::whole;
+  if (n_positions == beginning.most_reused) return PrefixEnd::outputs;
+  uint32_t n_common = 0;    // tokens, computed or not, that a text with the same key begins with
+  uint32_t n_computed = 0;  // positions of such a text that could be shared if all pages were there
+  uint32_t n_other = 0;     // computed positions of texts with another key
+  bool goes_on = false;     // the text of n_common tokens has another token there
+  const auto look_at = [&](const Sequence& sequence) {
+    const uint32_t n_done = n_alike(sequence, beginning);
+    if (sequence.key != beginning.key) {
+      n_other = std::max(n_other, n_done);
+      return;
+    }
+    n_computed = std::max(n_computed, n_done);
+    uint32_t n = common_prefix(sequence.tokens, beginning.tokens);
+    if (n == sequence.tokens.size())
+      n += common_prefix(sequence.unread, beginning.tokens.subspan(n));
+    const bool has_more = n < sequence.tokens.size() + sequence.unread.size();
+    if (n > n_common) goes_on = false;
+    if (n >= n_common) goes_on |= has_more;
+    n_common = std::max(n_common, n);
+  };
+  for (const Sequence& sequence : kept_) look_at(sequence);
+  for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
+    if (store_.is_used(slot)) look_at(store_[slot]);
+  if (std::min(n_computed, most) > n_positions) return PrefixEnd::evicted;
+  if (n_other > n_positions) return PrefixEnd::other_key;
+  if (std::min(n_common, most) > n_positions) return PrefixEnd::not_computed;
+  if (n_common == 0) return PrefixEnd::unknown;
+  return goes_on ? PrefixEnd::differs : PrefixEnd::ends;
 }
 
 std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
@@ -152,6 +190,7 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   Sequence& sequence = store_[*slot];
   sequence.id = beginning.id;
   sequence.key = beginning.key;
+  prefix_end_ = source.end;
   sequence.tokens.reserve(store_.log_stride());
   sequence.unread.reserve(store_.log_stride());  // so that nothing is allocated when it ends
   sequence.tokens.assign(beginning.tokens.begin(), beginning.tokens.end());

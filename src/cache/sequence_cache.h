@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "cache/pages.h"
@@ -31,6 +32,44 @@ struct Beginning {
   uint32_t most_reused = kNone;  // positions that it may take over
   uint64_t shares_with = 0;  // where no sequence is kept, that of this id is shared all the same
 };
+
+// Why a text took over no more positions of the cache than it did.
+enum class PrefixEnd : uint8_t {
+  whole,         // all that it may: all tokens but the last one, whose logits are wanted
+  off,           // nothing is kept for it
+  outputs,       // the outputs of later rows are wanted, so they are computed
+  unknown,       // no text in the cache begins with its first token, or none does any more
+  differs,       // the next token of the text that it begins like is another one
+  ends,          // the text that it begins like has no more tokens
+  not_computed,  // that text has the next token, but not as a computed position of a prompt
+  other_key,     // a text with other adapters or another window of speech begins like it for longer
+  evicted,       // pages of the text that it begins like have gone
+};
+
+// For people and counters; the names above.
+constexpr std::string_view name_of(PrefixEnd end) {
+  switch (end) {
+    case PrefixEnd::whole:
+      return "whole";
+    case PrefixEnd::off:
+      return "off";
+    case PrefixEnd::outputs:
+      return "outputs";
+    case PrefixEnd::unknown:
+      return "unknown";
+    case PrefixEnd::differs:
+      return "differs";
+    case PrefixEnd::ends:
+      return "ends";
+    case PrefixEnd::not_computed:
+      return "not_computed";
+    case PrefixEnd::other_key:
+      return "other_key";
+    case PrefixEnd::evicted:
+      return "evicted";
+  }
+  return "";
+}
 
 // What an encoder made of a window of speech, which texts with its number in their key read. It stays,
 // for other texts of the same window, until there is no room for another one.
@@ -61,6 +100,8 @@ class SequenceCache {
   // `keep`: sequences that ended are kept.
   SequenceCache(KvCache& cache, SequenceStore& store, uint32_t n_rows, bool keep);
 
+  // Of the sequence that begin() made last.
+  PrefixEnd prefix_end() const { return prefix_end_; }
   // A slot for a sequence. Its n_done says how many positions it took over: never all of the tokens,
   // since the last one's logits are wanted. Nothing, and nothing changed, where slots or pages are
   // short.
@@ -121,6 +162,7 @@ class SequenceCache {
     std::optional<size_t> kept;  // its index in kept_, unless it is under way
     uint32_t n_positions = 0;    // of it that can be taken over
     uint32_t n_same = 0;         // tokens that begin alike, of this or another sequence
+    PrefixEnd end = PrefixEnd::unknown;
   };
   // How much a page is worth to whoever holds it, in the order in which pages go.
   enum class Worth : uint8_t {
@@ -150,6 +192,7 @@ class SequenceCache {
   void leave_window(Sequence& sequence);
 
   Source find(const Beginning& beginning);
+  PrefixEnd why_no_more(const Beginning& beginning, uint32_t n_positions) const;
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);
   void share(const Source& source, Sequence& with);
@@ -178,7 +221,8 @@ class SequenceCache {
   uint64_t n_counts_ = 0;
   std::vector<Group> groups_;
   std::vector<EncodedWindow> windows_;
-  std::vector<Sequence> kept_;   // least recently used first
+  std::vector<Sequence> kept_;  // least recently used first
+  PrefixEnd prefix_end_ = PrefixEnd::unknown;
   std::vector<Update> updates_;  // what take_unsent returned last
 };
 

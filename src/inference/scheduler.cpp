@@ -369,7 +369,10 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                                                          .shares_with = rows.shares_with});
   if (!sequence) return Queue::Answer::full;
   const uint32_t n_cached = model_.sequences()[*sequence].n_done;
-  if (task->chosen().empty()) task->set_cached(n_cached);
+  if (task->chosen().empty()) {
+    task->set_cached(n_cached);
+    task->set_prefix_end(cache_.prefix_end());
+  }
   task->set_given_done(n_cached);
   const auto place = std::ranges::find_if(
       active_, [&](const Active& other) { return goes_before(*task, *other.task); });

@@ -21,6 +21,7 @@
 namespace akunu {
 
 class SequenceCache;
+enum class PrefixEnd : uint8_t;
 struct SavedPositions;
 
 enum class FinishReason : uint8_t { none, stop, length, cancelled };
@@ -115,6 +116,8 @@ class Task {
   // there before the task began.
   uint32_t n_given_done() const { return given_done_.load(std::memory_order_relaxed); }
   uint32_t n_cached() const { return cached_.load(std::memory_order_relaxed); }
+  // Why they were no more; good once the task began.
+  PrefixEnd prefix_end() const { return prefix_end_.load(std::memory_order_relaxed); }
 
   // The scheduler's side.
 
@@ -130,6 +133,7 @@ class Task {
   virtual TextMasks* masks() const { return nullptr; }
   bool is_constrained() const { return masks() != nullptr && masks()->rules(); }
   void set_cached(uint32_t n) { cached_.store(n, std::memory_order_relaxed); }
+  void set_prefix_end(PrefixEnd end) { prefix_end_.store(end, std::memory_order_relaxed); }
   void count_drafted(uint32_t n, uint32_t n_held) {
     drafted_.fetch_add(n, std::memory_order_relaxed);
     held_.fetch_add(n_held, std::memory_order_relaxed);
@@ -182,6 +186,7 @@ class Task {
   std::atomic<bool> cancelled_{false};
   std::atomic<uint32_t> given_done_{0};
   std::atomic<uint32_t> cached_{0};
+  std::atomic<PrefixEnd> prefix_end_{};
   std::atomic<uint32_t> drafted_{0};
   std::atomic<uint32_t> held_{0};
 };

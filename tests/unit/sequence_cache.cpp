@@ -27,6 +27,31 @@ void test_lengths_of_prefixes() {
   }
 }
 
+void test_why_a_prefix_ends() {
+  Harness harness;
+  const auto why = [&](const Beginning& of) {
+    const auto slot = harness.cache().begin(of);
+    harness.cache().discard(*slot);
+    return harness.cache().prefix_end();
+  };
+  const std::vector<uint32_t> first = tokens_of(300, 320, 1);
+  check(why(beginning(2, first, size_of(first), kNone)) == PrefixEnd::unknown, "an empty cache");
+  harness.cache().end(run_text(harness, 1, first), kNone);
+  check(why(beginning(2, first, size_of(first), kNone)) == PrefixEnd::whole, "the same prompt");
+  check(why(beginning(2, first, size_of(first), 7)) == PrefixEnd::outputs, "rows that are wanted");
+  const std::vector<uint32_t> second = tokens_of(300, 340, 2);
+  check(why(beginning(2, second, size_of(second), kNone)) == PrefixEnd::differs,
+        "another token at 300");
+  Beginning adapted = beginning(2, first, size_of(first), kNone);
+  adapted.key.adapters = {{1, 0.5f}};
+  check(why(adapted) == PrefixEnd::other_key, "the same prompt with an adapter");
+  // Last: it takes the kept text's place, and is discarded itself.
+  std::vector<uint32_t> longer = first;
+  longer.insert(longer.end(), {5, 6, 7});
+  check(why(beginning(2, longer, size_of(longer), kNone)) == PrefixEnd::ends,
+        "a text that goes on");
+}
+
 void test_sharing_with_what_is_under_way() {
   Harness harness;
   const std::vector<uint32_t> tokens = tokens_of(600, 600, 0);
@@ -619,6 +644,7 @@ void test_at_random(uint32_t seed, const std::vector<uint32_t>& windows,
 int main() {
   using namespace akunu::test;
   test_lengths_of_prefixes();
+  test_why_a_prefix_ends();
   test_sharing_with_what_is_under_way();
   test_pages_are_counted_by_who_has_them();
   test_pages_behind_a_window_are_spare();
