@@ -157,7 +157,7 @@ def _resampled(blocks: Iterable[NDArray[np.float32]], rate: int) -> Iterator[NDA
     except ImportError:
         raise AkunuError(
             f"audio at {rate} Hz must become audio at {SAMPLE_RATE} Hz, which needs soxr: "
-            "pip install 'akunu[audio]'"
+            "pip install 'akunu[audio]', or '.[audio]' in a clone"
         ) from None
     stream: Any = None
     nothing = np.zeros((0, 1), np.float32)

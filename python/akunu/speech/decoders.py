@@ -76,8 +76,8 @@ def _imported(module: str) -> Any:
 
 def _missing(name: str, package: str, extra: str, why: str = "reading it") -> AkunuError:
     return AkunuError(
-        f"{name}: {why} needs {package}, which is not installed: pip install 'akunu[{extra}]', "
-        "or convert the file to WAV"
+        f"{name}: {why} needs {package}, which is not installed: pip install 'akunu[{extra}]' "
+        f"('.[{extra}]' in a clone), or convert the file to WAV"
     )
 
 

@@ -102,7 +102,7 @@ def _resampler(rate: int) -> Any:
     except ImportError:
         raise AkunuError(
             f"the microphone records at {rate} Hz, and making {SAMPLE_RATE} Hz of it needs soxr: "
-            "pip install 'akunu[audio]'"
+            "pip install 'akunu[audio]', or '.[audio]' in a clone"
         ) from None
     return soxr.ResampleStream(rate, SAMPLE_RATE, 1, dtype="float32")
 
@@ -134,7 +134,8 @@ def _sounddevice() -> Any:
         import sounddevice
     except ImportError:
         raise AkunuError(
-            "recording needs sounddevice, which is not installed: pip install 'akunu[mic]'"
+            "recording needs sounddevice, which is not installed: pip install 'akunu[mic]', "
+            "or '.[mic]' in a clone"
         ) from None
     except OSError:  # the library below it
         raise AkunuError(

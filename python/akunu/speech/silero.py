@@ -33,7 +33,7 @@ class SileroDetector:
         except ImportError:
             raise AkunuError(
                 'vad="silero" needs onnxruntime, which is not installed: '
-                "pip install 'akunu[vad]', or use vad=\"energy\""
+                "pip install 'akunu[vad]' ('.[vad]' in a clone), or use vad=\"energy\""
             ) from None
         if not file.is_file():
             raise AkunuError(f"vad_model: there is no file {file}")
