@@ -110,6 +110,22 @@ AKUNU_API akunu_status akunu_get_stop_ids(akunu_tokenizer tokenizer, uint32_t* t
 AKUNU_API akunu_status akunu_get_chat_template(akunu_tokenizer tokenizer, char* buffer,
                                                size_t capacity, size_t* length);
 
+/* A conversation as the model's chat template writes it. Formats of common families are built in and taken
+ * for templates that are known letter by letter; another one is AKUNU_ERROR_UNSUPPORTED, and what the
+ * template itself refuses AKUNU_ERROR_ARGUMENT. `options` may be null. Tools are for Python alone: a role
+ * "tool" is AKUNU_ERROR_UNSUPPORTED. */
+AKUNU_API akunu_status akunu_format_chat(akunu_tokenizer tokenizer, const akunu_message* messages,
+                                         size_t n_messages, const akunu_chat_options* options,
+                                         char* buffer, size_t capacity, size_t* length);
+/* Likewise as tokens: what to generate from. Control tokens are those of the template; their names in a
+ * message stay text, so that no message can pretend to be another's. */
+AKUNU_API akunu_status akunu_encode_chat(akunu_tokenizer tokenizer, const akunu_message* messages,
+                                         size_t n_messages, const akunu_chat_options* options,
+                                         uint32_t* tokens, size_t capacity, size_t* length);
+/* Which of the built-in formats it is: "chatml", "llama3.1". */
+AKUNU_API akunu_status akunu_chat_format_name(akunu_tokenizer tokenizer, char* buffer,
+                                              size_t capacity, size_t* length);
+
 /* ---- run ---- */
 
 /* Generates until the text ends; `callback`, `options` and `stats` may be null. Set `stats->size` first. */

@@ -82,6 +82,18 @@ typedef struct akunu_generate_options {
   bool ignore_stops; /* the model's own stop tokens do not end the text */
 } akunu_generate_options;
 
+/* A turn of a conversation. This struct has these two fields for good: conversations are arrays of it. */
+typedef struct akunu_message {
+  const char* role; /* "system", "user", "assistant" */
+  const char* content;
+} akunu_message;
+
+typedef struct akunu_chat_options {
+  size_t size;
+  bool no_generation_prompt; /* nothing opens the model's own turn at the end */
+  bool no_thinking;          /* of models that think and can do without: Qwen 3, SmolLM 3 */
+} akunu_chat_options;
+
 typedef enum akunu_finish {
   AKUNU_FINISH_NONE = 0, /* still under way */
   AKUNU_FINISH_STOP = 1,

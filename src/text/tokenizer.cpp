@@ -62,6 +62,7 @@ Tokenizer::Tokenizer(std::unique_ptr<const Vocabulary> vocabulary)
     if (token.empty() || !vocabulary_->is_text[id]) continue;
     const bool is_added = vocabulary_->types[id] == TokenType::user_defined;
     if (is_added) added_.add(token, id);
+    if (is_control(id)) control_.add(token, id);
     if (is_added || is_control(id)) added_and_control_.add(token, id);
   }
 }
@@ -106,6 +107,40 @@ std::vector<uint32_t> Tokenizer::encode(std::string_view text, bool add_special,
   if ((is_bert || vocabulary_->add_bos) && begins_with != vocabulary_->bos)
     ids.insert(ids.begin(), *vocabulary_->bos);
   if ((is_bert || vocabulary_->add_eos) && ends_with != last) ids.push_back(*last);
+  return ids;
+}
+
+std::vector<uint32_t> Tokenizer::encode_chat(std::span<const ChatPart> parts) const {
+  std::vector<uint32_t> ids;
+  bool opens = true;
+  std::string text;  // that stands between two control tokens, whoever wrote it
+  const auto on_text = [&](std::string_view part) {
+    model_->encode(part, opens, ids);
+    opens = false;
+  };
+  const auto on_token = [&](uint32_t id) {
+    ids.push_back(id);
+    opens = true;
+  };
+  const auto flush = [&] {
+    added_.split(text, on_text, on_token);
+    text.clear();
+  };
+  for (const ChatPart& part : parts) {
+    if (!part.is_template) {
+      text += part.text;
+      continue;
+    }
+    control_.split(
+        part.text, [&](std::string_view own) { text += own; },
+        [&](uint32_t id) {
+          flush();
+          on_token(id);
+        });
+  }
+  flush();
+  const std::optional<uint32_t>& bos = vocabulary_->bos;
+  if (vocabulary_->add_bos && bos && (ids.empty() || ids[0] != *bos)) ids.insert(ids.begin(), *bos);
   return ids;
 }
 

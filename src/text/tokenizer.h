@@ -9,11 +9,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "text/chat_format.h"
 #include "text/text_model.h"
 #include "text/token_matcher.h"
 #include "text/vocabulary.h"
@@ -35,6 +37,10 @@ class Tokenizer {
   std::vector<uint32_t> encode(std::string_view text, bool add_special = true,
                                bool parse_special = false) const;
 
+  // The tokens of a conversation: control tokens that the template writes become tokens, and the same
+  // characters in a message stay text. BOS stands in front if the model wants it there.
+  std::vector<uint32_t> encode_chat(std::span<const ChatPart> parts) const;
+
   // The bytes that one token adds to a text; of a control token its name. Throws ArgumentError for an
   // id out of range.
   std::string_view token_bytes(uint32_t token) const;
@@ -49,7 +55,7 @@ class Tokenizer {
 
   std::unique_ptr<const Vocabulary> vocabulary_;
   std::unique_ptr<const TextModel> model_;
-  TokenMatcher added_, added_and_control_;
+  TokenMatcher added_, control_, added_and_control_;
   std::vector<std::string> bytes_;  // of every token
 };
 

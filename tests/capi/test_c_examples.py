@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import akunu
+from akunu.chat import ChatTemplate, encode_chat
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = ROOT / "examples" / "c"
@@ -49,6 +50,24 @@ def test_a_text_goes_on(built: Path) -> None:
     failed = run(built / "complete", "missing.gguf", "The sea is")
     assert failed.returncode == 1
     assert "missing.gguf" in failed.stderr
+
+
+def test_a_conversation_goes_on(built: Path) -> None:
+    done = subprocess.run(
+        [built / "chat", EMBER], input="Hello\nAnd now?\n", capture_output=True, text=True,
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    replies: list[str] = []
+    with akunu.load(EMBER) as model:
+        template = ChatTemplate.of(model.tokenizer)
+        messages = []
+        for question in ("Hello", "And now?"):
+            messages.append({"role": "user", "content": question})
+            prompt = encode_chat(model.tokenizer, template, messages)
+            replies.append(model.generate(prompt, max_tokens=256, temperature=0.0).text)
+            messages.append({"role": "assistant", "content": replies[-1]})
+    assert done.stdout == "".join(f"> {reply}\n" for reply in replies) + "> "
 
 
 def test_tokens_are_shown(built: Path) -> None:
