@@ -161,6 +161,32 @@ AKUNU_API akunu_status akunu_close_generation(akunu_generation generation);
 AKUNU_API akunu_status akunu_logits(akunu_model model, const uint32_t* tokens, size_t n_tokens,
                                     float* logits, size_t capacity, size_t* length);
 
+/* Where the time of one step goes: its commands in order, each timed alone. Loads the model of a GGUF
+ * file for itself and takes seconds; `options` may be null. */
+AKUNU_API akunu_status akunu_profile(const char* path, const akunu_profile_options* options,
+                                     akunu_profile_callback callback, void* user_data);
+
+/* ---- sessions ---- */
+
+/* A session is a text that is read and goes on in turns. What is computed of it stays in the model's cache as
+ * long as there is room: only what is new is read. While one call generates, another that uses the session is
+ * refused (AKUNU_ERROR_BUSY). */
+AKUNU_API akunu_status akunu_open_session(akunu_model model, akunu_session* session);
+AKUNU_API akunu_status akunu_close_session(akunu_session session);
+/* Tokens behind those that are there; AKUNU_ERROR_CONTEXT where they do not fit. */
+AKUNU_API akunu_status akunu_append(akunu_session session, const uint32_t* tokens, size_t n_tokens);
+/* As akunu_generate from the session's tokens. Those that come out are appended, but not a stop token;
+ * where it fails, the session is as it was. */
+AKUNU_API akunu_status akunu_continue(akunu_session session, const akunu_generate_options* options,
+                                      akunu_token_callback callback, void* user_data,
+                                      akunu_generation_stats* stats);
+/* Another session that goes on from here, on its own; what is cached serves both. */
+AKUNU_API akunu_status akunu_fork_session(akunu_session session, akunu_session* fork);
+/* Forgets all tokens but the first `n_tokens`; 0 begins anew. */
+AKUNU_API akunu_status akunu_rewind(akunu_session session, size_t n_tokens);
+AKUNU_API akunu_status akunu_get_session_tokens(akunu_session session, uint32_t* tokens,
+                                                size_t capacity, size_t* length);
+
 /* ---- embeddings ---- */
 
 /* One vector per text, pooled as the model's file says and of length 1: float32 [n_texts, embedding_dim].

@@ -21,7 +21,7 @@ typedef enum akunu_status {
   AKUNU_ERROR_DEVICE = 5,      /* the device refused or failed */
   AKUNU_ERROR_MEMORY = 6,      /* there is not enough memory */
   AKUNU_ERROR_CONTEXT = 7,     /* the prompt and what shall follow do not fit into the context */
-  AKUNU_ERROR_BUSY = 8,        /* as many requests wait as may */
+  AKUNU_ERROR_BUSY = 8,        /* as many requests wait as may, or a session is in use */
   AKUNU_ERROR_SPACE = 9,       /* the buffer is too small; the size it needs was written */
   AKUNU_ERROR_INTERNAL = 10    /* a mistake of akunu's: please report it */
 } akunu_status;
@@ -31,9 +31,22 @@ typedef struct akunu_model_s* akunu_model;
 typedef struct akunu_generation_s* akunu_generation;
 typedef struct akunu_tokenizer_s* akunu_tokenizer;
 typedef struct akunu_gguf_s* akunu_gguf;
+typedef struct akunu_session_s* akunu_session;
 
 /* Every struct begins with its size, `sizeof` of it as the caller was compiled: a library that is
  * newer or older reads and writes no more than both know. Zero in any other field is its default. */
+
+/* A low-rank adapter: what texts call it, and its GGUF file or PEFT folder. These two fields for good. */
+typedef struct akunu_adapter {
+  const char* name;
+  const char* path;
+} akunu_adapter;
+
+/* An adapter of one text, and how much of it. These two fields for good. */
+typedef struct akunu_adapter_weight {
+  const char* name;
+  float weight; /* -10000 to 10000; 1: as it was trained */
+} akunu_adapter_weight;
 
 typedef struct akunu_load_options {
   size_t size;
@@ -43,6 +56,8 @@ typedef struct akunu_load_options {
   uint64_t kv_memory;   /* bytes for the cache; 0: one full context */
   bool kv_f32;          /* keys and values in float32 instead of float16 */
   bool no_prefix_cache; /* texts that begin alike share nothing */
+  const akunu_adapter* adapters; /* what texts may ask for, each name once */
+  size_t n_adapters;
 } akunu_load_options;
 
 typedef struct akunu_model_info {
@@ -79,7 +94,10 @@ typedef struct akunu_generate_options {
   const akunu_sampling* sampling; /* null: greedy */
   const uint32_t* stop_ids;       /* after these the text ends, beside the model's own */
   size_t n_stop_ids;
-  bool ignore_stops; /* the model's own stop tokens do not end the text */
+  bool ignore_stops;                    /* the model's own stop tokens do not end the text */
+  const akunu_adapter_weight* adapters; /* those of this text, each once */
+  size_t n_adapters;
+  bool speculate; /* tokens are drafted from the text so far: often faster, never other tokens */
 } akunu_generate_options;
 
 /* A turn of a conversation. This struct has these two fields for good: conversations are arrays of it. */
@@ -119,6 +137,18 @@ typedef struct akunu_tensor_info {
   uint64_t dims[4]; /* dims[0] is contiguous; 1 where absent */
   uint64_t n_bytes;
 } akunu_tensor_info;
+
+typedef struct akunu_profile_options {
+  size_t size;
+  const char* device;   /* as akunu_load_options has it */
+  uint32_t threads;     /* likewise */
+  uint32_t n_prompt;    /* rows of a prompt in the step; 0: one row that generates */
+  uint32_t depth;       /* positions before them */
+  uint32_t repetitions; /* 0: 5 */
+} akunu_profile_options;
+
+/* A command of a step, "layer 3 attention", and its median seconds. Return false to hear no more. */
+typedef bool (*akunu_profile_callback)(const char* label, double seconds, void* user_data);
 
 /* A token as it comes out: its id, and the text that is complete with it (UTF-8, `text_length` bytes and a
  * zero; often empty). Return false to end the text there. Called from the thread that generates. */

@@ -45,6 +45,8 @@ akunu_status caught() noexcept {
     return fail(AKUNU_ERROR_CONTEXT, error.what());
   } catch (const QueueFullError& error) {
     return fail(AKUNU_ERROR_BUSY, error.what());
+  } catch (const BusyError& error) {
+    return fail(AKUNU_ERROR_BUSY, error.what());
   } catch (const std::exception& error) {
     return fail(AKUNU_ERROR_INTERNAL, error.what());
   } catch (...) {

@@ -1,12 +1,15 @@
 // The C API's texts under way.
 #include "inference/generation.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "capi/running.h"
 #include "capi/signal.h"
+#include "inference/speculation.h"
 
 namespace akunu::capi {
 struct GenerationObject {
@@ -50,11 +53,34 @@ Sampling sampling_of(const akunu_sampling* options) {
   return sampling;
 }
 
+std::vector<AdapterShare> shares_of(const Model& model, const akunu_generate_options& options) {
+  if (options.n_adapters > 0) need(options.adapters, "options.adapters");
+  const std::span<const std::string> names = model.adapters().names();
+  std::vector<AdapterShare> shares;
+  for (size_t i = 0; i < options.n_adapters; ++i) {
+    const std::string where = "options.adapters[" + std::to_string(i) + "]";
+    const auto& [name, weight] = options.adapters[i];
+    need(name, (where + ".name").c_str());
+    const auto found = std::ranges::find(names, name);
+    if (found == names.end())
+      throw ArgumentError(where + ".name is none of the adapters that the model was loaded with");
+    if (!(weight >= -1e4f && weight <= 1e4f))  // NaN is refused too
+      throw ArgumentError(where + ".weight is " + std::to_string(weight) +
+                          ", expected -10000 to 10000");
+    shares.push_back({static_cast<uint32_t>(found - names.begin()), weight});
+  }
+  return shares;
+}
+
+}  // namespace
+
 std::shared_ptr<Generation> start(ModelObject& model, std::vector<uint32_t> prompt,
                                   const akunu_generate_options* options) {
   const akunu_generate_options given = taken(options, "options");
   GenerateRequest request;
   request.sampling = sampling_of(given.sampling);
+  request.adapters = shares_of(*model.engine->model, given);
+  request.speculation = given.speculate ? kSpeculationAuto : kSpeculationOff;
   if (given.n_stop_ids > 0) need(given.stop_ids, "options.stop_ids");
   request.stop_ids.assign(given.stop_ids, given.stop_ids + given.n_stop_ids);
   if (!given.ignore_stops) {
@@ -70,6 +96,8 @@ std::shared_ptr<Generation> start(ModelObject& model, std::vector<uint32_t> prom
   request.prompt = std::move(prompt);
   return scheduler.generate(std::move(request));
 }
+
+namespace {
 
 akunu_finish finish_of(FinishReason reason) {
   switch (reason) {
@@ -103,10 +131,11 @@ std::vector<uint32_t> prompt_of(const uint32_t* tokens, size_t n_tokens) {
   return {tokens, tokens + n_tokens};
 }
 
-// Hands on tokens until the text is over, or the caller has enough.
+}  // namespace
+
 akunu_status run(ModelObject& model, std::vector<uint32_t> prompt,
                  const akunu_generate_options* options, akunu_token_callback callback,
-                 void* user_data, akunu_generation_stats* stats) {
+                 void* user_data, akunu_generation_stats* stats, std::vector<uint32_t>* chosen) {
   if (stats != nullptr) fill(stats, akunu_generation_stats{}, "stats");
   const std::shared_ptr<Generation> generation = start(model, std::move(prompt), options);
   std::optional<TextStream> stream;
@@ -118,7 +147,10 @@ akunu_status run(ModelObject& model, std::vector<uint32_t> prompt,
   bool is_ended = false;  // by the callback
   uint32_t tokens[64];
   while (const std::optional<size_t> n = generation->next(tokens, kWithoutLimit)) {
+    if (chosen != nullptr && callback == nullptr && !is_ended)
+      chosen->insert(chosen->end(), tokens, tokens + *n);
     for (size_t i = 0; i < *n && callback != nullptr; ++i) {
+      if (chosen != nullptr) chosen->push_back(tokens[i]);
       const std::string text = stream->push(tokens[i]);
       if (callback(tokens[i], text.c_str(), text.size(), user_data)) continue;
       generation->cancel();
@@ -130,7 +162,6 @@ akunu_status run(ModelObject& model, std::vector<uint32_t> prompt,
   return AKUNU_OK;
 }
 
-}  // namespace
 }  // namespace akunu::capi
 
 using namespace akunu;

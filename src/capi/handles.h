@@ -17,15 +17,22 @@ struct HandleError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// A session is in use by another call.
+struct BusyError : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
 struct ModelObject;
 struct GenerationObject;
 struct TokenizerObject;
 struct GgufObject;
+struct SessionObject;
 
 class Handles {
  public:
   using Object = std::variant<std::shared_ptr<ModelObject>, std::shared_ptr<GenerationObject>,
-                              std::shared_ptr<TokenizerObject>, std::shared_ptr<GgufObject>>;
+                              std::shared_ptr<TokenizerObject>, std::shared_ptr<GgufObject>,
+                              std::shared_ptr<SessionObject>>;
 
   static Handles& of_process();
 

@@ -6,6 +6,7 @@
 #include "capi/handles.h"
 #include "capi/objects.h"
 #include "registry.h"
+#include "weight/printable.h"
 
 namespace akunu::capi {
 namespace {
@@ -19,11 +20,30 @@ std::string lines(const auto& parts) {
   return text;
 }
 
+// In order of their names, as the engine wants them.
+std::vector<AdapterPath> adapters_of(const akunu_load_options& given) {
+  if (given.n_adapters > 0) need(given.adapters, "options.adapters");
+  std::vector<AdapterPath> adapters;
+  for (size_t i = 0; i < given.n_adapters; ++i) {
+    const std::string where = "options.adapters[" + std::to_string(i) + "]";
+    need(given.adapters[i].name, (where + ".name").c_str());
+    need(given.adapters[i].path, (where + ".path").c_str());
+    if (*given.adapters[i].name == 0) throw ArgumentError(where + ".name is empty");
+    adapters.push_back({given.adapters[i].name, given.adapters[i].path});
+  }
+  std::ranges::sort(adapters, {}, &AdapterPath::name);
+  const auto twice = std::ranges::adjacent_find(adapters, {}, &AdapterPath::name);
+  if (twice != adapters.end())
+    throw ArgumentError("options.adapters has the name " + printable(twice->name) + " twice");
+  return adapters;
+}
+
 LoadOptions load_options(const akunu_load_options& given) {
   LoadOptions options;
   if (given.context != 0) options.context = given.context;
   if (given.kv_memory != 0) options.kv_memory = given.kv_memory;
   options.kv_format = given.kv_f32 ? Format::f32 : Format::f16;
+  options.adapters = adapters_of(given);
   return options;
 }
 

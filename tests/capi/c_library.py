@@ -17,7 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 
 OK, ARGUMENT, HANDLE, FILE, UNSUPPORTED = range(5)
-SPACE = 9
+CONTEXT, BUSY, SPACE = 7, 8, 9
 
 Handle = ctypes.c_void_p
 Callback = ctypes.CFUNCTYPE(
@@ -32,6 +32,14 @@ class Sized(ctypes.Structure):
         super().__init__(size=ctypes.sizeof(type(self)), **fields)
 
 
+class Adapter(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("path", ctypes.c_char_p))
+
+
+class AdapterWeight(ctypes.Structure):
+    _fields_ = (("name", ctypes.c_char_p), ("weight", ctypes.c_float))
+
+
 class LoadOptions(Sized):
     _fields_ = (
         ("size", ctypes.c_size_t),
@@ -41,6 +49,8 @@ class LoadOptions(Sized):
         ("kv_memory", ctypes.c_uint64),
         ("kv_f32", ctypes.c_bool),
         ("no_prefix_cache", ctypes.c_bool),
+        ("adapters", ctypes.POINTER(Adapter)),
+        ("n_adapters", ctypes.c_size_t),
     )
 
 
@@ -83,6 +93,20 @@ class GenerateOptions(Sized):
         ("stop_ids", ctypes.POINTER(ctypes.c_uint32)),
         ("n_stop_ids", ctypes.c_size_t),
         ("ignore_stops", ctypes.c_bool),
+        ("adapters", ctypes.POINTER(AdapterWeight)),
+        ("n_adapters", ctypes.c_size_t),
+        ("speculate", ctypes.c_bool),
+    )
+
+
+class ProfileOptions(Sized):
+    _fields_ = (
+        ("size", ctypes.c_size_t),
+        ("device", ctypes.c_char_p),
+        ("threads", ctypes.c_uint32),
+        ("n_prompt", ctypes.c_uint32),
+        ("depth", ctypes.c_uint32),
+        ("repetitions", ctypes.c_uint32),
     )
 
 
