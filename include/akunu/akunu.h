@@ -57,7 +57,7 @@ AKUNU_API const char* akunu_last_error(void);
 /* "AKUNU_ERROR_FILE". Lives for ever. */
 AKUNU_API const char* akunu_status_name(akunu_status status);
 
-/* Loads a GGUF file (of a split one, any part). `options` may be null. Takes seconds for large models; the
+/* Loads a GGUF file (of a split one, any part) or a directory of Hugging Face or MLX. `options` may be null. Takes seconds for large models; the
  * file must stay as it is while the model lives. */
 AKUNU_API akunu_status akunu_load_model(const char* path, const akunu_load_options* options,
                                         akunu_model* model);
@@ -79,7 +79,8 @@ AKUNU_API akunu_status akunu_get_devices(char* buffer, size_t capacity, size_t* 
 
 /* ---- text ---- */
 
-/* The tokenizer of a GGUF file, with or without weights in it. */
+/* The tokenizer of a GGUF file, with or without weights in it, or of a directory (byte-level BPE in its
+ * tokenizer.json; another kind is AKUNU_ERROR_UNSUPPORTED). */
 AKUNU_API akunu_status akunu_open_tokenizer(const char* path, akunu_tokenizer* tokenizer);
 /* That of a model: a handle of its own, which is to be closed. */
 AKUNU_API akunu_status akunu_get_tokenizer(akunu_model model, akunu_tokenizer* tokenizer);

@@ -1,14 +1,27 @@
 // The C API's text: tokens of a text, and the text of tokens.
+#include <filesystem>
+
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "text/directory_vocabulary.h"
+#include "weight/model_source.h"
 
 namespace akunu::capi {
 
+namespace {
+
+std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& path) {
+  return std::make_shared<const Tokenizer>(is_hf_model(path) || std::filesystem::is_directory(path)
+                                               ? read_directory_vocabulary(path)
+                                               : read_vocabulary(GgufFile::open(path)));
+}
+
+}  // namespace
+
 std::shared_ptr<const Tokenizer> ModelObject::tokenizer() {
   const std::lock_guard lock(mutex_);
-  if (!tokenizer_)
-    tokenizer_ = std::make_shared<const Tokenizer>(read_vocabulary(GgufFile::open(path)));
+  if (!tokenizer_) tokenizer_ = read_tokenizer(path);
   return tokenizer_;
 }
 
@@ -34,8 +47,7 @@ akunu_status akunu_open_tokenizer(const char* path, akunu_tokenizer* tokenizer) 
     need(path, "path");
     need(tokenizer, "tokenizer");
     *tokenizer = nullptr;
-    *tokenizer =
-        handle_of(std::make_shared<const Tokenizer>(read_vocabulary(GgufFile::open(path))));
+    *tokenizer = handle_of(read_tokenizer(path));
     return AKUNU_OK;
   });
 }

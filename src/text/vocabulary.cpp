@@ -69,7 +69,9 @@ bool is_control_shape(std::string_view token) {
 // Reads the values of one file into a vocabulary.
 class Reader {
  public:
-  explicit Reader(const GgufFile& file) : file_(file) {}
+  Reader(const GgufFile& file, BesideGguf beside) : file_(file) {
+    made_->beside = std::move(beside);
+  }
 
   std::unique_ptr<const Vocabulary> read() {
     read_model();
@@ -83,6 +85,7 @@ class Reader {
     mark_control();
     read_flags();
     read_template();
+    add_beside();
     return std::move(made_);
   }
 
@@ -363,14 +366,28 @@ class Reader {
       made_->chat_template = text;
   }
 
+  void add_beside() {
+    for (const uint32_t id : made_->beside.stops) {
+      if (made_->types[id] != TokenType::unknown) made_->types[id] = TokenType::control;
+      if (std::ranges::find(made_->stops, id) == made_->stops.end()) made_->stops.push_back(id);
+    }
+    std::ranges::sort(made_->stops);
+    if (!made_->beside.splits) return;
+    const std::vector<std::string>& splits = *made_->beside.splits;
+    made_->own_pre = {.names = {},
+                      .splits = {splits.begin(), splits.end()},
+                      .ignore_merges = made_->beside.ignore_merges};
+    made_->pre = &made_->own_pre;
+  }
+
   const GgufFile& file_;
   std::unique_ptr<Vocabulary> made_ = std::make_unique<Vocabulary>();
 };
 
 }  // namespace
 
-std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file) {
-  return Reader(file).read();
+std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file, BesideGguf beside) {
+  return Reader(file, std::move(beside)).read();
 }
 
 std::optional<uint8_t> byte_of(std::string_view token) {

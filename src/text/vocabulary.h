@@ -30,6 +30,14 @@ enum class TokenizerModel : uint8_t { byte_level, sentencepiece, wordpiece, gemm
 // U+2581: how SentencePiece and WordPiece vocabularies spell a space.
 inline constexpr std::string_view kSpelledSpace = "\xE2\x96\x81";
 
+// What a directory says of a vocabulary and GGUF has no keys for.
+struct BesideGguf {
+  std::vector<uint32_t> stops = {};
+  // How text is cut before merging, where the file says it itself.
+  std::optional<std::vector<std::string>> splits = {};
+  bool ignore_merges = false;
+};
+
 struct Vocabulary {
   TokenizerModel model;
   const PreTokenizer* pre;  // of byte-level vocabularies; never null
@@ -48,13 +56,15 @@ struct Vocabulary {
   std::string precompiled_charsmap;  // likewise; empty: none
   std::vector<uint32_t> stops;       // ascending
   std::string chat_template;         // empty: none that is usable
+  BesideGguf beside = {};            // what `pre` refers to, where no family has it
+  PreTokenizer own_pre = {};         // likewise
   std::vector<std::string> notes;    // what the file says and was ignored, a line each
 };
 
 // Throws ModelFormatError for what contradicts itself, UnsupportedModelError for a tokenizer model
 // or pre-tokenizer that akunu does not have. What a model can do without is ignored, with a note.
 // The result refers to nothing in the file.
-std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file);
+std::unique_ptr<const Vocabulary> read_vocabulary(const GgufFile& file, BesideGguf beside = {});
 
 // The byte that a token spelled `<0xAB>` stands for.
 std::optional<uint8_t> byte_of(std::string_view token);

@@ -1,0 +1,382 @@
+#include "text/directory_vocabulary.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <optional>
+
+#include "core/error.h"
+#include "text/gguf_metadata.h"
+#include "weight/json.h"
+#include "weight/mapped_file.h"
+#include "weight/printable.h"
+
+namespace akunu {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = JsonValue::Kind;
+
+constexpr size_t kLargestJson = size_t{1} << 28;  // bytes; tokenizers of 262,144 tokens have 33 MB
+
+// What the library's ByteLevel cuts with, and its Punctuation.
+constexpr std::string_view kByteLevelCut =
+    R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
+constexpr std::string_view kPunctuationCut = R"([\p{P}\$\+<=>\^~\|`])";
+
+[[noreturn]] void refuse_part(const std::string& what) {
+  throw UnsupportedModelError("tokenizer.json: " + what);
+}
+
+[[noreturn]] void refuse_form(const std::string& what) {
+  throw ModelFormatError("tokenizer.json: " + what);
+}
+
+// Absent and null are the same in these files.
+const JsonValue* member(const JsonValue* object, std::string_view key) {
+  const JsonValue* found = object == nullptr ? nullptr : object->find(key);
+  return found == nullptr || found->kind == Kind::null ? nullptr : found;
+}
+
+std::string text_in(const JsonValue* object, std::string_view key) {
+  const JsonValue* found = member(object, key);
+  return found != nullptr && found->kind == Kind::string ? found->text : std::string();
+}
+
+bool is_set(const JsonValue* object, std::string_view key, bool otherwise = false) {
+  const JsonValue* found = member(object, key);
+  return found == nullptr || found->kind != Kind::boolean ? otherwise : found->boolean;
+}
+
+std::optional<JsonValue> json_file(const fs::path& path) {
+  if (!fs::is_regular_file(path)) return std::nullopt;
+  const std::string name = path.filename().string();
+  const auto file = MappedFile::open(path.string());
+  const std::span<const std::byte> bytes = file->bytes();
+  if (bytes.size() > kLargestJson)
+    throw ModelFormatError(name + " has " + std::to_string(bytes.size()) + " bytes, at most " +
+                           std::to_string(kLargestJson) + " are read");
+  JsonValue value = parse_json({reinterpret_cast<const char*>(bytes.data()), bytes.size()}, name);
+  if (const auto damage = file->damage()) throw ModelFormatError(*damage);
+  if (value.kind != Kind::object) throw ModelFormatError(name + " is no JSON object");
+  return value;
+}
+
+// The steps of a part, those of a Sequence one by one.
+void flatten(const JsonValue* part, std::string_view key, std::vector<const JsonValue*>& steps) {
+  if (part == nullptr) return;
+  if (part->kind != Kind::object) refuse_form(std::string(key) + " has a step that is no object");
+  if (text_in(part, "type") != "Sequence") {
+    steps.push_back(part);
+    return;
+  }
+  const JsonValue* inner = member(part, key);
+  if (inner == nullptr || inner->kind != Kind::array)
+    refuse_form("a Sequence without " + std::string(key));
+  for (const JsonValue& step : inner->items) flatten(&step, key, steps);
+}
+
+std::vector<const JsonValue*> steps_of(const JsonValue& described, std::string_view part,
+                                       std::string_view key) {
+  std::vector<const JsonValue*> steps;
+  flatten(member(&described, part), key, steps);
+  return steps;
+}
+
+uint32_t id_in(const JsonValue* value, const std::string& where) {
+  const auto id = value == nullptr ? std::nullopt : value->unsigned_integer();
+  if (!id || *id > kJsonValues) refuse_form(where + " has no usable id");
+  return static_cast<uint32_t>(*id);
+}
+
+// What is put around every text.
+struct Frame {
+  std::optional<uint32_t> before, behind;
+};
+
+std::optional<Frame> frame_of(const JsonValue& processor) {
+  const std::string type = text_in(&processor, "type");
+  if (type == "BertProcessing" || type == "RobertaProcessing") {
+    const auto id_of = [&](std::string_view key) {
+      const JsonValue* pair = member(&processor, key);
+      const bool is_pair = pair != nullptr && pair->kind == Kind::array && pair->items.size() == 2;
+      return id_in(is_pair ? &pair->items[1] : nullptr, "post_processor." + std::string(key));
+    };
+    return Frame{id_of("cls"), id_of("sep")};
+  }
+  if (type != "TemplateProcessing") return std::nullopt;
+  const JsonValue* single = member(&processor, "single");
+  if (single != nullptr && single->kind != Kind::array)
+    refuse_form("post_processor.single is no list");
+  std::vector<std::optional<uint32_t>> pieces;  // none: the text
+  for (const JsonValue& piece : single == nullptr ? std::vector<JsonValue>{} : single->items) {
+    if (piece.find("Sequence") != nullptr) {
+      pieces.emplace_back();
+      continue;
+    }
+    const std::string name = text_in(piece.find("SpecialToken"), "id");
+    const JsonValue* token = member(member(&processor, "special_tokens"), name);
+    const JsonValue* ids = member(token, "ids");
+    if (ids == nullptr) refuse_form("post_processor has no id for '" + printable(name) + "'");
+    for (const JsonValue& id : ids->items) pieces.emplace_back(id_in(&id, "post_processor"));
+  }
+  const auto text = std::ranges::find(pieces, std::optional<uint32_t>());
+  const auto n_before = text - pieces.begin(), n_behind = pieces.end() - text - 1;
+  if (std::ranges::count(pieces, std::optional<uint32_t>()) != 1 || n_before > 1 || n_behind > 1)
+    refuse_part("post_processor puts " + std::to_string(pieces.size()) +
+                " pieces in a row; akunu has one token before and one behind a text");
+  return Frame{n_before > 0 ? pieces.front() : std::nullopt,
+               n_behind > 0 ? pieces.back() : std::nullopt};
+}
+
+// One directory's files.
+class DirectoryReader {
+ public:
+  explicit DirectoryReader(const fs::path& folder) : folder_(folder) {
+    std::optional<JsonValue> described = json_file(folder / "tokenizer.json");
+    if (!described && fs::is_regular_file(folder / "tokenizer.model"))
+      throw UnsupportedModelError(
+          "tokenizer.model is read by the Python package only; the C library reads tokenizer.json");
+    if (!described)
+      throw ModelFormatError("there is no tokenizer.json: the model has no tokenizer");
+    described_ = std::move(*described);
+    settings_ = json_file(folder / "tokenizer_config.json").value_or(JsonValue{});
+    generation_ = json_file(folder / "generation_config.json").value_or(JsonValue{});
+    config_ = json_file(folder / "config.json").value_or(JsonValue{});
+  }
+
+  std::unique_ptr<const Vocabulary> read() {
+    const JsonValue* model = member(&described_, "model");
+    if (model == nullptr || model->kind != Kind::object) refuse_form("model is no object");
+    const std::string type = text_in(model, "type");
+    if (type != "BPE" && !(type.empty() && member(model, "merges") != nullptr))
+      refuse_part("model is of type '" + printable(type) +
+                  "', which the Python package reads; the C library reads byte-level BPE");
+    for (const std::string_view option :
+         {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+      if (const JsonValue* given = member(model, option))
+        if (given->kind == Kind::string ? !given->text.empty() : given->number() != 0.0)
+          refuse_part("model." + std::string(option) + " is " + given->shown() +
+                      "; akunu has no such option");
+    metadata_.put("tokenizer.ggml.model", std::string_view("gpt2"));
+    metadata_.put("tokenizer.ggml.add_space_prefix", false);
+    read_cuts(is_set(model, "ignore_merges"));
+    read_tokens(*model);
+    read_merges(*model);
+    read_normalizer();
+    read_special(read_frame());
+    if (const std::string source = chat_template(); !source.empty())
+      metadata_.put("tokenizer.chat_template", std::string_view(source));
+    const std::string file = metadata_.file();
+    const auto* bytes = reinterpret_cast<const std::byte*>(file.data());
+    return read_vocabulary(
+        GgufFile::parse({bytes, file.size()}, (folder_ / "tokenizer.json").string()),
+        std::move(more_));
+  }
+
+ private:
+  void read_cuts(bool ignore_merges) {
+    more_.splits.emplace();
+    more_.ignore_merges = ignore_merges;
+    bool is_byte_level = false;
+    for (const JsonValue* step : steps_of(described_, "pre_tokenizer", "pretokenizers")) {
+      const std::string type = text_in(step, "type"), behaviour = text_in(step, "behavior");
+      const std::string pattern = text_in(member(step, "pattern"), "Regex");
+      const bool isolates = behaviour == "Isolated" && !is_set(step, "invert");
+      // Published expressions of this form match all of a text, so nothing is removed.
+      const bool keeps = behaviour == "Removed" && is_set(step, "invert");
+      if (type == "ByteLevel") {
+        is_byte_level = true;
+        if (is_set(step, "add_prefix_space"))
+          refuse_part("pre_tokenizer ByteLevel with add_prefix_space is not supported");
+        if (is_set(step, "use_regex", true)) more_.splits->emplace_back(kByteLevelCut);
+      } else if (type == "Digits") {
+        more_.splits->emplace_back(is_set(step, "individual_digits") ? R"(\p{N})" : R"(\p{N}+)");
+      } else if (type == "Punctuation" && (behaviour == "Isolated" || behaviour == "Contiguous")) {
+        more_.splits->push_back(std::string(kPunctuationCut) +
+                                (behaviour == "Contiguous" ? "+" : ""));
+      } else if (type == "Split" && (isolates || keeps) && !pattern.empty()) {
+        more_.splits->push_back(pattern);
+      } else {
+        refuse_part("pre_tokenizer " + printable(type) + " is not supported in C");
+      }
+    }
+    if (!is_byte_level)
+      refuse_part("this BPE is not on bytes; the Python package reads it, the C library does not");
+  }
+
+  void put_token(std::map<uint32_t, std::string>& by_id, uint32_t id, const std::string& text) {
+    const auto [place, is_new] = by_id.emplace(id, text);
+    if (!is_new && place->second != text)
+      refuse_form("id " + std::to_string(id) + " is '" + printable(text) + "', and '" +
+                  printable(place->second) + "' too");
+  }
+
+  void read_tokens(const JsonValue& model) {
+    const JsonValue* vocab = member(&model, "vocab");
+    if (vocab == nullptr || vocab->kind != Kind::object) refuse_form("model.vocab is no object");
+    std::map<uint32_t, std::string> by_id;
+    for (size_t i = 0; i < vocab->keys.size(); ++i)
+      put_token(by_id, id_in(&vocab->items[i], "model.vocab"), vocab->keys[i]);
+    std::map<uint32_t, TokenType> added;
+    const JsonValue* tokens = member(&described_, "added_tokens");
+    if (tokens != nullptr && tokens->kind != Kind::array) refuse_form("added_tokens is no list");
+    if (tokens != nullptr)
+      for (const JsonValue& token : tokens->items) {
+        const JsonValue* content = member(&token, "content");
+        if (content == nullptr || content->kind != Kind::string)
+          refuse_form("added_tokens has an entry without content");
+        const uint32_t id = id_in(member(&token, "id"), "added_tokens");
+        put_token(by_id, id, content->text);
+        added[id] = is_set(&token, "special") ? TokenType::control : TokenType::user_defined;
+      }
+    if (by_id.empty()) refuse_form("model.vocab is empty");
+    const size_t n = size_t{by_id.rbegin()->first} + 1;
+    if (n > 2 * by_id.size() + 1024)
+      refuse_form("the largest token id is " + std::to_string(n - 1) + ", and there are " +
+                  std::to_string(by_id.size()) + " tokens");
+    tokens_.resize(n);
+    std::vector<uint32_t> types(n, static_cast<uint32_t>(TokenType::unused));
+    for (auto& [id, text] : by_id) {
+      const auto kind = added.find(id);
+      types[id] = static_cast<uint32_t>(kind == added.end() ? TokenType::normal : kind->second);
+      tokens_[id] = std::move(text);
+    }
+    if (const size_t rows = n_rows(); rows > 0 && rows < n) {  // the model has no more
+      tokens_.resize(rows);
+      types.resize(rows);
+    }
+    for (uint32_t id = 0; id < tokens_.size(); ++id)
+      if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
+    metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
+    metadata_.put("tokenizer.ggml.token_type", std::span<const uint32_t>(types));
+    unknown_ = find_token(text_in(&model, "unk_token"));
+  }
+
+  // Of the model's embeddings; 0 where config.json does not say.
+  size_t n_rows() const {
+    for (const JsonValue* config :
+         {static_cast<const JsonValue*>(&config_), member(&config_, "text_config")})
+      if (const JsonValue* rows = member(config, "vocab_size"))
+        if (const auto n = rows->unsigned_integer()) return *n;
+    return 0;
+  }
+
+  void read_merges(const JsonValue& model) {
+    const JsonValue* merges = member(&model, "merges");
+    if (merges == nullptr || merges->kind != Kind::array) refuse_form("model.merges is no list");
+    std::vector<std::string> joined;
+    for (const JsonValue& merge : merges->items) {
+      const bool is_pair = merge.kind == Kind::array && merge.items.size() == 2 &&
+                           merge.items[0].kind == Kind::string &&
+                           merge.items[1].kind == Kind::string;
+      if (!is_pair && merge.kind != Kind::string)
+        refuse_form("model.merges[" + std::to_string(joined.size()) +
+                    "] is neither a string nor a pair of them");
+      joined.push_back(is_pair ? merge.items[0].text + " " + merge.items[1].text : merge.text);
+    }
+    metadata_.put("tokenizer.ggml.merges", std::span<const std::string>(joined));
+  }
+
+  void read_normalizer() {
+    bool nfc = false;
+    for (const JsonValue* step : steps_of(described_, "normalizer", "normalizers")) {
+      if (text_in(step, "type") != "NFC")
+        refuse_part("normalizer " + printable(text_in(step, "type")) + " is not supported in C");
+      nfc = true;
+    }
+    metadata_.put("tokenizer.ggml.normalizer.nfc", nfc);
+  }
+
+  std::optional<Frame> read_frame() {
+    if (text_in(&config_, "model_type") == "whisper") return std::nullopt;  // said for each text
+    for (const JsonValue* step : steps_of(described_, "post_processor", "processors")) {
+      if (const auto frame = frame_of(*step)) return frame;
+      if (text_in(step, "type") != "ByteLevel")
+        refuse_part("post_processor " + printable(text_in(step, "type")) + " is not supported");
+    }
+    return std::nullopt;
+  }
+
+  void read_special(const std::optional<Frame>& frame) {
+    std::map<std::string_view, std::optional<uint32_t>> special;
+    for (const std::string_view name : {"bos", "eos", "pad", "unk"}) {
+      const std::string key = std::string(name) + "_token";
+      const JsonValue* token = member(&settings_, key);
+      std::optional<uint32_t> id =
+          find_token(token != nullptr && token->kind == Kind::object ? text_in(token, "content")
+                                                                     : text_in(&settings_, key));
+      if (!id && (name == "bos" || name == "eos") && settings_.find(key) == nullptr)
+        if (const auto listed = listed_ids(key + "_id"); !listed.empty()) id = listed[0];
+      special[name] = id;
+    }
+    if (!special["unk"]) special["unk"] = unknown_;
+    if (frame && frame->behind) {
+      special["eos"] = frame->behind;
+      if (frame->before) special["bos"] = frame->before;
+    }
+    constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+        {"bos", "bos"}, {"eos", "eos"}, {"pad", "padding"}, {"unk", "unknown"}};
+    for (const auto& [name, key] : kNames)
+      if (const auto& id = special[name])
+        metadata_.put("tokenizer.ggml." + std::string(key) + "_token_id", *id);
+    metadata_.put("tokenizer.ggml.add_bos_token",
+                  is_set(&settings_, "add_bos_token", frame && frame->before));
+    metadata_.put("tokenizer.ggml.add_eos_token",
+                  is_set(&settings_, "add_eos_token", frame && frame->behind));
+    for (const uint32_t id : listed_ids("eos_token_id"))
+      if (id < tokens_.size()) more_.stops.push_back(id);
+  }
+
+  // As generation_config.json and config.json have them, each once.
+  std::vector<uint32_t> listed_ids(const std::string& key) const {
+    std::vector<uint32_t> ids;
+    const auto add = [&](const JsonValue& value) {
+      const auto id = value.unsigned_integer();
+      if (!id || *id > UINT32_MAX) return;
+      if (std::ranges::find(ids, *id) == ids.end()) ids.push_back(static_cast<uint32_t>(*id));
+    };
+    for (const JsonValue* source : {&generation_, &config_})
+      if (const JsonValue* value = member(source, key)) {
+        if (value->kind == Kind::array)
+          std::ranges::for_each(value->items, add);
+        else
+          add(*value);
+      }
+    return ids;
+  }
+
+  std::string chat_template() const {
+    if (const fs::path path = folder_ / "chat_template.jinja"; fs::is_regular_file(path)) {
+      const auto file = MappedFile::open(path.string());
+      return {reinterpret_cast<const char*>(file->bytes().data()), file->bytes().size()};
+    }
+    const JsonValue* given = member(&settings_, "chat_template");
+    if (given != nullptr && given->kind == Kind::array)
+      for (const JsonValue& each : given->items)
+        if (text_in(&each, "name") == "default") return text_in(&each, "template");
+    return text_in(&settings_, "chat_template");
+  }
+
+  std::optional<uint32_t> find_token(const std::string& text) const {
+    const auto found = ids_.find(text);
+    return text.empty() || found == ids_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  const fs::path folder_;
+  JsonValue described_, settings_, generation_, config_;
+  GgufMetadata metadata_;
+  std::vector<std::string> tokens_;
+  std::unordered_map<std::string, uint32_t> ids_;
+  std::optional<uint32_t> unknown_;
+  BesideGguf more_;
+};
+
+}  // namespace
+
+std::unique_ptr<const Vocabulary> read_directory_vocabulary(const std::string& path) {
+  const fs::path given(path);
+  return DirectoryReader(fs::is_directory(given) ? given : given.parent_path()).read();
+}
+
+}  // namespace akunu

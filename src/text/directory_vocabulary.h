@@ -1,0 +1,18 @@
+// The tokenizer of a Hugging Face or MLX directory, as tokenizer.json and the files beside it describe it.
+// It is put under GGUF's keys and read as a GGUF file's, so that both obey the same checks. The rules are
+// those of the Python package (akunu/_directory_vocabulary.py), which says why.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "text/vocabulary.h"
+
+namespace akunu {
+
+// `path`: of the directory, or of a safetensors file in it. Throws ModelFormatError for files that are
+// missing or contradict themselves, and UnsupportedModelError for what is no byte-level BPE and for parts
+// that akunu does not have, each by name.
+std::unique_ptr<const Vocabulary> read_directory_vocabulary(const std::string& path);
+
+}  // namespace akunu

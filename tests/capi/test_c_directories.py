@@ -1,0 +1,192 @@
+"""Tokenizers of directories in C, beside the library `tokenizers` and the Python package."""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from c_library import FILE, UNSUPPORTED, CError, Handle, Library
+from test_c_text import random_texts
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
+
+import akunu
+
+LLAMA3 = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+
+def byte_level(*cuts: Any, normalizer: Any = None, **options: Any) -> Tokenizer:
+    """A tokenizer on bytes with a few merges."""
+    letters = sorted(pre_tokenizers.ByteLevel.alphabet())
+    merges = [("t", "h"), ("th", "e"), ("a", "t"), ("Ġ", "the"), ("1", "2"), ("12", "3")]
+    tokens = [*letters, *(a + b for a, b in merges)]
+    model = models.BPE({token: i for i, token in enumerate(tokens)}, merges, **options)
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [*cuts, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=not cuts)]
+    )
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    tokenizer.add_special_tokens([AddedToken("<s>", normalized=False), AddedToken("</s>")])
+    return tokenizer
+
+
+def split(behaviour: str = "isolated", **options: Any) -> Any:
+    return pre_tokenizers.Split(Regex(LLAMA3), behaviour, **options)
+
+
+KINDS: dict[str, Callable[[], Tokenizer]] = {
+    "bytes": byte_level,
+    "digits": lambda: byte_level(pre_tokenizers.Digits(individual_digits=True), split()),
+    "groups of digits": lambda: byte_level(pre_tokenizers.Digits(), split()),
+    "an expression": lambda: byte_level(split(), ignore_merges=True),
+    "removed and inverted": lambda: byte_level(split("removed", invert=True)),
+    "punctuation": lambda: byte_level(pre_tokenizers.Punctuation("contiguous"), split()),
+    "nfc": lambda: byte_level(normalizer=normalizers.NFC()),
+}
+
+
+def saved(folder: Path, tokenizer: Tokenizer, **settings: Any) -> Path:
+    tokenizer.save(str(folder / "tokenizer.json"))
+    (folder / "config.json").write_text("{}")
+    written = {"bos_token": "<s>", "eos_token": {"content": "</s>"}, **settings}
+    (folder / "tokenizer_config.json").write_text(json.dumps(written))
+    return folder
+
+
+def opened(library: Library, folder: Path) -> Handle:
+    return library.new("open_tokenizer", str(folder).encode())
+
+
+def stops_of(library: Library, handle: Handle) -> list[int]:
+    ids = (ctypes.c_uint32 * 64)()
+    length = ctypes.c_size_t()
+    library.call("get_stop_ids", handle, ids, ctypes.c_size_t(64), ctypes.byref(length))
+    return ids[: length.value]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_tokens_are_those_of_the_library(library: Library, tmp_path: Path, kind: str) -> None:
+    theirs = KINDS[kind]()
+    folder = saved(tmp_path, theirs)
+    handle, package = opened(library, folder), akunu.Tokenizer.from_directory(folder)
+    for text in random_texts(int(os.environ.get("AKUNU_RANDOM_TEXTS", "1000")), seed=3):
+        found = library.encode(handle, text, parse=True)
+        assert found == theirs.encode(text, add_special_tokens=False).ids, repr(text)
+        assert library.encode(handle, text, special=True) == package.encode(text), repr(text)
+    assert stops_of(library, handle) == sorted(package.stop_ids)
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        processors.RobertaProcessing(("</s>", 263), ("<s>", 262)),
+        processors.TemplateProcessing("<s> $A", special_tokens=[("<s>", 262)]),
+        processors.TemplateProcessing("$A </s>", special_tokens=[("</s>", 263)]),
+        processors.TemplateProcessing("<s> $A </s>", special_tokens=[("<s>", 262), ("</s>", 263)]),
+    ],
+    ids=["roberta", "begins", "ends", "both"],
+)
+def test_texts_begin_and_end_as_those_of_the_library(
+    library: Library, tmp_path: Path, frame: Any
+) -> None:
+    theirs = byte_level()
+    assert [theirs.token_to_id(name) for name in ("<s>", "</s>")] == [262, 263]
+    theirs.post_processor = processors.Sequence([processors.ByteLevel(), frame])
+    handle = opened(library, saved(tmp_path, theirs))
+    for text in ("the hat", "", " 123"):
+        assert library.encode(handle, text, special=True) == theirs.encode(text).ids
+
+
+@pytest.mark.parametrize(
+    ("settings", "generation", "config"),
+    [
+        ({}, {}, {}),
+        ({"add_bos_token": True}, {"eos_token_id": [3, 4]}, {"eos_token_id": 5}),
+        ({"bos_token": None, "eos_token": None}, {"bos_token_id": 7}, {"eos_token_id": 8}),
+        ({"chat_template": "{{ messages }}"}, {"eos_token_id": 9999}, {"vocab_size": 262}),
+        ({"chat_template": [{"name": "default", "template": "x"}]}, {}, {"vocab_size": 9999}),
+    ],
+)
+def test_the_files_beside_it_are_read_as_by_the_package(
+    library: Library, tmp_path: Path, settings: Any, generation: Any, config: Any
+) -> None:
+    folder = saved(tmp_path, byte_level(), **settings)
+    (folder / "generation_config.json").write_text(json.dumps(generation))
+    (folder / "config.json").write_text(json.dumps(config))
+    handle, package = opened(library, folder), akunu.Tokenizer.from_directory(folder)
+    assert stops_of(library, handle) == sorted(package.stop_ids)
+    assert library.text("get_chat_template", handle) == (package.chat_template or "")
+    assert library.encode(handle, "the hat", special=True) == package.encode("the hat")
+    size = ctypes.c_uint32()
+    library.call("get_vocab_size", handle, ctypes.byref(size))
+    assert size.value == package.vocab_size
+    (folder / "chat_template.jinja").write_text("a template of its own")
+    assert library.text("get_chat_template", opened(library, folder)) == "a template of its own"
+
+
+def changed(folder: Path, **parts: Any) -> Path:
+    path = saved(folder, byte_level()) / "tokenizer.json"
+    described = json.loads(path.read_text())
+    model = described["model"]
+    model.update(parts.pop("model", {}))
+    path.write_text(json.dumps({**described, **parts, "model": model}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("parts", "status", "why"),
+    [
+        ({"model": {"type": "Unigram"}}, UNSUPPORTED, "model is of type 'Unigram'"),
+        ({"model": {"type": "WordPiece"}}, UNSUPPORTED, "model is of type 'WordPiece'"),
+        ({"model": {"dropout": 0.5}}, UNSUPPORTED, "model.dropout is 0.5"),
+        ({"model": {"end_of_word_suffix": "</w>"}}, UNSUPPORTED, "end_of_word_suffix"),
+        ({"normalizer": {"type": "Lowercase"}}, UNSUPPORTED, "normalizer Lowercase"),
+        ({"pre_tokenizer": {"type": "Whitespace"}}, UNSUPPORTED, "pre_tokenizer Whitespace"),
+        ({"pre_tokenizer": None}, UNSUPPORTED, "this BPE is not on bytes"),
+        (
+            {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
+            UNSUPPORTED,
+            "add_prefix_space",
+        ),
+        ({"post_processor": {"type": "Other"}}, UNSUPPORTED, "post_processor Other"),
+        ({"model": {"merges": [1]}}, FILE, r"merges\[0\] is neither"),
+        ({"model": {"vocab": {"a": -1}}}, FILE, "model.vocab has no usable id"),
+        ({"model": {"vocab": {"a": 10**6}}}, FILE, "the largest token id is 1000000"),
+        ({"model": {"vocab": {"a": 0, "b": 0}}}, FILE, "id 0 is"),
+        ({"model": {"vocab": []}}, FILE, "model.vocab is no object"),
+        ({"added_tokens": [{"id": 0}]}, FILE, "without content"),
+        ({"added_tokens": 3}, FILE, "added_tokens is no list"),
+        (
+            {"post_processor": {"type": "TemplateProcessing", "single": 3}},
+            FILE,
+            "post_processor.single is no list",
+        ),
+    ],
+)
+def test_what_is_not_understood_is_refused(
+    library: Library, tmp_path: Path, parts: Any, status: int, why: str
+) -> None:
+    with pytest.raises(CError, match=why) as caught:
+        opened(library, changed(tmp_path, **parts))
+    assert caught.value.status == status
+
+
+def test_a_directory_without_a_tokenizer_is_refused(library: Library, tmp_path: Path) -> None:
+    with pytest.raises(CError, match=r"there is no tokenizer\.json") as caught:
+        opened(library, tmp_path)
+    assert caught.value.status == FILE
+    (tmp_path / "tokenizer.json").write_text("{")
+    with pytest.raises(CError, match=r"tokenizer\.json"):
+        opened(library, tmp_path)
+    (tmp_path / "tokenizer.json").unlink()
+    (tmp_path / "tokenizer.model").write_bytes(b"\0")
+    with pytest.raises(CError, match=r"tokenizer\.model is read by the Python package"):
+        opened(library, tmp_path)
