@@ -149,22 +149,10 @@ class DirectoryReader {
     const JsonValue* model = member(&described_, "model");
     if (model == nullptr || model->kind != Kind::object) refuse_form("model is no object");
     const std::string type = text_in(model, "type");
-    if (type != "BPE" && !(type.empty() && member(model, "merges") != nullptr))
-      refuse_part("model is of type '" + printable(type) +
-                  "', which the Python package reads; the C library reads byte-level BPE");
-    for (const std::string_view option :
-         {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
-      if (const JsonValue* given = member(model, option))
-        if (given->kind == Kind::string ? !given->text.empty() : given->number() != 0.0)
-          refuse_part("model." + std::string(option) + " is " + given->shown() +
-                      "; akunu has no such option");
-    metadata_.put("tokenizer.ggml.model", std::string_view("gpt2"));
-    metadata_.put("tokenizer.ggml.add_space_prefix", false);
-    read_cuts(is_set(model, "ignore_merges"));
-    read_tokens(*model);
-    read_merges(*model);
-    read_normalizer();
-    read_special(read_frame());
+    if (type == "WordPiece")
+      read_wordpiece(*model);
+    else
+      read_byte_level(*model, type);
     if (const std::string source = chat_template(); !source.empty())
       metadata_.put("tokenizer.chat_template", std::string_view(source));
     const std::string file = metadata_.file();
@@ -175,6 +163,60 @@ class DirectoryReader {
   }
 
  private:
+  void read_byte_level(const JsonValue& model, const std::string& type) {
+    if (type != "BPE" && !(type.empty() && member(&model, "merges") != nullptr))
+      refuse_part(
+          "model is of type '" + printable(type) +
+          "', which the Python package reads; the C library reads byte-level BPE and WordPiece");
+    for (const std::string_view option :
+         {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
+      if (const JsonValue* given = member(&model, option))
+        if (given->kind == Kind::string ? !given->text.empty() : given->number() != 0.0)
+          refuse_part("model." + std::string(option) + " is " + given->shown() +
+                      "; akunu has no such option");
+    metadata_.put("tokenizer.ggml.model", std::string_view("gpt2"));
+    metadata_.put("tokenizer.ggml.add_space_prefix", false);
+    read_cuts(is_set(&model, "ignore_merges"));
+    read_tokens(model);
+    read_merges(model);
+    read_normalizer();
+    read_special(read_frame());
+  }
+
+  // BERT's: other settings than its own are refused.
+  void read_wordpiece(const JsonValue& model) {
+    const JsonValue* prefix = model.find("continuing_subword_prefix");
+    if (prefix != nullptr && prefix->text != "##")
+      refuse_part("model.continuing_subword_prefix is " + prefix->shown() + "; akunu has '##'");
+    const JsonValue* longest = model.find("max_input_chars_per_word");
+    if (longest != nullptr && longest->unsigned_integer() != 100)
+      refuse_part("model.max_input_chars_per_word is " + longest->shown() + "; akunu has 100");
+    const JsonValue* normalizer = member(&described_, "normalizer");
+    if (text_in(normalizer, "type") != "BertNormalizer")
+      refuse_part("normalizer is none of BERT's, which WordPiece has here");
+    for (const std::string_view key : {"clean_text", "handle_chinese_chars"})
+      if (!is_set(normalizer, key, true))
+        refuse_part("normalizer." + std::string(key) + " is false; akunu has true");
+    if (text_in(member(&described_, "pre_tokenizer"), "type") != "BertPreTokenizer")
+      refuse_part("pre_tokenizer is none of BERT's, which WordPiece has here");
+    const bool lowercase = is_set(normalizer, "lowercase", true);
+    metadata_.put("tokenizer.ggml.model", std::string_view("bert"));
+    metadata_.put("tokenizer.ggml.normalizer.lowercase", lowercase);
+    metadata_.put("tokenizer.ggml.normalizer.strip_accents",
+                  is_set(normalizer, "strip_accents", lowercase));
+    std::string unknown = text_in(&model, "unk_token");
+    if (unknown.empty()) unknown = "[UNK]";
+    read_tokens(model, unknown);
+    if (!unknown_) refuse_form("'" + printable(unknown) + "' is not in model.vocab");
+    const JsonValue* processor = member(&described_, "post_processor");
+    const std::optional<Frame> frame = processor == nullptr ? std::nullopt : frame_of(*processor);
+    if (!frame || !frame->before || !frame->behind ||
+        std::max(*frame->before, *frame->behind) >= tokens_.size())
+      refuse_part("post_processor does not put one token before a text and one behind it");
+    metadata_.put("tokenizer.ggml.seperator_token_id", *frame->behind);  // spelled so in files
+    read_special(Frame{frame->before, std::nullopt}, true);
+  }
+
   void read_cuts(bool ignore_merges) {
     more_.splits.emplace();
     more_.ignore_merges = ignore_merges;
@@ -212,7 +254,8 @@ class DirectoryReader {
                   printable(place->second) + "' too");
   }
 
-  void read_tokens(const JsonValue& model) {
+  // `unknown`: of WordPiece, whose tokens are spelled as GGUF has them: U+2581 begins a word.
+  void read_tokens(const JsonValue& model, const std::string& unknown = {}) {
     const JsonValue* vocab = member(&model, "vocab");
     if (vocab == nullptr || vocab->kind != Kind::object) refuse_form("model.vocab is no object");
     std::map<uint32_t, std::string> by_id;
@@ -240,7 +283,12 @@ class DirectoryReader {
     for (auto& [id, text] : by_id) {
       const auto kind = added.find(id);
       types[id] = static_cast<uint32_t>(kind == added.end() ? TokenType::normal : kind->second);
-      tokens_[id] = std::move(text);
+      const bool is_word = !unknown.empty() && kind == added.end() && text != unknown;
+      if (!unknown.empty() && text == unknown)
+        types[id] = static_cast<uint32_t>(TokenType::unknown);
+      tokens_[id] = !is_word                 ? std::move(text)
+                    : text.starts_with("##") ? text.substr(2)
+                                             : std::string(kSpelledSpace) + text;
     }
     if (const size_t rows = n_rows(); rows > 0 && rows < n) {  // the model has no more
       tokens_.resize(rows);
@@ -250,7 +298,7 @@ class DirectoryReader {
       if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
     metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
     metadata_.put("tokenizer.ggml.token_type", std::span<const uint32_t>(types));
-    unknown_ = find_token(text_in(&model, "unk_token"));
+    unknown_ = find_token(unknown.empty() ? text_in(&model, "unk_token") : unknown);
   }
 
   // Of the model's embeddings; 0 where config.json does not say.
@@ -298,7 +346,8 @@ class DirectoryReader {
     return std::nullopt;
   }
 
-  void read_special(const std::optional<Frame>& frame) {
+  // `is_wordpiece`: what opens a text is what the template says, whatever the settings do.
+  void read_special(const std::optional<Frame>& frame, bool is_wordpiece = false) {
     std::map<std::string_view, std::optional<uint32_t>> special;
     for (const std::string_view name : {"bos", "eos", "pad", "unk"}) {
       const std::string key = std::string(name) + "_token";
@@ -311,6 +360,7 @@ class DirectoryReader {
       special[name] = id;
     }
     if (!special["unk"]) special["unk"] = unknown_;
+    if (is_wordpiece) special["bos"] = frame->before;
     if (frame && frame->behind) {
       special["eos"] = frame->behind;
       if (frame->before) special["bos"] = frame->before;

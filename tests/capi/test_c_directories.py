@@ -53,6 +53,57 @@ KINDS: dict[str, Callable[[], Tokenizer]] = {
 }
 
 
+def wordpiece(**options: Any) -> Tokenizer:
+    """A tokenizer as BERT's."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", *"theao1,日é", "the", "##at", "##t", "##h", "##é"]
+    model = models.WordPiece({token: i for i, token in enumerate(tokens)}, unk_token="[UNK]")
+    tokenizer = Tokenizer(model)
+    tokenizer.normalizer = normalizers.BertNormalizer(**options)
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.add_special_tokens(["[PAD]", "[UNK]", "[CLS]", "[SEP]"])
+    tokenizer.post_processor = processors.TemplateProcessing(
+        "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"lowercase": False}, {"strip_accents": False}, {"strip_accents": True}]
+)
+def test_wordpiece_is_that_of_the_library(
+    library: Library, tmp_path: Path, options: dict[str, bool]
+) -> None:
+    theirs = wordpiece(**options)
+    folder = saved(tmp_path, theirs)
+    settings = {"cls_token": "[CLS]", "sep_token": "[SEP]", "unk_token": "[UNK]"}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    handle, package = opened(library, folder), akunu.Tokenizer.from_directory(folder)
+    texts = ["The that, THÉ at e\u0301 日the", "", *random_texts(500, seed=4)]
+    for text in texts:
+        if "[" in text:  # names of tokens become tokens there
+            continue
+        found = library.encode(handle, text, special=True)
+        assert found == theirs.encode(text).ids == package.encode(text), repr(text)
+
+
+@pytest.mark.real
+def test_wordpiece_of_a_real_directory(library: Library) -> None:
+    models_folder = os.environ.get("AKUNU_REAL_MODELS")
+    if not models_folder:
+        pytest.skip("AKUNU_REAL_MODELS is not set")
+    folder = Path(models_folder) / "minilm"
+    if not (folder / "tokenizer.json").is_file():
+        pytest.skip("there is no directory of MiniLM")
+    theirs = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    theirs.no_padding()
+    theirs.no_truncation()
+    handle = opened(library, folder)
+    for text in random_texts(500, seed=5):
+        if "[" not in text:
+            found = library.encode(handle, text, special=True)
+            assert found == theirs.encode(text).ids, repr(text)
+
+
 def saved(folder: Path, tokenizer: Tokenizer, **settings: Any) -> Path:
     tokenizer.save(str(folder / "tokenizer.json"))
     (folder / "config.json").write_text("{}")
@@ -145,7 +196,12 @@ def changed(folder: Path, **parts: Any) -> Path:
     ("parts", "status", "why"),
     [
         ({"model": {"type": "Unigram"}}, UNSUPPORTED, "model is of type 'Unigram'"),
-        ({"model": {"type": "WordPiece"}}, UNSUPPORTED, "model is of type 'WordPiece'"),
+        ({"model": {"type": "WordPiece"}}, UNSUPPORTED, "continuing_subword_prefix"),
+        (
+            {"model": {"type": "WordPiece", "continuing_subword_prefix": "##"}},
+            UNSUPPORTED,
+            "normalizer is none of BERT's",
+        ),
         ({"model": {"dropout": 0.5}}, UNSUPPORTED, "model.dropout is 0.5"),
         ({"model": {"end_of_word_suffix": "</w>"}}, UNSUPPORTED, "end_of_word_suffix"),
         ({"normalizer": {"type": "Lowercase"}}, UNSUPPORTED, "normalizer Lowercase"),
