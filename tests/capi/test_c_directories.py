@@ -9,8 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
-from c_library import FILE, UNSUPPORTED, CError, Handle, Library
+from c_library import FILE, UNSUPPORTED, CError, Handle, Library, LoadOptions
 from test_c_text import random_texts
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, processors
 
@@ -102,6 +103,27 @@ def test_wordpiece_of_a_real_directory(library: Library) -> None:
         if "[" not in text:
             found = library.encode(handle, text, special=True)
             assert found == theirs.encode(text).ids, repr(text)
+
+
+@pytest.mark.real
+def test_embeddings_of_a_real_directory_are_those_of_the_package(library: Library) -> None:
+    models_folder = os.environ.get("AKUNU_REAL_MODELS")
+    if not models_folder:
+        pytest.skip("AKUNU_REAL_MODELS is not set")
+    folder = Path(models_folder) / "minilm"
+    if not (folder / "model.safetensors").is_file():
+        pytest.skip("there is no directory of MiniLM")
+    texts = ["a cat sat", "tractors"]
+    options = LoadOptions(device=b"cpu", threads=1)
+    model = library.new("load_model", str(folder).encode(), ctypes.byref(options))
+    given = (ctypes.c_char_p * 2)(*[text.encode() for text in texts])
+    vectors, length = (ctypes.c_float * 1024)(), ctypes.c_size_t()
+    two, room = ctypes.c_size_t(2), ctypes.c_size_t(1024)
+    library.call("embed", model, given, two, vectors, room, ctypes.byref(length))
+    library.call("close_model", model)
+    with akunu.load(folder, device="cpu", threads=1) as known:
+        expected = np.asarray(known.embed(texts))
+    assert np.array_equal(np.array(vectors[: length.value]).reshape(2, -1), expected)
 
 
 def saved(folder: Path, tokenizer: Tokenizer, **settings: Any) -> Path:
