@@ -79,8 +79,8 @@ AKUNU_API akunu_status akunu_get_devices(char* buffer, size_t capacity, size_t* 
 
 /* ---- text ---- */
 
-/* The tokenizer of a GGUF file, with or without weights in it, or of a directory (byte-level BPE or BERT's
- * WordPiece in its tokenizer.json; another kind is AKUNU_ERROR_UNSUPPORTED). */
+/* The tokenizer of a GGUF file, with or without weights in it, or of a directory (BPE or BERT's WordPiece
+ * in its tokenizer.json; another kind is AKUNU_ERROR_UNSUPPORTED). */
 AKUNU_API akunu_status akunu_open_tokenizer(const char* path, akunu_tokenizer* tokenizer);
 /* That of a model: a handle of its own, which is to be closed. */
 AKUNU_API akunu_status akunu_get_tokenizer(akunu_model model, akunu_tokenizer* tokenizer);

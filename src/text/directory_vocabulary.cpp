@@ -152,7 +152,7 @@ class DirectoryReader {
     if (type == "WordPiece")
       read_wordpiece(*model);
     else
-      read_byte_level(*model, type);
+      read_bpe(*model, type);
     if (const std::string source = chat_template(); !source.empty())
       metadata_.put("tokenizer.chat_template", std::string_view(source));
     const std::string file = metadata_.file();
@@ -163,24 +163,50 @@ class DirectoryReader {
   }
 
  private:
-  void read_byte_level(const JsonValue& model, const std::string& type) {
+  void read_bpe(const JsonValue& model, const std::string& type) {
     if (type != "BPE" && !(type.empty() && member(&model, "merges") != nullptr))
-      refuse_part(
-          "model is of type '" + printable(type) +
-          "', which the Python package reads; the C library reads byte-level BPE and WordPiece");
+      refuse_part("model is of type '" + printable(type) +
+                  "', which the Python package reads; the C library reads BPE and WordPiece");
     for (const std::string_view option :
          {"dropout", "continuing_subword_prefix", "end_of_word_suffix"})
       if (const JsonValue* given = member(&model, option))
         if (given->kind == Kind::string ? !given->text.empty() : given->number() != 0.0)
           refuse_part("model." + std::string(option) + " is " + given->shown() +
                       "; akunu has no such option");
-    metadata_.put("tokenizer.ggml.model", std::string_view("gpt2"));
-    metadata_.put("tokenizer.ggml.add_space_prefix", false);
-    read_cuts(is_set(&model, "ignore_merges"));
-    read_tokens(model);
+    const std::vector<const JsonValue*> steps =
+        steps_of(described_, "pre_tokenizer", "pretokenizers");
+    const bool is_byte_level = std::ranges::any_of(
+        steps, [](const JsonValue* step) { return text_in(step, "type") == "ByteLevel"; });
+    metadata_.put("tokenizer.ggml.model", std::string_view(is_byte_level ? "gpt2" : "llama"));
+    if (is_byte_level)
+      read_cuts(steps, is_set(&model, "ignore_merges"));
+    else
+      check_cuts(steps);
+    read_tokens(model, is_byte_level ? Spelling::bytes : Spelling::characters,
+                text_in(&model, "unk_token"));
     read_merges(model);
-    read_normalizer();
+    read_normalizer(is_byte_level);
     read_special(read_frame());
+  }
+
+  // SentencePiece's BPE goes over the whole text, whose spaces are U+2581.
+  static void check_cuts(const std::vector<const JsonValue*>& steps) {
+    for (const JsonValue* step : steps) {
+      const std::string type = text_in(step, "type");
+      // There is no space any more that this one could split at.
+      if (type == "Split" && text_in(member(step, "pattern"), "String") == " ") continue;
+      if (type != "Metaspace" || text_in(step, "replacement") != kSpelledSpace)
+        refuse_part("pre_tokenizer " + printable(type) + " is not supported in C");
+      if (is_set(step, "split", true))
+        refuse_part("pre_tokenizer Metaspace with split is not supported for BPE");
+      const bool is_never = member(step, "prepend_scheme") == nullptr
+                                ? !is_set(step, "add_prefix_space", true)
+                                : text_in(step, "prepend_scheme") == "never";
+      if (!is_never)
+        refuse_part(
+            "pre_tokenizer Metaspace that puts a space in front of texts is read by the Python "
+            "package only");
+    }
   }
 
   // BERT's: other settings than its own are refused.
@@ -206,7 +232,7 @@ class DirectoryReader {
                   is_set(normalizer, "strip_accents", lowercase));
     std::string unknown = text_in(&model, "unk_token");
     if (unknown.empty()) unknown = "[UNK]";
-    read_tokens(model, unknown);
+    read_tokens(model, Spelling::word_pieces, unknown);
     if (!unknown_) refuse_form("'" + printable(unknown) + "' is not in model.vocab");
     const JsonValue* processor = member(&described_, "post_processor");
     const std::optional<Frame> frame = processor == nullptr ? std::nullopt : frame_of(*processor);
@@ -217,18 +243,16 @@ class DirectoryReader {
     read_special(Frame{frame->before, std::nullopt}, true);
   }
 
-  void read_cuts(bool ignore_merges) {
+  void read_cuts(const std::vector<const JsonValue*>& steps, bool ignore_merges) {
     more_.splits.emplace();
     more_.ignore_merges = ignore_merges;
-    bool is_byte_level = false;
-    for (const JsonValue* step : steps_of(described_, "pre_tokenizer", "pretokenizers")) {
+    for (const JsonValue* step : steps) {
       const std::string type = text_in(step, "type"), behaviour = text_in(step, "behavior");
       const std::string pattern = text_in(member(step, "pattern"), "Regex");
       const bool isolates = behaviour == "Isolated" && !is_set(step, "invert");
       // Published expressions of this form match all of a text, so nothing is removed.
       const bool keeps = behaviour == "Removed" && is_set(step, "invert");
       if (type == "ByteLevel") {
-        is_byte_level = true;
         if (is_set(step, "add_prefix_space"))
           refuse_part("pre_tokenizer ByteLevel with add_prefix_space is not supported");
         if (is_set(step, "use_regex", true)) more_.splits->emplace_back(kByteLevelCut);
@@ -243,8 +267,6 @@ class DirectoryReader {
         refuse_part("pre_tokenizer " + printable(type) + " is not supported in C");
       }
     }
-    if (!is_byte_level)
-      refuse_part("this BPE is not on bytes; the Python package reads it, the C library does not");
   }
 
   void put_token(std::map<uint32_t, std::string>& by_id, uint32_t id, const std::string& text) {
@@ -254,8 +276,11 @@ class DirectoryReader {
                   printable(place->second) + "' too");
   }
 
-  // `unknown`: of WordPiece, whose tokens are spelled as GGUF has them: U+2581 begins a word.
-  void read_tokens(const JsonValue& model, const std::string& unknown = {}) {
+  // How a vocabulary spells tokens: bytes as letters, spaces as U+2581, or "##" before what goes on with a
+  // word, where GGUF has U+2581 before what begins one.
+  enum class Spelling { bytes, characters, word_pieces };
+
+  void read_tokens(const JsonValue& model, Spelling spelling, const std::string& unknown) {
     const JsonValue* vocab = member(&model, "vocab");
     if (vocab == nullptr || vocab->kind != Kind::object) refuse_form("model.vocab is no object");
     std::map<uint32_t, std::string> by_id;
@@ -279,13 +304,18 @@ class DirectoryReader {
       refuse_form("the largest token id is " + std::to_string(n - 1) + ", and there are " +
                   std::to_string(by_id.size()) + " tokens");
     tokens_.resize(n);
+    const bool has_bytes = is_set(&model, "byte_fallback");
     std::vector<uint32_t> types(n, static_cast<uint32_t>(TokenType::unused));
     for (auto& [id, text] : by_id) {
       const auto kind = added.find(id);
       types[id] = static_cast<uint32_t>(kind == added.end() ? TokenType::normal : kind->second);
-      const bool is_word = !unknown.empty() && kind == added.end() && text != unknown;
-      if (!unknown.empty() && text == unknown)
+      const bool is_unknown = spelling != Spelling::bytes && !unknown.empty() && text == unknown;
+      const bool is_word = spelling == Spelling::word_pieces && kind == added.end() && !is_unknown;
+      if (is_unknown)
         types[id] = static_cast<uint32_t>(TokenType::unknown);
+      else if (spelling == Spelling::characters && kind == added.end() && has_bytes &&
+               byte_of(text))
+        types[id] = static_cast<uint32_t>(TokenType::byte);
       tokens_[id] = !is_word                 ? std::move(text)
                     : text.starts_with("##") ? text.substr(2)
                                              : std::string(kSpelledSpace) + text;
@@ -298,7 +328,7 @@ class DirectoryReader {
       if (!tokens_[id].empty()) ids_.emplace(tokens_[id], id);
     metadata_.put("tokenizer.ggml.tokens", std::span<const std::string>(tokens_));
     metadata_.put("tokenizer.ggml.token_type", std::span<const uint32_t>(types));
-    unknown_ = find_token(unknown.empty() ? text_in(&model, "unk_token") : unknown);
+    unknown_ = find_token(unknown);
   }
 
   // Of the model's embeddings; 0 where config.json does not say.
@@ -326,14 +356,22 @@ class DirectoryReader {
     metadata_.put("tokenizer.ggml.merges", std::span<const std::string>(joined));
   }
 
-  void read_normalizer() {
-    bool nfc = false;
+  void read_normalizer(bool is_byte_level) {
+    bool nfc = false, prefixes = false;
     for (const JsonValue* step : steps_of(described_, "normalizer", "normalizers")) {
-      if (text_in(step, "type") != "NFC")
-        refuse_part("normalizer " + printable(text_in(step, "type")) + " is not supported in C");
-      nfc = true;
+      const std::string type = text_in(step, "type");
+      const bool replaces_spaces = type == "Replace" &&
+                                   text_in(member(step, "pattern"), "String") == " " &&
+                                   text_in(step, "content") == kSpelledSpace;
+      if (type == "NFC")
+        nfc = true;
+      else if (!is_byte_level && type == "Prepend" && text_in(step, "prepend") == kSpelledSpace)
+        prefixes = true;
+      else if (is_byte_level || !replaces_spaces)  // which SentencePiece's do anyway
+        refuse_part("normalizer " + printable(type) + " is not supported in C");
     }
     metadata_.put("tokenizer.ggml.normalizer.nfc", nfc);
+    metadata_.put("tokenizer.ggml.add_space_prefix", prefixes);
   }
 
   std::optional<Frame> read_frame() {

@@ -43,15 +43,20 @@ def split(behaviour: str = "isolated", **options: Any) -> Any:
     return pre_tokenizers.Split(Regex(LLAMA3), behaviour, **options)
 
 
-KINDS: dict[str, Callable[[], Tokenizer]] = {
-    "bytes": byte_level,
-    "digits": lambda: byte_level(pre_tokenizers.Digits(individual_digits=True), split()),
-    "groups of digits": lambda: byte_level(pre_tokenizers.Digits(), split()),
-    "an expression": lambda: byte_level(split(), ignore_merges=True),
-    "removed and inverted": lambda: byte_level(split("removed", invert=True)),
-    "punctuation": lambda: byte_level(pre_tokenizers.Punctuation("contiguous"), split()),
-    "nfc": lambda: byte_level(normalizer=normalizers.NFC()),
-}
+def sentencepiece(*steps: Any, cut: Any = None) -> Tokenizer:
+    """A tokenizer on characters as Llama 2's and Gemma's, with bytes for those that are missing."""
+    tokens = ["<unk>", "<s>", "</s>", *(f"<0x{byte:02X}>" for byte in range(256)), *"▁theao12é"]
+    merges = [("t", "h"), ("th", "e"), ("▁", "the"), ("a", "t"), ("▁", "a"), ("▁", "▁")]
+    tokens += [a + b for a, b in merges]
+    options = {"unk_token": "<unk>", "fuse_unk": True, "byte_fallback": True}
+    model = models.BPE({token: i for i, token in enumerate(tokens)}, merges, **options)
+    tokenizer = Tokenizer(model)
+    tokenizer.add_special_tokens([AddedToken(token) for token in ("<unk>", "<s>", "</s>")])
+    if steps:
+        tokenizer.normalizer = normalizers.Sequence([*steps, normalizers.Replace(" ", "▁")])
+    if cut is not None:
+        tokenizer.pre_tokenizer = cut
+    return tokenizer
 
 
 def wordpiece(**options: Any) -> Tokenizer:
@@ -66,6 +71,22 @@ def wordpiece(**options: Any) -> Tokenizer:
         "[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
     return tokenizer
+
+
+KINDS: dict[str, Callable[[], Tokenizer]] = {
+    "bytes": byte_level,
+    "digits": lambda: byte_level(pre_tokenizers.Digits(individual_digits=True), split()),
+    "groups of digits": lambda: byte_level(pre_tokenizers.Digits(), split()),
+    "an expression": lambda: byte_level(split(), ignore_merges=True),
+    "removed and inverted": lambda: byte_level(split("removed", invert=True)),
+    "punctuation": lambda: byte_level(pre_tokenizers.Punctuation("contiguous"), split()),
+    "nfc": lambda: byte_level(normalizer=normalizers.NFC()),
+    "a space in front": lambda: sentencepiece(normalizers.Prepend("▁")),
+    "nfc, no space in front": lambda: sentencepiece(normalizers.NFC()),
+    "never a space in front": lambda: sentencepiece(
+        cut=pre_tokenizers.Metaspace("▁", "never", split=False)
+    ),
+}
 
 
 @pytest.mark.parametrize(
@@ -228,7 +249,11 @@ def changed(folder: Path, **parts: Any) -> Path:
         ({"model": {"end_of_word_suffix": "</w>"}}, UNSUPPORTED, "end_of_word_suffix"),
         ({"normalizer": {"type": "Lowercase"}}, UNSUPPORTED, "normalizer Lowercase"),
         ({"pre_tokenizer": {"type": "Whitespace"}}, UNSUPPORTED, "pre_tokenizer Whitespace"),
-        ({"pre_tokenizer": None}, UNSUPPORTED, "this BPE is not on bytes"),
+        (
+            {"pre_tokenizer": {"type": "Metaspace", "replacement": "▁", "split": False}},
+            UNSUPPORTED,
+            "puts a space in front of texts",
+        ),
         (
             {"pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": True}},
             UNSUPPORTED,
