@@ -113,6 +113,17 @@ akunu_finish finish_of(FinishReason reason) {
   return AKUNU_FINISH_NONE;
 }
 
+// Of a generation that is over, and whose tokens were all taken.
+bool ended_by_error(Generation& generation) {
+  uint32_t none;
+  try {
+    generation.next({&none, 1}, std::chrono::milliseconds(0));
+    return false;
+  } catch (const std::exception&) {
+    return true;
+  }
+}
+
 void fill_stats(akunu_generation_stats* stats, const Generation& generation,
                 bool is_ended = false) {
   akunu_generation_stats known{};
@@ -222,6 +233,11 @@ akunu_status akunu_take(akunu_generation generation, int32_t timeout_ms, uint32_
     const std::optional<size_t> n = object->generation->next({tokens, capacity}, timeout);
     *n_tokens = n.value_or(0);
     *finish = finish_of(object->generation->reason());
+    // Where an error ended it, these are the last tokens, and the next call says what it was.
+    if (n && *finish != AKUNU_FINISH_NONE && ended_by_error(*object->generation)) {
+      *finish = AKUNU_FINISH_NONE;
+      object->signal.tell();
+    }
     // More may be left, and the end stays to be seen.
     if (*n_tokens == capacity || !n || *finish != AKUNU_FINISH_NONE) object->signal.tell();
     return AKUNU_OK;
