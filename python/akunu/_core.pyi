@@ -7,6 +7,8 @@ from typing import Any, final
 import numpy as np
 from numpy.typing import NDArray
 
+from akunu.prefix_end import PrefixEnd
+
 @final
 class GgufTensor:
     @property
@@ -243,7 +245,7 @@ class Generation:
     @property
     def cached_tokens(self) -> int: ...
     @property
-    def prefix_end(self) -> str: ...
+    def prefix_end(self) -> PrefixEnd: ...
     @property
     def drafted_tokens(self) -> int: ...
     @property

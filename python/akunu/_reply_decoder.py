@@ -138,6 +138,7 @@ class ReplyDecoder:
                 prompt_tokens=self.generation.prompt_tokens,
                 completion_tokens=len(self._tokens),
                 cached_tokens=self.generation.cached_tokens,
+                prefix_end=self.generation.prefix_end,
                 drafted_tokens=self.generation.drafted_tokens,
                 accepted_tokens=self.generation.held_tokens,
                 prompt_seconds=self.generation.prompt_seconds,

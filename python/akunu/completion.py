@@ -11,6 +11,7 @@ from akunu.errors import AkunuError
 if TYPE_CHECKING:
     from akunu.grammar import Weakened
     from akunu.logprobs import TokenLogprob
+    from akunu.prefix_end import PrefixEnd
     from akunu.tools.calls import ToolCall
 
 FinishReason = Literal["stop", "length", "cancelled", "tool_calls"]
@@ -38,6 +39,7 @@ class Completion(str):
         "_finish_reason",
         "_logprobs",
         "_n_echoed",
+        "_prefix_end",
         "_prompt_logprobs",
         "_prompt_seconds",
         "_prompt_tokens",
@@ -66,6 +68,7 @@ class Completion(str):
     _prompt_tokens: int
     _completion_tokens: int
     _cached_tokens: int
+    _prefix_end: PrefixEnd
     _drafted_tokens: int
     _accepted_tokens: int
     _prompt_seconds: float
@@ -92,6 +95,7 @@ class Completion(str):
         prompt_tokens: int = 0,
         completion_tokens: int | None = None,
         cached_tokens: int = 0,
+        prefix_end: PrefixEnd = "",
         drafted_tokens: int = 0,
         accepted_tokens: int = 0,
         prompt_seconds: float = 0.0,
@@ -124,6 +128,7 @@ class Completion(str):
             "prompt_tokens": prompt_tokens,
             "completion_tokens": len(ids) if completion_tokens is None else completion_tokens,
             "cached_tokens": cached_tokens,
+            "prefix_end": prefix_end,
             "drafted_tokens": drafted_tokens,
             "accepted_tokens": accepted_tokens,
             "prompt_seconds": prompt_seconds,
@@ -272,6 +277,14 @@ class Completion(str):
     def cached_tokens(self) -> int:
         """How many of the prompt's tokens were found in the cache, and so not computed again."""
         return self._cached_tokens
+
+    @property
+    def prefix_end(self) -> PrefixEnd:
+        """Why `cached_tokens` are no more: "whole", "differs", "unknown" ...; the guide lists them.
+
+        "": nobody looked, as of a text that was cancelled while it waited.
+        """
+        return self._prefix_end
 
     @property
     def drafted_tokens(self) -> int:

@@ -19,6 +19,7 @@ from akunu.errors import ContextOverflowError
 if TYPE_CHECKING:
     from akunu import _core
     from akunu.options import SamplingOptions
+    from akunu.prefix_end import PrefixEnd
 
 ERROR: Final = "error"
 SHIFT: Final = "shift"
@@ -277,6 +278,11 @@ class GoingOn:
     def cached_tokens(self) -> int:
         """Of the first part."""
         return self.first.cached_tokens
+
+    @property
+    def prefix_end(self) -> PrefixEnd:
+        """Of the first part."""
+        return self.first.prefix_end
 
     @property
     def drafted_tokens(self) -> int:

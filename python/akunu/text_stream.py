@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from akunu import _core
     from akunu._reply_decoder import ReplyDecoder
     from akunu.logprobs import TokenLogprob
+    from akunu.prefix_end import PrefixEnd
 
 
 class StreamFacts:
@@ -89,6 +90,11 @@ class StreamFacts:
     def cached_tokens(self) -> int:
         """How many of the prompt's tokens were found in the cache; 0 until it is their turn."""
         return 0 if self._decoder is None else self._decoder.generation.cached_tokens
+
+    @property
+    def prefix_end(self) -> PrefixEnd:
+        """Why they are no more; see `Completion`. "" until it is their turn."""
+        return "" if self._decoder is None else self._decoder.generation.prefix_end
 
     @property
     def drafted_tokens(self) -> int:

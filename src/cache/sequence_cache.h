@@ -35,6 +35,7 @@ struct Beginning {
 
 // Why a text took over no more positions of the cache than it did.
 enum class PrefixEnd : uint8_t {
+  untold,        // nobody looked yet: the text waits
   whole,         // all that it may: all tokens but the last one, whose logits are wanted
   off,           // nothing is kept for it
   outputs,       // the outputs of later rows are wanted, so they are computed
@@ -49,6 +50,8 @@ enum class PrefixEnd : uint8_t {
 // For people and counters; the names above.
 constexpr std::string_view name_of(PrefixEnd end) {
   switch (end) {
+    case PrefixEnd::untold:
+      return "";
     case PrefixEnd::whole:
       return "whole";
     case PrefixEnd::off:
@@ -162,7 +165,7 @@ class SequenceCache {
     std::optional<size_t> kept;  // its index in kept_, unless it is under way
     uint32_t n_positions = 0;    // of it that can be taken over
     uint32_t n_same = 0;         // tokens that begin alike, of this or another sequence
-    PrefixEnd end = PrefixEnd::unknown;
+    PrefixEnd end = PrefixEnd::untold;
   };
   // How much a page is worth to whoever holds it, in the order in which pages go.
   enum class Worth : uint8_t {
@@ -222,7 +225,7 @@ class SequenceCache {
   std::vector<Group> groups_;
   std::vector<EncodedWindow> windows_;
   std::vector<Sequence> kept_;  // least recently used first
-  PrefixEnd prefix_end_ = PrefixEnd::unknown;
+  PrefixEnd prefix_end_ = PrefixEnd::untold;
   std::vector<Update> updates_;  // what take_unsent returned last
 };
 

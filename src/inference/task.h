@@ -116,7 +116,7 @@ class Task {
   // there before the task began.
   uint32_t n_given_done() const { return given_done_.load(std::memory_order_relaxed); }
   uint32_t n_cached() const { return cached_.load(std::memory_order_relaxed); }
-  // Why they were no more; good once the task began.
+  // Why they were no more; untold until the task began.
   PrefixEnd prefix_end() const { return prefix_end_.load(std::memory_order_relaxed); }
 
   // The scheduler's side.
@@ -186,7 +186,7 @@ class Task {
   std::atomic<bool> cancelled_{false};
   std::atomic<uint32_t> given_done_{0};
   std::atomic<uint32_t> cached_{0};
-  std::atomic<PrefixEnd> prefix_end_{};
+  std::atomic<PrefixEnd> prefix_end_{};  // untold
   std::atomic<uint32_t> drafted_{0};
   std::atomic<uint32_t> held_{0};
 };

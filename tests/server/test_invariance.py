@@ -12,7 +12,7 @@ from running_server import running
 
 # What depends on the clock, on chance (ids) or on what the cache had; the text does not.
 VOLATILE = {"id", "item_id", "call_id", "created", "created_at", "completed_at", "timings"}
-VOLATILE |= {"cached_tokens", "tokens_cached", "sequence_number"}
+VOLATILE |= {"cached_tokens", "prefix_end", "tokens_cached", "sequence_number"}
 VOLATILE |= {"input_tokens", "cache_read_input_tokens"}  # of messages, which tell them apart
 VOLATILE |= {f"{name}_duration" for name in ("total", "load", "prompt_eval", "eval")}
 # A stream sends these fields in parts; a client concatenates them.

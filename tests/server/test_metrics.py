@@ -49,6 +49,8 @@ def test_requests_tokens_and_times_are_counted(serving: Serving) -> None:
     assert found["akunu_prompt_tokens_total,ember"] == 2 * usage["prompt_tokens"]
     assert found["akunu_prompt_tokens_cached_total,ember"] == usage["prompt_tokens"] - 1
     assert found["akunu_prefix_hits_total,ember"] == 1
+    assert found["akunu_prefix_ends_total,ember,unknown"] == 1
+    assert found["akunu_prefix_ends_total,ember,whole"] == 1
     assert found["akunu_completion_tokens_total,ember"] == 2 * usage["completion_tokens"]
     assert found["akunu_texts_total,ember,stop"] == 2
     for name in ("time_to_first_token_seconds", "time_between_tokens_seconds"):
@@ -58,6 +60,7 @@ def test_requests_tokens_and_times_are_counted(serving: Serving) -> None:
     assert summary["total_requests"] == 5
     assert summary["total_completion_tokens"] == 2 * usage["completion_tokens"]
     assert summary["models"]["ember"]["cached_tokens"] == usage["prompt_tokens"] - 1
+    assert summary["models"]["ember"]["prefix_ends"] == {"unknown": 1, "whole": 1}
     assert summary["uptime_seconds"] > 0
 
 

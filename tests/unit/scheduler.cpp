@@ -116,6 +116,42 @@ void test_prefixes(const std::string& path) {
   }
 }
 
+// Counts the rows that it is sent.
+class CountingDevice final : public DeviceVariant {
+ public:
+  CountingDevice() : DeviceVariant(create_cpu(2), true, 1) {}
+  Ticket submit(const Replay& replay) override {
+    n_rows += replay.rows.size();
+    return DeviceVariant::submit(replay);
+  }
+  std::atomic<size_t> n_rows{0};
+};
+
+// What a text says that it took over is exactly what was not computed.
+void test_cached_positions_are_counted(const std::string& path) {
+  const auto device = std::make_shared<CountingDevice>();
+  Engine engine(path, device);
+  const uint32_t vocab_size = engine.model->arch().vocab_size;
+  const std::vector<uint32_t> first = make_tokens(600, vocab_size, 8);
+  for (const uint32_t n_shared : {0u, 1u, 255u, 256u, 300u, 599u}) {
+    std::vector<uint32_t> tokens(first.begin(), first.begin() + n_shared);
+    const uint32_t next = (first[n_shared] + 1) % vocab_size;
+    tokens.insert(tokens.end(), 40, next);
+    for (const std::vector<uint32_t>& each : {first, tokens, tokens}) {
+      device->n_rows = 0;
+      const auto task = engine.scheduler.logits({.tokens = each,
+                                                 .first = static_cast<uint32_t>(each.size()) - 1,
+                                                 .chunks = {},
+                                                 .generated = false});
+      check(task->wait(kWait), "logits arrive");
+      check(device->n_rows == each.size() - task->n_cached(),
+            "rows of " + std::to_string(each.size()) + " tokens, with " +
+                std::to_string(task->n_cached()) + " cached");
+      check(task->prefix_end() != PrefixEnd::untold, "and the reason is told");
+    }
+  }
+}
+
 // Open-ended texts: two families of prompts, alike up to different places around the end of the first
 // page.
 GenerateRequest open_ended(uint32_t i) {
@@ -220,6 +256,7 @@ int main(int argc, char** argv) {
   test_stop_and_limits(path);
   test_queue_and_close(path);
   test_prefixes(path);
+  test_cached_positions_are_counted(path);
   const std::vector<std::vector<uint32_t>> alone = texts_alone(path);
   test_side_by_side(path, alone, true, 1, 0);
   test_side_by_side(path, alone, false, 1, 1);

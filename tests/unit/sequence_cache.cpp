@@ -45,11 +45,33 @@ void test_why_a_prefix_ends() {
   Beginning adapted = beginning(2, first, size_of(first), kNone);
   adapted.key.adapters = {{1, 0.5f}};
   check(why(adapted) == PrefixEnd::other_key, "the same prompt with an adapter");
+  // Replies count once they are read as a prompt.
+  std::vector<uint32_t> with_reply = tokens_of(40, 60, 3);
+  const auto slot = harness.cache().begin(beginning(4, with_reply, size_of(with_reply), kNone));
+  harness.store()[*slot].tokens.insert(harness.store()[*slot].tokens.end(), {901, 902, 903});
+  harness.run(*slot, 63);
+  harness.cache().end(*slot, kNone);
+  with_reply.insert(with_reply.end(), {901, 902, 903, 904});
+  check(why(beginning(5, with_reply, size_of(with_reply), kNone)) == PrefixEnd::not_computed,
+        "tokens that were generated, and not read as a prompt");
   // Last: it takes the kept text's place, and is discarded itself.
   std::vector<uint32_t> longer = first;
   longer.insert(longer.end(), {5, 6, 7});
   check(why(beginning(2, longer, size_of(longer), kNone)) == PrefixEnd::ends,
         "a text that goes on");
+}
+
+// Of a text whose first pages have gone, behind what its window sees, no beginning is left.
+void test_a_prefix_that_was_evicted_is_told() {
+  constexpr uint32_t kSeen = 300;  // positions
+  Harness harness({0, kSeen}, {kPages, 3}, kPages);
+  const std::vector<uint32_t> first = tokens_of(1000, 1100, 1);
+  harness.cache().end(run_text(harness, 1, first), kNone);
+  const std::vector<uint32_t> alike = tokens_of(200, 320, 2);
+  const auto slot = harness.cache().begin(beginning(2, alike, size_of(alike), kNone));
+  check(harness.store()[*slot].n_done == 0, "the window's page of position 199 has gone");
+  check(harness.cache().prefix_end() == PrefixEnd::evicted, "and the text says so");
+  harness.cache().discard(*slot);
 }
 
 void test_sharing_with_what_is_under_way() {
@@ -645,6 +667,7 @@ int main() {
   using namespace akunu::test;
   test_lengths_of_prefixes();
   test_why_a_prefix_ends();
+  test_a_prefix_that_was_evicted_is_told();
   test_sharing_with_what_is_under_way();
   test_pages_are_counted_by_who_has_them();
   test_pages_behind_a_window_are_spare();

@@ -142,6 +142,7 @@ def _facts(completion: Completion) -> dict[str, object]:
         "prompt_tokens": completion.prompt_tokens,
         "completion_tokens": completion.completion_tokens,
         "cached_tokens": completion.cached_tokens,
+        "prefix_end": completion.prefix_end,
         "prompt_seconds": completion.prompt_seconds,
         "completion_seconds": completion.completion_seconds,
         **_logprobs(completion),

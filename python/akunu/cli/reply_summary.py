@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from akunu.cli.wording import counted
 from akunu.completion import Completion
+from akunu.prefix_end import explained
 
 
 def reply_summary(completion: Completion, context: int, *, verbose: bool = False) -> str:
@@ -24,8 +25,8 @@ def reply_summary(completion: Completion, context: int, *, verbose: bool = False
     parts[0] += seconds_text(completion.completion_seconds)
     prefilled = completion.prompt_tokens - completion.cached_tokens
     prompt = (
-        f"prompt {counted(completion.prompt_tokens, 'token')}: {completion.cached_tokens} reused, "
-        f"{prefilled} read{seconds_text(completion.prompt_seconds)}"
+        f"prompt {counted(completion.prompt_tokens, 'token')}: {completion.cached_tokens} reused"
+        f"{_why(completion)}, {prefilled} read{seconds_text(completion.prompt_seconds)}"
         f"{_speed(completion.prompt_tokens_per_second)}"
     )
     ended = f"ended by {ended_by(completion, cancelled_by='the loop guard')}"
@@ -53,6 +54,11 @@ def ended_by(completion: Completion, *, cancelled_by: str) -> str:
         "length": "the limit of tokens",
         "cancelled": cancelled_by,
     }[completion.finish_reason]
+
+
+def _why(completion: Completion) -> str:
+    why = explained(completion.prefix_end)
+    return f" ({why})" if why else ""
 
 
 def _speed(tokens_per_second: float) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from akunu.cli.reply_summary import ended_by, seconds_text, tokens_used
 from akunu.cli.wording import counted
 from akunu.completion import Completion
+from akunu.prefix_end import explained
 
 
 class Statistics:
@@ -38,6 +39,7 @@ class Statistics:
             f"last prompt   {prompt}: {last.cached_tokens} reused, "
             f"{prefilled} prefilled{seconds_text(last.prompt_seconds)}"
             f"{_speed(last.prompt_tokens_per_second)}",
+            *([f"cache         {why}"] if (why := explained(last.prefix_end)) else []),
             f"last reply    {reply}{seconds_text(last.completion_seconds)}"
             f"{_speed(last.completion_tokens_per_second)}, "
             f"ended by {ended_by(last, cancelled_by='Ctrl-C')}",

@@ -54,6 +54,7 @@ def without_times(completion: Completion) -> Completion:
         prompt_tokens=completion.prompt_tokens,
         completion_tokens=completion.completion_tokens,
         cached_tokens=completion.cached_tokens,
+        prefix_end=completion.prefix_end,
         drafted_tokens=completion.drafted_tokens,
         accepted_tokens=completion.accepted_tokens,
     )

@@ -27,6 +27,8 @@ class Entry:
     model: str = ""
     prompt_tokens: int = 0
     cached_tokens: int = 0
+    prefix_end: str = ""
+    """Why they are no more."""
     completion_tokens: int = 0
     finish_reason: str = ""
     audio_seconds: float | None = None
@@ -54,6 +56,8 @@ class Entry:
             found["model"] = self.model
             found["prompt_tokens"] = self.prompt_tokens
             found["cached_tokens"] = self.cached_tokens
+            if self.prefix_end:
+                found["prefix_end"] = self.prefix_end
             found["completion_tokens"] = self.completion_tokens
             found["finish_reason"] = self.finish_reason
         if self.error:

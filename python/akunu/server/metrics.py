@@ -44,6 +44,11 @@ class Metrics:
         self.prefix_hits = self._counter(
             "prefix_hits", "Texts whose prompt began as one in the cache.", model
         )
+        self.prefix_ends = self._counter(
+            "prefix_ends",
+            "Texts whose prompt was looked for in the cache, by why no more of it was there.",
+            ["model", "reason"],
+        )
         self.completion_tokens = self._counter("completion_tokens", "Tokens generated.", model)
         self.texts_ended = self._counter("texts", "Texts that ended, and why.", ["model", "reason"])
         self.audio_seconds = self._counter(
@@ -94,6 +99,10 @@ class Metrics:
             for sample in family.samples:
                 if sample.name == "akunu_requests_total":
                     n_requests += int(sample.value)
+                elif sample.name == "akunu_prefix_ends_total":
+                    ends = models.setdefault(sample.labels["model"], {})
+                    reasons = ends.setdefault("prefix_ends", {})
+                    reasons[sample.labels["reason"]] = int(sample.value)
                 elif sample.name in names:
                     of_model = models.setdefault(sample.labels["model"], {})
                     of_model[names[sample.name]] = int(sample.value)
@@ -171,8 +180,11 @@ class CountingObserver(Observer):
             metrics.prompt_tokens.labels(model).inc(first.prompt_tokens)
             metrics.cached_tokens.labels(model).inc(first.cached_tokens)
             metrics.prefix_hits.labels(model).inc(first.cached_tokens > 0)
+            if first.prefix_end:
+                metrics.prefix_ends.labels(model, first.prefix_end).inc()
             entry.prompt_tokens = first.prompt_tokens
             entry.cached_tokens = first.cached_tokens
+            entry.prefix_end = first.prefix_end
             entry.finish_reason = ",".join(sorted({each.finish_reason for each in replies}))
 
     def failed(self, told: ApiError, error: BaseException) -> None:

@@ -48,6 +48,8 @@ class _Timed(Protocol):
     @property
     def cached_tokens(self) -> int: ...
     @property
+    def prefix_end(self) -> str: ...
+    @property
     def completion_tokens(self) -> int: ...
     @property
     def drafted_tokens(self) -> int: ...
@@ -68,6 +70,7 @@ def timings_of(reply: _Timed) -> dict[str, Any]:
         drafts = {"draft_n": reply.drafted_tokens, "draft_n_accepted": reply.accepted_tokens}
     return {
         "cache_n": reply.cached_tokens,
+        "prefix_end": reply.prefix_end,
         "prompt_n": computed,
         "prompt_ms": reply.prompt_seconds * 1000,
         "prompt_per_token_ms": reply.prompt_seconds * 1000 / computed if computed else 0.0,
