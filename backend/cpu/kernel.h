@@ -73,8 +73,8 @@ static inline uint64_t cache_element(const Call& call, const Params& params, uin
 template <class Rows, class Params>
 static inline uint64_t cache_page(const Call& call, const Params& params, uint32_t sequence,
                                   uint32_t head, uint32_t position) {
-  return Rows::row_bytes(1) *
-         cache_element(call, params, sequence, head, position / kPagePositions * kPagePositions);
+  return Rows::byte_at(
+      cache_element(call, params, sequence, head, position / kPagePositions * kPagePositions));
 }
 
 }  // namespace akunu::cpu

@@ -28,6 +28,25 @@ void check_source(const ArchDescriptor& arch, uint32_t index) {
                            " positions of them");
 }
 
+// Blocks lie along a head, and only attention to keys and values of a text reads them.
+void check_blocks(const ArchDescriptor& arch, Format format) {
+  const FormatInfo& info = format_info(format);
+  if (info.block_size == 1) return;
+  const std::string wanted = "kv_type is " + std::string(info.name) + "; ";
+  const std::string instead = ": choose f16 or f32";
+  if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    const LayerDescriptor& layer = arch.layers[i];
+    const std::string who = "layer " + std::to_string(i);
+    if (layer.latent)
+      throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
+    if (layer.cached_dim() % info.block_size != 0)
+      throw ArgumentError(
+          wanted + "heads of " + who + " have " + std::to_string(layer.cached_dim()) +
+          " numbers, which are no multiple of " + std::to_string(info.block_size) + instead);
+  }
+}
+
 struct NameOf {
   std::string operator()(const FullCache&) const { return "full"; }
   std::string operator()(const WindowCache& kind) const {
@@ -109,6 +128,7 @@ uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context) {
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) {
   std::vector<GroupShape> groups;
   if (arch.embeds) return groups;
+  check_blocks(arch, format);
   for (uint32_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
     if (layer.kv_from) {

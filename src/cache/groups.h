@@ -165,7 +165,7 @@ uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 // are in the order of their first layers; the last one is what an encoder of audio made for each of
 // them. A model that is an encoder has no groups. A layer that shares another layer's
 // keys and values belongs to no group. Throws ModelFormatError if the layer that it names has no cache,
-// or one of another shape.
+// or one of another shape; ArgumentError where the format has blocks that do not fit.
 std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format);
 
 }  // namespace akunu

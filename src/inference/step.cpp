@@ -12,6 +12,13 @@ namespace {
 
 constexpr auto kForever = std::chrono::hours(24);
 
+// "65504, the largest number of an f16"; scales of blocks are halves.
+std::string largest_of(Format cache) {
+  const std::string name(format_info(cache).name);
+  return cache == Format::f16 ? "65504, the largest number of an f16"
+                              : "the largest scale of a " + name;
+}
+
 }  // namespace
 
 Step::Step(const Model& model) : model_(model) {
@@ -218,10 +225,11 @@ std::string describe(const Status& status, const KvCache& cache) {
   switch (status.code) {
     case kStatusNotANumber:
       return "sample" + at + "the logits are not numbers (NaN): " +
-             (cache.format() == Format::f16
-                  ? "keys or values beyond 65504, the largest number of an f16 cache, or damaged "
-                    "weights; load the model with kv_type=\"f32\" to know which"
-                  : "the weights are damaged");
+             (cache.format() == Format::f32
+                  ? "the weights are damaged"
+                  : "keys or values beyond " + largest_of(cache.format()) +
+                        " cache, or damaged weights; load the model with kv_type=\"f32\" to know "
+                        "which");
     case kStatusBadToken:
       return "embedding" + at + "token " + std::to_string(status.detail) +
              " is outside the vocabulary";

@@ -65,9 +65,9 @@ const char* name_of(Pooling pooling) {
 }
 
 Format kv_format(const std::string& name) {
-  if (name == "f16") return Format::f16;
-  if (name == "f32") return Format::f32;
-  throw ArgumentError("kv_type is '" + name + "'; possible are f16 and f32");
+  for (const Format format : {Format::f16, Format::f32, Format::q8_0})
+    if (format_info(format).name == name) return format;
+  throw ArgumentError("kv_type is '" + name + "'; possible are f16, f32 and q8_0");
 }
 
 }  // namespace akunu::python

@@ -108,7 +108,7 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("threads", 0),
     ("threads", True),
     ("threads", 10**6),
-    ("kv_type", "q8_0"),
+    ("kv_type", "q8"),
     ("kv_memory", 0),
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import gguf
 import numpy as np
 import pytest
 from _pytest.mark import ParameterSet
@@ -52,6 +53,13 @@ def opened(
         yield model
     finally:
         model.close()
+
+
+def bytes_of(kv_type: str, n: int) -> int:
+    """What `n` numbers take in a format, in whole blocks."""
+    block, n_bytes = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType[kv_type.upper()]]
+    assert n % block == 0
+    return n // block * n_bytes
 
 
 def chunked(

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from engine import finished, settle, start
+from engine import bytes_of, finished, settle, start
 from random_models import ModelCase, random_tokens
 
 import akunu
@@ -37,7 +37,7 @@ def opened(
     pages: int | None = None,
 ) -> Iterator[Any]:
     """The model with a context of three pages, and a pool of so many (default: the context's)."""
-    page_bytes = 2 * case.spec.n_layers * case.spec.kv_dim * PAGE * (4 if kv_type == "f32" else 2)
+    page_bytes = 2 * case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim * PAGE)
     with akunu.load(
         case.path,
         device=device,
@@ -63,8 +63,13 @@ def cached(model: Any, prompt: Sequence[int]) -> int:
     return int(generation.cached_tokens)
 
 
-@pytest.mark.parametrize("kv_type", ["f32", "f16"])
-@pytest.mark.parametrize(("kind", "weight_format"), MODELS)
+@pytest.mark.parametrize(
+    ("kind", "weight_format", "kv_type"),
+    [
+        *((*model, kv_type) for model in MODELS for kv_type in ("f32", "f16")),
+        ("llama-32", "q8_0", "q8_0"),
+    ],
+)
 def test_logits_after_a_cached_prefix_are_those_without(
     model_case: Cases, kind: str, weight_format: str, kv_type: str
 ) -> None:

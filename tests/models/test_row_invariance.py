@@ -30,12 +30,21 @@ MODELS = [
 ]
 
 
+IN_BLOCKS = [
+    ("llama-32", "q8_0", "q8_0"),
+    ("qwen3-256", "q4_k", "q8_0"),
+    ("gemma2-32", "q8_0", "q8_0"),
+    ("gemma3-256", "q4_k", "q8_0"),
+]
+
+
 @pytest.mark.parametrize(
     ("kind", "weight_format", "kv_type"),
     nightly_but(
         [(*model, kv_type) for model in MODELS for kv_type in ("f32", "f16")],
         [(*model, ("f32", "f16")[i % 2]) for i, model in enumerate(MODELS)],
-    ),
+    )
+    + IN_BLOCKS,
 )
 def test_logits_do_not_depend_on_how_the_tokens_are_cut(
     model_case: Cases, cpu: str, kind: str, weight_format: str, kv_type: str

@@ -10,7 +10,7 @@ from typing import Any
 import dense_golden
 import numpy as np
 import pytest
-from engine import finished, start
+from engine import bytes_of, finished, start
 from random_models import ModelCase, random_tokens
 from test_prefix_cache import opened
 from test_windows import opened as opened_with_windows
@@ -33,7 +33,12 @@ def native(
 @pytest.mark.parametrize("n", [1, 2, 255, 256, 257, 513])
 @pytest.mark.parametrize(
     ("kind", "weight_format", "kv_type"),
-    [("llama-gqa", "f32", "f16"), ("qwen3", "f32", "f32"), ("llama-32", "q8_0", "f16")],
+    [
+        ("llama-gqa", "f32", "f16"),
+        ("qwen3", "f32", "f32"),
+        ("llama-32", "q8_0", "f16"),
+        ("llama-32", "q8_0", "q8_0"),
+    ],
 )
 def test_what_is_restored_has_the_bits_that_are_computed(
     model_case: Cases, kind: str, weight_format: str, kv_type: str, n: int
@@ -45,7 +50,7 @@ def test_what_is_restored_has_the_bits_that_are_computed(
         entries, saved = model._native.save_positions(np.array(tokens, np.uint32))
         expected = model.logits(longer, last=20)
         text = finished(start(model, longer, 10))
-    position_bytes = 2 * case.spec.n_layers * case.spec.kv_dim * (4 if kv_type == "f32" else 2)
+    position_bytes = 2 * case.spec.n_layers * bytes_of(kv_type, case.spec.kv_dim)
     assert entries == [0]
     assert saved.nbytes == n * position_bytes  # keys and values of each layer, and no more
     with native(case, kv_type=kv_type) as model:

@@ -92,6 +92,16 @@ struct Avx2Primitives {
     store_bfloat(padded, v);
     for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
   }
+  // kLanes int8, and as many numbers of four bits (shift 0: the low ones of bytes, 4: the high ones), less 8.
+  static Vector load_bytes(const int8_t* p) {
+    return to_floats(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Vector load_nibbles(const uint8_t* p, uint32_t shift) {
+    const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(p));
+    const __m128i codes = _mm_and_si128(
+        _mm_srl_epi16(bytes, _mm_cvtsi32_si128(static_cast<int32_t>(shift))), _mm_set1_epi8(15));
+    return to_floats(_mm_sub_epi8(codes, _mm_set1_epi8(8)));
+  }
   static float half_to_float(uint16_t h) { return _cvtsh_ss(h); }
   // Spread before it is converted: one instruction less on the port that shuffles.
   static Vector broadcast_half(uint16_t h) {
@@ -228,6 +238,7 @@ struct Avx2Primitives {
   }
 
  private:
+  static Vector to_floats(__m128i bytes) { return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes)); }
   static __m256i first(uint32_t n) {
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int32_t>(n)),
                               _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));

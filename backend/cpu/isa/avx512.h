@@ -268,6 +268,19 @@ struct Avx512Floats {
   static void store_bfloat(uint16_t* p, Vector v, uint32_t n) {
     _mm256_mask_storeu_epi16(p, lanes(0, n), bfloats(v));
   }
+  // kLanes int8, and as many numbers of four bits (shift 0: the low ones of bytes, 4: the high ones), less 8.
+  static Vector load_bytes(const int8_t* p) {
+    return to_floats(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  }
+  static Vector load_nibbles(const uint8_t* p, uint32_t shift) {
+    const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(p));
+    const __m128i codes = _mm_and_si128(
+        _mm_srl_epi16(bytes, _mm_cvtsi32_si128(static_cast<int32_t>(shift))), _mm_set1_epi8(15));
+    return to_floats(_mm_sub_epi8(codes, _mm_set1_epi8(8)));
+  }
+  static Vector broadcast_half(uint16_t h) {
+    return _mm512_cvtph_ps(_mm256_set1_epi16(static_cast<int16_t>(h)));
+  }
   // Whether none of n halves is infinite or NaN.
   static bool all_finite(const uint16_t* halves, uint64_t n) {
     const __m512i magnitude = _mm512_set1_epi16(0x7fff);
@@ -314,6 +327,7 @@ struct Avx512Floats {
   static float max_lanes(Vector v) { return _mm512_reduce_max_ps(v); }
 
  private:
+  static Vector to_floats(__m128i bytes) { return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes)); }
   static __m256i bfloats(Vector v) {
     const __m512i bits = _mm512_castps_si512(v);
     const __m512i odd = _mm512_and_si512(_mm512_srli_epi32(bits, 16), _mm512_set1_epi32(1));

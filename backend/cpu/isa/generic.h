@@ -92,6 +92,17 @@ struct Generic : PlainBits<Generic> {
     store(lane, v);
     for (uint32_t i = 0; i < n; ++i) p[i] = float_to_bfloat(lane[i]);
   }
+  // kLanes int8, and as many numbers of four bits (shift 0: the low ones of bytes, 4: the high ones), less 8.
+  static Vector load_bytes(const int8_t* p) {
+    float lane[kLanes];
+    for (uint32_t i = 0; i < kLanes; ++i) lane[i] = p[i];
+    return load(lane);
+  }
+  static Vector load_nibbles(const uint8_t* p, uint32_t shift) {
+    int8_t codes[kLanes];
+    for (uint32_t i = 0; i < kLanes; ++i) codes[i] = static_cast<int8_t>((p[i] >> shift & 15) - 8);
+    return load_bytes(codes);
+  }
   static float half_to_float(uint16_t h) { return half4(Bits4{h, 0, 0, 0})[0]; }
   static Vector broadcast_half(uint16_t h) { return broadcast(half_to_float(h)); }
 

@@ -235,6 +235,14 @@ struct NeonPrimitives : PlainBits<Level> {
     store_bfloat(padded, v);
     for (uint32_t i = 0; i < n; ++i) p[i] = padded[i];
   }
+  // kLanes int8, and as many numbers of four bits (shift 0: the low ones of bytes, 4: the high ones), less 8.
+  static Vector load_bytes(const int8_t* p) { return to_floats(vld1_s8(p)); }
+  static Vector load_nibbles(const uint8_t* p, uint32_t shift) {
+    const uint8x8_t codes =
+        vand_u8(vshl_u8(vld1_u8(p), vdup_n_s8(static_cast<int8_t>(-static_cast<int32_t>(shift)))),
+                vdup_n_u8(15));
+    return to_floats(vsub_s8(vreinterpret_s8_u8(codes), vdup_n_s8(8)));
+  }
   static float half_to_float(uint16_t h) { return vgetq_lane_f32(four_halves(h), 0); }
   static Vector broadcast_half(uint16_t h) { return {four_halves(h), four_halves(h)}; }
 
@@ -330,6 +338,11 @@ struct NeonPrimitives : PlainBits<Level> {
   }
 
  private:
+  static Vector to_floats(int8x8_t bytes) {
+    const int16x8_t wide = vmovl_s8(bytes);
+    return {vcvtq_f32_s32(vmovl_s16(vget_low_s16(wide))),
+            vcvtq_f32_s32(vmovl_s16(vget_high_s16(wide)))};
+  }
   static uint16x4_t four_bfloats(float32x4_t v) {
     const uint32x4_t bits = vreinterpretq_u32_f32(v);
     const uint32x4_t odd = vandq_u32(vshrq_n_u32(bits, 16), vdupq_n_u32(1));

@@ -12,6 +12,7 @@
 
 #include "cpu/kernels/formats.h"
 #include "cpu/kernels/quantize16.h"
+#include "cpu/kernels/quantize8.h"
 
 namespace akunu::cpu {
 
@@ -94,33 +95,8 @@ struct Q8Activation : WrittenFor<QuantInput<Isa>, 32> {
     for (uint32_t i = begin; i < end; i += kGroup) {
       typename Isa::Vector values[4];
       for (uint32_t j = 0; j < 4; ++j) values[j] = value(i + 8 * j, Isa::kLanes);
-      quantize(values, q + i, scales + i / kGroup, sums + i / 16);
+      scales[i / kGroup] = quantize8<Isa>(values, q + i, sums + i / 16);
     }
-  }
-
- private:
-  using Vector = typename Isa::Vector;
-
-  static void quantize(Vector (&values)[4], int8_t* q, float* scale, int16_t* half_sums) {
-    Vector largest = Isa::zero();
-    Vector zero_or_nan = Isa::zero();  // 0 * x: NaN where x is infinite or NaN
-    for (uint32_t j = 0; j < 4; ++j) {
-      largest = Isa::maximum(Isa::absolute(values[j]), largest);
-      zero_or_nan = Isa::multiply_add(values[j], Isa::zero(), zero_or_nan);
-    }
-    *scale = Isa::max_lanes(largest) / 127.0f;
-    const float reciprocal = 1.0f / *scale;
-    const bool has_no_finite = Isa::is_nan(zero_or_nan) != 0;
-    if (has_no_finite || !(reciprocal <= __FLT_MAX__)) {
-      // Too small to divide by, or not finite: a NaN must come out of the matmul, not vanish here.
-      *scale = has_no_finite ? __builtin_nanf("") : 0.0f;
-      half_sums[0] = half_sums[1] = 0;
-      __builtin_memset(q, 0, kGroup);
-      return;
-    }
-    const Vector factor = Isa::broadcast(reciprocal);
-    for (uint32_t j = 0; j < 4; ++j) values[j] = Isa::multiply(values[j], factor);
-    Isa::store_rounded_bytes(q, half_sums, values);
   }
 };
 

@@ -30,11 +30,12 @@
 //    than a page ahead), and a page's lines in one burst. docs/decisions/0011 and its measurements.
 //
 // Attention in int16 is attention_int16.cpp, that of encoders span_attention.cpp, that on a matrix
-// unit in tiles/. Where to change it: another format of the cache is a trait beside F16 (formats.h) and
-// lines in kEntries; another score (a cap, a bias) goes into `scale_scores`.
+// unit in tiles/. Where to change it: another format of the cache is a trait beside F16 (formats.h) or
+// CacheQ8_0 (formats_cache.h), and lines in kEntries; another score (a cap, a bias) goes into `scale_scores`.
 #include "cpu/isa/isa.h"
 #include "cpu/kernels/activation.h"
 #include "cpu/kernels/attention_range.h"
+#include "cpu/kernels/formats_cache.h"
 #include "cpu/kernels/math.h"
 #include "cpu/kernels/matmul_tile.h"
 #include "cpu/kernels/sink.h"
@@ -168,7 +169,8 @@ static inline void weigh_tile(const float* weights, float* values, uint64_t valu
     for (uint32_t c = 0; c < C; ++c) {
       loaded[c] = Cache::load(row, first + Isa::kLanes * c, C > 1 ? Isa::kLanes : n_last);
       // One cache line between two loads: a burst would take all line fill buffers, which loads need too.
-      if (const uint64_t byte = Cache::row_bytes(Isa::kLanes * c); byte % kCacheLine == 0)
+      const uint64_t byte = Cache::row_bytes(Isa::kLanes * c);
+      if (c == 0 || byte / kCacheLine != Cache::row_bytes(Isa::kLanes * (c - 1)) / kCacheLine)
         __builtin_prefetch(prefetched + byte, 0, kIntoL2);
     }
 #pragma GCC unroll 8
@@ -504,6 +506,16 @@ constexpr KernelEntry kEntries[] = {
     entry<F16, Q8Activation>(),
     entry<F32, Q16Activation>(),
     entry<F16, Q16Activation>(),
+    entry<CacheQ8_0, F32Activation>(),
+    entry<CacheQ8_0, Bf16Activation>(),
+    entry<CacheQ8_0, Bf16PairActivation>(),
+    entry<CacheQ8_0, Q8Activation>(),
+    entry<CacheQ8_0, Q16Activation>(),
+    entry<CacheQ4_0, F32Activation>(),
+    entry<CacheQ4_0, Bf16Activation>(),
+    entry<CacheQ4_0, Bf16PairActivation>(),
+    entry<CacheQ4_0, Q8Activation>(),
+    entry<CacheQ4_0, Q16Activation>(),
     cross_entry<F32, F32Activation>(),
     cross_entry<F32, Bf16Activation>(),
     cross_entry<F32, Bf16PairActivation>(),
@@ -526,6 +538,16 @@ constexpr KernelEntry kEntries[] = {
     sink_entry<F16, Q8Activation>(),
     sink_entry<F32, Q16Activation>(),
     sink_entry<F16, Q16Activation>(),
+    sink_entry<CacheQ8_0, F32Activation>(),
+    sink_entry<CacheQ8_0, Bf16Activation>(),
+    sink_entry<CacheQ8_0, Bf16PairActivation>(),
+    sink_entry<CacheQ8_0, Q8Activation>(),
+    sink_entry<CacheQ8_0, Q16Activation>(),
+    sink_entry<CacheQ4_0, F32Activation>(),
+    sink_entry<CacheQ4_0, Bf16Activation>(),
+    sink_entry<CacheQ4_0, Bf16PairActivation>(),
+    sink_entry<CacheQ4_0, Q8Activation>(),
+    sink_entry<CacheQ4_0, Q16Activation>(),
 };
 
 }  // namespace

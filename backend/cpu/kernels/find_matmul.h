@@ -3,6 +3,7 @@
 
 #include "cpu/kernels/expert_matmul.h"
 #include "cpu/kernels/formats.h"
+#include "cpu/kernels/formats_cache.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/matmul_heads.h"
 
@@ -23,6 +24,8 @@ static inline bool find_matmul_in(const MatmulKernels (&known)[N], const KernelK
     case Operation::matmul_rope_kv_write:
       if (request.cache == F32<Isa>::kFormat)
         return MatmulHeads<Isa, F32<Isa>>::find(known, request, kernel);
+      if (request.cache == CacheQ8_0<Isa>::kFormat)
+        return MatmulHeads<Isa, CacheQ8_0<Isa>>::find(known, request, kernel);
       return request.cache == F16<Isa>::kFormat &&
              MatmulHeads<Isa, F16<Isa>>::find(known, request, kernel);
     default:

@@ -9,11 +9,12 @@
 //    Many rows: float_panel.h widens a panel once for all of them.
 // 4. Where to change it. A float format: a struct beside F16, with its line in
 //    matmul_kernels_32.cpp; as a cache, an entry in the tables at the end of attention.cpp and
-//    kv_write.cpp.
+//    kv_write.cpp. Caches in blocks: formats_cache.h.
 //
 //   kFormat              number_of the format
 //   Input                the activation kind that it is multiplied with: FloatInput (f32) or QuantInput (q8_32)
 //   row_bytes(k)         bytes of a row of k weights
+//   byte_at(i)           of float formats and of caches: where number i is, of rows one after another
 //   element(row, i)      weight i of a row as float32
 //   unpack, accumulate   a vector of a row, and sum += weights * input
 #pragma once
@@ -102,7 +103,8 @@ struct FloatFormat {
   using Input = FloatInput<Isa>;
   using Block = Vector;
 
-  static uint64_t row_bytes(uint32_t k) { return sizeof(Stored) * uint64_t{k}; }
+  static uint64_t row_bytes(uint32_t k) { return byte_at(k); }
+  static uint64_t byte_at(uint64_t element) { return sizeof(Stored) * element; }
   static Block unpack(const std::byte* row, uint32_t b) {
     return Format::load(row, Input::kBlock * b, Input::kBlock);
   }

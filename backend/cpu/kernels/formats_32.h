@@ -9,34 +9,10 @@
 //    times as slow for one row). docs/decisions/0006.
 #pragma once
 
+#include "cpu/kernels/blocks_32.h"
 #include "cpu/kernels/formats_blocks.h"
 
 namespace akunu::cpu {
-
-struct BlockQ4_0 {
-  uint16_t d;  // a half
-  uint8_t nibbles[16];
-};
-struct BlockQ4_1 {
-  uint16_t d, m;
-  uint8_t nibbles[16];
-};
-struct BlockQ5_0 {
-  uint16_t d;
-  uint8_t high[4];  // bit i is bit 4 of weight i
-  uint8_t nibbles[16];
-};
-struct BlockQ5_1 {
-  uint16_t d, m;
-  uint8_t high[4];
-  uint8_t nibbles[16];
-};
-struct BlockQ8_0 {
-  uint16_t d;
-  int8_t codes[32];
-};
-static_assert(sizeof(BlockQ4_0) == 18 && sizeof(BlockQ4_1) == 20 && sizeof(BlockQ5_0) == 22 &&
-              sizeof(BlockQ5_1) == 24 && sizeof(BlockQ8_0) == 34);
 
 static inline uint32_t code4(const uint8_t (&nibbles)[16], uint32_t i) {
   return i < 16 ? nibbles[i] & 15u : nibbles[i - 16] >> 4;

@@ -2,6 +2,7 @@
 // caches, so that fusing changes no bit.
 #pragma once
 
+#include "cpu/kernels/formats_cache.h"
 #include "cpu/kernels/norm.h"
 #include "cpu/kernels/rope.h"
 
@@ -23,11 +24,15 @@ static inline void norm_and_rotate(const float* head, const float* norm, const P
 template <class Isa, class Format>
 static inline void store_head(const float* head, uint32_t head_dim, std::byte* cache,
                               uint64_t offset) {
-  uint32_t i = 0;
-  for (; i + Isa::kLanes <= head_dim; i += Isa::kLanes)
-    Format::store(cache, offset + i, Isa::load(head + i), Isa::kLanes);
-  if (const uint32_t n = head_dim - i; n > 0)
-    Format::store(cache, offset + i, Isa::load(head + i, n), n);
+  if constexpr (IsInBlocks<Format>) {
+    Format::store_head(head, head_dim, cache + Format::byte_at(offset));
+  } else {
+    uint32_t i = 0;
+    for (; i + Isa::kLanes <= head_dim; i += Isa::kLanes)
+      Format::store(cache, offset + i, Isa::load(head + i), Isa::kLanes);
+    if (const uint32_t n = head_dim - i; n > 0)
+      Format::store(cache, offset + i, Isa::load(head + i, n), n);
+  }
 }
 
 }  // namespace akunu::cpu

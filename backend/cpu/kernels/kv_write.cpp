@@ -94,8 +94,9 @@ constexpr KernelEntry fused() {
 }
 
 constexpr KernelEntry kKvWriteEntries[] = {
-    kv_write<F32>(),     kv_write<F16>(),    fused<F32, false>(),
-    fused<F16, false>(), fused<F32, true>(), fused<F16, true>(),
+    kv_write<F32>(),     kv_write<F16>(),     kv_write<CacheQ8_0>(),     kv_write<CacheQ4_0>(),
+    fused<F32, false>(), fused<F16, false>(), fused<CacheQ8_0, false>(), fused<CacheQ4_0, false>(),
+    fused<F32, true>(),  fused<F16, true>(),  fused<CacheQ8_0, true>(),  fused<CacheQ4_0, true>(),
 };
 
 }  // namespace

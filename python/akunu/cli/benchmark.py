@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import akunu
+from akunu._load_options import kv_bytes
 from akunu.cli import bench_plan, console
 from akunu.cli.benchmark_run import LENGTHS, Case, TextBench
 from akunu.cli.devices import device_of
@@ -57,7 +58,9 @@ class BenchmarkCommand:
         )
         # Room for all of them; and no prompt is to find another one in the cache.
         options = replace(
-            options, kv_memory=_kv_bytes(config, self.kv_type, longest) * widest, prefix_cache=False
+            options,
+            kv_memory=_cache_bytes(config, self.kv_type, longest) * widest,
+            prefix_cache=False,
         )
         found: list[dict[str, Any]] = []
         state = ""
@@ -115,12 +118,10 @@ def _config(path: Path, options: LoadOptions) -> ModelConfig:
         return model.config
 
 
-def _kv_bytes(config: ModelConfig, kv_type: str, positions: int) -> int:
+def _cache_bytes(config: ModelConfig, kv_type: str, positions: int) -> int:
     """Return the bytes of the cache that a text of so many positions takes, in whole pages."""
     pages = -(-(positions + 1) // _PAGE)
-    bytes_per_number = 2 if kv_type == "f16" else 4
-    per_position = config.n_layers * config.cache_dim * bytes_per_number
-    return pages * _PAGE * per_position
+    return pages * _PAGE * config.n_layers * kv_bytes(kv_type, config.cache_dim)
 
 
 def _shown(case: dict[str, Any]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
 
+from akunu._load_options import kv_bytes
 from akunu.cli.bench_plan import Test
 from akunu.model_facts import ModelConfig
 from akunu.model_files import TensorFacts
@@ -16,7 +17,6 @@ from akunu.model_files import TensorFacts
 _FLOAT_FORMATS = frozenset({"F64", "F32", "F16", "BF16", "F8_E4M3"})
 _TILE_PRODUCTS = {"F16": 3, "BF16": 2}
 """Products of a matrix unit for one; 1 for block formats (docs/kernels.md). F32 does not use it."""
-_KV_BYTES = {"f16": 2, "f32": 4}
 _EMBEDDINGS = ("token_embd.weight", "embed_tokens.weight")
 _HEADS = ("output.weight", "lm_head.weight")
 _COMMANDS = {
@@ -195,7 +195,7 @@ class WorkModel:
     def _attention_of(self, n_layers: int, window: int, test: Test) -> Work:
         """Count those of `n_layers` layers that see as many positions, or all (0)."""
         config = self.config
-        kv_row = n_layers * config.cache_dim * _KV_BYTES[self.kv_type]
+        kv_row = n_layers * kv_bytes(self.kv_type, config.cache_dim)
         # Of each pair of positions, one product for its score and one for its value, in every head.
         both = 2 * config.head_dim
         if config.latent_rank:

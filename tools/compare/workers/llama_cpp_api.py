@@ -42,14 +42,14 @@ def load_model(path: str) -> Any:
 
 
 def new_context(model: Any, n: int, *, kv_type: str, threads: int) -> Any:
-    """A context for one batch of up to `n` tokens, with a cache in "f16" or "f32".
+    """A context for one batch of up to `n` tokens, with a cache in "f16", "f32", "q8_0" or "q4_0".
 
     All else has llama.cpp's defaults, but for flash attention where the cache has F32.
     """
     params = api.llama_context_default_params()
     params.n_ctx = params.n_batch = params.n_ubatch = n
     params.n_threads = params.n_threads_batch = threads
-    params.type_k = params.type_v = {"f16": api.GGML_TYPE_F16, "f32": api.GGML_TYPE_F32}[kv_type]
+    params.type_k = params.type_v = getattr(api, f"GGML_TYPE_{kv_type.upper()}")
     if kv_type == "f32":
         # Flash attention rounds keys and values to F16 even where the cache has F32.
         params.flash_attn_type = api.LLAMA_FLASH_ATTN_TYPE_DISABLED

@@ -1,0 +1,78 @@
+"""Caches in blocks: near the text of F16, the same text however it is computed, refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import dense_golden
+import numpy as np
+import pytest
+from engine import finished, opened, relative_error
+from random_models import ModelCase, random_tokens
+from test_speculation import repeating, start
+
+import akunu
+
+Cases = Callable[..., ModelCase]
+
+BLOCKS = ["q8_0"]
+# Of the largest logit, beside a cache in F32: half a code of 127, through some layers.
+FAR = {"q8_0": 3e-2}
+
+
+@pytest.mark.parametrize("kv_type", BLOCKS)
+@pytest.mark.parametrize(
+    ("kind", "weight_format"), [("llama-32", "f32"), ("qwen3-256", "f16"), ("gemma3-256", "q4_k")]
+)
+def test_logits_are_near_those_of_f32(
+    model_case: Cases, kind: str, weight_format: str, kv_type: str
+) -> None:
+    case = model_case(kind, weight_format)
+    tokens = random_tokens(case.spec, 300, seed=1)
+    with opened(case.path) as model:
+        expected = model.logits(tokens)
+    with opened(case.path, kv_type=kv_type) as model:
+        error = relative_error(model.logits(tokens), expected)
+    assert 1e-5 < error < FAR[kv_type]
+
+
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_texts_are_the_same_in_company_and_with_drafts(model_case: Cases, kv_type: str) -> None:
+    case = model_case("llama-32", "q8_0")
+    prompts = [repeating(case, n, seed=n) for n in (60, 250, 300)]
+    with akunu.load(case.path, context=512, threads=2, kv_type=kv_type) as model:
+        alone = [finished(start(model, prompt, 60, 0)) for prompt in prompts]
+    with akunu.load(case.path, context=512, threads=2, kv_type=kv_type) as model:
+        running = [start(model, prompt, 60, 4) for prompt in prompts]
+        assert [finished(each) for each in running] == alone
+        assert sum(each.drafted_tokens for each in running) > 0
+
+
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_a_window_is_rewound_and_shared(model_case: Cases, kv_type: str) -> None:
+    case = model_case("gemma3-256", "q4_k")
+    tokens = random_tokens(case.spec, 400, seed=3)
+    with (
+        akunu.load(case.path, context=512, kv_type=kv_type, prefix_cache=False) as cold,
+        akunu.load(case.path, context=512, kv_type=kv_type) as warm,
+    ):
+        warm.logits(tokens, last=1)
+        for n in (270, 390):
+            np.testing.assert_array_equal(
+                warm.logits(tokens[:n], last=5), cold.logits(tokens[:n], last=5)
+            )
+
+
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_heads_of_parts_of_blocks_are_refused(model_case: Cases, kv_type: str) -> None:
+    message = rf"kv_type is {kv_type}; heads of layer 0 have 26 numbers.*multiple of 32.*f16 or f32"
+    with pytest.raises(akunu.ArgumentError, match=message):
+        akunu.load(model_case("llama").path, kv_type=kv_type)
+
+
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_latents_are_refused(tmp_path: Path, kv_type: str) -> None:
+    folder = dense_golden.write(tmp_path / "model", dense_golden.load("deepseek2"))
+    with pytest.raises(akunu.ArgumentError, match=rf"kv_type is {kv_type}; layer 0 keeps latents"):
+        akunu.load(folder, kv_type=kv_type)
