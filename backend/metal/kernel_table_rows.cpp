@@ -130,6 +130,11 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
         return s.get<KvWriteParams>().n_kv_heads * s.get<KvWriteParams>().head_dim;
       });
     }
+    case Operation::kv_rotate: {
+      const auto function = with_cache("kv_rotate", request.cache);
+      if (!function) return std::nullopt;
+      return per_head(*function, [](const Scope& s) { return s.get<KvRotateParams>().n_kv_heads; });
+    }
     case Operation::rope_kv_write:
     case Operation::norm_rope_kv_write: {
       // One function: the norms are there where their slots are bound.

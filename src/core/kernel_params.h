@@ -81,6 +81,18 @@ struct KvWriteParams {
   uint32_t page_table_base;    // first entry of this layer's cache group
 };
 
+// Keys that are in the cache get other positions: all of a text's turn by the same angles.
+struct KvRotateParams {
+  uint32_t n_kv_heads;
+  uint32_t head_dim;   // numbers of a cached head
+  uint32_t first_dim;  // the first that turns
+  uint32_t n_pairs;    // dimensions from first_dim + 2 n_pairs on stay as they are
+  uint32_t style;      // kRopeInterleaved or kRopeHalves
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+  uint32_t padding;
+};
+
 // rms_norm of the input, then matmul_group.
 struct NormMatmulGroupParams {
   uint32_t k;

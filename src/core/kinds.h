@@ -48,6 +48,7 @@ enum class Operation : uint8_t {
   expert_matmul,
   expert_activation,
   expert_combine,
+  kv_rotate,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

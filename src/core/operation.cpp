@@ -110,6 +110,7 @@ constexpr Operands<3> kExpertActivation{
     {{"gate", rows, in}, {"up", rows, in}, {"out", activation, out}}};
 constexpr Operands<3> kExpertCombine{
     {{"input", rows, in}, {"routes", routes, in}, {"out", rows, out}}};
+constexpr Operands<2> kKvRotate{{{"turn", vector, in}, {"key_cache", cache, inout}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -212,6 +213,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"expert_matmul", kExpertMatmul, sizeof(ExpertMatmulParams)},
     {"expert_activation", kExpertActivation, sizeof(ExpertActivationParams)},
     {"expert_combine", kExpertCombine, sizeof(ExpertCombineParams)},
+    {"kv_rotate", kKvRotate, sizeof(KvRotateParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -70,6 +70,8 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(ExpertMatmulParams, n, k, n_experts, n_chosen, n_inputs);
   PYBIND11_NUMPY_DTYPE(ExpertActivationParams, n, n_chosen, activation, limit, alpha);
   PYBIND11_NUMPY_DTYPE(ExpertCombineParams, n, n_chosen);
+  PYBIND11_NUMPY_DTYPE(KvRotateParams, n_kv_heads, head_dim, first_dim, n_pairs, style,
+                       page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(ExpertRoute, expert, weight);
   PYBIND11_NUMPY_DTYPE(MatmulGroupParams, k, n);
   PYBIND11_NUMPY_DTYPE(RopeKvWriteParams, n_heads, n_kv_heads, head_dim, n_pairs, style,
@@ -172,6 +174,8 @@ py::object params_dtype(Operation operation) {
       return dtype_of<ExpertActivationParams>();
     case Operation::expert_combine:
       return dtype_of<ExpertCombineParams>();
+    case Operation::kv_rotate:
+      return dtype_of<KvRotateParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

@@ -447,6 +447,19 @@ void caches() {
     }
 }
 
+// As many pairs as no vector has, from no whole vector on.
+void rotated_keys() {
+  for (const Format format : {Format::f32, Format::f16})
+    for (const uint32_t style : {kRopeInterleaved, kRopeHalves}) {
+      Case c{"kv_rotate " + std::string(format_info(format).name), {Operation::kv_rotate}, {}, {}};
+      c.key.cache = number(format);
+      c.operands.emplace(0, floats(2 * 9, -1.0f, 1.0f));
+      c.operands.emplace(1, cache(format, 2, 22));
+      c.set_params(KvRotateParams{2, 22, 3, 9, style, kPageTableStride, 0, 0});
+      compare(c);
+    }
+}
+
 void matmul_rope_kv_writes() {
   const uint32_t k = 256, n_heads = 3, n_kv_heads = 1, n_pairs = 9;
   const Format groups[][3] = {{Format::q4_0, Format::q8_0, Format::q4_0},
@@ -608,6 +621,7 @@ int main(int n_arguments, char**) {
   norms();
   ropes();
   caches();
+  rotated_keys();
   matmul_rope_kv_writes();
   attentions();
   elementwise();

@@ -6,6 +6,8 @@
 //   4 key_cache, 5 value_cache   25 RopeKvWriteParams
 // norm_rope_kv_write: head_norm of query and key first
 //   as above, 6 query_norm, 7 key_norm: vectors [head_dim]
+// kv_rotate: the pairs of the row's cached key turn, the same angles for all rows; rounded again
+//   0 turn: vector [2 n_pairs], as a row of angles   1 key_cache   25 KvRotateParams
 //   slices: one row   limit: latency
 // The fused kernels call what the unfused ones call, on the same numbers: equal bit for bit.
 #include "cpu/isa/isa.h"
@@ -75,6 +77,39 @@ struct RopeKvWrite {
   }
 };
 
+template <class Isa, class Format>
+struct KvRotate {
+  static void row(const Call& call, const KvRotateParams& params, uint64_t r, std::byte* scratch) {
+    const Row& row = call.rows[r];
+    if (!(row.flags & kRowActive)) return;
+    const uint32_t n = 2 * params.n_pairs;
+    float* const turned = reinterpret_cast<float*>(scratch);
+    const Angles<1> turn =
+        deinterleave(operand<const float>(call, 0, 0, 0), params.n_pairs, turned + n);
+    for (uint32_t h = 0; h < params.n_kv_heads; ++h) {
+      const uint64_t offset =
+          cache_element(call, params, row.sequence, h, row.position) + params.first_dim;
+      for (uint32_t i = 0; i < n; i += Isa::kLanes) {
+        const uint32_t left = n - i < Isa::kLanes ? n - i : Isa::kLanes;
+        Isa::store(turned + i, Format::load(call.operands[1], offset + i, left), left);
+      }
+      rotate_head<Isa>(turned, turn, params.n_pairs, params.style);
+      store_head<Isa, Format>(turned, n, call.operands[1], offset);
+    }
+  }
+  static uint64_t scratch_bytes(const Call& call) {
+    return sizeof(float) * uint64_t{4} * static_cast<const KvRotateParams*>(call.params)->n_pairs;
+  }
+};
+
+template <template <class> class Format>
+constexpr KernelEntry kv_rotate() {
+  using Rotate = KvRotate<ThisIsa, Format<ThisIsa>>;
+  using Rows = RowsKernel<ThisIsa, KvRotateParams, Rotate>;
+  return {{Operation::kv_rotate, kAny, {kAbsent, kAbsent, kAbsent}, Format<ThisIsa>::kFormat},
+          {Rows::slices, Rows::run, Rotate::scratch_bytes}};
+}
+
 template <template <class> class Format>
 constexpr KernelEntry kv_write() {
   using Rows = RowsKernel<ThisIsa, KvWriteParams, KvWrite<ThisIsa, Format<ThisIsa>>>;
@@ -94,9 +129,11 @@ constexpr KernelEntry fused() {
 }
 
 constexpr KernelEntry kKvWriteEntries[] = {
-    kv_write<F32>(),     kv_write<F16>(),     kv_write<CacheQ8_0>(),     kv_write<CacheQ4_0>(),
-    fused<F32, false>(), fused<F16, false>(), fused<CacheQ8_0, false>(), fused<CacheQ4_0, false>(),
-    fused<F32, true>(),  fused<F16, true>(),  fused<CacheQ8_0, true>(),  fused<CacheQ4_0, true>(),
+    kv_write<F32>(),           kv_write<F16>(),          kv_write<CacheQ8_0>(),
+    kv_write<CacheQ4_0>(),     kv_rotate<F32>(),         kv_rotate<F16>(),
+    fused<F32, false>(),       fused<F16, false>(),      fused<CacheQ8_0, false>(),
+    fused<CacheQ4_0, false>(), fused<F32, true>(),       fused<F16, true>(),
+    fused<CacheQ8_0, true>(),  fused<CacheQ4_0, true>(),
 };
 
 }  // namespace

@@ -1,4 +1,4 @@
-// rope_angles, rope, kv_write, and rope_kv_write with or without the per-head norms: a SIMD-group
+// rope_angles, rope, kv_write, kv_rotate, and rope_kv_write with or without the per-head norms: a SIMD-group
 // per head, a lane per pair. Floor: the operands' bytes; latency decides.
 #include "metal/kernels/functions.h"
 #include "metal/kernels/norm.h"
@@ -124,6 +124,34 @@ template <class Cache>
   for (uint i = lane; i < head_dim; i += 32) value_cache[to + i] = Cache(value[from + i]);
 }
 
+// Pairs of cached keys, turned by the same angles in all rows: a lane reads both dimensions of a pair
+// before it writes them. Grid: (n_kv_heads / n_simdgroups, rows). A row that is not active writes nothing.
+template <class Cache>
+[[kernel]] void kv_rotate(
+    device const float* turn [[buffer(0)]], device Cache* key_cache [[buffer(1)]],
+    constant PassRange& pass [[buffer(23)]], constant KvRotateParams& params [[buffer(25)]],
+    device const Row* rows [[buffer(26)]], device const uint* pages [[buffer(27)]],
+    uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
+    uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
+  const uint h = group.x * n_simdgroups + simdgroup;
+  const uint row = pass.first_row + group.y;
+  if (h >= params.n_kv_heads || (rows[row].flags & kRowActive) == 0) return;
+  const uint place = rows[row].position;
+  const uint page =
+      page_of(pages, params.page_table_base, params.page_table_stride, rows[row].sequence, place);
+  device Cache* head = key_cache + params.first_dim +
+                       kv_offset(page, params.n_kv_heads, h, place % kPagePositions, params.head_dim);
+  for (uint i = lane; i < params.n_pairs; i += 32) {
+    const uint2 pair = pair_of(i, params.n_pairs, params.style);
+    const float a = float(head[pair.x]), b = float(head[pair.y]);
+    const float cosine = turn[2 * i], sine = turn[2 * i + 1];
+    head[pair.x] = Cache(fma(a, cosine, -(b * sine)));
+    head[pair.y] = Cache(fma(b, cosine, a * sine));
+  }
+}
+
+template [[host_name("kv_rotate_f16")]] [[kernel]] decltype(kv_rotate<half>) kv_rotate<half>;
+template [[host_name("kv_rotate_f32")]] [[kernel]] decltype(kv_rotate<float>) kv_rotate<float>;
 template [[host_name("kv_write_f16")]] [[kernel]] decltype(kv_write<half>) kv_write<half>;
 template [[host_name("kv_write_f32")]] [[kernel]] decltype(kv_write<float>) kv_write<float>;
 template
