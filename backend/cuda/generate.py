@@ -45,6 +45,12 @@ WIDE_BUILT_INS = {
     "simdgroups_per_threadgroup": "is_wide() ? 1u : (blockDim.x + 31) / 32",
 }
 
+# Such kernels whose blocks stage their input, in files of this name: a block goes on with further
+# threadgroups of the grid.
+STAGED = "staged_"
+STAGED_BUILT_INS = {"threadgroup_position_in_grid": "uint3(group, blockIdx.y, blockIdx.z)"}
+STAGED_BOUNDS = "__launch_bounds__(256, 2) "
+
 # Slots whose bytes the launch itself holds: a kernel need not go to memory for them.
 BY_VALUE = {23: "arguments.pass", 25: "arguments.params"}
 
@@ -153,13 +159,17 @@ def translated(program: Program) -> str:
     return emulated.edited(program.text, edits)
 
 
-def entry(function: HostFunction, waits_itself: bool) -> str:
+def entry(function: HostFunction, waits_itself: bool, stages: bool) -> str:
     """The __global__ function of one that the host names."""
     name = function.expression.partition("<")[0].strip()
+    built_ins = dict(BUILT_INS)
+    if stages:
+        built_ins |= STAGED_BUILT_INS
+    elif name in WIDE:
+        built_ins |= WIDE_BUILT_INS
     arguments: list[str] = []
     for parameter in function.kernel.parameters:
         if parameter.kind == "built_in":
-            built_ins = {**BUILT_INS, **WIDE_BUILT_INS} if name in WIDE else BUILT_INS
             arguments.append(built_ins[parameter.built_in])
             continue
         if parameter.kind == "threadgroup":
@@ -168,7 +178,7 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
             slot = ELSEWHERE.get((name, parameter.index), parameter.index)
             at = BY_VALUE.get(slot, f"arguments.slots[{slot}]")
         arguments.append(f"{'deref' if parameter.is_reference else 'any'}({at})")
-    bounds = LAUNCH_BOUNDS.get(name, "")
+    bounds = STAGED_BOUNDS if stages else LAUNCH_BOUNDS.get(name, "")
     lines = [
         f'extern "C" __global__ void {bounds}akunu_{function.host_name}('
         "const __grid_constant__ AkunuArguments arguments) {",
@@ -177,12 +187,15 @@ def entry(function: HostFunction, waits_itself: bool) -> str:
         lines += [
             "  if (threadIdx.x < 8)",
             "    akunu_constants.values[threadIdx.x] = arguments.constants[threadIdx.x];",
+            *(["  is_staged() = false;"] * stages),
             "  __syncthreads();",
         ]
     # The launch behind this one may begin; what it begins with is this wait, or reads only weights.
     lines.append("  launch_next();")
     if not waits_itself:
         lines.append("  inputs_ready();")
+    if stages:
+        lines.append("  for (uint group = blockIdx.x; group < n_groups(); group += gridDim.x)")
     lines.append(f"  {function.expression}({', '.join(arguments)});")
     lines.append("}")
     return "\n".join(lines) + "\n"
@@ -203,6 +216,21 @@ extern __shared__ __align__(16) unsigned char akunu_shared[];
 
 // Whether the launch says that its blocks are one SIMD-group each.
 __device__ inline bool is_wide() { return akunu_constants.values[6] != 0; }
+
+// Of launches that stage their input: the launch says how many warps have work in the whole grid.
+// Threadgroups of them; how many of this block have work; whether the input is there for a warp.
+__device__ inline uint n_groups() {
+  const uint n_warps = blockDim.x / 32;
+  return (akunu_constants.values[6] + n_warps - 1) / n_warps;
+}
+__device__ inline uint warps_with_work() {
+  const uint n_warps = blockDim.x / 32, left = akunu_constants.values[6] - blockIdx.x * n_warps;
+  return left < n_warps ? left : n_warps;
+}
+__device__ inline bool& is_staged() {
+  static __shared__ bool of_warps[32];
+  return of_warps[threadIdx.x / 32];
+}
 
 // An operand is what the kernel says that it is.
 struct Any {
@@ -225,13 +253,18 @@ def write_cuda(program: Program, source: Path) -> str:
     for function in program.functions:
         if function.declaration.namespace:
             raise msl.error(function.declaration.tokens[0], "a kernel is in no namespace")
+    stages = source.stem.startswith(STAGED)
     entries = [
-        entry(function, "inputs_ready" in programs.reachable(program.declarations, function))
+        entry(
+            function, "inputs_ready" in programs.reachable(program.declarations, function), stages
+        )
         for function in program.functions
     ]
     return (
         f"// Made by generate.py of {source.name}. Do not edit.\n"
-        f"{PRELUDE}\n{translated(program)}\n"
+        f"{PRELUDE}"
+        f"[[maybe_unused]] constexpr bool kStages = {str(stages).lower()};\n\n"
+        f"{translated(program)}\n"
         '#line 1 "generated"\n'
         f"{''.join(entries)}"
         "}  // namespace gpu\n"

@@ -79,6 +79,74 @@ uint32_t inputs_of(const KernelRequest& request) {
   }
 }
 
+// kernels/staged_matvec.h: formats that have such kernels (numbers lie so that neighbours load neighbours), threads of
+// a block, blocks of which a large GPU runs all at the same time, and bytes of shared memory for 32 units of an input.
+constexpr Format kStagedFormats[] = {Format::q4_0, Format::q4_1, Format::q5_0, Format::q5_1,
+                                     Format::q8_0, Format::q2_k, Format::q3_k, Format::q4_k,
+                                     Format::q5_k, Format::q6_k};
+constexpr uint32_t kStagedThreads = 256, kStagedBlocks = 264;
+constexpr uint32_t kStagedBytes = kUnitsOfLanes * (kUnitWeights + 4) * sizeof(float);
+// They are worth it from so many weights and warps on. A warp takes two weight rows where four would leave warps idle.
+constexpr uint64_t kLargeWeight = 2 << 20;
+constexpr uint32_t kFewWarps = 512, kEnoughWarps = kStagedBlocks * kStagedThreads / 32;
+
+uint32_t constant_of(const metal::Launch& launch, uint32_t index) {
+  for (const metal::FunctionConstant& constant : launch.constants)
+    if (constant.index == index) return constant.value;
+  return 0;
+}
+
+// How many warps have work, where each takes `outputs` weight rows.
+uint32_t warps_of(const KernelRequest& request, const metal::Launch& launch, uint32_t outputs) {
+  switch (request.operation) {
+    case Operation::norm_gated_matmul: {
+      const bool both = constant_of(launch, metal::kConstantPart) == 0;
+      return divide_up(request.params.get<NormGatedMatmulParams>().n, both ? outputs / 2 : outputs);
+    }
+    case Operation::matmul_group:
+    case Operation::norm_matmul_group: {
+      const auto* group = reinterpret_cast<const MatmulGroupParams*>(request.params.data());
+      uint32_t warps = 0;
+      for (uint32_t m = 0; m < kMaxGroup; ++m)
+        if (constant_of(launch, metal::kConstantMembers) >> m & 1u)
+          warps += divide_up(group->n[m], outputs);
+      return warps;
+    }
+    default:
+      return divide_up(request.params.get<MatmulParams>().n, outputs);
+  }
+}
+
+bool can_stage(const metal::Launch& launch) {
+  for (const Format format : kStagedFormats)
+    for (const char* family : {"matvec", "matvec_group", "matvec_gated"})
+      if (launch.function ==
+          std::string(family) + "_" + std::string(format_info(format).name) + "_r1")
+        return true;
+  return false;
+}
+
+// Puts the kernel that stages its input in the place of a launch of one row, where that is faster.
+bool stage(const KernelRequest& request, uint32_t units_of_lane, metal::Launch& launch) {
+  if (!can_stage(launch)) return false;
+  const uint32_t of_four = warps_of(request, launch, 4);
+  if (uint64_t{of_four} * 4 * units_of_lane * kUnitsOfLanes * kUnitWeights < kLargeWeight)
+    return false;
+  const uint32_t outputs = of_four >= kEnoughWarps ? 4 : 2;
+  const uint32_t warps = warps_of(request, launch, outputs);
+  if (warps < kFewWarps) return false;
+  launch.function.replace(launch.function.size() - 2, 2, "o" + std::to_string(outputs));
+  launch.function.insert(0, "staged_");
+  launch.constants.push_back({kConstantWide, warps, false});
+  launch.grid = [=](const Scope&) {
+    const uint32_t blocks = divide_up(warps, kStagedThreads / 32);
+    return Grid{.threadgroups = {std::min(blocks, kStagedBlocks), 1, 1},
+                .threads = {kStagedThreads, 1, 1},
+                .threadgroup_bytes = {units_of_lane * kStagedBytes}};
+  };
+  return true;
+}
+
 // The shared kernel; of one row, several warps take a weight row's numbers where one would leave the GPU idle.
 std::optional<Kernel> matmul_of_rows(const KernelRequest& request) {
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
@@ -86,7 +154,7 @@ std::optional<Kernel> matmul_of_rows(const KernelRequest& request) {
   if (!kernel || k > kMostWideInputs) return kernel;
   const uint32_t units_of_lane = divide_up(k, kUnitsOfLanes * kUnitWeights);
   for (metal::Launch& launch : kernel->launches) {
-    if (launch.max_rows != 1) continue;
+    if (launch.max_rows != 1 || stage(request, units_of_lane, launch)) continue;
     const Scope scope{request.params.data(), 1, 1};
     const uint32_t warps = launch.grid(scope).threadgroups[0] * launch.grid(scope).threads[0] / 32;
     const uint32_t together =

@@ -20,7 +20,8 @@ std::string unsupported_attention(const KernelRequest& request);
 // What the kernels of a family for a format are called, and the constants that they need for it.
 std::string function_of(std::string_view family, Format format);
 std::vector<FunctionConstant> constants_of(Format format);
-constexpr uint32_t kConstantMlxGroup = 7;  // kernels/formats_mlx.h
+// Function constants: kernels/matmul.h, matvec.h and formats_mlx.h.
+constexpr uint32_t kConstantMembers = 2, kConstantPart = 4, kConstantMlxGroup = 7;
 
 constexpr uint32_t kSimdWidth = 32;
 

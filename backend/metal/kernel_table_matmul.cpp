@@ -10,10 +10,10 @@ namespace akunu::metal {
 namespace {
 
 // kernels/matmul.h and kernels/matvec.h
-constexpr uint32_t kAccumulate = 1, kMembers = 2, kPart = 4, kSecond = 5;  // function constants
-constexpr uint32_t kRowsTogether = 4;        // of the kernels for several rows
-constexpr uint32_t kMaxTogether = 16;        // rows of a threadgroup
-constexpr uint32_t kSimdgroupsOfOneRow = 2;  // small threadgroups fill small weights' tails
+constexpr uint32_t kAccumulate = 1, kSecond = 5;  // function constants
+constexpr uint32_t kRowsTogether = 4;             // of the kernels for several rows
+constexpr uint32_t kMaxTogether = 16;             // rows of a threadgroup
+constexpr uint32_t kSimdgroupsOfOneRow = 2;       // small threadgroups fill small weights' tails
 
 // kernels/gemm.h
 constexpr uint32_t kTile = 64;        // columns
@@ -193,7 +193,7 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
     const uint32_t members = members_of(request, (*pair)[0]) | second;
     add_matvec(kernel, function_of(function_of("matvec_group", (*pair)[0]), (*pair)[1]),
                blocks_of_group(members), kOutputs,
-               {{kMembers, members, false}, {kSecond, second, false}}, true);
+               {{kConstantMembers, members, false}, {kSecond, second, false}}, true);
     return kernel;
   }
   for (uint32_t m = 0; m < kMaxGroup; ++m) {
@@ -203,12 +203,13 @@ Kernel group_kernel(const KernelRequest& request, bool many, GemmGrid grid) {
     if (members & ((1u << m) - 1)) continue;  // with an earlier one
     const bool waits = kernel.launches.empty();
     if (many)
-      add_gemm(kernel, "gemm_group", format, blocks_of_group(members), {{kMembers, members, false}},
-               waits, grid);
+      add_gemm(kernel, "gemm_group", format, blocks_of_group(members),
+               {{kConstantMembers, members, false}}, waits, grid);
     else
-      add_matvec(kernel, function_of("matvec_group", format), blocks_of_group(members), kOutputs,
-                 with_constants_of(format, {{kMembers, members, false}, {kSecond, 0, false}}),
-                 waits);
+      add_matvec(
+          kernel, function_of("matvec_group", format), blocks_of_group(members), kOutputs,
+          with_constants_of(format, {{kConstantMembers, members, false}, {kSecond, 0, false}}),
+          waits);
   }
   return kernel;
 }
@@ -256,12 +257,13 @@ std::optional<Kernel> find_matmul_kernel(const KernelRequest& request, GemmTiles
       if (request.weights[0] == request.weights[1]) {
         add_matvec(kernel, function_of("matvec_gated", *request.weights[0]),
                    blocks_of<NormGatedMatmulParams>, kGatedOutputs,
-                   with_constants_of(*request.weights[0], {{kPart, 0, false}}), true);
+                   with_constants_of(*request.weights[0], {{kConstantPart, 0, false}}), true);
       } else {
         for (const uint32_t part : {1u, 2u})
           add_matvec(kernel, function_of("matvec_gated", *request.weights[part - 1]),
                      blocks_of<NormGatedMatmulParams>, kOutputs,
-                     with_constants_of(*request.weights[part - 1], {{kPart, part, false}}), true);
+                     with_constants_of(*request.weights[part - 1], {{kConstantPart, part, false}}),
+                     true);
       }
       return kernel;
     default:

@@ -356,6 +356,10 @@ template <uint kPending>
 AKUNU_DEVICE void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
 }
+// The first `n_threads` of a block, whole warps, meet.
+AKUNU_DEVICE void meet(uint n_threads) {
+  asm volatile("barrier.sync 1, %0;" ::"r"(n_threads) : "memory");
+}
 // Whether it is true for one of the block's threads; all of them meet here.
 AKUNU_DEVICE bool any_of_threadgroup(bool value) { return __syncthreads_or(value) != 0; }
 

@@ -7,16 +7,21 @@
 // 2. Small weights have few rows for many multiprocessors. There several warps are one SIMD-group, which
 //    has a block to itself (`lane` goes on behind 31): each takes units of its own, and the first one adds
 //    up what all of them found, in the order in which a single warp would have come to it.
+// 3. Lanes take units, so what neighbours load of the input lies far apart: each load touches 32 lines of the
+//    cache, which takes longer than a large weight's bytes. There the warps of a block put the input into
+//    shared memory once, as lanes read it and times the norm's weights, and take weight rows until there are
+//    no more (kStages).
 
-// Registers, of four bytes, for weights that wait for their inputs.
-constexpr uint kWaitingWords = 64;
+// Registers, of four bytes, for weights that wait for their inputs. Where blocks stage, twice as many warps are
+// to fit on a multiprocessor.
+constexpr uint kWaitingWords = 64, kStagedWords = 40;
 
 // Units of each weight row that are loaded ahead, one after the other: at least one.
-template <class F, uint kRows, uint kOutputs>
+template <class F, uint kOutputs, uint kMostWords>
 struct UnitsAhead {
   static constexpr uint kWords = kOutputs * uint(sizeof(typename F::Raw) / 4);
-  static constexpr uint kFit = kWaitingWords / kWords < 4 ? kWaitingWords / kWords : 4;
-  static constexpr uint value = kRows > 1 || !F::kScaled || kFit < 1 ? 1 : kFit;
+  static constexpr uint kFit = kMostWords / kWords < 4 ? kMostWords / kWords : 4;
+  static constexpr uint value = !F::kScaled || kFit < 1 ? 1 : kFit;
 };
 
 // Bytes of a weight row that lies in one piece, 0 where it does not.
@@ -144,7 +149,7 @@ __device__ inline void multiply_one(typename F::Row (&weights)[kOutputs], Input 
                                     const float* norm, bool normalise, uint k, uint lane,
                                     uint width, float (&sums)[kOutputs], float& squares) {
   using Terms = RunTerms<F, kOutputs>;
-  constexpr uint kAhead = UnitsAhead<F, 1, kOutputs>::value;
+  constexpr uint kAhead = UnitsAhead<F, kOutputs, kWaitingWords>::value;
   const uint n_units = F::units(k);
   typename F::Raw raw[kAhead][kOutputs];
   const auto load_weights = [&](uint first) {
@@ -208,6 +213,116 @@ __device__ inline void multiply_one(typename F::Row (&weights)[kOutputs], Input 
     }
 }
 
+// The input of a launch in shared memory: the numbers that meet the weights, [piece of a unit][unit], so that
+// neighbouring lanes read neighbouring pieces; and of each run what all weight rows add, [run][unit].
+struct Staged {
+  float4* numbers;
+  float *squares, *sums;
+  uint n_units;
+
+  __device__ static Staged at(float* memory, uint n_units) {
+    float4* const numbers = reinterpret_cast<float4*>(memory);
+    float* const squares = memory + 32 * n_units;
+    return Staged{numbers, squares, squares + 2 * n_units, n_units};
+  }
+  __device__ float4& piece(uint unit, uint run, uint piece) const {
+    return numbers[(4 * run + piece) * n_units + unit];
+  }
+  __device__ uint term(uint unit, uint run) const { return run * n_units + unit; }
+};
+
+// `n_threads` of the block do it together. The arithmetic is that of multiply_run.
+template <class F>
+__device__ inline void stage_input(Staged staged, Input input, const float* norm, bool normalise,
+                                   uint k, uint n_threads) {
+  for (uint i = threadIdx.x; i < 2 * staged.n_units; i += n_threads) {
+    const uint unit = i / 2, run = i % 2;
+    float4 x[4], norms[4];
+    load_run<F>(input, unit, run, k, x);
+    if (normalise) {
+      load_run<F>(norm, unit, run, k, norms);
+      float4 square = x[0] * x[0];
+#pragma unroll
+      for (uint piece = 1; piece < 4; ++piece) square = fma(x[piece], x[piece], square);
+      staged.squares[staged.term(unit, run)] = sum_of(square);
+#pragma unroll
+      for (uint piece = 0; piece < 4; ++piece) x[piece] = x[piece] * norms[piece];
+    }
+    if (F::kMinimum) staged.sums[staged.term(unit, run)] = sum_of((x[0] + x[1]) + (x[2] + x[3]));
+#pragma unroll
+    for (uint piece = 0; piece < 4; ++piece) staged.piece(unit, run, piece) = x[piece];
+  }
+}
+
+// One row of a launch that stages its input (generate.py): a warp comes here once for each kOutputs weight rows
+// that it takes. Warps that have none are not waited for.
+template <class F, uint kOutputs>
+__device__ inline void multiply_staged(typename F::Row (&weights)[kOutputs], Input input,
+                                       const float* norm, bool normalise, uint k, uint lane,
+                                       float (&sums)[kOutputs], float& squares) {
+  static_assert(F::kScaled,
+                "numbers lie so that neighbours load neighbours: there is nothing to gain");
+  constexpr uint kAhead = UnitsAhead<F, kOutputs, kStagedWords>::value;
+  const uint n_units = F::units(k);
+  typename F::Raw raw[kAhead][kOutputs];
+  const auto load_weights = [&](uint first) {
+#pragma unroll
+    for (uint a = 0; a < kAhead; ++a)
+#pragma unroll
+      for (uint o = 0; o < kOutputs; ++o)
+        if (a == 0 || first + 32 * a < n_units)
+          raw[a][o] = F::load(weights[o], min(first + 32 * a, n_units - 1), k);
+  };
+  load_weights(lane);
+  if (n_units > 32 * kAhead) {
+    const ulong n_bytes = row_bytes(F::row(Planes{}, 0, k), F::row(Planes{}, 1, k));
+#pragma unroll
+    for (uint o = 0; o < kOutputs; ++o)
+      if (lane == o) fetch_to_cache(bytes_at(weights[o]), n_bytes);
+  }
+  const Staged staged = Staged::at(reinterpret_cast<float*>(akunu_shared), n_units);
+  if (!is_staged()) {
+    const uint n_threads = 32 * warps_with_work();
+    inputs_ready();
+    stage_input<F>(staged, input, norm, normalise, k, n_threads);
+    meet(n_threads);
+    is_staged() = true;
+    __syncwarp();
+  }
+  if (normalise)
+    for (uint unit = lane; unit < n_units; unit += 32)
+#pragma unroll
+      for (uint run = 0; run < 2; ++run) squares += staged.squares[staged.term(unit, run)];
+  for (uint first = lane; first < n_units; first += 32 * kAhead) {
+    if (first != lane) load_weights(first);
+#pragma unroll
+    for (uint a = 0; a < kAhead; ++a) {
+      const uint unit = first + 32 * a;
+      if (unit >= n_units) break;
+#pragma unroll
+      for (uint run = 0; run < 2; ++run) {
+        float4 x[4];
+#pragma unroll
+        for (uint piece = 0; piece < 4; ++piece) x[piece] = staged.piece(unit, run, piece);
+        float inputs_sum = 0.0f;
+        if (F::kMinimum) inputs_sum = staged.sums[staged.term(unit, run)];
+#pragma unroll
+        for (uint o = 0; o < kOutputs; ++o) {
+          float4 q[4];
+          float scale = 1.0f, minimum = 0.0f;
+          F::unpack(weights[o], raw[a][o], unit, run, k, q, scale, minimum);
+          float4 dot = q[0] * x[0];
+#pragma unroll
+          for (uint piece = 1; piece < 4; ++piece) dot = fma(q[piece], x[piece], dot);
+          const float part = sum_of(dot);
+          sums[o] = fma(scale, part, sums[o]);
+          if (F::kMinimum) sums[o] = fma(minimum, inputs_sum, sums[o]);
+        }
+      }
+    }
+  }
+}
+
 template <class F, uint kRows, uint kOutputs>
 __device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&inputs)[kRows],
                                 const float* norm, bool normalise, uint k, uint lane,
@@ -218,7 +333,9 @@ __device__ inline void multiply(typename F::Row (&weights)[kOutputs], Input (&in
 #pragma unroll
     for (uint o = 0; o < kOutputs; ++o) sums[m][o] = 0.0f;
   }
-  if constexpr (kRows == 1)
+  if constexpr (kRows == 1 && kStages)
+    multiply_staged<F, kOutputs>(weights, inputs[0], norm, normalise, k, lane, sums[0], squares[0]);
+  else if constexpr (kRows == 1)
     multiply_one<F, kOutputs>(weights, inputs[0], norm, normalise, k, lane,
                               is_wide() ? blockDim.x : 32, sums[0], squares[0]);
   else

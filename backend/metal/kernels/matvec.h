@@ -158,7 +158,7 @@ struct Outputs {
   static constant constexpr uint kCount = kRows == 1 ? 4 : 2;
 };
 
-template <class F, uint kRows>
+template <class F, uint kRows, uint kOutputs = Outputs<kRows>::kCount>
 [[kernel]] void matvec(device const float* input [[buffer(0)]],
                        device const uchar* weight [[buffer(1)]], device float* out [[buffer(2)]],
                        device const uchar* second [[buffer(14), function_constant(kIsBound14)]],
@@ -169,7 +169,6 @@ template <class F, uint kRows>
                        uint simdgroup [[simdgroup_index_in_threadgroup]],
                        uint n_simdgroups [[simdgroups_per_threadgroup]],
                        uint lane [[thread_index_in_simdgroup]]) {
-  constexpr uint kOutputs = Outputs<kRows>::kCount;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   const uint first = share.block * kOutputs;
   if (share.n_rows == 0 || first >= params.n) return;
@@ -191,11 +190,10 @@ template <class F, uint kRows>
 }
 
 // A block of one member of a group: `first` to first + kOutputs of its n outputs.
-template <class F, uint kRows>
+template <class F, uint kRows, uint kOutputs>
 inline void multiply_member(device const float* input, Planes weight, device const float* norm,
                             device const float* bias, bool has_bias, device float* out,
                             constant uint* params, Share share, uint first, uint n, uint lane) {
-  constexpr uint kOutputs = Outputs<kRows>::kCount;
   const uint k = params[0];
   Input inputs[kRows];
   typename F::Row weights[kOutputs];
@@ -231,7 +229,7 @@ struct Differ<F, F> {
 // matmul_group, and norm_matmul_group where slot 10 is bound: their parameters begin alike, k and
 // n[kMaxGroup]; the second's go on with epsilon. Blocks of the launch's members follow one another. Members
 // of kSecond are in format G, the others in F.
-template <class F, class G, uint kRows>
+template <class F, class G, uint kRows, uint kOutputs = Outputs<kRows>::kCount>
 [[kernel]] void matvec_group(
     device const float* input [[buffer(0)]], device const uchar* weight_0 [[buffer(1)]],
     device const uchar* weight_1 [[buffer(2), function_constant(kIsBound2)]],
@@ -252,7 +250,6 @@ template <class F, class G, uint kRows>
     constant PassRange& pass [[buffer(23)]], constant uint* params [[buffer(25)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  constexpr uint kOutputs = Outputs<kRows>::kCount;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   if (share.n_rows == 0) return;
   uint block = share.block;
@@ -284,16 +281,16 @@ template <class F, class G, uint kRows>
   if (kIsBound10) norm_weight = norm;
   const bool has_bias = is_bound(kGroupBias + member);
   if (Differ<F, G>::kDo && (kSecond >> member & 1u) != 0)
-    multiply_member<G, kRows>(input, weight, norm_weight, bias, has_bias, out, params, share, first,
-                              n, lane);
+    multiply_member<G, kRows, kOutputs>(input, weight, norm_weight, bias, has_bias, out, params,
+                                        share, first, n, lane);
   else
-    multiply_member<F, kRows>(input, weight, norm_weight, bias, has_bias, out, params, share, first,
-                              n, lane);
+    multiply_member<F, kRows, kOutputs>(input, weight, norm_weight, bias, has_bias, out, params,
+                                        share, first, n, lane);
 }
 
 // norm_gated_matmul: rows of both weights in one pass, as many of each as half a block. Parts 1 and
 // 2 take whole blocks of one weight.
-template <class F, uint kRows>
+template <class F, uint kRows, uint kOutputs = Outputs<kRows>::kCount>
 [[kernel]] void matvec_gated(
     device const float* input [[buffer(0)]], device const uchar* gate [[buffer(1)]],
     device const uchar* up [[buffer(2)]], device const float* norm [[buffer(3)]],
@@ -305,7 +302,7 @@ template <class F, uint kRows>
     constant PassRange& pass [[buffer(23)]], constant NormGatedMatmulParams& params [[buffer(25)]],
     uint3 group [[threadgroup_position_in_grid]], uint simdgroup [[simdgroup_index_in_threadgroup]],
     uint n_simdgroups [[simdgroups_per_threadgroup]], uint lane [[thread_index_in_simdgroup]]) {
-  constexpr uint kOutputs = Outputs<kRows>::kCount, kHalf = kOutputs / 2;
+  constexpr uint kHalf = kOutputs / 2;
   const Share share = share_of<kRows>(pass, group, simdgroup, n_simdgroups);
   const uint n_outputs = kPart == 0 ? kHalf : kOutputs;
   const uint first = share.block * n_outputs;
