@@ -65,6 +65,7 @@ struct HfFamily {
   bool rotates_windows = false;       // where there are windows, other layers have no positions
   float logit_scale = 0;              // 0: there is none
   std::optional<HfLatents> latents = {};
+  StackOrder stacks = StackOrder::rows_first;
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};
@@ -121,6 +122,7 @@ constexpr std::array kHfFamilies{
              .head_dim = 128,
              .norm_epsilon = 1.5625e-7f,
              .rotating_part = 0.5f},
+    HfFamily{.model_type = "glm4v_text", .architecture = "glm4", .norm_epsilon = 1e-5f},
     HfFamily{.model_type = "seed_oss", .architecture = "seed_oss", .head_dim = 128},
     HfFamily{.model_type = "ernie4_5",
              .architecture = "ernie4_5",
@@ -167,6 +169,20 @@ constexpr std::array kHfFamilies{
              .window = 4096,
              .window_first = 28,
              .window_asked = true},
+    HfFamily{.model_type = "qwen2_vl_text",
+             .architecture = "qwen2",
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 80,
+             .window_asked = true,
+             .norm_epsilon = 1e-5f},
+    HfFamily{.model_type = "qwen2_5_vl_text",
+             .architecture = "qwen2",
+             .has_windows = true,
+             .window = 4096,
+             .window_first = 80,
+             .window_asked = true,
+             .norm_epsilon = 1e-5f},
     HfFamily{.model_type = "qwen3",
              .architecture = "qwen3",
              .head_dim = 128,
@@ -180,6 +196,14 @@ constexpr std::array kHfFamilies{
              .window = 4096,
              .window_first = 28,
              .window_asked = true},
+    HfFamily{.model_type = "qwen3_vl_text",
+             .architecture = "qwen3",
+             .head_dim = 128,
+             .rope_theta = 500000},
+    HfFamily{.model_type = "qwen3_vl_moe_text",
+             .architecture = "qwen3moe",
+             .rope_theta = 500000,
+             .stacks = StackOrder::either},
     HfFamily{.model_type = "qwen2_moe",
              .architecture = "qwen2moe",
              .has_windows = true,
@@ -205,6 +229,10 @@ constexpr std::array kHfFamilies{
              .architecture = "glm4moe",
              .norm_epsilon = 1e-5f,
              .rotating_part = 0.5f},
+    HfFamily{.model_type = "glm4v_moe_text",
+             .architecture = "glm4moe",
+             .norm_epsilon = 1e-5f,
+             .rotating_part = 0.5f},
     HfFamily{.model_type = "gpt_oss",
              .architecture = "gpt-oss",
              .naming = HfNaming::gpt_oss,
@@ -213,7 +241,8 @@ constexpr std::array kHfFamilies{
              .window = 128,
              .window_period = 2,
              .rope_theta = 150000,
-             .norm_epsilon = 1e-5f},
+             .norm_epsilon = 1e-5f,
+             .stacks = StackOrder::columns_first},
     HfFamily{.model_type = "ernie4_5_moe",
              .architecture = "ernie4_5-moe",
              .rope_theta = 500000,
@@ -267,11 +296,30 @@ constexpr std::array kHfFamilies{
     HfFamily{.model_type = "whisper", .architecture = "whisper", .naming = HfNaming::whisper},
 };
 
-// Models of text and images: the text model's keys are in the object `text_config`, whose model_type is
-// this one where it does not say.
-constexpr std::pair<std::string_view, std::string_view> kWithImages[] = {
+// Models that read images: the text model's keys are in the object `text_config`, whose model_type is
+// this one where it does not say. Positions in three dimensions (`mrope_section`) are plain ones for text.
+struct ImageFamily {
+  std::string_view model_type, of_text;
+  bool may_be_flat = false;  // the first files had all keys side by side
+};
+constexpr ImageFamily kWithImages[] = {
+    {"aya_vision", "cohere2"},
+    {"cohere2_vision", "cohere2"},
     {"gemma3", "gemma3_text"},
+    {"glm46v", "glm4v_text"},
+    {"glm4v", "glm4v_text"},
+    {"glm4v_moe", "glm4v_moe_text"},
+    {"idefics3", "llama"},
+    {"internvl", "qwen2"},
+    {"llava", "llama"},
+    {"llava_next", "llama"},
+    {"llava_onevision", "qwen2"},
     {"mistral3", "mistral"},
+    {"qwen2_5_vl", "qwen2_5_vl_text", true},
+    {"qwen2_vl", "qwen2_vl_text", true},
+    {"qwen3_vl", "qwen3_vl_text"},
+    {"qwen3_vl_moe", "qwen3_vl_moe_text"},
+    {"smolvlm", "llama"},
 };
 
 const HfFamily* find_hf_family(std::string_view model_type) {
@@ -313,6 +361,7 @@ class HfConfigReader {
     ModelConfig& model = result.model;
     refuse_what_is_not_here();
     result.naming = family_.naming;
+    result.stacks = family_.stacks;
     result.tied = config_.flag("tie_word_embeddings");
     model.architecture = family_.architecture;
     if (is_later_gemma() && config_.flag("use_bidirectional_attention").value_or(false))
@@ -644,7 +693,7 @@ std::string known_model_types() {
   std::string names;
   for (const HfFamily& family : kHfFamilies)
     names += (names.empty() ? "" : ", ") + std::string(family.model_type);
-  for (const auto& [with_images, of_text] : kWithImages) names += ", " + std::string(with_images);
+  for (const ImageFamily& family : kWithImages) names += ", " + std::string(family.model_type);
   return names;
 }
 
@@ -654,11 +703,14 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   if (!whole_type) whole.refuse_missing("model_type");
   std::optional<ConfigObject> text;
   std::string model_type = *whole_type;
-  for (const auto& [with_images, of_text] : kWithImages) {
-    if (*whole_type != with_images) continue;
+  for (const ImageFamily& with_images : kWithImages) {
+    if (*whole_type != with_images.model_type) continue;
+    model_type = with_images.of_text;
     text = whole.object("text_config");
-    if (!text) whole.refuse_missing("text_config");
-    model_type = text->text("model_type").value_or(std::string(of_text));
+    if (text)
+      model_type = text->text("model_type").value_or(model_type);
+    else if (!with_images.may_be_flat)
+      whole.refuse_missing("text_config");
   }
   ConfigObject& config = text ? *text : whole;
   const HfFamily* const family = find_hf_family(model_type);
@@ -678,7 +730,8 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   HfConfig result = family->naming == HfNaming::whisper ? read_hf_whisper(config, n_layers)
                     : family->has_own_keys() ? read_hf_encoder(config, n_layers, family->model_type)
                                              : HfConfigReader(*family, config).read(n_layers);
-  if (text && !result.tied) result.tied = whole.flag("tie_word_embeddings");
+  if (const std::optional<bool> tied = whole.flag("tie_word_embeddings"); text && tied)
+    result.tied = tied;        // transformers does not look at the text model's own
   whole.find("quantization");  // read with the tensors
   whole.find("quantization_config");
   if (text) text->find("quantization_config");

@@ -13,10 +13,15 @@
 
 namespace akunu {
 
+// How the stacks of experts in floats lie: [experts, outputs, inputs], [experts, inputs, outputs], or as
+// their shape says, as transformers takes both of Qwen3-VL.
+enum class StackOrder : uint8_t { rows_first, columns_first, either };
+
 struct HfConfig {
   // Of a ModelConfig all but the name; notes are those on the config.
   ModelConfig model;
   HfNaming naming = HfNaming::usual;
+  StackOrder stacks = StackOrder::rows_first;
   std::optional<bool> tied;               // whether the file says that output and embedding are one
   std::vector<float> rope_divisors;       // of the rotary frequencies; empty: all 1
   std::vector<float> rope_long_divisors;  // long-RoPE's for longer contexts; empty: the same

@@ -57,12 +57,28 @@ constexpr ExpertKeys deepseek3_keys(std::string_view model_type) {
           .has_layers_ahead = true};
 }
 
+constexpr ExpertKeys glm4_keys(std::string_view model_type) {
+  return {.model_type = model_type,
+          .n = "n_routed_experts",
+          .usual_n = 128,
+          .usual_n_chosen = 8,
+          .usual_dim = 1408,
+          .n_shared = "n_shared_experts",
+          .usual_n_shared = 1,
+          .n_leading_dense = "first_k_dense_replace",
+          .usual_leading_dense = 1,
+          .has_groups = true,
+          .has_layers_ahead = true};
+}
+
 constexpr std::array kExpertKeys{
     ExpertKeys{.model_type = "qwen3_moe",
                .usual_n = 128,
                .usual_n_chosen = 8,
                .usual_dim = 768,
                .normalises = false},
+    ExpertKeys{
+        .model_type = "qwen3_vl_moe_text", .usual_n = 60, .usual_n_chosen = 4, .usual_dim = 1408},
     ExpertKeys{.model_type = "qwen2_moe",
                .usual_n = 60,
                .usual_n_chosen = 4,
@@ -90,17 +106,8 @@ constexpr std::array kExpertKeys{
                .usual_n = 128,
                .usual_n_chosen = 4,
                .dim = "intermediate_size"},
-    ExpertKeys{.model_type = "glm4_moe",
-               .n = "n_routed_experts",
-               .usual_n = 128,
-               .usual_n_chosen = 8,
-               .usual_dim = 1408,
-               .n_shared = "n_shared_experts",
-               .usual_n_shared = 1,
-               .n_leading_dense = "first_k_dense_replace",
-               .usual_leading_dense = 1,
-               .has_groups = true,
-               .has_layers_ahead = true},
+    glm4_keys("glm4_moe"),
+    glm4_keys("glm4v_moe_text"),
     ExpertKeys{.model_type = "ernie4_5_moe",
                .n = "moe_num_experts",
                .usual_n = 64,

@@ -110,6 +110,16 @@ class HfSourceReader {
       }
   }
 
+  // Whether a tensor is a stack of matrices that are to be transposed.
+  bool has_columns_first(std::string_view name, const SourceTensor& stack) const {
+    if (config_.stacks == StackOrder::rows_first || stack.n_dims != 3 ||
+        format_info(stack.format).block_size != 1)
+      return false;
+    const bool is_down = name.find("down_proj") != std::string_view::npos;
+    const uint64_t n_inputs = is_down ? config_.model.experts.dim : config_.model.dim;
+    return config_.stacks == StackOrder::columns_first || stack.k() != n_inputs;
+  }
+
   void add_tensors(ModelSource& source) const {
     Fp8Expanded expanded;
     ExpertStacks stacks(config_.model.experts.n);
@@ -123,9 +133,7 @@ class HfSourceReader {
       if (is_companion(tensors_, name)) continue;
       const SourceTensor whole = hf_tensor(tensors_, name, quantization_, expanded);
       if (stacks.take(name, whole)) continue;
-      const bool has_columns_first = config_.naming == HfNaming::gpt_oss && whole.n_dims == 3 &&
-                                     format_info(whole.format).block_size == 1;
-      add(name, has_columns_first ? transposed(whole) : whole);
+      add(name, has_columns_first(name, whole) ? transposed(whole) : whole);
     }
     for (const auto& [name, stack] : stacks.put_together()) add(name, stack);
     note_copied_stacks(source);

@@ -342,8 +342,16 @@ constexpr std::array kHfLeftOut{
     LeftOut{"*.v_scale", kFp8Activations},
     LeftOut{"vision_tower.*", kImages},
     LeftOut{"model.vision_tower.*", kImages},
+    LeftOut{"vision_model.*", kImages},
+    LeftOut{"model.vision_model.*", kImages},
+    LeftOut{"visual.*", kImages},
+    LeftOut{"model.visual.*", kImages},
+    LeftOut{"connector.*", kImages},
+    LeftOut{"model.connector.*", kImages},
     LeftOut{"multi_modal_projector.*", kImages},
     LeftOut{"model.multi_modal_projector.*", kImages},
+    LeftOut{"image_newline", kImages},
+    LeftOut{"model.image_newline", kImages},
 };
 
 bool matches(std::string_view name, std::string_view pattern) {

@@ -151,8 +151,8 @@ RopeScaling read_rope_scaling(ConfigObject& scaling, const RopeBasis& basis) {
   const std::string type = scaling.text("rope_type").value_or(old_name.value_or("default"));
   const char* const key = scaling.find("rope_type") != nullptr ? "rope_type" : "type";
   RopeScaling result;
-  if (type == "default") {
-    scaling.find("factor");  // transformers does not look at it either
+  if (type == "default" || type == "mrope") {  // of text, positions in three dimensions are alike
+    scaling.find("factor");                    // transformers does not look at it either
   } else if (type == "linear") {
     result.linear_factor = factor_of(scaling);
   } else if (type == "dynamic" && basis.has_alpha && scaling.find("alpha") != nullptr) {

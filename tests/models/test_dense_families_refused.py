@@ -166,16 +166,16 @@ def test_a_model_with_images_of_an_unknown_family_says_what_else_is_unknown(
         for name, data in case.weights.items()
     }
     for block in range(2):
-        weights[f"model.visual.blocks.{block}.attn.qkv.weight"] = np.zeros((4, 32), np.float32)
+        weights[f"model.eye.blocks.{block}.attn.qkv.weight"] = np.zeros((4, 32), np.float32)
     folder = hf_directory.write(tmp_path / "model", case.spec, weights)
-    text = json.loads((folder / "config.json").read_text()) | {"mrope_section": [8, 12, 12]}
+    text = json.loads((folder / "config.json").read_text()) | {"eye_section": [8, 12, 12]}
     config = {"model_type": "seen9", "text_config": text, "vision_config": {"depth": 2}}
     (folder / "config.json").write_text(json.dumps(config))
     with pytest.raises(akunu.UnsupportedModelError) as caught:
         akunu.load(folder, device="cpu")
     assert str(caught.value).endswith(
-        "; of its tensors akunu does not know model.visual.blocks.N.attn.qkv.weight"
-        "; of its keys akunu does not know text_config.mrope_section"
+        "; of its tensors akunu does not know model.eye.blocks.N.attn.qkv.weight"
+        "; of its keys akunu does not know text_config.eye_section"
     )
 
 
