@@ -228,9 +228,10 @@ std::optional<Kernel> attention_of_rows(const KernelRequest& request, const std:
 std::optional<Kernel> attention_of_prompts(const KernelRequest& request) {
   const uint32_t head_dim = request.params.get<AttentionParams>().head_dim;
   std::optional<Kernel> kernel = metal::find_kernel(request, kTiles);
-  if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0) return kernel;
-  constexpr uint32_t kPad = 8;
-  const uint32_t dims = head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : 256;
+  constexpr uint32_t kPad = 8, kMostDims = 256;
+  if (!kernel || request.cache != Format::f16 || head_dim % 8 != 0 || head_dim > kMostDims)
+    return kernel;
+  const uint32_t dims = head_dim <= 64 ? 64 : head_dim <= 128 ? 128 : kMostDims;
   const uint32_t rows = dims > 128 ? 32 : 64, positions = rows;
   const uint32_t row_bytes = 2 * (dims + kPad);
   const uint32_t values = std::max(positions * row_bytes, 4 * rows * (positions + 1));

@@ -14,9 +14,12 @@ constexpr uint32_t kSplits = 32;     // of single rows and few
 constexpr uint32_t kSimdgroups = 4;  // splits of a threadgroup
 constexpr uint32_t kChunk = 8;       // query heads of a threadgroup
 constexpr uint32_t kBlockPositions = 32;
-constexpr uint32_t kMaxHeadDim = 256;
+constexpr uint32_t kMaxHeadDim = 512;
+// A row's own keys beside its queries: more does not fit into 32 KB of threadgroup memory.
+constexpr uint32_t kMaxHeadDimWithOwnKeys = 256;
+constexpr uint32_t kDimsOfPart = 128;  // of a SIMD-group in a tile
 
-// Dimensions that a lane owns: the fewest of 2, 4 and 8 that make a head, up to 64, 128 and 256.
+// Dimensions that a lane owns: the fewest of 2, 4, 8 and 16 that make a head, up to 64, 128, 256 and 512.
 uint32_t lane_dims(uint32_t head_dim) {
   uint32_t dims = 2;
   while (kSimdWidth * dims < head_dim) dims *= 2;
@@ -48,7 +51,7 @@ Grid combine_grid(const Scope& scope) {
   const auto& params = scope.get<Params>();
   const uint32_t threads = round_up(params.head_dim, kSimdWidth);
   return {.threadgroups = {params.n_heads, scope.n_rows, 1},
-          .threads = {std::min(threads, kMaxHeadDim), 1, 1}};
+          .threads = {std::min(threads, 256u), 1, 1}};
 }
 
 // `has_own_keys`: the keys of a row's span lie in threadgroup memory, up to as many as there are
@@ -77,10 +80,10 @@ Kernel split_attention(const std::string& name, const std::string& cache, uint32
   return kernel;
 }
 
-// Tiles of 32 rows and positions, or of 16 where a head is larger than half of what there may be; a tile
-// belongs to one span, so there may be one per span that is not full.
+// Tiles of 32 rows and positions, of 16 where a head has more dimensions than a SIMD-group takes, of 8 where
+// two do not do; a tile belongs to one span, so there may be one per span that is not full.
 Kernel tiled_attention(const std::string& cache, uint32_t head_dim) {
-  const uint32_t parts = head_dim > kMaxHeadDim / 2 ? 2 : 1;
+  const uint32_t parts = head_dim > 2 * kDimsOfPart ? 4 : head_dim > kDimsOfPart ? 2 : 1;
   Kernel kernel;
   kernel.launches.push_back({
       .function = "attention_tiled_" + cache + "_p" + std::to_string(parts),
@@ -115,9 +118,10 @@ std::string unsupported_attention(const KernelRequest& request) {
       request.operation != Operation::rope_attention)
     return {};
   const uint32_t head_dim = head_dim_of(request);
-  if (head_dim <= kMaxHeadDim) return {};
-  return "head_dim is " + std::to_string(head_dim) + ", the most here is " +
-         std::to_string(kMaxHeadDim);
+  const uint32_t most =
+      request.operation == Operation::rope_attention ? kMaxHeadDimWithOwnKeys : kMaxHeadDim;
+  if (head_dim <= most) return {};
+  return "head_dim is " + std::to_string(head_dim) + ", the most here is " + std::to_string(most);
 }
 
 std::optional<Kernel> find_attention_kernel(const KernelRequest& request) {

@@ -50,7 +50,7 @@ ArchDescriptor llama(const ModelConfig& config) {
     layer.attention_scale = 1.0f / std::sqrt(static_cast<float>(from.head_dim));
     // GGUF stores the Q and K rows of llama permuted, so that neighbours rotate together.
     layer.rope_style = RopeStyle::interleaved;
-    layer.rope_dim = config.rope_dim;
+    layer.rope_dim = from.rope_dim != 0 ? from.rope_dim : config.rope_dim;
     layer.rope_theta = config.rope_theta;
     layer.rope_linear_factor = config.rope_linear_factor;
     layer.rope_dynamic_factor = config.rope_dynamic_factor;
@@ -360,6 +360,49 @@ void give_experts(ArchDescriptor& arch, const ModelConfig& config, Scoring scori
                 .group_best = from.n_groups > 1 && scored == Scoring::sigmoid ? 2u : 1u};
 }
 
+// The last `n` layers read the keys and values of the last layer before them all that sees as much.
+void share_keys(ArchDescriptor& arch, uint32_t n) {
+  const size_t n_layers = arch.layers.size();
+  if (n >= n_layers)
+    throw ModelFormatError(
+        std::to_string(n) + " of " + std::to_string(n_layers) +
+        " layers read the keys and values of others; one at least needs its own");
+  const auto n_own = static_cast<uint32_t>(n_layers - n);
+  for (size_t i = n_own; i < n_layers; ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    for (uint32_t own = 0; own < n_own; ++own)
+      if (arch.layers[own].window == layer.window) layer.kv_from = own;
+    if (!layer.kv_from)
+      throw ModelFormatError("layer " + std::to_string(i) +
+                             " has no keys and values, and no layer before it that sees as much");
+  }
+}
+
+// Gemma 4 (2026): Gemma 3 whose scores are not scaled, with norms of values too. Layers that see
+// everything have heads of their own length, of which a part rotates: the file's factors say which.
+// The small models share keys and values, and have embeddings for each layer; one has experts beside
+// the network of each layer.
+ArchDescriptor gemma4(const ModelConfig& config) {
+  ArchDescriptor arch = gemma3(config);
+  give_soft_caps(arch, config, 0.0f, 30.0f);
+  arch.per_layer_dim = config.per_layer_dim;
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    LayerDescriptor& layer = arch.layers[i];
+    layer.attention_scale = 1;
+    layer.value_norms = true;
+    layer.values_are_keys = config.layers[i].values_are_keys;
+    layer.rope_factors = layer.window == 0;
+  }
+  share_keys(arch, config.n_shared_kv_layers);
+  give_experts(arch, config, Scoring::softmax, true);
+  for (LayerDescriptor& layer : arch.layers) {
+    if (!layer.experts) continue;
+    layer.experts->beside_dense = true;
+    layer.experts->router_scale = 1 / std::sqrt(static_cast<float>(config.dim));
+  }
+  return arch;
+}
+
 // DeepSeek-V2 (2024), V3 and what has their shape: multi-head latent attention in llama's frame. The
 // scale of attention is that of a head before its keys are compressed, times what YaRN adds.
 ArchDescriptor deepseek2(const ModelConfig& config) {
@@ -515,6 +558,9 @@ constexpr std::array kFamilies{
     Family{"gemma", gemma, {}},
     Family{"gemma2", gemma2, kLaterGemma},
     Family{"gemma3", gemma3, kLaterGemma},
+    Family{"gemma4",
+           gemma4,
+           {.windows = true, .soft_caps = true, .experts = true, .layer_shapes = true}},
     Family{"mistral3", mistral3, {.windows = true, .attention_scale = true, .query_growth = true}},
     Family{"granite",
            granite,
@@ -583,9 +629,9 @@ void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotat
     throw ModelFormatError(std::to_string(layer.n_heads) + " heads of " +
                            std::to_string(layer.head_dim) +
                            " numbers are beyond what any model has");
-  if (rotates &&
-      (config.rope_dim == 0 || config.rope_dim % 2 != 0 || config.rope_dim > layer.head_dim))
-    throw ModelFormatError("the rotary dimension is " + std::to_string(config.rope_dim) +
+  const uint32_t rope_dim = layer.rope_dim != 0 ? layer.rope_dim : config.rope_dim;
+  if (rotates && (rope_dim == 0 || rope_dim % 2 != 0 || rope_dim > layer.head_dim))
+    throw ModelFormatError("the rotary dimension is " + std::to_string(rope_dim) +
                            "; it must be even and at most the head dimension, " +
                            std::to_string(layer.head_dim));
 }
@@ -640,6 +686,10 @@ ArchDescriptor describe(const ModelConfig& config) {
             config);
     for (const LayerConfig& layer : config.audio_layers) check_layer(layer, config, false);
   }
+  constexpr uint64_t kMostPerLayer = 1u << 31;  // numbers of a row have 32 bits in the kernels
+  if (config.layers.size() * uint64_t{config.per_layer_dim} >= kMostPerLayer)
+    throw ModelFormatError("embeddings of " + std::to_string(config.per_layer_dim) +
+                           " numbers for each layer are beyond what any model has");
   require_positive(config.norm_epsilon, "norm epsilon");
   require_positive(config.rope_theta, "rotary base");
   require_positive(config.rope_linear_factor, "rotary scaling factor");
@@ -667,6 +717,9 @@ ArchDescriptor describe(const ModelConfig& config) {
   for (LayerDescriptor& layer : arch.layers) {
     if (config.rope_style && layer.rope_style != RopeStyle::none)
       layer.rope_style = *config.rope_style;
+    if (arch.embeds && layer.kv_from)
+      throw UnsupportedModelError(
+          "layers that share keys and values are not supported where texts are embedded");
     if (arch.embeds && layer.latent)
       throw UnsupportedModelError("latent attention is not supported where texts are embedded");
     if (arch.embeds && layer.attention_soft_cap > 0)

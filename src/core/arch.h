@@ -25,6 +25,8 @@ struct LayerConfig {
   uint32_t n_kv_heads = 0;
   uint32_t head_dim = 0;
   uint32_t ffn_dim = 0;
+  uint32_t rope_dim = 0;         // leading dimensions of a head that rotate; 0: the model's
+  bool values_are_keys = false;  // it has no weights of values
   std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
   std::optional<bool> rotates;   // whether its Q and K have rotary positions
 };
@@ -63,8 +65,10 @@ struct ModelConfig {
   uint32_t context_length = 0;      // positions that the model was trained on
   std::vector<LayerConfig> layers;  // all of them
   ExpertConfig experts;
-  uint32_t window = 0;    // positions that a row of a windowed layer sees
-  uint32_t rope_dim = 0;  // leading dimensions of a head that rotate
+  uint32_t n_shared_kv_layers = 0;  // the last ones, which read the keys and values of others
+  uint32_t per_layer_dim = 0;       // numbers that each layer has of its own of a token; 0: none
+  uint32_t window = 0;              // positions that a row of a windowed layer sees
+  uint32_t rope_dim = 0;            // leading dimensions of a head that rotate
   float rope_theta = 0;
   float rope_theta_windowed = 0;       // of windowed layers, where it is another
   float rope_linear_factor = 1;        // positions are divided by it
@@ -135,6 +139,10 @@ struct Experts {
   uint32_t n_groups = 1;
   uint32_t n_groups_chosen = 1;
   uint32_t group_best = 1;  // a group counts as much as so many of its best together
+  // Beside the layer's own network, each behind a norm of its own and before one; else instead of it. The
+  // router has its norm, too, and its logits are multiplied by a number.
+  bool beside_dense = false;
+  float router_scale = 1;
   // Where there is a limit, experts compute clamp(gate) * sigmoid(alpha * clamp(gate)) * (clamp(up) + 1).
   float limit = 0;
   float alpha = 0;
@@ -155,6 +163,8 @@ struct LayerDescriptor {
   bool norms_all_heads = false;    // one norm of all numbers of Q, and of K, instead
   bool norms_behind_rope = false;  // they follow the rotary positions; else they go before
   bool post_norms = false;         // behind attention and behind the feed-forward network
+  bool value_norms = false;        // per head of V, without a weight
+  bool values_are_keys = false;    // V is what the weights of K make, before K's norm
   // The layer before it whose keys and values it reads; nothing: it has its own.
   std::optional<uint32_t> kv_from;
   RopeStyle rope_style = RopeStyle::none;
@@ -178,7 +188,8 @@ struct LayerDescriptor {
   bool caches_values() const { return !latent; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
-  std::optional<Experts> experts;  // instead of one network of ffn_dim
+  std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
+  float output_scale = 1;          // of the residual behind the layer; a tensor says it
 };
 
 // An encoder in front of a decoder: two convolutions over frames of a log-mel spectrogram, of which the
@@ -219,6 +230,7 @@ struct ArchDescriptor {
   float embedding_scale = 1;
   float residual_scale = 1;  // of what attention and feed-forward add to the residual
   float logit_scale = 1;
+  uint32_t per_layer_dim = 0;  // numbers of a token for each layer (per-layer embeddings); 0: none
   uint32_t position_offset = 0;  // the row of the position embedding that position 0 has
   Activation head_activation = Activation::tanh;  // of a classifier's dense layer
   std::array<Activation, 2> dense_activations{Activation::none, Activation::none};
@@ -248,6 +260,9 @@ struct FamilyTraits {
   bool experts = false;           // the feed-forward network may be a mixture of experts
   bool interleaves = false;       // neighbours rotate, in Hugging Face's files too
   bool latent = false;            // multi-head latent attention
+  // Windowed layers have heads of another length than others, the last layers may read the keys and
+  // values of earlier ones, and each may have an embedding of its own.
+  bool layer_shapes = false;
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

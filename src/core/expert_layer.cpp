@@ -73,13 +73,19 @@ class ExpertBuilder {
   ValueId route() {
     const uint32_t n = experts_.n;
     const ValueId logits = emitter_.rows("router logits", n);
-    emitter_.matmul(label("router"), input_of("router", n), layer_.name + "router.weight", n, dim_,
-                    logits);
+    const ValueId input =
+        layer_.router_input != kNoValue ? layer_.router_input : input_of("router", n);
+    emitter_.matmul(label("router"), input, layer_.name + "router.weight", n, dim_, logits);
+    if (experts_.router_scale != 1)
+      emitter_.emit(Operation::scale, label("router scale"), {logits},
+                    ScaleParams{n, experts_.router_scale, {}});
     emitter_.bias_if_present(label("router bias"), logits, layer_.name + "router.bias", n);
     const std::string choice = layer_.name + "router_choice.bias";
     const ValueId bias = emitter_.find(choice) == nullptr ? kNoValue : emitter_.vector(choice, n);
+    const std::string scale = layer_.name + "experts_scale.weight";
+    const ValueId scales = emitter_.find(scale) == nullptr ? kNoValue : emitter_.vector(scale, n);
     const ValueId routes = emitter_.rows("routes", 2 * experts_.n_chosen);  // two words each
-    emitter_.emit(Operation::route, label("route"), {logits, bias, routes},
+    emitter_.emit(Operation::route, label("route"), {logits, bias, routes, scales},
                   RouteParams{n, experts_.n_chosen, number_of(experts_.scoring),
                               experts_.normalised, experts_.scale, experts_.n_groups,
                               experts_.n_groups_chosen, experts_.group_best});
@@ -111,7 +117,7 @@ class ExpertBuilder {
     const ValueId hidden =
         emitter_.activation("shared hidden", emitter_.kind_for(down, dim_, n), n);
     emitter_.emit(Operation::gated_activation, label("shared activation"),
-                  {made[0], made[1], hidden}, GatedActivationParams{n, activation(), {}});
+                  {made[0], made[1], hidden}, GatedActivationParams{n, activation(), 0, 0});
     const ValueId out = emitter_.rows("shared.down", dim_);
     emitter_.matmul(label("shared down"), hidden, down, dim_, n, out);
     if (made.size() == 2) return out;
@@ -138,7 +144,8 @@ std::vector<ActivationKind> expert_input_kinds(const Emitter& emitter, const Exp
   const auto kind = [&](const std::string& name, uint64_t n) {
     return emitter.kind_for(layer.name + name + ".weight", n, emitter.arch().dim);
   };
-  std::vector<ActivationKind> kinds{kind("router", experts.n)};
+  std::vector<ActivationKind> kinds;
+  if (!experts.beside_dense) kinds.push_back(kind("router", experts.n));
   for (const char* stack : kStacks) kinds.push_back(kind(stack, uint64_t{experts.n} * experts.dim));
   for (const auto& [name, n] : shared_projections(emitter, layer)) kinds.push_back(kind(name, n));
   return kinds;

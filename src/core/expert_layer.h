@@ -14,6 +14,7 @@ namespace akunu {
 struct ExpertLayer {
   const LayerDescriptor& is;  // with experts
   std::string name, label;
+  ValueId router_input = kNoValue;  // where the router reads something else than the experts
 };
 
 // The kinds in which its weights want their input, the normed residual.

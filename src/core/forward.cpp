@@ -65,6 +65,7 @@ class Builder : Emitter {
     angles_.clear();
     query_angles_.clear();
     embed();
+    if (arch_.per_layer_dim > 0) embed_per_layer();
     angles();
     for (uint32_t i = 0; i < arch_.layers.size(); ++i)
       layer({i, arch_.layers[i], "layers." + std::to_string(i) + ".",
@@ -180,6 +181,29 @@ class Builder : Emitter {
     if (has_norm) norm_sum("embedding norm", embedded, "embedding_norm");
   }
 
+  // What each layer has of its own of a token (per-layer embeddings, Gemma 3n and 4): half of it a row
+  // of a table, half made of the embedding.
+  void embed_per_layer() {
+    const auto n_layers = static_cast<uint32_t>(arch_.layers.size());
+    const uint32_t dim = arch_.per_layer_dim, n = n_layers * dim;
+    const float growth = std::sqrt(static_cast<float>(dim));
+    const ValueId of_token = rows("per-layer embedding", n);
+    emit(Operation::embed, "per-layer embedding",
+         {tokens_, weight("per_layer_embedding.weight", arch_.vocab_size, n), of_token},
+         EmbedParams{n, arch_.vocab_size, memory_.log_stride, growth});
+    const std::string name = "per_layer_projection", label = "per-layer projection";
+    const ValueId input =
+        plain_residual_as(kind_for(name + ".weight", n, arch_.dim), label + " input");
+    per_layer_ = rows("per-layer inputs", n);
+    matmul(label, input, name + ".weight", n, arch_.dim, per_layer_);
+    emit(Operation::scale, label + " scale", {per_layer_},
+         ScaleParams{n, 1 / std::sqrt(static_cast<float>(arch_.dim)), {}});
+    emit(Operation::head_norm, "per-layer norm", {per_layer_, vector("per_layer_norm.weight", dim)},
+         HeadNormParams{n_layers, dim, arch_.norm_epsilon, 0});
+    emit(Operation::add, "per-layer add", {per_layer_, of_token}, AddParams{n, {}});
+    emit(Operation::scale, "per-layer scale", {per_layer_}, ScaleParams{n, std::sqrt(0.5f), {}});
+  }
+
   // data += a row of a table that has `n_least` rows at least
   void add_embedding_if_present(const std::string& label, ValueId data, const std::string& name,
                                 uint32_t index, uint32_t n_least) {
@@ -256,6 +280,29 @@ class Builder : Emitter {
       add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
                       "cross_output_norm");
     add_to_residual(layer, "down", feed_forward(layer), "ffn_post_norm", "layer_output_norm");
+    if (arch_.per_layer_dim > 0)
+      add_to_residual(layer, "per-layer output", per_layer(layer), "per_layer_post_norm", "");
+    if (layer.is.output_scale != 1)
+      emit(Operation::scale, layer.label + "output scale", {residual_},
+           ScaleParams{arch_.dim, layer.is.output_scale, {}});
+  }
+
+  // The residual, through a gate, times what this layer has of the token.
+  ValueId per_layer(const Layer& layer) {
+    const uint32_t dim = arch_.per_layer_dim;
+    const std::string name = layer.name + "per_layer.gate", label = layer.label + "per-layer gate";
+    const ValueId input =
+        plain_residual_as(kind_for(name + ".weight", dim, arch_.dim), label + " input");
+    const ValueId gate = rows("per-layer gate", dim);
+    matmul(label, input, name + ".weight", dim, arch_.dim, gate);
+    adapt_if_wanted(label, input, name, dim, arch_.dim, gate);
+    const ValueId hidden = activation(
+        "per-layer hidden", kind_for(layer.name + "per_layer.output.weight", arch_.dim, dim), dim);
+    emit(Operation::gated_activation, layer.label + "per-layer activation",
+         {gate, per_layer_, hidden},
+         GatedActivationParams{dim, number_of(layer.is.activation), layer.index * dim,
+                               static_cast<uint32_t>(arch_.layers.size()) * dim});
+    return project(layer, "per-layer output", hidden, "per_layer.output", dim);
   }
 
   ValueId attention(const Layer& layer) {
@@ -269,8 +316,15 @@ class Builder : Emitter {
     const ValueId value = rows("value", kv_dim);
 
     std::vector<Part> parts{{"q", q_dim, query}};
-    if (has_own) parts.insert(parts.end(), {{"k", kv_dim, key}, {"v", kv_dim, value}});
+    if (has_own) parts.push_back({"k", kv_dim, key});
+    if (has_own && !is.values_are_keys) parts.push_back({"v", kv_dim, value});
     project_normed(layer, "attention norm", "attention_norm", "attention.", parts);
+    if (has_own && is.values_are_keys)
+      emit(Operation::activate, layer.label + "v", {key, value},
+           ActivateParams{kv_dim, kActivationNone, {}});
+    if (has_own && is.value_norms)
+      emit(Operation::head_norm, layer.label + "v norm", {value, bound("ones", memory_.ones)},
+           HeadNormParams{is.n_kv_heads, is.head_dim, arch_.norm_epsilon, 0});
     const auto norm_heads = [&] {
       query = head_norm(layer, "q", query, is.n_heads);
       if (has_own) key = head_norm(layer, "k", key, is.n_kv_heads);
@@ -403,7 +457,18 @@ class Builder : Emitter {
   }
 
   ValueId feed_forward(const Layer& layer) {
-    if (layer.is.experts) return mixture(layer);
+    if (!layer.is.experts) return dense(layer);
+    if (!layer.is.experts->beside_dense) return mixture(layer);
+    const ValueId of_all = rows("dense normed", arch_.dim);
+    norm(layer.label + "dense norm", dense(layer), layer.name + "ffn_dense_post_norm", of_all);
+    const ValueId of_experts = rows("experts normed", arch_.dim);
+    norm(layer.label + "experts post norm", mixture(layer), layer.name + "experts_post_norm",
+         of_experts);
+    emit(Operation::add, layer.label + "dense add", {of_all, of_experts}, AddParams{arch_.dim, {}});
+    return of_all;
+  }
+
+  ValueId dense(const Layer& layer) {
     const uint32_t dim = layer.is.ffn_dim;
     const bool is_gated = layer.is.feed_forward == FeedForward::gated;
     const ValueId gate = rows("gate", dim);
@@ -419,7 +484,7 @@ class Builder : Emitter {
     const uint32_t function = number_of(layer.is.activation);
     if (is_gated)
       emit(Operation::gated_activation, layer.label + "activation", {gate, up, hidden},
-           GatedActivationParams{dim, function, {}});
+           GatedActivationParams{dim, function, 0, 0});
     else
       emit(Operation::activate, layer.label + "activation", {up, hidden},
            ActivateParams{dim, function, {}});
@@ -428,7 +493,15 @@ class Builder : Emitter {
 
   // A row's experts, and the one that all rows go through where there is one.
   ValueId mixture(const Layer& layer) {
-    const ExpertLayer of{layer.is, layer.name + "ffn.", layer.label};
+    ExpertLayer of{layer.is, layer.name + "ffn.", layer.label};
+    if (layer.is.experts->beside_dense) {
+      of.router_input = activation(
+          "router normed", kind_for(of.name + "router.weight", layer.is.experts->n, arch_.dim),
+          arch_.dim);
+      norm(layer.label + "router norm", residual_, of.name + "router_norm", of.router_input);
+      norm_inputs(layer, "experts norm", "experts_norm", "ffn.", expert_input_kinds(*this, of));
+      return emit_experts(*this, of, inputs_);
+    }
     const bool has_norm = !arch_.parallel;  // else it reads what attention reads
     norm_inputs(layer, "ffn norm", has_norm ? "ffn_norm" : "attention_norm", "ffn.",
                 expert_input_kinds(*this, of));
@@ -497,13 +570,18 @@ class Builder : Emitter {
   ValueId residual_as(ActivationKind kind) {
     if (kind == ActivationKind::f32) return residual_;
     const ValueId normed = activation("normed", kind, arch_.dim);
-    if (arch_.norm_place == NormPlace::none) {
-      emit(Operation::activate, "residual", {residual_, normed},
-           ActivateParams{arch_.dim, kActivationNone, {}});
-      return normed;
-    }
+    if (arch_.norm_place == NormPlace::none) return plain_residual_as(kind, "residual");
     norm(sum_.label, sum_.value, sum_.norm, normed);
     return normed;
+  }
+
+  // The residual without a norm, in the kind that a weight wants.
+  ValueId plain_residual_as(ActivationKind kind, const std::string& label) {
+    if (kind == ActivationKind::f32) return residual_;
+    const ValueId plain = activation("normed", kind, arch_.dim);
+    emit(Operation::activate, label, {residual_, plain},
+         ActivateParams{arch_.dim, kActivationNone, {}});
+    return plain;
   }
 
   // weight * input (+ bias), as wide as the residual
@@ -614,6 +692,7 @@ class Builder : Emitter {
   std::vector<ValueId> query_angles_;  // the same, unless queries grow
   ValueId tokens_ = kNoValue;
   ValueId residual_ = kNoValue;
+  ValueId per_layer_ = kNoValue;  // what each layer has of a token, one behind the other
   std::map<ActivationKind, ValueId> inputs_;  // of the matmuls that read the residual
   std::map<ActivationKind, ValueId> encoded_;
   bool is_aligned_ = false;  // the body at hand also writes weights of cross-attention

@@ -52,6 +52,7 @@ struct ForwardMemory {
   Binding logprobs;                        // TokenLogprobs [max_sequences, kLogprobPlaces]
   uint32_t page_table_stride = 0;          // entries per sequence
   std::vector<uint32_t> page_table_bases;  // per cache group: its first entry
+  Binding ones;  // float32 [longest head], all 1: the weight of norms that have none
 };
 
 using ValueId = uint16_t;

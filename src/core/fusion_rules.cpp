@@ -125,10 +125,12 @@ bool merge_norm_group(std::span<const Node> nodes, Node& fused) {
 }
 
 // Whether a group is two matmuls without a bias, of as many columns as the activation takes.
-bool is_gate_and_up(const Node& group, const uint32_t (&n)[kMaxGroup], uint32_t n_activation) {
+bool is_gate_and_up(const Node& group, const uint32_t (&n)[kMaxGroup],
+                    const GatedActivationParams& activation) {
+  if (activation.up_stride != 0) return false;
   for (size_t i = 0; i < kMaxGroup; ++i)
     if (group.operands[kGroupBias + i] != kNoValue || (n[i] == 0) != (i >= 2)) return false;
-  return n[0] == n_activation && n[1] == n_activation;
+  return n[0] == activation.n && n[1] == activation.n;
 }
 
 // norm_matmul_group of gate and up, their gated_activation -> norm_gated_matmul
@@ -138,7 +140,7 @@ bool merge_norm_gated(std::span<const Node> nodes, Node& fused) {
   const auto params = group.get<NormMatmulGroupParams>();
   const auto activation = gated.get<GatedActivationParams>();
   if (activation.activation == kActivationGelu) return false;  // fused kernels have the others
-  if (!is_gate_and_up(group, params.n, activation.n)) return false;
+  if (!is_gate_and_up(group, params.n, activation)) return false;
   fused.operands[0] = group.operands[0];
   fused.operands[1] = group.operands[kGroupWeight];
   fused.operands[2] = group.operands[kGroupWeight + 1];
@@ -155,7 +157,7 @@ bool merge_gated(std::span<const Node> nodes, Node& fused) {
   const auto params = group.get<MatmulGroupParams>();
   const auto activation = gated.get<GatedActivationParams>();
   if (activation.activation == kActivationGelu) return false;  // fused kernels have the others
-  if (!is_gate_and_up(group, params.n, activation.n)) return false;
+  if (!is_gate_and_up(group, params.n, activation)) return false;
   fused.operands[0] = group.operands[0];
   fused.operands[1] = group.operands[kGroupWeight];
   fused.operands[2] = group.operands[kGroupWeight + 1];

@@ -172,7 +172,8 @@ AKUNU_CONSTANT uint32_t kActivationClamped = 5;  // in `expert_activation` only
 struct GatedActivationParams {
   uint32_t n;
   uint32_t activation;  // kActivation...
-  uint32_t padding[2];
+  uint32_t up_first;    // the number of a row of up that gate's first is multiplied by
+  uint32_t up_stride;   // numbers of a row of up; 0: n
 };
 
 struct ActivateParams {

@@ -99,8 +99,10 @@ constexpr Operands<5> kSinkAttention{{{"query", rows, in},
                                       {"value_cache", cache, in},
                                       {"out", activation, out},
                                       {"sinks", vector, in}}};
-constexpr Operands<3> kRoute{
-    {{"logits", rows, in}, {"bias", vector, in, true}, {"routes", routes, out}}};
+constexpr Operands<4> kRoute{{{"logits", rows, in},
+                              {"bias", vector, in, true},
+                              {"routes", routes, out},
+                              {"scales", vector, in, true}}};
 constexpr Operands<5> kExpertMatmul{{{"input", activation, in},
                                      {"weight", weight, in},
                                      {"routes", routes, in},

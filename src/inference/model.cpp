@@ -152,14 +152,20 @@ struct FusedForwards {
   }
 };
 
+std::string output_scale_name(size_t layer) {
+  return "layers." + std::to_string(layer) + ".output_scale.weight";
+}
+
 // A tensor that no operation reads would be left out of what is computed: its model is refused.
 void refuse_unused_tensors(const Weights& weights, const ArchDescriptor& arch,
                            const FusedForwards& fused) {
-  std::set<std::string_view> used;
+  std::set<std::string, std::less<>> used;
+  for (size_t i = 0; i < arch.layers.size(); ++i) used.insert(output_scale_name(i));
   // write_frequencies reads them for the layers that rotate.
   for (const LayerDescriptor& layer : arch.layers)
     if (layer.rope_style != RopeStyle::none)
-      used.insert({kRopeFactors, kLongRopeFactors, kShortRopeFactors});
+      for (const std::string_view name : {kRopeFactors, kLongRopeFactors, kShortRopeFactors})
+        used.emplace(name);
   for (size_t id = 0; id < fused.values.size(); ++id)
     if (fused.used[id]) used.insert(fused.values[id].name);
   for (const auto& [name, weight] : weights.tensors())
@@ -257,7 +263,38 @@ void Model::describe_layers() {
       throw ModelFormatError("there are tensors of layer " + std::to_string(layer) + ", but only " +
                              std::to_string(arch_.layers.size()) + " layers, counted from 0");
   }
+  read_output_scales();
+  place_ones();
   layer_frequencies_ = place_frequencies();
+}
+
+// The numbers that some models multiply the residual by behind a layer: kernels have them as parameters.
+void Model::read_output_scales() {
+  for (size_t i = 0; i < arch_.layers.size(); ++i) {
+    const std::string name = output_scale_name(i);
+    const auto found = weights_->tensors().find(name);
+    if (found == weights_->tensors().end()) continue;
+    const Weight& weight = found->second;
+    if (weight.format != Format::f32 || weight.rows != 1 || weight.k != 1)
+      throw ModelFormatError("tensor " + weights_->name_in_file(name) + " is [" +
+                             std::to_string(weight.rows) + ", " + std::to_string(weight.k) +
+                             "]; akunu has one number there");
+    float scale = 0;
+    device_->read(weight.planes[0], std::as_writable_bytes(std::span(&scale, 1)));
+    if (!std::isfinite(scale))
+      throw ModelFormatError("tensor " + weights_->name_in_file(name) + " holds no number");
+    arch_.layers[i].output_scale = scale;
+  }
+}
+
+void Model::place_ones() {
+  uint32_t n = 0;
+  for (const LayerDescriptor& layer : arch_.layers)
+    if (layer.value_norms) n = std::max(n, layer.head_dim);
+  if (n == 0) return;
+  ones_ = OwnedBuffer(device_, n * sizeof(float), "constants");
+  const std::vector<float> ones(n, 1.0f);
+  device_->write(ones_.binding(), std::as_bytes(std::span(ones)));
 }
 
 void Model::import_adapters(const LoadOptions& options) {
@@ -338,7 +375,7 @@ void Model::write_frequencies() {
     const LayerDescriptor& layer = arch_.layers[n];
     if (layer.rope_style == RopeStyle::none) continue;
     const uint32_t n_pairs = layer.rope_dim / 2;
-    if (name && factors.size() != n_pairs)
+    if (name && layer.rope_factors && factors.size() != n_pairs)
       throw ModelFormatError("tensor " + weights_->name_in_file(*name) + " has " +
                              std::to_string(factors.size()) + " factors; the rotary dimension " +
                              std::to_string(layer.rope_dim) + " asks for " +
@@ -462,6 +499,7 @@ void Model::compile() {
   memory.picked = picked_.binding();
   memory.masks = masks_.binding();
   memory.options = {sequences_->options(), 0};
+  memory.ones = ones_.binding();
   memory.logprobs = {sequences_->logprobs(), 0};
   memory.page_table_stride = sequences_->page_table_stride();
   for (uint32_t group = 0; group < n_groups; ++group)

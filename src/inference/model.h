@@ -172,6 +172,8 @@ class Model {
   void compile();
 
   std::vector<Binding> place_frequencies();
+  void place_ones();
+  void read_output_scales();
   std::optional<std::string_view> rope_factors();
   void write_frequencies();
 
@@ -183,6 +185,7 @@ class Model {
   Adapters adapters_;
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
+  OwnedBuffer ones_;  // as ForwardMemory has them; empty where nothing reads them
   uint32_t context_ = 0;
   uint32_t max_prompt_rows_ = 0;
   std::vector<GroupShape> groups_;  // of the cache

@@ -38,7 +38,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
                        page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(AddParams, n);
-  PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation);
+  PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation, up_first, up_stride);
   PYBIND11_NUMPY_DTYPE(GatherParams, dim);
   PYBIND11_NUMPY_DTYPE(SoftCapParams, n, cap);
   PYBIND11_NUMPY_DTYPE(ScaleParams, n, factor);

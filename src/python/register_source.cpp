@@ -74,8 +74,9 @@ ArchDescriptor usual(ModelConfig config) {
   config.rope_theta_windowed = 0;
   config.rope_attention_factor = 1;
   config.embedding_scale = config.residual_scale = config.logit_scale = 0;
+  const bool says_windows = find_family(config.architecture)->layer_shapes;  // as every file
   for (LayerConfig& layer : config.layers) {
-    layer.windowed.reset();
+    if (!says_windows) layer.windowed.reset();
     layer.rotates.reset();
   }
   return describe(config);
@@ -111,6 +112,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     each["n_heads"] = layer.n_heads;
     each["n_kv_heads"] = layer.n_kv_heads;
     each["head_dim"] = layer.head_dim;
+    each["rope_dim"] = layer.rope_dim;
     each["ffn_dim"] = layer.ffn_dim;
     each["window"] = layer.window;
     each["rope_theta"] = layer.rope_theta;
@@ -184,6 +186,9 @@ class NativeSource {
     const FamilyTraits& family = *find_family(config.architecture);
     result["has_soft_caps"] = family.soft_caps;
     result["has_layer_norm"] = family.layer_norm;
+    result["has_layer_shapes"] = family.layer_shapes;
+    result["n_shared_kv_layers"] = config.n_shared_kv_layers;
+    result["per_layer_dim"] = config.per_layer_dim;
     result["may_not_rotate"] = family.may_not_rotate;
     const ArchDescriptor described = describe(config), unsaid = usual(config);
     ModelConfig rotating = config;

@@ -37,6 +37,7 @@ class Reader {
     config.context_length = context_length(config.notes);
     if (family->experts) config.experts = experts();
     config.layers = layers(*family);
+    if (family->layer_shapes) read_layer_shapes(config);
     if (family->has_audio_encoder && !file_.tensors().empty()) read_audio_encoder(config);
     const uint32_t head_dim = config.layers.empty() ? 0 : config.layers[0].head_dim;
     config.rope_dim = optional("rope.dimension_count").value_or(head_dim);
@@ -491,12 +492,37 @@ class Reader {
     const auto length = of_head ? of_head : optional("attention.key_length");
     const uint32_t head_dim = length.value_or(required("embedding_length") / n_heads);
     if (is_latent) return head_dim;
-    if (const auto value_length = optional("attention.value_length");
-        value_length && *value_length != head_dim)
-      throw UnsupportedModelError(path() + ": " + key("attention.value_length") + " is " +
-                                  std::to_string(*value_length) + ", the keys' length " +
-                                  std::to_string(head_dim) + "; akunu needs them equal");
+    check_values("attention.value_length", head_dim);
     return head_dim;
+  }
+
+  void check_values(std::string_view name, uint32_t head_dim) const {
+    if (const auto length = optional(name); length && *length != head_dim)
+      throw UnsupportedModelError(path() + ": " + key(name) + " is " + std::to_string(*length) +
+                                  ", the keys' length " + std::to_string(head_dim) +
+                                  "; akunu needs them equal");
+  }
+
+  // Windowed layers have keys of their own. A layer without a tensor of values has those of its keys.
+  void read_layer_shapes(ModelConfig& config) const {
+    config.per_layer_dim = optional("embedding_length_per_layer_input").value_or(0);
+    config.n_shared_kv_layers = optional("attention.shared_kv_layers").value_or(0);
+    const std::optional<uint32_t> windowed_dim = optional("attention.key_length_swa");
+    const std::optional<uint32_t> windowed_rope_dim = optional("rope.dimension_count_swa");
+    for (size_t i = 0; i < config.layers.size(); ++i) {
+      LayerConfig& layer = config.layers[i];
+      if (!layer.windowed)
+        throw ModelFormatError(path() + ": the key " + key("attention.sliding_window_pattern") +
+                               " is missing");
+      if (*layer.windowed && windowed_dim) {
+        layer.head_dim = *windowed_dim;
+        check_values("attention.value_length_swa", layer.head_dim);
+      }
+      if (*layer.windowed) layer.rope_dim = windowed_rope_dim.value_or(layer.head_dim);
+      layer.values_are_keys =
+          i + config.n_shared_kv_layers < config.layers.size() &&
+          file_.find_tensor("blk." + std::to_string(i) + ".attn_v.weight") == nullptr;
+    }
   }
 
   const GgufFile& file_;

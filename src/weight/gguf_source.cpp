@@ -36,6 +36,10 @@ ModelSource read(const GgufFile& file) {
     if (named.empty())
       throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
     for (SourceTensor& each : named) {
+      if (is_of_shared_keys(each.name, source.config)) {
+        notes.add(kWhySharedKeys, printable(tensor.name));
+        continue;
+      }
       if (!names.insert(each.name).second)
         throw ModelFormatError(each.label() + " is " + each.name +
                                ", which the file has under another name too");

@@ -22,6 +22,7 @@
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
 #include "weight/hf_latent_config.h"
+#include "weight/hf_layer_shapes.h"
 #include "weight/hf_unread_keys.h"
 #include "weight/hf_whisper_config.h"
 #include "weight/printable.h"
@@ -66,6 +67,7 @@ struct HfFamily {
   float logit_scale = 0;              // 0: there is none
   std::optional<HfLatents> latents = {};
   StackOrder stacks = StackOrder::rows_first;
+  std::optional<HfLayerShapes> shapes = {};  // Gemma 4's keys of heads and of layers
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};
@@ -276,6 +278,34 @@ constexpr std::array kHfFamilies{
              .scale_dim = 256,
              .rope_theta = 1000000,
              .rope_theta_windowed = 10000},
+    HfFamily{.model_type = "gemma4_text",
+             .architecture = "gemma4",
+             .naming = HfNaming::gemma4,
+             .n_heads = 8,
+             .n_kv_heads = 4,
+             .head_dim = 256,
+             .vocab_size = 262144,
+             .context_length = 131072,
+             .has_windows = true,
+             .window = 512,
+             .window_period = 6,
+             .window_needed = true,
+             .activation = "gelu_pytorch_tanh",
+             .shapes = HfLayerShapes{.per_layer_dim = 256, .has_experts = true}},
+    HfFamily{.model_type = "gemma4_unified_text",
+             .architecture = "gemma4",
+             .naming = HfNaming::gemma4,
+             .n_heads = 8,
+             .n_kv_heads = 4,
+             .head_dim = 256,
+             .vocab_size = 262144,
+             .context_length = 262144,
+             .has_windows = true,
+             .window = 1024,
+             .window_period = 6,
+             .window_needed = true,
+             .activation = "gelu_pytorch_tanh",
+             .shapes = HfLayerShapes{}},
     HfFamily{.model_type = "deepseek_v2", .architecture = "deepseek2", .latents = kDeepseek},
     HfFamily{.model_type = "deepseek_v3", .architecture = "deepseek2", .latents = kDeepseek},
     HfFamily{.model_type = "kimi_k2", .architecture = "deepseek2", .latents = kDeepseek},
@@ -306,6 +336,8 @@ constexpr ImageFamily kWithImages[] = {
     {"aya_vision", "cohere2"},
     {"cohere2_vision", "cohere2"},
     {"gemma3", "gemma3_text"},
+    {"gemma4", "gemma4_text"},
+    {"gemma4_unified", "gemma4_unified_text"},
     {"glm46v", "glm4v_text"},
     {"glm4v", "glm4v_text"},
     {"glm4v_moe", "glm4v_moe_text"},
@@ -376,6 +408,13 @@ class HfConfigReader {
     read_unrotated(model);
     read_windows(model);
     read_multipliers(model);
+    if (family_.shapes) {
+      read_hf_layer_shapes(config_, *family_.shapes, model);
+      model.logit_soft_cap = soft_cap("final_logit_softcapping").value_or(0);
+      model.rope_style = RopeStyle::halves;
+      result.rope_divisors = read_hf_rope_of_shapes(config_, model);
+      return result;
+    }
     if (is_later_gemma()) {
       const float scale_dim =
           config_.number("query_pre_attn_scalar").value_or(static_cast<float>(family_.scale_dim));
@@ -401,7 +440,8 @@ class HfConfigReader {
         config_.refuse_support(rule.key, "it is not supported for " + type());
     for (const std::string_view key : {"use_bidirectional_attention", "add_cross_attention",
                                        "use_qk_norm", "use_cla", "use_mla"})
-      if (config_.flag(key).value_or(false) &&
+      if (!(family_.shapes && key == "use_bidirectional_attention") &&
+          config_.flag(key).value_or(false) &&
           !(type() == "gemma3_text" && key == "use_bidirectional_attention") &&
           !(key == "use_qk_norm" &&  // seen by their tensors
             (type() == "hunyuan_v1_dense" || type() == "hunyuan_v1_moe" || type() == "glm4_moe")))
@@ -456,7 +496,7 @@ class HfConfigReader {
     return (family_.has_multipliers &&
             std::ranges::find(kMultipliers, key) != std::end(kMultipliers)) ||
            (family_.logit_scale != 0 && key == "logit_scale") ||
-           is_expert_key(family_.model_type, key);
+           (family_.shapes && key == "num_experts") || is_expert_key(family_.model_type, key);
   }
 
   float factor(std::string_view key, float usual) {
@@ -542,7 +582,9 @@ class HfConfigReader {
     if (window == 0 && family_.window_needed)
       config_.refuse_value("sliding_window", type() + " is known with windows only");
     // Of EXAONE 4 and Cohere 2 windows say which layers have rotary positions, too.
-    const bool none = window == 0 || (window >= model.context_length && !family_.rotates_windows);
+    // Of Gemma 4, how long a head is.
+    const bool say_more = family_.rotates_windows || family_.shapes;
+    const bool none = window == 0 || (window >= model.context_length && !say_more);
     if (!none) model.window = window;
     for (size_t i = 0; i < model.layers.size(); ++i) {
       const bool usual = family_.has_unrotated_layers ? !model.layers[i].rotates.value_or(true)

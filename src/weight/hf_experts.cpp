@@ -55,7 +55,9 @@ std::string with_suffix(std::string_view name) {
       {".experts.down_proj_blocks", ".experts.down_proj.weight"},
       {".experts.gate_up_proj_scales", ".experts.gate_up_proj.scales"},
       {".experts.down_proj_scales", ".experts.down_proj.scales"},
-      {".self_attn.sinks", ".self_attn.sinks.weight"}};
+      {".self_attn.sinks", ".self_attn.sinks.weight"},
+      {".layer_scalar", ".layer_scalar.weight"},
+      {".router.per_expert_scale", ".router.per_expert_scale.weight"}};
   for (const auto& [ending, whole] : kEndings)
     if (name.ends_with(ending))
       return std::string(name.substr(0, name.size() - ending.size())) + std::string(whole);

@@ -120,14 +120,18 @@ class HfSourceReader {
     return config_.stacks == StackOrder::columns_first || stack.k() != n_inputs;
   }
 
-  void add_tensors(ModelSource& source) const {
+  void add_tensors(ModelSource& source) {
     Fp8Expanded expanded;
     ExpertStacks stacks(config_.model.experts.n);
     const auto add = [&](std::string_view name, const SourceTensor& whole) {
       std::vector<SourceTensor> named = give_names(rules(), name, whole, source.config);
       if (named.empty())
         throw UnsupportedModelError(whole.label() + " is not one that akunu knows what to do with");
-      for (SourceTensor& each : named) source.tensors.push_back(std::move(each));
+      for (SourceTensor& each : named)
+        if (is_of_shared_keys(each.name, source.config))
+          left_out_.add(kWhySharedKeys, each.name_in_file);
+        else
+          source.tensors.push_back(std::move(each));
     };
     for (const auto& [name, located] : tensors_) {
       if (is_companion(tensors_, name)) continue;

@@ -45,6 +45,9 @@ constexpr std::array kGgufModel{
     same("rope_factors_short", "rope_factors_short"),
     same("position_embd", "position_embedding"),
     same("token_types", "token_types"),
+    same("per_layer_token_embd", "per_layer_embedding"),
+    same("per_layer_model_proj", "per_layer_projection"),
+    same("per_layer_proj_norm", "per_layer_norm"),
     same("token_embd_norm", "embedding_norm"),
     same("cls", "head.dense"),
     same("cls.norm", "head.norm"),
@@ -82,6 +85,16 @@ constexpr std::array kGgufLayer{
     same("ffn_down_shexp", "ffn.shared.down"),
     same("ffn_gate_inp_shexp", "ffn.shared_router"),
     same("post_ffw_norm", "ffn_post_norm"),
+    same("inp_gate", "per_layer.gate"),
+    same("proj", "per_layer.output"),
+    same("post_norm", "per_layer_post_norm"),
+    same("layer_output_scale", "output_scale"),
+    gate_up_stack("ffn_gate_up_exps"),
+    same("ffn_gate_inp.scale", "ffn.router_norm"),
+    same("ffn_down_exps.scale", "ffn.experts_scale"),
+    same("pre_ffw_norm_2", "experts_norm"),
+    same("post_ffw_norm_1", "ffn_dense_post_norm"),
+    same("post_ffw_norm_2", "experts_post_norm"),
     same("attn_output_norm", "attention_output_norm"),
     same("layer_output_norm", "layer_output_norm"),
     // Latent attention's; newer files have the keys' part of kv_b transposed, a matrix for each head.
@@ -143,6 +156,9 @@ constexpr std::array kHfProjections{
     same("self_attn.kv_a_proj_with_mqa", "attention.kv_a"),
     same("self_attn.kv_a_layernorm", "attention.kv_a_norm"),
     same("self_attn.kv_b_proj", "attention.kv_b"),
+    // Gemma 4's.
+    same("per_layer_input_gate", "per_layer.gate"),
+    same("per_layer_projection", "per_layer.output"),
     // StarCoder2's.
     same("mlp.c_fc", "ffn.up"),
     same("mlp.c_proj", "ffn.down"),
@@ -223,11 +239,34 @@ constexpr std::array kHfNormsBehind{
     same("post_feedforward_layernorm", "ffn_post_norm"),
 };
 
-// Gemma 2 and 3 have norms behind both parts of a layer, too.
+// Later Gemmas have norms behind both parts of a layer, too.
+template <Transform kNorm>
 constexpr std::array kHfFourNorms{
-    same("post_attention_layernorm", "attention_post_norm", Transform::add_one),
-    same("pre_feedforward_layernorm", "ffn_norm", Transform::add_one),
-    same("post_feedforward_layernorm", "ffn_post_norm", Transform::add_one),
+    same("post_attention_layernorm", "attention_post_norm", kNorm),
+    same("pre_feedforward_layernorm", "ffn_norm", kNorm),
+    same("post_feedforward_layernorm", "ffn_post_norm", kNorm),
+};
+
+// Gemma 4's.
+constexpr std::array kHfPerLayer{
+    same("post_per_layer_input_norm", "per_layer_post_norm"),
+    same("layer_scalar", "output_scale"),
+    same("router.proj", "ffn.router"),
+    same("router.scale", "ffn.router_norm"),
+    same("router.per_expert_scale", "ffn.experts_scale"),
+    gate_up_stack("experts.gate_up_proj"),
+    stack("experts.down_proj", "ffn.experts.down"),
+    same("pre_feedforward_layernorm_2", "experts_norm"),
+    same("post_feedforward_layernorm_1", "ffn_dense_post_norm"),
+    same("post_feedforward_layernorm_2", "experts_post_norm"),
+};
+constexpr std::array kHfGemma4Model{
+    same("embed_tokens", "token_embedding"),
+    same("norm", "output_norm"),
+    same("lm_head", "output"),
+    same("embed_tokens_per_layer", "per_layer_embedding"),
+    same("per_layer_model_projection", "per_layer_projection"),
+    same("per_layer_projection_norm", "per_layer_norm"),
 };
 
 template <size_t... kSizes>
@@ -247,7 +286,9 @@ constexpr auto kHfLayer =
 // The first rule of a name holds.
 constexpr auto kHfSharedMlpLayer = joined(kHfSharedMlp, kHfLayer<Transform::none>);
 constexpr auto kHfLaterGemmaLayer =
-    joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms);
+    joined(kHfProjections, kHfHeadNorms<Transform::add_one>, kHfFourNorms<Transform::add_one>);
+constexpr auto kHfGemma4Layer = joined(kHfProjections, kHfHeadNorms<Transform::none>,
+                                       kHfFourNorms<Transform::none>, kHfPerLayer);
 constexpr auto kHfNormsBehindLayer =
     joined(kHfProjections, kHfHeadNorms<Transform::none>, kHfNormsBehind);
 
@@ -332,6 +373,7 @@ constexpr std::array kModernBertLeftOut{
 };
 
 constexpr std::string_view kImages = "it is of an encoder of images, and akunu reads text";
+constexpr std::string_view kSounds = "it is of an encoder of sounds, and akunu reads text";
 constexpr std::string_view kFp8Activations = "akunu rounds no activations to FP8";
 constexpr std::array kHfLeftOut{
     LeftOut{"layers.*.rotary_emb.inv_freq", "RoPE's frequencies follow from the model's numbers"},
@@ -349,6 +391,9 @@ constexpr std::array kHfLeftOut{
     LeftOut{"connector.*", kImages},
     LeftOut{"model.connector.*", kImages},
     LeftOut{"multi_modal_projector.*", kImages},
+    LeftOut{"model.embed_vision.*", kImages},
+    LeftOut{"model.audio_tower.*", kSounds},
+    LeftOut{"model.embed_audio.*", kSounds},
     LeftOut{"model.multi_modal_projector.*", kImages},
     LeftOut{"image_newline", kImages},
     LeftOut{"model.image_newline", kImages},
@@ -361,6 +406,8 @@ bool matches(std::string_view name, std::string_view pattern) {
   return name.size() >= begin.size() + end.size() && name.starts_with(begin) && name.ends_with(end);
 }
 
+constexpr std::string_view kScale = ".scale";
+
 // A name in the file, taken apart.
 struct FileName {
   std::optional<uint32_t> layer;
@@ -372,6 +419,8 @@ std::optional<FileName> take_apart(std::string_view name, std::string_view layer
   const size_t dot = name.rfind('.');
   if (dot == std::string_view::npos) return std::nullopt;
   FileName result{.layer = {}, .stem = name.substr(0, dot), .suffix = name.substr(dot)};
+  // "ffn_down_exps.scale" is beside "ffn_down_exps.weight", and another tensor.
+  if (result.suffix == kScale) result = {.layer = {}, .stem = name, .suffix = ".weight"};
   if (result.suffix != ".weight" && result.suffix != ".bias") return std::nullopt;
   if (!result.stem.starts_with(layer_prefix)) return result;
   uint32_t layer = 0;
@@ -506,6 +555,7 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
                                     kHfLayer<Transform::add_one>, kHfLeftOut};
   static constexpr NameRules kLaterGemma{"layers.", kHfModel<Transform::add_one>,
                                          kHfLaterGemmaLayer, kHfLeftOut};
+  static constexpr NameRules kGemma4{"layers.", kHfGemma4Model, kHfGemma4Layer, kHfLeftOut};
   static constexpr NameRules kNormsBehind{"layers.", kHfModel<Transform::none>, kHfNormsBehindLayer,
                                           kHfLeftOut};
   static constexpr NameRules kGptOss{"layers.", kHfModel<Transform::none>, kHfGptOssLayer,
@@ -531,6 +581,8 @@ const NameRules& hf_names(HfNaming naming, bool classifies) {
       return kGemma;
     case HfNaming::later_gemma:
       return kLaterGemma;
+    case HfNaming::gemma4:
+      return kGemma4;
     case HfNaming::norms_behind:
       return kNormsBehind;
     case HfNaming::gpt_oss:
@@ -556,7 +608,8 @@ std::string gguf_name(std::string_view canonical, std::string_view architecture)
     for (const NameRule& rule : parts->layer ? rules.layer : rules.model)
       if (pieces_of(rule).size() == 1 && rule.pieces[0].canonical == parts->stem)
         return (parts->layer ? std::string(prefix) + std::to_string(*parts->layer) + "." : "") +
-               std::string(rule.name) + std::string(parts->suffix);
+               std::string(rule.name) +
+               (rule.name.ends_with(kScale) ? "" : std::string(parts->suffix));
   throw UnsupportedModelError("GGUF has no name for the tensor " + std::string(canonical));
 }
 
@@ -576,6 +629,7 @@ std::string_view hf_embedding(HfNaming naming) {
     case HfNaming::shared_mlp:
     case HfNaming::gemma:
     case HfNaming::later_gemma:
+    case HfNaming::gemma4:
     case HfNaming::norms_behind:
     case HfNaming::gpt_oss:
       return "embed_tokens.weight";
@@ -602,6 +656,14 @@ bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_
   const char* const digits = name.data() + rules.layer_prefix.size();
   const auto [after, error] = std::from_chars(digits, name.data() + name.size(), layer);
   return error == std::errc{} && layer >= n_layers;
+}
+
+bool is_of_shared_keys(std::string_view canonical, const ModelConfig& config) {
+  const std::optional<FileName> parts = take_apart(canonical, "layers.");
+  if (!parts || !parts->layer || *parts->layer + config.n_shared_kv_layers < config.layers.size())
+    return false;
+  return parts->stem == "attention.k" || parts->stem == "attention.v" ||
+         parts->stem == "attention.k_norm";
 }
 
 bool is_named(const NameRules& rules, std::string_view name) {

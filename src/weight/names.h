@@ -4,12 +4,17 @@
 //   layers.N.attention_norm.weight  layers.N.ffn_norm.weight
 //   layers.N.attention.{q,k,v,output}.{weight,bias}  layers.N.attention.{q_norm,k_norm}.weight
 //   layers.N.ffn.{gate,up,down}.{weight,bias}
+//   layers.N.attention_post_norm.weight  layers.N.ffn_post_norm.weight  layers.N.output_scale.weight
+//   per_layer_embedding.weight  per_layer_projection.weight  per_layer_norm.weight
+//   layers.N.per_layer.{gate,output}.weight  layers.N.per_layer_post_norm.weight
 //   layers.N.attention.{q_a,q_b,kv_a}.{weight,bias}  layers.N.attention.{q_a_norm,kv_a_norm}.weight
 //   layers.N.attention.kv_b.weight, or {k_b,v_b}.weight, of latent attention
 // with experts, whose weights are stacks of matrices
 //   layers.N.ffn.router.{weight,bias}  layers.N.ffn.router_choice.bias
 //   layers.N.ffn.experts.{gate,up,down}.{weight,bias}
 //   layers.N.ffn.shared.{gate,up,down}.weight  layers.N.ffn.shared_router.weight
+//   layers.N.ffn.experts_scale.weight, a number for each expert; where they are beside a dense network
+//   layers.N.ffn.router_norm.weight  layers.N.{experts_norm,experts_post_norm,ffn_dense_post_norm}.weight
 // and of encoders
 //   position_embedding.weight  token_types.weight  embedding_norm.{weight,bias}
 //   layers.N.attention_output_norm.{weight,bias}  layers.N.layer_output_norm.{weight,bias}
@@ -99,6 +104,7 @@ enum class HfNaming : uint8_t {
   usual,         // Llama's; Qwen's and Mistral's are the same
   gemma,         // its norms multiply by 1 + w
   later_gemma,   // Gemma 2 and 3: norms behind attention and the feed-forward network, too
+  gemma4,        // the same, whose norms multiply by w
   norms_behind,  // OLMo 2 and EXAONE 4: only those
   bert,          // "encoder.layer.", behind "bert." or nothing; RoBERTa's are the same
   nomic_bert,    // of its authors' code
@@ -120,6 +126,12 @@ const LeftOut* find_left_out(const NameRules& rules, std::string_view name);
 bool is_of_layer_behind(const NameRules& rules, std::string_view name, size_t n_layers);
 inline constexpr std::string_view kWhyLayerBehind =
     "it guesses tokens further ahead, and akunu makes one at a time";
+
+// Whether a tensor, by its canonical name, makes keys or values of a layer that reads those of
+// another: some files have them for nothing.
+bool is_of_shared_keys(std::string_view canonical, const ModelConfig& config);
+inline constexpr std::string_view kWhySharedKeys =
+    "its layer reads the keys and values of an earlier one";
 
 // Whether a tensor of that name has a rule, or may be left out.
 bool is_named(const NameRules& rules, std::string_view name);

@@ -76,6 +76,7 @@ HEADS = [
     pytest.param(AttentionShape(40, 1, 20), id="gqa-40:1-20"),
     pytest.param(AttentionShape(3, 1, 200), id="gqa-3:1-200"),
     pytest.param(AttentionShape(2, 2, 256), id="2x256"),
+    pytest.param(AttentionShape(4, 2, 512), id="4x512"),
 ]
 WINDOWS_AND_CAPS = [
     AttentionShape(6, 2, 40, window=1),

@@ -12,13 +12,16 @@ from harness import On, assert_same_bits, pack_params, plain_step, run
 ACTIVATIONS = [pytest.param(0, id="silu"), pytest.param(1, id="gelu_tanh")]
 
 
-def activate(target, kind, gate, up, activation, *, threads=1, first_row=0, n_rows=None):
+def activate(
+    target, kind, gate, up, activation, *, up_first=0, threads=1, first_row=0, n_rows=None
+):
     rows, n = gate.shape
+    up_stride = 0 if up.shape == gate.shape else up.shape[1]
     out = ref.activation_array(kind, rows, n)
     run(
         "gated_activation",
         [gate, up, out],
-        pack_params("gated_activation", n, activation),
+        pack_params("gated_activation", n, activation, up_first, up_stride),
         plain_step(rows),
         On(target, threads, kind),
         first_row=first_row,
@@ -64,6 +67,15 @@ def test_gelu_with_the_error_function(target, rng, kind):
     bound = np.abs(act) * relative + 2.0**-24 * np.where(exact >= 0, exact, 0) + 2.0**-140
     found = activate(target, kind, gate, up, 2)
     ref.assert_activation(kind, found, act * up, bound * np.abs(up))
+
+
+@pytest.mark.parametrize("up_first", [0, 32, 5 * 416])
+def test_up_may_be_a_part_of_longer_rows(target, rng, kind, up_first):
+    gate = (rng.standard_normal((3, 416)) * 3).astype(np.float32)
+    wide = rng.standard_normal((3, 6 * 416)).astype(np.float32)
+    part = np.ascontiguousarray(wide[:, up_first : up_first + 416])
+    found = activate(target, kind, gate, wide, 1, up_first=up_first)
+    assert_same_bits(found, activate(target, kind, gate, part, 1))
 
 
 def test_rows_and_threads_change_no_bit(target, rng, kind):

@@ -24,13 +24,12 @@ CASES = {
 }
 
 
-def route(target, logits, bias, case, *, threads=1, **part):
+def route(target, logits, bias, case, *, scales=None, threads=1, **part):
     step = plain_step(len(logits))
     routes = poisoned((len(logits), case[1]), ROUTE)
-    statuses = run(
-        "route", [logits, bias, routes], pack_params("route", *case), step, On(target, threads),
-        **part,
-    )  # fmt: skip
+    operands = [logits, bias, routes, scales]
+    params = pack_params("route", *case)
+    statuses = run("route", operands, params, step, On(target, threads), **part)
     assert not statuses
     return routes
 
@@ -124,3 +123,14 @@ def test_what_is_no_number_chooses_experts_that_there_are(target, rng, name, bad
     routes = route(target, logits, None, case)
     assert (routes["expert"] < case[0]).all()
     assert_same_bits(routes[2:], clean)
+
+
+@pytest.mark.parametrize("name", ["qwen3", "mixtral", "deepseek-3"])
+def test_scales_of_experts_multiply_the_weights(target, rng, name):
+    case = CASES[name]
+    logits = distinct(rng, 9, case[0], 3.0)
+    scales = rng.uniform(0.3, 3.0, case[0]).astype(np.float32)
+    plain = route(target, logits, None, case)
+    scaled = route(target, logits, None, case, scales=scales)
+    np.testing.assert_array_equal(scaled["expert"], plain["expert"])
+    np.testing.assert_array_equal(scaled["weight"], plain["weight"] * scales[plain["expert"]])

@@ -45,7 +45,7 @@ def tensor_of(name: str, shape: tuple[int, ...]) -> NDArray[np.float32]:
     """The numbers of a tensor, large enough that every part of a model matters."""
     # RandomState's streams are frozen by NumPy's compatibility policy.
     stream = np.random.RandomState([3, zlib.crc32(name.encode())])
-    if len(shape) == 1 and name.endswith("weight"):
+    if len(shape) == 1 and name.endswith(("weight", "scalar")):
         values = stream.uniform(0.5, 1.5, shape)
     elif len(shape) == 1:
         values = 0.3 * stream.standard_normal(shape)

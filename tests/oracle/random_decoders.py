@@ -52,6 +52,7 @@ class Family:
     options: dict[str, Any] = field(default_factory=dict)
     # Keys of config.json, each of which makes another model.
     changes: dict[str, dict[str, Any]] = field(default_factory=dict)
+    config: str = ""  # its class of numbers, where it is not `name`
     not_in_llama_cpp: str = ""  # what it does otherwise with this model, if anything
 
 
@@ -106,6 +107,37 @@ LATENT_YARN: dict[str, Any] = {
     "mscale": 0.707,
     "mscale_all_dim": 0.707,
 }
+
+
+def _gemma4_rope(
+    part: float, base: float = 10000.0, windowed: float = 500.0, factor: float = 1.0
+) -> dict[str, Any]:
+    return {
+        "full_attention": {
+            "rope_type": "proportional",
+            "partial_rotary_factor": part,
+            "rope_theta": base,
+            **({} if factor == 1 else {"factor": factor}),
+        },
+        "sliding_attention": {"rope_type": "default", "rope_theta": windowed},
+    }
+
+
+_WINDOW_FIRST = ["sliding_attention", "full_attention"] * 2
+# Heads of windowed layers are 32 numbers, of others 64.
+GEMMA4: dict[str, Any] = {
+    **_EPSILON,
+    **_WIDE,
+    "global_head_dim": 64,
+    "layer_types": _WINDOW_FIRST,
+    "sliding_window": 70,
+    "rope_parameters": _gemma4_rope(0.25),
+    "hidden_size_per_layer_input": 0,
+    "vocab_size_per_layer_input": VOCAB,
+    "final_logit_softcapping": 20.0,
+}
+
+_WITHOUT_LAYER_EMBEDDINGS = {name: each for name, each in GEMMA4.items() if "per_layer" not in name}
 
 FAMILIES: dict[str, Family] = {
     "granite": Family(
@@ -348,6 +380,47 @@ FAMILIES: dict[str, Family] = {
             "base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
         },
     ),
+    "gemma4": Family(
+        name="Gemma4",
+        config="Gemma4Text",
+        architecture="gemma4",
+        options={**GEMMA4, "attention_k_eq_v": True, "num_global_key_value_heads": 3},
+        changes={
+            "window": {"sliding_window": 69},
+            "what rotates": {"rope_parameters": _gemma4_rope(0.5)},
+            "base": {"rope_parameters": _gemma4_rope(0.25, 20000.0)},
+            "windowed base": {"rope_parameters": _gemma4_rope(0.25, windowed=20000.0)},
+            "scaled": {"rope_parameters": _gemma4_rope(0.25, factor=4.0)},
+            "cap": {"final_logit_softcapping": None},
+            "epsilon": {"rms_norm_eps": 1e-5},
+        },
+    ),
+    "gemma4-small": Family(
+        name="Gemma4",
+        config="Gemma4Text",
+        architecture="gemma4",
+        options={
+            **GEMMA4,
+            "num_hidden_layers": 6,
+            "layer_types": [*_WINDOW_FIRST, *_WINDOW_FIRST[:2]],
+            "num_kv_shared_layers": 2,
+            "use_double_wide_mlp": True,
+            "hidden_size_per_layer_input": 32,
+            "final_logit_softcapping": None,
+        },
+        changes={
+            "window": {"sliding_window": 69},
+            "cap": {"final_logit_softcapping": 20.0},
+            "epsilon": {"rms_norm_eps": 1e-5},
+        },
+    ),
+    "gemma4-unified": Family(
+        name="Gemma4Unified",
+        config="Gemma4UnifiedText",
+        architecture="gemma4",
+        options=_WITHOUT_LAYER_EMBEDDINGS,
+        changes={"window": {"sliding_window": 69}},
+    ),
     "cohere2": Family(
         name="Cohere2",
         architecture="cohere2",
@@ -364,14 +437,21 @@ FAMILIES: dict[str, Family] = {
 def model_of(family: str, **more: Any) -> Any:
     """A model in evaluation mode."""
     described = FAMILIES[family]
-    config_class = getattr(transformers, f"{described.name}Config")
+    config_class = getattr(transformers, f"{described.config or described.name}Config")
     options = {**SIZES, **described.options, **more}
     config = config_class(**options, attn_implementation="eager")
     model = getattr(transformers, f"{described.name}ForCausalLM")(config).eval()
     with torch.no_grad():
-        for name, weight in model.named_parameters():
+        stored = dict(model.named_parameters()) | stored_buffers(model)
+        for name, weight in stored.items():
             weight.copy_(torch.from_numpy(tensor_of(name, tuple(weight.shape))))
     return model
+
+
+def stored_buffers(model: Any) -> dict[str, Any]:
+    """Buffers that are saved as weights are (Gemma 4's `layer_scalar`)."""
+    names = model.state_dict().keys()
+    return {name: each for name, each in model.named_buffers() if name in names}
 
 
 def rounded(model: Any, number_format: str) -> Any:

@@ -16,7 +16,17 @@ import torch
 import transformers
 from dense_golden import tensor_of
 from gguf.quants import dequantize, quantize
-from random_decoders import ALPHA, LATENT, LATENT_YARN, SIZES, Family, changed, save
+from random_decoders import (
+    ALPHA,
+    GEMMA4,
+    LATENT,
+    LATENT_YARN,
+    SIZES,
+    Family,
+    changed,
+    save,
+    stored_buffers,
+)
 
 __all__ = ["FAMILIES", "changed", "model_of", "rounded", "save"]
 
@@ -62,6 +72,21 @@ FAMILIES: dict[str, Family] = {
             "fewer experts": {"num_experts_per_tok": 3},
             "weights normalised": {"norm_topk_prob": True},
         },
+    ),
+    "gemma4-moe": Family(
+        name="Gemma4",
+        config="Gemma4Text",
+        architecture="gemma4",
+        options={
+            **GEMMA4,
+            "attention_k_eq_v": True,
+            "num_global_key_value_heads": 3,
+            "enable_moe_block": True,
+            "num_experts": 12,
+            "top_k_experts": 3,
+            "moe_intermediate_size": 64,
+        },
+        changes={"fewer experts": {"top_k_experts": 2}},
     ),
     "mixtral": Family(
         name="Mixtral",
@@ -309,7 +334,9 @@ FAMILIES: dict[str, Family] = {
 def _numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
     """Stacks of matrices, and routers whose choices are seldom close."""
     stream = np.random.RandomState([5, zlib.crc32(name.encode())])
-    if len(shape) == 3:
+    if name.endswith(("router.scale", "per_expert_scale")):  # gemma4's: numbers of a norm
+        values = (10 if name.endswith("router.scale") else 1) * stream.uniform(0.5, 1.5, shape)
+    elif len(shape) == 3:
         values = 1.5 / np.sqrt(shape[-1]) * stream.standard_normal(shape)
     elif any(
         part in name
@@ -324,7 +351,7 @@ def _numbers(name: str, shape: tuple[int, ...]) -> np.ndarray:
 def model_of(family: str, **more: Any) -> Any:
     """A model in evaluation mode."""
     described = FAMILIES[family]
-    config_class = getattr(transformers, f"{described.name}Config")
+    config_class = getattr(transformers, f"{described.config or described.name}Config")
     config = config_class(**{**SIZES, **described.options, **more}, attn_implementation="eager")
     model = getattr(transformers, f"{described.name}ForCausalLM")(config).eval()
     with torch.no_grad():
@@ -332,7 +359,8 @@ def model_of(family: str, **more: Any) -> Any:
             weight.copy_(torch.from_numpy(_numbers(name, tuple(weight.shape))))
             if family == "gpt-oss" and name.endswith("gate_up_proj"):
                 weight.mul_(3)  # so that the limit of its activation is met
-        for name, buffer in model.named_buffers():
+        for name, buffer in stored_buffers(model).items():
+            buffer.copy_(torch.from_numpy(_numbers(name, tuple(buffer.shape))))
             if "e_score_correction" in name:
                 stream = np.random.RandomState([5, zlib.crc32(name.encode())])
                 buffer.copy_(torch.from_numpy(stream.uniform(-0.3, 0.3, tuple(buffer.shape))))

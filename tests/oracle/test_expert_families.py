@@ -123,7 +123,8 @@ def test_a_converted_file_is_the_same_model_here_and_in_llama_cpp(
     theirs = engine_logits(peer, "llama_cpp_logits", path, [TOKENS], kv_type="f32", threads=1)
     error = relative_error(ours, theirs[0])
     measured("experts converted, llama.cpp", case.family, error)
-    assert error <= BOUND_F32_CACHE
+    # llama.cpp's GELU is a table of halves.
+    assert error <= (BOUND_F16_CACHE if case.architecture == "gemma4" else BOUND_F32_CACHE)
 
 
 @pytest.mark.parametrize("recipe", ["Q8_0", "Q4_0"])

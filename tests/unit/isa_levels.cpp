@@ -528,7 +528,7 @@ void elementwise() {
     for (const uint32_t function : {kActivationSilu, kActivationGeluTanh}) {
       const uint32_t n = kind == ActivationKind::q8_32 ? 96 : 77;
       Case c{"gated_activation", {Operation::gated_activation, number(kind)}, {}, {}};
-      c.set_params(GatedActivationParams{n, function, {}});
+      c.set_params(GatedActivationParams{n, function, 0, 0});
       c.operands.emplace(0, floats(uint64_t{kStepRows} * n, -20.0f, 20.0f));
       c.operands.emplace(1, floats(uint64_t{kStepRows} * n));
       c.operands.emplace(2, Bytes(kStepRows * activation_bytes(kind, n)));

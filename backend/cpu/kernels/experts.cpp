@@ -1,6 +1,7 @@
 // route:             the experts of each row and their weights; docs/kernels.md has the steps
 //   0 logits: rows [rows, n_experts]   1 bias: vector [n_experts], optional
-//   2 routes: ExpertRoute [rows, n_chosen]                            25 RouteParams
+//   2 routes: ExpertRoute [rows, n_chosen]   3 scales: vector [n_experts], optional
+//                                                                     25 RouteParams
 //   slices: one row
 // expert_activation: out[r, s, i] = kind(act(gate[r, s, i]) * up[r, s, i])
 //   0 gate, 1 up: rows [rows, n_chosen * n]   2 out: activation [rows * n_chosen, n]
@@ -51,8 +52,11 @@ struct Route {
       sum = 0;
       for (uint32_t s = 0; s < params.n_chosen; ++s) sum = sum + routes[s].weight;
     }
-    for (uint32_t s = 0; s < params.n_chosen; ++s)
+    const auto* const scales = reinterpret_cast<const float*>(call.operands[3]);
+    for (uint32_t s = 0; s < params.n_chosen; ++s) {
       routes[s].weight = routes[s].weight / sum * params.scale;
+      if (scales != nullptr) routes[s].weight = routes[s].weight * scales[routes[s].expert];
+    }
   }
 
  private:

@@ -1,5 +1,6 @@
-// gated_activation: out[r, i] = kind(act(gate[r, i]) * up[r, i])
-//   0 gate, 1 up: rows [rows, n]   2 out: activation [rows, n]   25 GatedActivationParams
+// gated_activation: out[r, i] = kind(act(gate[r, i]) * up[r, up_first + i])
+//   0 gate: rows [rows, n]   1 up: rows [rows, up_stride, or n]   2 out: activation [rows, n]
+//   25 GatedActivationParams
 //   slices: kSlice columns of a row
 //   limit:  the exponential, about 20 instructions per 8 numbers
 #include "cpu/isa/isa.h"
@@ -23,17 +24,20 @@ struct GatedActivation {
     const auto& params = *static_cast<const GatedActivationParams*>(call.params);
     for (uint64_t slice = begin; slice < end; ++slice)
       with_plain_activation<Isa>(
-          params.activation, [&](const auto& function) { part(call, params.n, slice, function); });
+          params.activation, [&](const auto& function) { part(call, params, slice, function); });
   }
 
  private:
   template <class Function>
-  static void part(const Call& call, uint32_t n, uint64_t slice, const Function& function) {
+  static void part(const Call& call, const GatedActivationParams& params, uint64_t slice,
+                   const Function& function) {
+    const uint32_t n = params.n;
     const uint64_t r = call.first_row + slice / parts(n);
     const uint64_t begin = slice % parts(n) * kSlice;
     const uint64_t end = begin + kSlice < n ? begin + kSlice : n;
     const float* gate = operand<const float>(call, 0, r, n);
-    const float* up = operand<const float>(call, 1, r, n);
+    const uint32_t up_stride = params.up_stride != 0 ? params.up_stride : n;
+    const float* up = operand<const float>(call, 1, r, up_stride) + params.up_first;
     Activation::write(
         call.operands[2] + r * Activation::row_bytes(n), n, static_cast<uint32_t>(begin),
         static_cast<uint32_t>(end), [&](uint32_t i, uint32_t count) {

@@ -125,6 +125,8 @@ template <class Cache, uint kDims>
 AKUNU_ATTENTION(f16, half, 2)
 AKUNU_ATTENTION(f16, half, 4)
 AKUNU_ATTENTION(f16, half, 8)
+AKUNU_ATTENTION(f16, half, 16)
 AKUNU_ATTENTION(f32, float, 2)
 AKUNU_ATTENTION(f32, float, 4)
 AKUNU_ATTENTION(f32, float, 8)
+AKUNU_ATTENTION(f32, float, 16)

@@ -2,13 +2,13 @@
 //
 // Floor: 4 head_dim operations per query head and position it sees; keys and values come from
 // memory once per tile of rows. A threadgroup takes 32 consecutive rows of one span (16 where a
-// head has more than 128 dimensions) and one query head. Four SIMD-groups own eight rows each; with
-// large heads, two own the same eight rows, one the lower 128 dimensions and one the upper. Queries
+// head has more than 128 dimensions, 8 above 256) and one query head. Four SIMD-groups own eight rows
+// each; with large heads, two or all four own the same eight rows, and 128 dimensions each. Queries
 // and results stay in registers as 8 x 8 matrices (32 each per lane, of float32), scores pass
 // through threadgroup memory, where four lanes share a row. Keys and then values of a block of 32
-// positions (16) lie in one tile of threadgroup memory as float32. 23 KB, four barriers per block.
+// positions (16, 8) lie in one tile of threadgroup memory as float32. 23 KB, four barriers per block.
 //
-// Blocks begin at multiples of 32 (16), whichever rows a tile has, and a position that a row does
+// Blocks begin at multiples of 32 (16, 8), whichever rows a tile has, and a position that a row does
 // not see weighs exactly 0: a row's bits depend on its own range alone. Causality is the row's
 // kv_length, an absolute position, so a prompt that goes on after a cached beginning masks right;
 // rows that see nothing of a block are never exponentiated from -inf - -inf.
@@ -269,5 +269,7 @@ template <class Cache, uint kParts>
   [[kernel]] decltype(attention_tiled<Cache, parts>) attention_tiled<Cache, parts>;
 AKUNU_TILED(f16, half, 1)
 AKUNU_TILED(f16, half, 2)
+AKUNU_TILED(f16, half, 4)
 AKUNU_TILED(f32, float, 1)
 AKUNU_TILED(f32, float, 2)
+AKUNU_TILED(f32, float, 4)

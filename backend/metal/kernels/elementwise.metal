@@ -24,7 +24,7 @@
   data[i] = data[i] + bias[position.x];
 }
 
-// out[r, j] = act(gate[r, j]) * up[r, j]
+// out[r, j] = act(gate[r, j]) * up[r, up_first + j]
 [[kernel]] void gated_activation(device const float* gate [[buffer(0)]],
                                  device const float* up [[buffer(1)]],
                                  device float* out [[buffer(2)]],
@@ -32,12 +32,14 @@
                                  constant GatedActivationParams& params [[buffer(25)]],
                                  uint3 position [[thread_position_in_grid]]) {
   if (position.x >= params.n) return;
-  const ulong i = ulong(pass.first_row + position.y) * params.n + position.x;
+  const ulong row = pass.first_row + position.y;
+  const ulong i = row * params.n + position.x;
+  const uint up_stride = params.up_stride != 0 ? params.up_stride : params.n;
   const float x = gate[i];
   out[i] = (params.activation == kActivationSilu   ? silu(x)
             : params.activation == kActivationGelu ? gelu(x)
                                                    : gelu_tanh(x)) *
-           up[i];
+           up[row * up_stride + params.up_first + position.x];
 }
 
 // out[head_row] = input[r] for rows with a head row

@@ -64,6 +64,7 @@ inline void drop_groups(threadgroup float* ranks, constant RouteParams& params, 
 [[kernel]] void route(device const float* logits [[buffer(0)]],
                       device const float* bias [[buffer(1), function_constant(kIsBound1)]],
                       device ExpertRoute* routes [[buffer(2)]],
+                      device const float* scales [[buffer(3), function_constant(kIsBound3)]],
                       constant PassRange& pass [[buffer(23)]],
                       constant RouteParams& params [[buffer(25)]],
                       threadgroup float* ranks [[threadgroup(0)]],
@@ -112,8 +113,11 @@ inline void drop_groups(threadgroup float* ranks, constant RouteParams& params, 
     total = total + weight;
   }
   const float by_sum = params.scoring == kScoreChosen || params.normalised != 0 ? total : 1.0f;
-  for (uint s = 0; s < params.n_chosen; ++s)
-    routes[s].weight = routes[s].weight / by_sum * params.scale;
+  for (uint s = 0; s < params.n_chosen; ++s) {
+    float weight = routes[s].weight / by_sum * params.scale;
+    if (kIsBound3) weight = weight * scales[routes[s].expert];
+    routes[s].weight = weight;
+  }
 }
 
 // out[r, s, j] = act(gate[r, s, j]) * up[r, s, j]

@@ -66,7 +66,7 @@ def model_keys(
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
-    for key, value in _latent_keys(numbers, notes).items():
+    for key, value in (_latent_keys(numbers, notes) | _layer_shapes(numbers)).items():
         put(key, value)
     epsilon = "layer_norm_epsilon" if numbers["has_layer_norm"] else "layer_norm_rms_epsilon"
     put(f"attention.{epsilon}", numbers["norm_epsilon"])
@@ -132,6 +132,35 @@ def _latent_keys(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyV
     return keys
 
 
+def _layer_shapes(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
+    """Gemma 4's: windowed layers have heads of another length."""
+    if not numbers["has_layer_shapes"]:
+        return {}
+    layers = numbers["described"]["layers"]
+    keys: dict[str, KeyValue] = {
+        "attention.sliding_window_pattern": np.array([each["window"] != 0 for each in layers]),
+        "attention.shared_kv_layers": numbers["n_shared_kv_layers"],
+        "embedding_length_per_layer_input": numbers["per_layer_dim"],
+    }
+    for ending, has_window in (("", False), ("_swa", True)):
+        lengths = {
+            (each["head_dim"], each["rope_dim"])
+            for each in layers
+            if (each["window"] != 0) == has_window
+        }
+        if len(lengths) > 1:
+            raise UnsupportedModelError(
+                "config.json: per_layer_config has several lengths of heads, and GGUF has a key "
+                "for those of windowed layers and one for all others; a directory can be used as "
+                "it is"
+            )
+        for head_dim, rope_dim in lengths:
+            keys[f"attention.key_length{ending}"] = head_dim
+            keys[f"attention.value_length{ending}"] = head_dim
+            keys[f"rope.dimension_count{ending}"] = rope_dim
+    return keys
+
+
 def _latent_yarn(numbers: Mapping[str, Any]) -> dict[str, KeyValue]:
     """How YaRN scales latent attention: a tenth of `mscale_all_dim`, as llama.cpp reads it."""
     layer = numbers["described"]["layers"][0]
@@ -174,7 +203,7 @@ def _refuse_encoders(source: _core.ModelSource, config: Mapping[str, Any]) -> No
 
 def has_rope_factors(architecture: str) -> bool:
     """Whether llama.cpp reads factors of frequencies as tensors for this architecture."""
-    return architecture in ("llama", "phi3", "granite", "exaone4", "minicpm3")
+    return architecture in ("llama", "phi3", "granite", "exaone4", "minicpm3", "gemma4")
 
 
 def _scaled_positions(numbers: Mapping[str, Any], notes: list[str]) -> dict[str, KeyValue]:
