@@ -240,6 +240,10 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
       return per_number("expert_activation", [](const Scope& s) {
         return s.get<ExpertActivationParams>().n * s.get<ExpertActivationParams>().n_chosen;
       });
+    case Operation::hadamard:
+      return per_head("hadamard", [](const Scope& s) {
+        return s.get<HadamardParams>().n / s.get<HadamardParams>().width;
+      });
     case Operation::expert_combine:
       return per_number("expert_combine",
                         [](const Scope& s) { return s.get<ExpertCombineParams>().n; });

@@ -13,8 +13,8 @@ from akunu._checks import MAX_UINT32, MAX_UINT64, flag, integer, refusal
 from akunu._typos import explains_typos_of_init
 from akunu.errors import ArgumentError
 
-KV_TYPES = ("f16", "f32", "q8_0")
-_BYTES_OF_32 = {"f16": 64, "f32": 128, "q8_0": 34}
+KV_TYPES = ("f16", "f32", "q8_0", "q4_0")
+_BYTES_OF_32 = {"f16": 64, "f32": 128, "q8_0": 34, "q4_0": 18}
 AUTO: Final = "auto"  # threads: as many as measurement says
 MAX_THREADS = 256  # kMaxThreads in backend/cpu/cpu_device.cpp
 
@@ -42,8 +42,9 @@ class LoadOptions:
     writes a little with several numbers of threads and takes the best; see `Model.thread_choice`.
     The text does not depend on it."""
     kv_type: str = "f16"
-    """Number format of the cache: "f16", "f32", or "q8_0": blocks of 32 numbers of 8 bits with a
-    scale, for heads that are whole blocks; about half the memory of f16."""
+    """Number format of the cache: "f16", "f32", or blocks of 32 numbers with a scale, on the CPU
+    and for heads that are whole blocks: "q8_0", about half the memory of f16, or "q4_0", about a
+    quarter, whose texts are no longer quite as good."""
     kv_memory: int | None = None
     """Bytes for the cache; None: one full context, or what fits."""
     prefix_cache: bool = True

@@ -9,6 +9,7 @@
 //    operations are joined: fusion_rules.cpp. Where values lie in memory: table.cpp.
 #include "core/forward.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 
@@ -21,6 +22,13 @@
 
 namespace akunu {
 namespace {
+
+// The numbers that are rotated together before they go into a cache of four bits, in whose blocks a large
+// number would cost the others theirs: as many of a head as a kernel takes. 0: they stay as they are.
+uint32_t hadamard_width(Format cache, uint32_t head_dim) {
+  if (cache != Format::q4_0) return 0;
+  return std::min(head_dim & (~head_dim + 1), kMaxHadamard);
+}
 
 class Builder : Emitter {
  public:
@@ -313,7 +321,7 @@ class Builder : Emitter {
     const bool has_own = !is.kv_from;  // keys and values
     ValueId query = rows("query", q_dim);
     ValueId key = rows("key", kv_dim);
-    const ValueId value = rows("value", kv_dim);
+    ValueId value = rows("value", kv_dim);
 
     std::vector<Part> parts{{"q", q_dim, query}};
     if (has_own) parts.push_back({"k", kv_dim, key});
@@ -343,6 +351,15 @@ class Builder : Emitter {
     }
 
     const LayerCache& pools = memory_.layers[layer.index];
+    const uint32_t width = hadamard_width(pools.format, is.head_dim);
+    if (width > 0) {
+      query = hadamard(layer, "q", query, q_dim, width);
+      if (has_own) {
+        key = hadamard(layer, "k", key, kv_dim, width);
+        value = hadamard(layer, "v", value, kv_dim, width);
+      }
+    }
+    const ValueId out = width > 0 ? rows("attended rows", q_dim) : attended;
     const std::string cache = "layer " + std::to_string(is.kv_from.value_or(layer.index)) + " ";
     const ValueId keys = bound(cache + "keys", pools.keys, pools.format);
     const ValueId values = bound(cache + "values", pools.values, pools.format);
@@ -356,10 +373,12 @@ class Builder : Emitter {
                                  is.attention_scale, is.attention_soft_cap, stride,      base};
     if (const std::string sinks = layer.name + "attention.sinks.weight"; find(sinks) != nullptr)
       emit(Operation::sink_attention, layer.label + "attention",
-           {query, keys, values, attended, vector(sinks, is.n_heads)}, params);
+           {query, keys, values, out, vector(sinks, is.n_heads)}, params);
     else
-      emit(Operation::attention, layer.label + "attention", {query, keys, values, attended},
-           params);
+      emit(Operation::attention, layer.label + "attention", {query, keys, values, out}, params);
+    if (width > 0)  // the matrix is its own inverse
+      emit(Operation::hadamard, layer.label + "attended rotation", {out, attended},
+           HadamardParams{q_dim, width, {}});
     return project(layer, "attention output", attended, "attention.output", q_dim);
   }
 
@@ -634,6 +653,14 @@ class Builder : Emitter {
     emit(Operation::head_norm, label, {data, vector(name, is.head_dim)},
          HeadNormParams{n_heads, is.head_dim, arch_.norm_epsilon, 0});
     return data;
+  }
+
+  ValueId hadamard(const Layer& layer, const std::string& letter, ValueId data, uint32_t n,
+                   uint32_t width) {
+    const ValueId rotated = rows(letter + " rotated", n);
+    emit(Operation::hadamard, layer.label + letter + " rotation", {data, rotated},
+         HadamardParams{n, width, {}});
+    return rotated;
   }
 
   void rope(const Layer& layer, const std::string& letter, ValueId data, uint32_t n_heads,

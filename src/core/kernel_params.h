@@ -354,6 +354,15 @@ struct ExpertCombineParams {
   uint32_t padding[2];
 };
 
+// The largest Hadamard matrix that a kernel multiplies with: a SIMD-group holds it in eight registers.
+AKUNU_CONSTANT uint32_t kMaxHadamard = 256;
+
+struct HadamardParams {
+  uint32_t n;      // of a row
+  uint32_t width;  // a power of two from 32 to kMaxHadamard that divides n
+  uint32_t padding[2];
+};
+
 struct AddParams {
   uint32_t n;
   uint32_t padding[3];

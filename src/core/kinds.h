@@ -49,6 +49,7 @@ enum class Operation : uint8_t {
   expert_activation,
   expert_combine,
   kv_rotate,
+  hadamard,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

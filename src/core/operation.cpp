@@ -113,6 +113,7 @@ constexpr Operands<3> kExpertActivation{
 constexpr Operands<3> kExpertCombine{
     {{"input", rows, in}, {"routes", routes, in}, {"out", rows, out}}};
 constexpr Operands<2> kKvRotate{{{"turn", vector, in}, {"key_cache", cache, inout}}};
+constexpr Operands<2> kHadamard{{{"input", rows, in}, {"out", activation, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -216,6 +217,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"expert_activation", kExpertActivation, sizeof(ExpertActivationParams)},
     {"expert_combine", kExpertCombine, sizeof(ExpertCombineParams)},
     {"kv_rotate", kKvRotate, sizeof(KvRotateParams)},
+    {"hadamard", kHadamard, sizeof(HadamardParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

@@ -24,7 +24,7 @@ struct AlignmentHead {
 struct LoadOptions {
   std::optional<uint32_t> context;  // positions per sequence; else the trained context or what fits
   std::optional<uint64_t> kv_memory;  // bytes for the K/V cache; else one full context
-  Format kv_format = Format::f16;     // f16, f32 or q8_0
+  Format kv_format = Format::f16;     // f16, f32, q8_0 or q4_0
   bool observed = false;              // the inputs of matmuls can be looked at: Model::observations
   std::vector<AlignmentHead> alignment_heads = {};
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once

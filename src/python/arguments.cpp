@@ -65,9 +65,9 @@ const char* name_of(Pooling pooling) {
 }
 
 Format kv_format(const std::string& name) {
-  for (const Format format : {Format::f16, Format::f32, Format::q8_0})
+  for (const Format format : {Format::f16, Format::f32, Format::q8_0, Format::q4_0})
     if (format_info(format).name == name) return format;
-  throw ArgumentError("kv_type is '" + name + "'; possible are f16, f32 and q8_0");
+  throw ArgumentError("kv_type is '" + name + "'; possible are f16, f32, q8_0 and q4_0");
 }
 
 }  // namespace akunu::python

@@ -37,6 +37,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(KvWriteParams, n_kv_heads, head_dim, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(AttentionParams, n_heads, n_kv_heads, head_dim, window, scale, soft_cap,
                        page_table_stride, page_table_base);
+  PYBIND11_NUMPY_DTYPE(HadamardParams, n, width);
   PYBIND11_NUMPY_DTYPE(AddParams, n);
   PYBIND11_NUMPY_DTYPE(GatedActivationParams, n, activation, up_first, up_stride);
   PYBIND11_NUMPY_DTYPE(GatherParams, dim);
@@ -172,6 +173,8 @@ py::object params_dtype(Operation operation) {
       return dtype_of<ExpertMatmulParams>();
     case Operation::expert_activation:
       return dtype_of<ExpertActivationParams>();
+    case Operation::hadamard:
+      return dtype_of<HadamardParams>();
     case Operation::expert_combine:
       return dtype_of<ExpertCombineParams>();
     case Operation::kv_rotate:

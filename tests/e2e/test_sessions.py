@@ -216,7 +216,7 @@ def test_a_conversation_rewinds_to_its_marks(ember: Any) -> None:
 # --- files ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kv_type", ["f16", "f32", "q8_0"])
+@pytest.mark.parametrize("kv_type", ["f16", "f32", "q8_0", "q4_0"])
 def test_a_loaded_session_goes_on_with_the_same_bits(tmp_path: Path, kv_type: str) -> None:
     path = tmp_path / "story.session"
     with akunu.load("ember", context=512, threads=1, kv_type=kv_type) as model:

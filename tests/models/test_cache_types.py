@@ -16,9 +16,9 @@ import akunu
 
 Cases = Callable[..., ModelCase]
 
-BLOCKS = ["q8_0"]
-# Of the largest logit, beside a cache in F32: half a code of 127, through some layers.
-FAR = {"q8_0": 3e-2}
+BLOCKS = ["q8_0", "q4_0"]
+# Of the largest logit, beside a cache in F32: half a code of 127 or of 8, through some layers.
+FAR = {"q8_0": 3e-2, "q4_0": 0.3}
 
 
 @pytest.mark.parametrize("kv_type", BLOCKS)

@@ -24,6 +24,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::speech(),
       F::latent(),
       F::experts(),
+      F::hadamard(),
       F::sample(),
       F::logprobs(),
       F::advance(),

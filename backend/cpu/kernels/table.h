@@ -74,6 +74,7 @@ struct Families {
   static KernelList speech();
   static KernelList latent();
   static KernelList experts();
+  static KernelList hadamard();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -164,7 +164,7 @@ Threads = Annotated[
 ]
 Device = Annotated[str, typer.Option(metavar="NAME", help="A name that `akunu devices` shows.")]
 KvType = Annotated[
-    str, typer.Option(metavar="TYPE", help="Number format of the cache: f16, f32 or q8_0.")
+    str, typer.Option(metavar="TYPE", help="Number format of the cache: f16, f32, q8_0 or q4_0.")
 ]
 Adapters = Annotated[
     list[str] | None,

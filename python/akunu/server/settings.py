@@ -272,7 +272,7 @@ class ServerSettings:
         "INTEGER|auto",
     )
     kv_type: str = _setting(
-        "f16", _one_of(KV_TYPES), "Number format of the cache: f16, f32 or q8_0.", "TYPE"
+        "f16", _one_of(KV_TYPES), "Number format of the cache: f16, f32, q8_0 or q4_0.", "TYPE"
     )
     kv_memory: int | None = _setting(
         None, _integer(1, None), "Bytes for the cache; default: one full context.", "BYTES"
