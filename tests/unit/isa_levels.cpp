@@ -414,10 +414,11 @@ Bytes cache(Format format, uint32_t n_kv_heads, uint32_t head_dim) {
 }
 
 void caches() {
-  const uint32_t n_heads = 6, n_kv_heads = 2, head_dim = 22, n_pairs = 9;
-  for (const Format format : {Format::f32, Format::f16})
+  const uint32_t n_heads = 6, n_kv_heads = 2, n_pairs = 9;
+  for (const Format format : {Format::f32, Format::f16, Format::q8_0, Format::q4_0})
     for (const Operation operation :
          {Operation::kv_write, Operation::rope_kv_write, Operation::norm_rope_kv_write}) {
+      const uint32_t head_dim = format_info(format).block_size > 1 ? 96 : 22;  // whole blocks
       Case c{
           std::string(operation_info(operation).name) + " " + std::string(format_info(format).name),
           {operation},
@@ -445,6 +446,17 @@ void caches() {
                                        kPageTableStride, 0, 1e-6f});
       compare(c);
     }
+}
+
+void hadamards() {
+  for (const uint32_t width : {32u, 64u, 256u}) {
+    Case c{"hadamard " + std::to_string(width), {Operation::hadamard}, {}, {}};
+    c.key.activation = number(ActivationKind::f32);
+    c.set_params(HadamardParams{2 * width, width, {}});
+    c.operands.emplace(0, floats(kStepRows * 2 * width));
+    c.operands.emplace(1, Bytes(sizeof(float) * kStepRows * 2 * width));
+    compare(c);
+  }
 }
 
 // As many pairs as no vector has, from no whole vector on.
@@ -622,6 +634,7 @@ int main(int n_arguments, char**) {
   ropes();
   caches();
   rotated_keys();
+  hadamards();
   matmul_rope_kv_writes();
   attentions();
   elementwise();
