@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from akunu.loading import load
     from akunu.logprobs import TokenLogprob
     from akunu.model import Model
-    from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
+    from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
     from akunu.options import LoadOptions, SamplingOptions
     from akunu.reranking import Ranked
     from akunu.sentence_encoder import SentenceEncoder
@@ -59,6 +59,7 @@ __all__ = [
     "ContextOverflowError",
     "DeadEndError",
     "DeviceError",
+    "DiskCache",
     "DownloadError",
     "GrammarLimitError",
     "LoadOptions",
@@ -92,6 +93,7 @@ _HOMES = {
     "AsyncTextStream": "akunu.async_text_stream",
     "CachePages": "akunu.model_facts",
     "Completion": "akunu.completion",
+    "DiskCache": "akunu.model_facts",
     "LoadOptions": "akunu.options",
     "MemoryReport": "akunu.model_facts",
     "Model": "akunu.model",

@@ -51,6 +51,12 @@ class LoadOptions:
     """Whether a prompt that begins like an earlier text uses what is left of it in the cache, and
     begins sooner; the text is the same. Replies are read as a prompt for that when the engine is
     idle."""
+    cache_dir: str | os.PathLike[str] | None = None
+    """A folder in which what was computed of prompts is kept, for when the cache has forgotten it
+    and for later processes; several may share it. The text is the same. All of the model's files
+    are read when it is loaded, to know which model it is."""
+    cache_size: int = 8 * 2**30
+    """Bytes that the model may have in `cache_dir`; what was used least recently goes."""
     max_waiting: int = 1024
     """Requests that may wait for their turn; one more is a QueueFullError."""
     adapters: Mapping[str, str | os.PathLike[str]] | tuple[tuple[str, Path], ...] | None = None
@@ -62,7 +68,7 @@ class LoadOptions:
 
     def __post_init__(self) -> None:
         """Refuse what makes no sense."""
-        for name in ("device", "kv_type", "prefix_cache", "max_waiting"):
+        for name in ("device", "kv_type", "prefix_cache", "cache_size", "max_waiting"):
             if getattr(self, name) is None:
                 object.__setattr__(self, name, type(self).__dataclass_fields__[name].default)
         if not isinstance(self.device, str) or not self.device.isprintable() or not self.device:
@@ -84,6 +90,13 @@ class LoadOptions:
         ):
             raise refusal("draft", self.draft, "a path or name of a model", "or None")
         flag("prefix_cache", self.prefix_cache)
+        if self.cache_dir is not None:
+            if not isinstance(self.cache_dir, (str, os.PathLike)) or not os.fspath(self.cache_dir):
+                raise refusal("cache_dir", self.cache_dir, "a folder", "or None")
+            if not self.prefix_cache:
+                raise ArgumentError("cache_dir keeps prefixes, and prefix_cache=False keeps none")
+        size = integer("cache_size", self.cache_size, 1, MAX_UINT64)
+        object.__setattr__(self, "cache_size", size)
         waiting = integer("max_waiting", self.max_waiting, 1, MAX_UINT32)
         object.__setattr__(self, "max_waiting", waiting)
 

@@ -36,6 +36,8 @@ def load(
     kv_type: str = "f16",
     kv_memory: int | None = None,
     prefix_cache: bool = True,
+    cache_dir: str | os.PathLike[str] | None = None,
+    cache_size: int = 8 * 2**30,
     max_waiting: int = 1024,
     adapters: Mapping[str, str | os.PathLike[str]] | None = None,
     draft: str | os.PathLike[str] | None = None,
@@ -68,6 +70,8 @@ def load(
         kv_type=kv_type,
         kv_memory=kv_memory,
         prefix_cache=prefix_cache,
+        cache_dir=cache_dir,
+        cache_size=cache_size,
         max_waiting=max_waiting,
         adapters=adapters,
         draft=draft,
@@ -104,7 +108,16 @@ def load(
     except BaseException:
         loading.abandon()
         raise
-    return Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
+    model = Model(loading.result(), tokenizer, path, files, options.max_waiting, choice)
+    if options.cache_dir is not None:
+        from akunu.disk_cache import keep_on_disk
+
+        try:
+            model._notes += keep_on_disk(model, options)
+        except BaseException:
+            model.close()
+            raise
+    return model
 
 
 def _refuse_speech(path: Path) -> None:

@@ -27,7 +27,7 @@ from akunu._model_identity import digest_of, seen_files
 from akunu._progress_line import told
 from akunu.completion import Completion
 from akunu.errors import MisuseError, UnsupportedModelError
-from akunu.model_facts import CachePages, MemoryReport, ModelConfig, Occupancy
+from akunu.model_facts import CachePages, DiskCache, MemoryReport, ModelConfig, Occupancy
 from akunu.options import (
     ChatArguments,
     SamplingOptions,
@@ -154,7 +154,8 @@ class Model(AsyncCalls):
         """
         found = self._open().occupancy
         pages = tuple(CachePages(**each) for each in found["cache"])
-        return Occupancy(**{**found, "cache": pages})
+        disk = DiskCache(**found["disk"]) if found["disk"] else None
+        return Occupancy(**{**found, "cache": pages, "disk": disk})
 
     @overload
     def generate(  # type: ignore[overload-overlap]  # a str is no list of prompts

@@ -65,6 +65,26 @@ class CachePages:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DiskCache:
+    """What a model has in its `cache_dir`."""
+
+    files: int
+    """Pieces of prompts, of up to 256 tokens each."""
+    bytes: int
+    """What they take."""
+    most_bytes: int
+    """What they may take: `cache_size`."""
+    written: int
+    """Tokens whose keys and values were written since the model was loaded."""
+    restored: int
+    """Tokens that prompts took over from there, and did not compute."""
+    damaged: int
+    """Files that were not what was written, and are removed."""
+    problem: str
+    """What went wrong last; "" where nothing did."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Occupancy:
     """What a model's engine is busy with, as of its last step."""
 
@@ -78,6 +98,8 @@ class Occupancy:
     """Tokens drafted (`speculation`) since the model was loaded, as of the last step."""
     accepted: int = 0
     """Of these, the tokens that were chosen."""
+    disk: DiskCache | None = None
+    """What is kept in `cache_dir`; None without one."""
 
 
 class MemoryReport(Mapping[str, int]):

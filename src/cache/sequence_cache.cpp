@@ -98,16 +98,11 @@ uint32_t SequenceCache::reusable(const Sequence& sequence, uint32_t most) const 
   return most;
 }
 
-SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
+// `most_alike`: the text that begins alike for longest, whatever is left of its pages.
+SequenceCache::Source SequenceCache::longest(const Beginning& beginning, Sequence*& most_alike) {
   Source best;
-  if (most_kept_ == 0 && beginning.shares_with == 0) {
-    best.end = PrefixEnd::off;
-    return best;
-  }
   const uint32_t most =
       std::min(beginning.most_reused, static_cast<uint32_t>(beginning.tokens.size()) - 1);
-  uint32_t n_same = 0;
-  Sequence* most_alike = nullptr;
   const bool is_shared =
       beginning.key.window != 0 || std::ranges::all_of(groups_, [](const Group& group) {
         return group.of.shape.ask([](const auto& kind) { return kind.kIsShared; });
@@ -116,19 +111,40 @@ SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
     if (sequence.key != beginning.key || (!is_shared && sequence.id != beginning.id)) return;
     if (most_kept_ == 0 && sequence.id != beginning.shares_with) return;
     const uint32_t n = n_alike(sequence, beginning);
-    if (n > n_same) {
-      n_same = n;
+    if (n > best.n_same) {
+      best.n_same = n;
       most_alike = &sequence;
     }
     const uint32_t n_reusable = reusable(sequence, std::min(most, n));
-    if (n_reusable > best.n_positions) best = {&sequence, kept, n_reusable, 0, {}};
+    if (n_reusable > best.n_positions) {
+      best.sequence = &sequence;
+      best.kept = kept;
+      best.n_positions = n_reusable;
+    }
   };
   for (size_t i = kept_.size(); i-- > 0;) consider(kept_[i], i);
   for (uint32_t slot = 0; slot < store_.n_sequences(); ++slot)
     if (store_.is_used(slot)) consider(store_[slot], std::nullopt);
+  return best;
+}
+
+uint32_t SequenceCache::n_there(const Beginning& beginning) {
+  Sequence* most_alike = nullptr;
+  return longest(beginning, most_alike).n_positions;
+}
+
+SequenceCache::Source SequenceCache::find(const Beginning& beginning) {
+  Sequence* most_alike = nullptr;
+  Source best;
+  if (most_kept_ == 0 && beginning.shares_with == 0) {
+    best.end = PrefixEnd::off;
+    return best;
+  }
+  best = longest(beginning, most_alike);
   best.end = why_no_more(beginning, best.n_positions);
   // Remember where this text leaves the other one, so that the pages there are kept. Not where they
   // share less than a page: that is computed again as fast.
+  const uint32_t n_same = std::exchange(best.n_same, 0);
   if (n_same >= kPagePositions && n_same < n_shared(*most_alike)) {
     most_alike->part(n_same);
     best.n_same = n_same;
@@ -170,9 +186,12 @@ PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_posi
   return goes_on ? PrefixEnd::differs : PrefixEnd::ends;
 }
 
-std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
+std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
+                                             const RunsOnDisk* from_disk) {
   const Source source = find(beginning);
-  const uint32_t n_done = source.n_positions;
+  const uint32_t n_on_disk =
+      from_disk == nullptr ? 0 : usable(*from_disk, beginning, source.n_positions);
+  const uint32_t n_done = std::max(source.n_positions, n_on_disk);
   const auto n_entries = [&](const GroupShape& shape) {
     const Entries needed = shape.needed(n_done, beginning.n_positions);
     return std::min(needed.end, needed.first + shape.most_pages(beginning.n_positions, n_rows_));
@@ -180,8 +199,10 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
   for (uint32_t group = 0; group < groups_.size(); ++group) {
     const GroupShape& shape = groups_[group].of.shape;
     if (is_of_window(beginning.key, group)) continue;
-    if (n_available(group, source) < n_entries(shape) - lent(shape, n_done).end)
-      return std::nullopt;
+    // What a window leaves behind between the cache's part and the disk's takes no page.
+    const uint32_t first_new = std::max(lent(shape, source.n_positions).end,
+                                        shape.needed(n_done, beginning.n_positions).first);
+    if (n_available(group, source) < n_entries(shape) - first_new) return std::nullopt;
   }
   if (beginning.key.window != 0 && !take_window(beginning.key.window)) return std::nullopt;
   const std::optional<uint32_t> slot = store_.take();
@@ -208,7 +229,16 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning) {
       for (const uint32_t page : pages) groups_[group].of.pages.share(page);
     }
   share(source, sequence);
+  n_from_disk_ = n_on_disk > 0 ? n_on_disk - source.n_positions : 0;
+  if (n_on_disk > 0) drop_part_of_page(sequence);
   bool there_is_room = own_what_it_writes(sequence);
+  if (n_on_disk > 0) {
+    there_is_room = there_is_room && fill(sequence, *from_disk, n_on_disk);
+    const bool is_whole = n_on_disk + 1 == beginning.tokens.size();
+    prefix_end_ = is_whole             ? PrefixEnd::whole
+                  : from_disk->goes_on ? PrefixEnd::differs
+                                       : PrefixEnd::ends;
+  }
   for (uint32_t group = 0; group < groups_.size(); ++group)
     there_is_room = there_is_room && extend(sequence, group, n_entries(groups_[group].of.shape));
   if (there_is_room) return slot;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "cache/pages.h"
+#include "cache/prefix_disk.h"
 #include "cache/saved_positions.h"
 #include "cache/sequences.h"
 
@@ -105,10 +106,15 @@ class SequenceCache {
 
   // Of the sequence that begin() made last.
   PrefixEnd prefix_end() const { return prefix_end_; }
+  // Likewise: the positions that it took over from the disk.
+  uint32_t n_from_disk() const { return n_from_disk_; }
   // A slot for a sequence. Its n_done says how many positions it took over: never all of the tokens,
   // since the last one's logits are wanted. Nothing, and nothing changed, where slots or pages are
   // short.
-  std::optional<uint32_t> begin(const Beginning& beginning);
+  // `from_disk`: where it has more than the cache, the text's pages are filled from there.
+  std::optional<uint32_t> begin(const Beginning& beginning, const RunsOnDisk* from_disk = nullptr);
+  // Positions that it would take over from the cache.
+  uint32_t n_there(const Beginning& beginning);
   // Gives the slot pages for positions up to `n_positions`; false where there are none left. To be
   // asked before every step, for prompt rows too: some layers get pages only as a text goes on.
   bool extend(uint32_t slot, uint32_t n_positions);
@@ -150,6 +156,16 @@ class SequenceCache {
   // no pages are spare or nothing is kept. `saved` has as many bytes as it must.
   uint32_t restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
                    const SavedPositions& saved);
+
+  // stored_runs.cpp
+  // Of those that ended and that the disk may lack something of, the one that goes first.
+  bool has_unstored() const { return unstored() != nullptr; }
+  const Sequence* unstored() const;
+  void set_stored(uint64_t id);
+  // Nobody will read what was generated: texts end where they were read to.
+  void forget_unread();
+  // What a kept sequence has of the page of an entry.
+  RunPages copy_page(const Sequence& sequence, uint32_t entry, uint32_t n_positions) const;
 
   bool has_unread() const;
   // Of those with unread tokens, the text that was used last. It counts as read from now on.
@@ -195,6 +211,11 @@ class SequenceCache {
   void leave_window(Sequence& sequence);
 
   Source find(const Beginning& beginning);
+  Source longest(const Beginning& beginning, Sequence*& most_alike);
+  uint32_t usable(const RunsOnDisk& from_disk, const Beginning& beginning,
+                  uint32_t n_positions) const;
+  void drop_part_of_page(Sequence& sequence);
+  bool fill(Sequence& sequence, const RunsOnDisk& from_disk, uint32_t n_positions);
   PrefixEnd why_no_more(const Beginning& beginning, uint32_t n_positions) const;
   uint32_t reusable(const Sequence& sequence, uint32_t most) const;
   uint32_t n_available(uint32_t group, const Source& source);
@@ -226,6 +247,7 @@ class SequenceCache {
   std::vector<EncodedWindow> windows_;
   std::vector<Sequence> kept_;  // least recently used first
   PrefixEnd prefix_end_ = PrefixEnd::untold;
+  uint32_t n_from_disk_ = 0;
   std::vector<Update> updates_;  // what take_unsent returned last
 };
 

@@ -55,6 +55,7 @@ struct Sequence {
   std::array<uint32_t, 3> parted = {};       // 0: none
   // Of a text that ended: tokens behind `tokens` that were generated, and not read as a prompt yet.
   std::vector<uint32_t> unread;
+  bool is_stored = false;  // likewise: the disk has all of it that it takes
 };
 
 class SequenceStore {

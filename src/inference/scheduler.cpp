@@ -32,6 +32,9 @@ namespace {
 // request at once, shorter than a person reads a reply.
 constexpr std::chrono::milliseconds kPause{50};
 
+// While nobody wants anything and the disk is behind.
+constexpr std::chrono::milliseconds kBetweenLooksAtDisk{5};
+
 // Merges the statuses of two submissions of one step into `first`; the earlier error of a row stays.
 std::span<const Status> join(std::vector<Status>& first, std::span<const Status> second) {
   if (second.size() > first.size()) first.resize(second.size());
@@ -234,7 +237,9 @@ void Scheduler::run() {
         // A text that joins, leaves or is cut changes rows and pages: the submission in flight must be
         // over before that.
         if (ahead_) finish(*std::exchange(ahead_, std::nullopt));
+        look_at_disk();
         let_in();
+        store_pages();
       }
       if (is_quiet) begin_reading();
       if (!active_.empty()) run_step();
@@ -243,6 +248,11 @@ void Scheduler::run() {
     }
     if (active_.empty()) publish();
   }
+  try {
+    store_rest();
+  } catch (...) {
+    fail_everything(std::current_exception());
+  }
   const std::exception_ptr closed = std::make_exception_ptr(Error("the model was closed"));
   fail_everything(closed);
   queue_.fail(closed);
@@ -250,7 +260,10 @@ void Scheduler::run() {
 
 std::chrono::milliseconds Scheduler::patience() const {
   if (!active_.empty()) return std::chrono::milliseconds(0);
-  return cache_.has_unread() ? kPause : kWithoutLimit;
+  if (cache_.has_unread()) return kPause;
+  if (disk() == nullptr) return kWithoutLimit;
+  if (cache_.has_unstored() && disk()->takes_more()) return std::chrono::milliseconds(0);
+  return disk()->is_busy() ? kBetweenLooksAtDisk : kWithoutLimit;
 }
 
 bool Scheduler::is_reading() const {
@@ -360,14 +373,21 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                                : !is_scored                       ? task->n_scored()
                                : rows.max_chosen > 0              ? n_tokens
                                                                   : rows.first_output;
-  const std::optional<uint32_t> sequence = cache_.begin({.id = task->arrival,
-                                                         .key = key_of(*task),
-                                                         .tokens = tokens,
-                                                         .n_prompt = rows.n_prompt(),
-                                                         .n_positions = n_positions,
-                                                         .most_reused = most_reused,
-                                                         .shares_with = rows.shares_with});
+  const Beginning beginning{.id = task->arrival,
+                            .key = key_of(*task),
+                            .tokens = tokens,
+                            .n_prompt = rows.n_prompt(),
+                            .n_positions = n_positions,
+                            .most_reused = most_reused,
+                            .shares_with = rows.shares_with};
+  if (waits_for_disk(task, beginning)) return Queue::Answer::later;
+  const RunsOnDisk* const from_disk = fetched_for(task);
+  const std::optional<uint32_t> sequence = cache_.begin(beginning, from_disk);
   if (!sequence) return Queue::Answer::full;
+  if (from_disk != nullptr) {
+    disk()->count_restored(cache_.n_from_disk());
+    fetch_.reset();
+  }
   const uint32_t n_cached = model_.sequences()[*sequence].n_done;
   if (task->chosen().empty()) {
     task->set_cached(n_cached);

@@ -12,8 +12,10 @@
 // at a time. Whoever comes then waits for the step under way at most.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -73,6 +75,15 @@ class Scheduler {
   // an encoder.
   std::shared_ptr<SavingTask> save(std::vector<uint32_t> tokens);
   std::shared_ptr<RestoringTask> restore(std::vector<uint32_t> tokens, SavedPositions saved);
+  // scheduler_disk.cpp
+  // Has what is computed of prompts kept in a folder, up to so many bytes, for later processes too; once,
+  // and before the first task. `adapters`: for each adapter of the model, in order, a digest of what it is.
+  // The folder must be of this model alone, loaded like this. Throws ArgumentError, and
+  // UnsupportedModelError for a model with states, an encoder, or one that keeps nothing.
+  void keep_on_disk(std::filesystem::path folder, uint64_t most_bytes,
+                    std::vector<std::vector<uint32_t>> adapters);
+  std::optional<DiskCounts> disk_counts() const;
+
   // The text of a task ends after `n_chosen` of the tokens that it chose: it is over, and nothing
   // that came later stays in the cache. May be called when it is over already.
   void cut(const std::shared_ptr<Task>& task, uint32_t n_chosen);
@@ -92,6 +103,11 @@ class Scheduler {
   void check_process() const;
 
  private:
+  // What is read from the disk, and for whom.
+  struct Fetch {
+    std::weak_ptr<Task> task;
+    std::optional<RunsOnDisk> runs;  // once it was read
+  };
   // What was submitted together.
   struct Submitted {
     Ticket ticket = 0;
@@ -118,6 +134,13 @@ class Scheduler {
   Queue::Answer admit(const std::shared_ptr<Task>& task);
   PrefixKey key_of(const Task& task) const;
   bool waits_for_prefix(const Task& task) const;
+  PrefixDisk* disk() const { return disk_in_use_.load(std::memory_order_acquire); }
+  std::vector<uint32_t> words_of(const PrefixKey& key) const;
+  bool waits_for_disk(const std::shared_ptr<Task>& task, const Beginning& beginning);
+  const RunsOnDisk* fetched_for(const std::shared_ptr<Task>& task) const;
+  void look_at_disk();
+  void store_pages();
+  void store_rest();
   bool is_disturbed() const;  // somebody comes, leaves or is cut
   void grow();
   bool grow(const Active& active);
@@ -148,6 +171,11 @@ class Scheduler {
   Occupancy occupancy_;
   std::once_flag stopped_;
 
+  // Behind the queue, which it wakes, and before the thread, which uses it.
+  std::unique_ptr<PrefixDisk> disk_;
+  std::vector<std::vector<uint32_t>> adapter_digests_;
+  std::atomic<PrefixDisk*> disk_in_use_{nullptr};
+
   // Everything below belongs to the scheduler's thread.
   SequenceCache cache_;
   std::unique_ptr<DraftModel> draft_model_;
@@ -157,6 +185,7 @@ class Scheduler {
   const Composer composer_;
   Results results_;
   Step step_;
+  std::optional<Fetch> fetch_;
   std::vector<Status> statuses_;  // of a step in two submissions
   bool room_changed_ = true;      // since those in line were last offered it
   bool recompose_ = true;         // the rows of the last step are not those of the next

@@ -147,6 +147,13 @@ py::dict NativeModel::occupancy() const {
   result["drafted"] = engine->scheduler->occupancy().n_drafted();
   result["accepted"] = engine->scheduler->occupancy().n_held();
   result["cache"] = cache;
+  result["disk"] = py::none();
+  if (const std::optional<DiskCounts> counts = engine->scheduler->disk_counts())
+    result["disk"] =
+        py::dict(py::arg("files") = counts->n_runs, py::arg("bytes") = counts->n_bytes,
+                 py::arg("most_bytes") = counts->most_bytes, py::arg("written") = counts->n_written,
+                 py::arg("restored") = counts->n_restored, py::arg("damaged") = counts->n_damaged,
+                 py::arg("problem") = counts->problem);
   return result;
 }
 

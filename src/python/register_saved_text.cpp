@@ -3,6 +3,7 @@
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
+#include <pybind11/stl/filesystem.h>
 
 #include <cstring>
 #include <memory>
@@ -13,6 +14,7 @@
 #include "native_model.h"
 #include "register.h"
 #include "wait_until.h"
+#include "without_gil.h"
 
 namespace py = pybind11;
 
@@ -78,6 +80,15 @@ void register_saved_text(py::module_& m) {
   model.def("save_positions", &save, py::arg("tokens"))
       .def("restore_positions", &restore, py::arg("tokens"), py::arg("first_entries"),
            py::arg("bytes"))
+      .def(
+          "keep_on_disk",
+          [](const NativeModel& each, const std::filesystem::path& folder, uint64_t most_bytes,
+             std::vector<std::vector<uint32_t>> adapters) {
+            const std::shared_ptr<Engine> engine = each.engine();
+            const WithoutGil without_gil;
+            engine->scheduler->keep_on_disk(folder, most_bytes, std::move(adapters));
+          },
+          py::arg("folder"), py::arg("most_bytes"), py::arg("adapters"))
       .def_property_readonly("cache_layout", &layout)
       .def_property_readonly("frequencies",
                              [](const NativeModel& each) {

@@ -113,6 +113,10 @@ BAD_LOADING: list[tuple[str, Any]] = [
     ("kv_memory", 1e9),
     ("kv_memory", 2**64),
     ("prefix_cache", 1),
+    ("cache_dir", 3),
+    ("cache_dir", ""),
+    ("cache_size", 0),
+    ("cache_size", "8GB"),
     ("max_waiting", 0),
     ("max_waiting", 2**32),
 ]

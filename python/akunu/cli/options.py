@@ -174,6 +174,15 @@ Adapters = Annotated[
         help="Load and use a LoRA adapter: GGUF, or a directory of peft. May be repeated.",
     ),
 ]
+CacheDir = Annotated[
+    str | None,
+    typer.Option(
+        "--cache-dir", metavar="FOLDER", help="Keeps what was computed of prompts, for next time."
+    ),
+]
+CacheSize = Annotated[
+    int | None, _option("--cache-size", metavar="BYTES", help="What it may take there.")
+]
 Draft = Annotated[
     str | None,
     typer.Option(

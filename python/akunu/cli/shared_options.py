@@ -32,6 +32,8 @@ _LOADING: Final[Mapping[str, tuple[Any, Any]]] = {
 _ADAPTERS: Final[Mapping[str, tuple[Any, Any]]] = {
     "adapters": (options.Adapters, None),
     "draft": (options.Draft, None),
+    "cache_dir": (options.CacheDir, None),
+    "cache_size": (options.CacheSize, None),
 }
 _FORM: Final[Mapping[str, tuple[Any, Any]]] = {
     "schema": (options.Schema, None),
@@ -54,7 +56,7 @@ def takes_loading_encoder(command: Command) -> Command:
 
 
 def takes_loading_with_adapters(command: Command) -> Command:
-    """Likewise, and --adapter and --draft."""
+    """Likewise, and --adapter, --draft, --cache-dir and --cache-size."""
     return _with_options(command, "load", {**_LOADING, **_ADAPTERS}, options.load_options)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from prometheus_client.metrics_core import GaugeMetricFamily
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from akunu.model_facts import Occupancy
@@ -20,7 +20,7 @@ class EngineGauges(Collector):
         """`models`: those of the server; they say themselves which are loaded."""
         self._models = models
 
-    def collect(self) -> Iterator[GaugeMetricFamily]:
+    def collect(self) -> Iterator[Metric]:
         """Yield the gauges as they are now."""
         waiting = GaugeMetricFamily(
             "akunu_engine_waiting",
@@ -37,13 +37,34 @@ class EngineGauges(Collector):
             "Pages of the cache, by the layers that they are for and by who has them.",
             labels=["model", "kind", "state"],
         )
+        disk = GaugeMetricFamily(
+            "akunu_disk_cache_bytes",
+            "What is kept of prompts in the folder of `cache_dir`, and what may be.",
+            labels=["model", "state"],
+        )
+        tokens = CounterMetricFamily(
+            "akunu_disk_cache_tokens",
+            "Tokens of prompts that were written there, and taken over from there.",
+            labels=["model", "what"],
+        )
+        damaged = CounterMetricFamily(
+            "akunu_disk_cache_damaged",
+            "Files there that were not what was written.",
+            labels=["model"],
+        )
         for name, now in self._occupancies():
+            if now.disk is not None:
+                disk.add_metric([name, "in_use"], now.disk.bytes)
+                disk.add_metric([name, "most"], now.disk.most_bytes)
+                tokens.add_metric([name, "written"], now.disk.written)
+                tokens.add_metric([name, "restored"], now.disk.restored)
+                damaged.add_metric([name], now.disk.damaged)
             waiting.add_metric([name], now.waiting)
             running.add_metric([name], now.running)
             for each in now.cache:
                 for state in ("in_use", "cached", "free"):
                     pages.add_metric([name, each.kind, state], getattr(each, state))
-        yield from (waiting, running, pages)
+        yield from (waiting, running, pages, disk, tokens, damaged)
 
     def summary(self) -> dict[str, dict[str, Any]]:
         """Return the same for JSON, by model."""

@@ -277,6 +277,12 @@ class ServerSettings:
     kv_memory: int | None = _setting(
         None, _integer(1, None), "Bytes for the cache; default: one full context.", "BYTES"
     )
+    cache_dir: str | None = _setting(
+        None, _text, "A folder that keeps what was computed of prompts, for later starts.", "FOLDER"
+    )
+    cache_size: int = _setting(
+        8 * 2**30, _integer(1, None), "Bytes that each model may have in it.", "BYTES"
+    )
     max_waiting: int = _setting(
         256, _integer(1, MAX_UINT32), "Texts that may wait for a place; more get 503.", "INTEGER"
     )
