@@ -4,8 +4,7 @@
 //    from run to run: of those behind the last one, the neighbours of the text's next tokens in that
 //    order are the candidates, since nothing between two words has less in common with either.
 // 2. What bounds it. Memory: a kilobyte of tokens for each run. `find` takes the time of a few
-//    comparisons a page, whatever the number of runs; `least_recently_used` looks at all of them, which
-//    is less than the writing that asks for it.
+//    comparisons a page, whatever the number of runs.
 #include "cache/prefix_tree.h"
 
 #include <algorithm>
@@ -115,16 +114,18 @@ bool PrefixTree::add(PrefixRun run, uint64_t n_bytes, uint64_t last_use, bool is
     const auto before = nodes_.find(run.behind);
     if (before == nodes_.end() || before->second.run.n_positions() != kPagePositions) return false;
     entry = before->second.entry + 1;
+    set_leaf(before->first, before->second, false);
     ++before->second.n_behind;
   }
   places_.emplace(Place{run.behind, run.words}, name);
   n_bytes_ += n_bytes;
   if (is_pending) n_pending_bytes_ += n_bytes;
-  nodes_.emplace(name, Node{.run = std::move(run),
-                            .entry = entry,
-                            .n_bytes = n_bytes,
-                            .last_use = last_use,
-                            .is_pending = is_pending});
+  const auto added = nodes_.emplace(name, Node{.run = std::move(run),
+                                               .entry = entry,
+                                               .n_bytes = n_bytes,
+                                               .last_use = last_use,
+                                               .is_pending = is_pending});
+  set_leaf(name, added.first->second, true);
   return true;
 }
 
@@ -132,6 +133,15 @@ void PrefixTree::set_there(const RunName& name) {
   const auto found = nodes_.find(name);
   if (found == nodes_.end() || !std::exchange(found->second.is_pending, false)) return;
   n_pending_bytes_ -= found->second.n_bytes;
+  set_leaf(name, found->second, true);
+}
+
+void PrefixTree::set_leaf(const RunName& name, const Node& node, bool is_leaf) {
+  if (node.n_behind > 0 || node.is_pending) return;
+  if (is_leaf)
+    leaves_.emplace(node.last_use, name);
+  else
+    leaves_.erase({node.last_use, name});
 }
 
 std::optional<RunName> PrefixTree::beginning_of(const PrefixRun& run) const {
@@ -147,8 +157,11 @@ std::optional<RunName> PrefixTree::beginning_of(const PrefixRun& run) const {
 }
 
 void PrefixTree::touch(const RunName& name, uint64_t now) {
-  if (const auto found = nodes_.find(name); found != nodes_.end())
-    found->second.last_use = std::max(found->second.last_use, now);
+  const auto found = nodes_.find(name);
+  if (found == nodes_.end()) return;
+  set_leaf(name, found->second, false);
+  found->second.last_use = std::max(found->second.last_use, now);
+  set_leaf(name, found->second, true);
 }
 
 std::vector<RunName> PrefixTree::remove(const RunName& name) {
@@ -159,10 +172,13 @@ std::vector<RunName> PrefixTree::remove(const RunName& name) {
     for (auto place = places_.lower_bound(View{gone[i], {}});
          place != places_.end() && place->first.behind == gone[i]; ++place)
       gone.push_back(place->second);
-  if (const auto before = nodes_.find(nodes_.at(name).run.behind); before != nodes_.end())
+  if (const auto before = nodes_.find(nodes_.at(name).run.behind); before != nodes_.end()) {
     --before->second.n_behind;
+    set_leaf(before->first, before->second, true);
+  }
   for (const RunName& each : gone) {
     const Node& node = nodes_.at(each);
+    set_leaf(each, node, false);
     n_bytes_ -= node.n_bytes;
     if (node.is_pending) n_pending_bytes_ -= node.n_bytes;
     places_.erase(places_.find(View{node.run.behind, node.run.words}));
@@ -172,14 +188,8 @@ std::vector<RunName> PrefixTree::remove(const RunName& name) {
 }
 
 std::optional<RunName> PrefixTree::least_recently_used() const {
-  std::optional<RunName> least;
-  uint64_t used = 0;
-  for (const auto& [name, node] : nodes_)
-    if (node.n_behind == 0 && !node.is_pending && (!least || node.last_use < used)) {
-      least = name;
-      used = node.last_use;
-    }
-  return least;
+  if (leaves_.empty()) return std::nullopt;
+  return leaves_.begin()->second;
 }
 
 std::vector<RunName> PrefixTree::names() const {

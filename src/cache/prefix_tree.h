@@ -10,9 +10,11 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace akunu {
@@ -95,7 +97,11 @@ class PrefixTree {
     static bool less(const View& a, const View& b);
   };
 
+  // A run with none behind it is in `leaves_`, unless it is pending.
+  void set_leaf(const RunName& name, const Node& node, bool is_leaf);
+
   std::map<Place, RunName, Order> places_;
+  std::set<std::pair<uint64_t, RunName>> leaves_;  // by their last use
   std::map<RunName, Node> nodes_;
   uint64_t n_bytes_ = 0, n_pending_bytes_ = 0;
 };

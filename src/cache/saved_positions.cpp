@@ -114,6 +114,10 @@ uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<con
   sequence.n_prompt = n;
   sequence.pages.resize(groups_.size());
   bool there_is_room = true;
+  // Before anything is evicted: nobody's prefix goes for a text that does not fit all the same.
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    there_is_room =
+        there_is_room && n_available(group, {}) >= pages_for(n) - saved.first_entries[group];
   for (uint32_t group = 0; group < groups_.size() && there_is_room; ++group) {
     sequence.pages[group].assign(saved.first_entries[group], kNoPage);
     there_is_room = extend(sequence, group, pages_for(n));

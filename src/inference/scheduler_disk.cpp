@@ -60,7 +60,7 @@ std::vector<uint32_t> Scheduler::words_of(const PrefixKey& key) const {
 }
 
 bool Scheduler::waits_for_disk(const std::shared_ptr<Task>& task, const Beginning& beginning) {
-  if (disk() == nullptr || beginning.key.window != 0) return false;
+  if (disk() == nullptr || beginning.key.window != 0 || !task->rows().has_output()) return false;
   if (fetch_ && fetch_->task.lock() == task) return !fetch_->runs;
   const uint32_t most = std::min({beginning.most_reused, beginning.n_prompt,
                                   static_cast<uint32_t>(beginning.tokens.size()) - 1});

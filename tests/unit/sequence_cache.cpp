@@ -558,6 +558,13 @@ void test_what_comes_back_takes_spare_pages_only() {
   to.cache().end(busy, kNone);
   check(to.cache().restore(2, {}, tokens, saved) == 600 && n_reused(to, tokens) == 599,
         "what ended gives way");
+  // Who has to make room for nothing keeps what there is.
+  Harness full;
+  const std::vector<uint32_t> spare = tokens_of(0, 300, 5);
+  full.cache().end(run_text(full, 3, spare), kNone);
+  run_text(full, 4, tokens_of(0, 1000, 6));
+  check(full.cache().restore(2, {}, tokens, saved) == 0, "two pages that may go are not three");
+  check(n_reused(full, spare) == 299, "so they have not gone");
   Harness keeps_nothing(false);
   check(keeps_nothing.cache().restore(1, {}, tokens, saved) == 0, "without a cache of prefixes");
 }
