@@ -156,7 +156,7 @@ class CallSteps:
     ) -> list[Prepared]:
         """Prepare several prompts or requests, called by this name."""
         prepare = self._prepare_text if name == "prompt" else self._prepare_chat
-        context = None if options.context_overflow == "shift" else self._context
+        context = None if options.context_overflow in ("shift", "reread") else self._context
         return prepared_all(name, given, prepare, context)
 
     def _reply(

@@ -245,6 +245,8 @@ class Generation:
     @property
     def cached_tokens(self) -> int: ...
     @property
+    def moved_tokens(self) -> int: ...
+    @property
     def prefix_end(self) -> PrefixEnd: ...
     @property
     def drafted_tokens(self) -> int: ...
@@ -327,6 +329,8 @@ class NativeModel:
         window: SpeechWindow | None = None,
         rules: TranscriptionRules | None = None,
         speculation: int = 0,
+        keeps_positions: bool = False,
+        goes_on_from: Generation | None = None,
     ) -> Generation: ...
     def logits(
         self,

@@ -94,7 +94,7 @@ def biases_check(name: str, value: Any) -> tuple[tuple[int, float], ...] | None:
 MOST_DRAFTED = 15
 
 # What may happen where a text comes to the end of the context; see context_overflow.py.
-CONTEXT_OVERFLOWS = ("stop", "error", "shift")
+CONTEXT_OVERFLOWS = ("stop", "error", "shift", "reread")
 
 # What is done to logits before a token is drawn from them, numbered from 1 in a record of the
 # engine (kSampler... in src/core/rows.h), with the options that switch it on.

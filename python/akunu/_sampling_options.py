@@ -224,7 +224,7 @@ class SamplingOptions:
     context_overflow: str = option(
         "stop",
         check=overflow_check,
-        help="Where the context is full: stop, error, or shift: forget the oldest and go on.",
+        help="Where the context is full: stop, error, shift: forget the oldest, go on; or reread.",
         metavar="NAME",
     )
     speculation: int | str = option(
@@ -295,10 +295,10 @@ class SamplingOptions:
                         f"{name} is {getattr(self, name)!r}, and samplers does not have "
                         f"{sampler!r}, which does it"
                     )
-        if self.context_overflow == "shift" and not self.penalize_prompt:
+        if self.context_overflow in ("shift", "reread") and not self.penalize_prompt:
             raise ArgumentError(
-                "penalize_prompt is False, and context_overflow is 'shift', which makes a prompt "
-                "of the reply: penalties would forget it"
+                f"penalize_prompt is False, and context_overflow is {self.context_overflow!r}, "
+                "which makes a prompt of the reply: penalties would forget it"
             )
         if self.max_tokens is not None and self.max_tokens < self.min_tokens:
             raise ArgumentError(

@@ -1,8 +1,8 @@
 """What happens where a text comes to the end of the context: it stops, fails, or shifts.
 
-A text that shifts is written in parts. Where the context is full, the oldest of it is dropped and
-what is kept is read again as the prompt of the next part: that is exact, and works for every model.
-What stays in front (a system prompt) is in the cache, and not computed again.
+A text that shifts is written in parts. Where the context is full, the oldest of it is dropped, and
+what is kept is the prompt of the next part. The engine moves what it has of it to its new positions
+(docs/decisions/0045-a-context-that-goes-on.md); where it cannot, or shall not, it reads it again.
 """
 
 from __future__ import annotations
@@ -23,12 +23,18 @@ if TYPE_CHECKING:
 
 ERROR: Final = "error"
 SHIFT: Final = "shift"
+GOES_ON: Final = (SHIFT, "reread")
 
 Shorten = Callable[[int, Sequence[int]], NDArray[np.uint32]]
 """`shorten(most, reply)`: a prompt of at most `most` tokens, the reply's at its end."""
 
-# Of a full context a quarter is made free: a shift reads what it keeps, so few and large ones are
-# cheaper.
+Start = Callable[
+    ["NDArray[np.uint32]", "SamplingOptions", "_core.Generation | None"], "_core.Generation"
+]
+"""`start(tokens, options, before)`: a part, and the one that it goes on from."""
+
+# Of a full context a quarter is made free: a shift moves or reads what it keeps, so few and large
+# ones are cheaper.
 _KEPT: Final = 0.75
 # Another part draws other numbers than the one before: its seed is this far away.
 _BETWEEN_SEEDS: Final = 0x9E3779B97F4A7C15
@@ -109,7 +115,7 @@ def fitted(
                 f"the prompt has {len(tokens)} tokens and max_tokens is {wanted}, the context "
                 f"holds {context}"
             )
-    if options.context_overflow != SHIFT or len(tokens) <= context:
+    if options.context_overflow not in GOES_ON or len(tokens) <= context:
         return tokens
     return shorten(kept_tokens(context), [])
 
@@ -122,7 +128,7 @@ class GoingOn:
 
     def __init__(
         self,
-        start: Callable[[NDArray[np.uint32], SamplingOptions], _core.Generation],
+        start: Start,
         tokens: NDArray[np.uint32],
         options: SamplingOptions,
         seed: int,
@@ -136,7 +142,7 @@ class GoingOn:
         self._context = context
         self._shorten = shorten
         self._reply: list[int] = []
-        self._parts = [start(tokens, replace(options, seed=self._seed))]
+        self._parts = [start(tokens, replace(options, seed=self._seed), None)]
         self._n_before = 0  # tokens of the parts before the last
         self._has_ended = False  # cancelled or cut, or there is nothing more to drop
         self._wake: tuple[_core.Waker | None, int] | None = None
@@ -195,6 +201,7 @@ class GoingOn:
                 min_tokens=max(0, options.min_tokens - n_done),
                 prompt_logprobs=None,
             ),
+            self._parts[-1],
         )
         if self._wake is not None:
             self._parts[-1].wake(None)
@@ -255,7 +262,7 @@ class GoingOn:
     @property
     def finish_reason(self) -> str:
         """Why it ended; "" before that."""
-        if self._options.context_overflow == SHIFT and self._is_full():
+        if self._options.context_overflow in GOES_ON and self._is_full():
             return ""
         return self._parts[-1].finish_reason
 
@@ -283,6 +290,11 @@ class GoingOn:
     def prefix_end(self) -> PrefixEnd:
         """Of the first part."""
         return self.first.prefix_end
+
+    @property
+    def moved_tokens(self) -> int:
+        """Of all parts."""
+        return sum(part.moved_tokens for part in self._parts)
 
     @property
     def drafted_tokens(self) -> int:

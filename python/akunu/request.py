@@ -82,20 +82,34 @@ def _start_beyond(
     constraint: _core.Constraint | None,
 ) -> tuple[NDArray[np.uint32], _core.Generation]:
     """Begin a text that does not just stop where the context is full; return its prompt, too."""
-    from akunu.context_overflow import SHIFT, GoingOn, fitted, newest_tokens
+    from akunu.context_overflow import GOES_ON, SHIFT, GoingOn, fitted, newest_tokens
 
     prompt = prepared.tokens
     shorten = prepared.shorten or newest_tokens(prompt.tolist(), tokenizer.bos_id)
     prompt = fitted(prompt, native.context, options, shorten)
     if isinstance(shares_with, GoingOn):
         shares_with = shares_with.first
-    if constraint is not None and options.context_overflow == SHIFT:
+    if constraint is not None and options.context_overflow in GOES_ON:
         # What is written decides what may follow: the grammar would have to read it again.
         return prompt, _start(native, tokenizer, prompt, options, priority, shares_with, constraint)
 
-    def start(tokens: NDArray[np.uint32], options: SamplingOptions) -> _core.Generation:
-        first = shares_with if tokens is prompt else None
-        return _start(native, tokenizer, tokens, options, priority, first, constraint)
+    def start(
+        tokens: NDArray[np.uint32], options: SamplingOptions, before: _core.Generation | None
+    ) -> _core.Generation:
+        first = shares_with if before is None else None
+        most = options.max_tokens
+        may_go_on = most is None or len(tokens) + most > native.context + 1
+        return _start(
+            native,
+            tokenizer,
+            tokens,
+            options,
+            priority,
+            first,
+            constraint,
+            before if options.context_overflow == SHIFT else None,
+            keeps_positions=options.context_overflow == SHIFT and may_go_on,
+        )
 
     seed = int.from_bytes(os.urandom(8), "little")
     going_on = GoingOn(start, prompt, options, seed, native.context, shorten)
@@ -110,6 +124,9 @@ def _start(
     priority: int,
     shares_with: _core.Generation | None,
     constraint: _core.Constraint | None,
+    before: _core.Generation | None = None,
+    *,
+    keeps_positions: bool = False,
 ) -> _core.Generation:
     ends = set() if options.ignore_eos else set(tokenizer.stop_ids)
     stops = token_ids(options.stop_token_ids, native.config["vocab_size"], "stop_token_ids")
@@ -137,6 +154,8 @@ def _start(
         constraint=constraint,
         adapters=adapter_shares(native, options.adapters),
         speculation=_drafted(options.speculation),
+        keeps_positions=keeps_positions,
+        goes_on_from=before,
     )
 
 

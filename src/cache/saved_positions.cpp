@@ -103,6 +103,31 @@ void SequenceCache::read_positions(uint32_t slot, SavedPositions& saved) const {
   saved.bytes.resize(n_bytes);
 }
 
+SavedPositions SequenceCache::room_for_positions(uint32_t slot) const {
+  const uint32_t n = store_[slot].n_done;
+  std::vector<GroupShape> groups;
+  SavedPositions room;
+  for (const Group& group : groups_) {
+    groups.push_back(group.of.shape);
+    room.first_entries.push_back(group.of.shape.needed(n, n).first);
+  }
+  room.bytes.resize(saved_bytes(groups, room.first_entries, n));
+  return room;
+}
+
+// The sequence has pages for these n positions.
+void SequenceCache::write_positions(const Sequence& sequence, const SavedPositions& saved,
+                                    uint32_t n) {
+  std::span<const std::byte> bytes = saved.bytes;
+  for (uint32_t group = 0; group < groups_.size(); ++group)
+    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n); ++entry) {
+      const uint32_t n_positions = positions_in(entry, n);
+      cache_.write_positions(group, sequence.pages[group][entry], n_positions,
+                             take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions)));
+    }
+  assert(bytes.empty());
+}
+
 uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
                                 const SavedPositions& saved) {
   if (most_kept_ == 0) return 0;
@@ -126,14 +151,7 @@ uint32_t SequenceCache::restore(uint64_t id, const PrefixKey& key, std::span<con
     cut(sequence, 0);
     return 0;
   }
-  std::span<const std::byte> bytes = saved.bytes;
-  for (uint32_t group = 0; group < groups_.size(); ++group)
-    for (uint32_t entry = saved.first_entries[group]; entry < pages_for(n); ++entry) {
-      const uint32_t n_positions = positions_in(entry, n);
-      cache_.write_positions(group, sequence.pages[group][entry], n_positions,
-                             take(bytes, saved_page_bytes(groups_[group].of.shape, n_positions)));
-    }
-  assert(bytes.empty());
+  write_positions(sequence, saved, n);
   sequence.n_done = n;
   cut(sequence, n);  // to where every group can go on
   const uint32_t n_restored = sequence.n_done;

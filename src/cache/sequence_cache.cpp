@@ -55,7 +55,9 @@ uint32_t n_table_entries(const GroupShape& shape, const Sequence& sequence, size
 }
 
 // Positions that were computed by prompt kernels; any other prompt can reuse them.
-uint32_t n_shared(const Sequence& sequence) { return std::min(sequence.n_done, sequence.n_prompt); }
+uint32_t n_shared(const Sequence& sequence) {
+  return std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
+}
 
 std::span<const uint32_t> shared_tokens(const Sequence& sequence) {
   return std::span(sequence.tokens).first(n_shared(sequence));
@@ -65,7 +67,8 @@ std::span<const uint32_t> shared_tokens(const Sequence& sequence) {
 // positions count only where both prompts end at the same place, as when a text that was set aside
 // begins again: kernels for prompts round in another way than those for single rows.
 uint32_t n_alike(const Sequence& sequence, const Beginning& beginning) {
-  const std::span done = std::span(sequence.tokens).first(sequence.n_done);
+  const std::span done =
+      std::span(sequence.tokens).first(std::min(sequence.n_done, sequence.n_exact));
   const uint32_t n = common_prefix(done, beginning.tokens);
   if (sequence.n_prompt == beginning.n_prompt) return n;
   return std::min({n, sequence.n_prompt, beginning.n_prompt});
@@ -188,10 +191,13 @@ PrefixEnd SequenceCache::why_no_more(const Beginning& beginning, uint32_t n_posi
 
 std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
                                              const RunsOnDisk* from_disk) {
-  const Source source = find(beginning);
-  const uint32_t n_on_disk =
-      from_disk == nullptr ? 0 : usable(*from_disk, beginning, source.n_positions);
-  const uint32_t n_done = std::max(source.n_positions, n_on_disk);
+  const MovedPositions* const moved = beginning.moved;
+  const Source source =
+      moved == nullptr ? find(beginning) : Source{nullptr, std::nullopt, 0, 0, PrefixEnd::whole};
+  const uint32_t n_on_disk = from_disk == nullptr || moved != nullptr
+                                 ? 0
+                                 : usable(*from_disk, beginning, source.n_positions);
+  const uint32_t n_done = moved != nullptr ? moved->n : std::max(source.n_positions, n_on_disk);
   const auto n_entries = [&](const GroupShape& shape) {
     const Entries needed = shape.needed(n_done, beginning.n_positions);
     return std::min(needed.end, needed.first + shape.most_pages(beginning.n_positions, n_rows_));
@@ -200,9 +206,11 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
     const GroupShape& shape = groups_[group].of.shape;
     if (is_of_window(beginning.key, group)) continue;
     // What a window leaves behind between the cache's part and the disk's takes no page.
-    const uint32_t first_new = std::max(lent(shape, source.n_positions).end,
-                                        shape.needed(n_done, beginning.n_positions).first);
-    if (n_available(group, source) < n_entries(shape) - first_new) return std::nullopt;
+    const uint32_t n_there = moved != nullptr
+                                 ? moved->saved.first_entries[group]
+                                 : std::max(lent(shape, source.n_positions).end,
+                                            shape.needed(n_done, beginning.n_positions).first);
+    if (n_available(group, source) < n_entries(shape) - n_there) return std::nullopt;
   }
   if (beginning.key.window != 0 && !take_window(beginning.key.window)) return std::nullopt;
   const std::optional<uint32_t> slot = store_.take();
@@ -228,10 +236,16 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
       sequence.pages[group].assign(pages.begin(), pages.end());
       for (const uint32_t page : pages) groups_[group].of.pages.share(page);
     }
-  share(source, sequence);
   n_from_disk_ = n_on_disk > 0 ? n_on_disk - source.n_positions : 0;
-  if (n_on_disk > 0) drop_part_of_page(sequence);
-  bool there_is_room = own_what_it_writes(sequence);
+  bool there_is_room = true;
+  if (moved != nullptr) {
+    for (uint32_t group = 0; group < groups_.size(); ++group)
+      sequence.pages[group].assign(moved->saved.first_entries[group], kNoPage);
+  } else {
+    share(source, sequence);
+    if (n_on_disk > 0) drop_part_of_page(sequence);
+    there_is_room = own_what_it_writes(sequence);
+  }
   if (n_on_disk > 0) {
     there_is_room = there_is_room && fill(sequence, *from_disk, n_on_disk);
     const bool is_whole = n_on_disk + 1 == beginning.tokens.size();
@@ -241,6 +255,11 @@ std::optional<uint32_t> SequenceCache::begin(const Beginning& beginning,
   }
   for (uint32_t group = 0; group < groups_.size(); ++group)
     there_is_room = there_is_room && extend(sequence, group, n_entries(groups_[group].of.shape));
+  if (there_is_room && moved != nullptr) {
+    write_positions(sequence, moved->saved, moved->n);
+    sequence.n_done = moved->n;
+    sequence.n_exact = moved->n_exact;
+  }
   if (there_is_room) return slot;
   assert(false);  // n_available counted wrongly
   discard(*slot);

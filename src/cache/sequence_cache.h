@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "cache/moved_positions.h"
 #include "cache/pages.h"
 #include "cache/prefix_disk.h"
 #include "cache/saved_positions.h"
@@ -32,6 +33,9 @@ struct Beginning {
   uint32_t n_positions = 0;  // it gets pages for them, or, where a window needs fewer, for those
   uint32_t most_reused = kNone;  // positions that it may take over
   uint64_t shares_with = 0;  // where no sequence is kept, that of this id is shared all the same
+  // It takes over these positions, and nothing of other texts. Who begins it
+  // turns the keys.
+  const MovedPositions* moved = nullptr;
 };
 
 // Why a text took over no more positions of the cache than it did.
@@ -152,6 +156,8 @@ class SequenceCache {
   // saved_positions.cpp
   // Copies what the slot has of its positions. `saved` says from which entries on, and has room.
   void read_positions(uint32_t slot, SavedPositions& saved) const;
+  // Room for all that the slot's next rows see.
+  SavedPositions room_for_positions(uint32_t slot) const;
   // Keeps a text that was saved, for others to go on from; returns how many of its positions, 0 where
   // no pages are spare or nothing is kept. `saved` has as many bytes as it must.
   uint32_t restore(uint64_t id, const PrefixKey& key, std::span<const uint32_t> tokens,
@@ -224,6 +230,7 @@ class SequenceCache {
   bool own(Sequence& sequence, uint32_t group, uint32_t entry, uint32_t n_positions);
   void take_over_states(const Sequence& from, Sequence& with, uint32_t group);
   bool extend(Sequence& sequence, uint32_t group, uint32_t n_entries);
+  void write_positions(const Sequence& sequence, const SavedPositions& saved, uint32_t n);
   void survey(uint32_t group);
   Worth worth_of(const Sequence& sequence, bool is_kept, uint32_t group, uint32_t entry) const;
   bool evict_page(uint32_t group);

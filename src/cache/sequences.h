@@ -52,7 +52,8 @@ struct Sequence {
   std::vector<uint32_t> checkpoints;         // of states: after how many positions, in order
   std::vector<uint32_t> n_sent;              // of these, how many the device's page table has
   uint32_t n_prompt = 0;                     // of the tokens: read as a prompt, not generated
-  std::array<uint32_t, 3> parted = {};       // 0: none
+  uint32_t n_exact = kNone;             // positions behind these were moved; see MovedPositions
+  std::array<uint32_t, 3> parted = {};  // 0: none
   // Of a text that ended: tokens behind `tokens` that were generated, and not read as a prompt yet.
   std::vector<uint32_t> unread;
   bool is_stored = false;  // likewise: the disk has all of it that it takes

@@ -48,6 +48,7 @@ TaskRows rows_of(const GenerateRequest& request) {
   rows.adapters = request.adapters;
   rows.window = request.window;
   rows.speculation = request.speculation;
+  rows.keeps_positions = request.keeps_positions;
   return rows;
 }
 
@@ -64,9 +65,13 @@ std::optional<uint32_t> count_breakers(std::span<const uint32_t> words) {
   return n;
 }
 
-Generation::Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint)
+Generation::Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint,
+                       std::shared_ptr<const MovedPositions> moved)
     : Task(rows_of(request), choosing_of(request), request.priority),
-      masks_(constraint ? std::make_unique<TextMasks>(std::move(constraint)) : nullptr) {
+      masks_(constraint ? std::make_unique<TextMasks>(std::move(constraint)) : nullptr),
+      moved_(std::move(moved)),
+      n_moved_(moved_ ? moved_->n : 0),
+      n_exact_(moved_ ? moved_->n_exact : kNone) {
   tokens_.reserve(request.max_tokens);
   if (rows().scores_chosen) logprobs_.reserve(request.max_tokens);
   if (rows().scores_given) given_logprobs_.resize(n_given() - 1);

@@ -12,6 +12,8 @@
 
 namespace akunu {
 
+class Generation;
+
 struct GenerateRequest {
   std::vector<uint32_t> prompt;
   uint32_t max_tokens = 0;
@@ -33,6 +35,11 @@ struct GenerateRequest {
   TranscriptionRules rules = {};            // without its lists, which are
   std::vector<uint32_t> banned = {};        // tokens that are never chosen
   std::vector<uint32_t> banned_first = {};  // nor as the first one
+  // Where it fills the context, its positions are kept, for a text that goes on
+  // without reading all it keeps again; and the text that this one goes on
+  // from, which kept its own.
+  bool keeps_positions = false;
+  std::shared_ptr<Generation> goes_on_from = {};
 };
 
 // How many entries lists of breakers have; nothing where the words are no such list.
@@ -40,7 +47,8 @@ std::optional<uint32_t> count_breakers(std::span<const uint32_t> words);
 
 class Generation : public Task {
  public:
-  explicit Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint = nullptr);
+  explicit Generation(GenerateRequest request, std::unique_ptr<Constraint> constraint = nullptr,
+                      std::shared_ptr<const MovedPositions> moved = nullptr);
 
   // Copies tokens that were not taken yet into `out`, waiting for the first of them. Returns how
   // many, 0 where the time is up, and nothing where there are no more. Throws the error that ended
@@ -59,7 +67,19 @@ class Generation : public Task {
   double prompt_seconds() const;                       // from the request to the first token
   double completion_seconds(uint32_t n_tokens) const;  // from the first of these tokens to the last
 
+  // Tokens of the prompt that were not read, but taken over of the text before;
+  // see moved_text.h.
+  uint32_t moved_tokens() const { return n_moved_; }
+  // Positions that have the bits of a prompt, at most.
+  uint32_t n_exact() const { return n_exact_; }
+  // Given and chosen.
+  std::vector<uint32_t> text() const;
+  // What it kept when it ended; nothing a second time.
+  SavedPositions take_kept();
+
   // The scheduler's side.
+  void take_positions(const SequenceCache& cache, uint32_t slot) override;
+  const MovedPositions* moved() const override { return moved_.get(); }
   TextMasks* masks() const override { return masks_.get(); }
   const std::vector<uint32_t>& chosen() const override { return tokens_; }
   void take_tokens(std::span<const uint32_t> tokens) override;
@@ -69,6 +89,7 @@ class Generation : public Task {
   std::span<float> logits_of(uint32_t, uint32_t) override { return {}; }
 
  protected:
+  void let_go() override { moved_.reset(); }
   bool has_news() const override { return taken_ < tokens_.size(); }
 
  private:
@@ -80,6 +101,9 @@ class Generation : public Task {
   std::vector<TokenLogprobs> logprobs_;        // of tokens_; capacity max_chosen where wanted
   std::vector<TokenLogprobs> given_logprobs_;  // of the tokens given but the first, where wanted
   uint32_t n_scored_ = 0;
+  std::shared_ptr<const MovedPositions> moved_;
+  const uint32_t n_moved_, n_exact_;
+  SavedPositions kept_;
   Clock::time_point requested_ = Clock::now();
   std::vector<Clock::time_point> times_;  // of each token; capacity max_chosen
 };

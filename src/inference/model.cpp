@@ -22,6 +22,7 @@
 
 #include "core/error.h"
 #include "core/fuse.h"
+#include "core/key_rotation.h"
 #include "core/table.h"
 #include "inference/latent_weights.h"
 
@@ -542,6 +543,7 @@ void Model::compile() {
   }
   const Forward& from = fused.by_class[static_cast<size_t>(RowClass::few)];
   if (arch_.embeds) return;  // an encoder chooses nothing
+  compile_rotations(memory, step);
   choose_scored_ = compile_nodes(from.choose_scored, RowClass::few);
   choose_ = compile_nodes(from.choose, RowClass::few);
   if (!is_observed_) return;
@@ -555,6 +557,48 @@ void Model::compile() {
                      .n_chosen = part.stack.n_chosen};
     if (part.routes != kNoValue) each.routes = scratch_->bindings()[part.routes];
     observations_.push_back(std::move(each));
+  }
+}
+
+// What positions do to keys must be a rotation, and only to keys: not so where
+// they have a vector, and where a text's cache is a state or belongs to audio.
+void Model::compile_rotations(const ForwardMemory& memory, const StepMemory& step) {
+  if (arch_.audio || weights_->tensors().contains("position_embedding.weight") ||
+      std::ranges::any_of(groups_, &GroupShape::has_states))
+    return;
+  for (const OwnedBuffer& frequencies : frequencies_)
+    turns_.emplace_back(device_, 2 * frequencies.get().size, "constants");
+  std::vector<Binding> turns(arch_.layers.size());
+  for (size_t i = 0; i < turns.size(); ++i)
+    for (size_t j = 0; j < frequencies_.size(); ++j)
+      if (layer_frequencies_[i].buffer.handle == frequencies_[j].get().handle)
+        turns[i] = turns_[j].binding();
+  std::vector<Program> programs;
+  for (uint32_t group = 0; group < groups_.size(); ++group) {
+    Values values;
+    const auto nodes = rotation_nodes(arch_, memory, group, turns, *device_, values);
+    if (!nodes) return turns_.clear();
+    programs.emplace_back();
+    if (nodes->empty()) continue;
+    compiled_.push_back(device_->compile(
+        build_table(*nodes, values, ScratchBindings(values.size()), *device_, RowClass::many),
+        step));
+    programs.back() = compiled_.back();
+  }
+  rotations_ = std::move(programs);
+}
+
+void Model::write_turns(double positions) {
+  for (size_t i = 0; i < turns_.size(); ++i) {
+    std::vector<float> frequencies(frequencies_[i].get().size / sizeof(float));
+    device_->read(frequencies_[i].binding(), std::as_writable_bytes(std::span(frequencies)));
+    std::vector<float> turn;
+    for (const float frequency : frequencies) {
+      const double angle = positions * static_cast<double>(frequency);
+      turn.push_back(static_cast<float>(std::cos(angle)));
+      turn.push_back(static_cast<float>(std::sin(angle)));
+    }
+    device_->write(turns_[i].binding(), std::as_bytes(std::span(turn)));
   }
 }
 

@@ -142,6 +142,13 @@ class Model {
   // the model and, in some, on the context.
   std::vector<std::byte> frequencies() const;
 
+  // Whether keys in the cache can turn to other positions; and the programs that turn those of a cache
+  // group's rows, by as much as write_turns said last. A group whose keys have no positions has none.
+  bool rotates() const { return !rotations_.empty(); }
+  const std::vector<Program>& rotations() const { return rotations_; }
+  // By so many positions; with no submission in flight.
+  void write_turns(double positions);
+
   // Throws DeviceError when a file that the device reads was cut or cannot be read any more: what
   // was computed since is worth nothing, and neither is the model.
   void check_files() const;
@@ -170,6 +177,7 @@ class Model {
   }
   void allocate();
   void compile();
+  void compile_rotations(const ForwardMemory& memory, const StepMemory& step);
 
   std::vector<Binding> place_frequencies();
   void place_ones();
@@ -186,6 +194,8 @@ class Model {
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
   OwnedBuffer ones_;  // as ForwardMemory has them; empty where nothing reads them
+  std::vector<OwnedBuffer> turns_;  // float32 [2 * pairs] for each of frequencies_
+  std::vector<Program> rotations_;  // of each cache group; empty where keys cannot turn
   uint32_t context_ = 0;
   uint32_t max_prompt_rows_ = 0;
   std::vector<GroupShape> groups_;  // of the cache

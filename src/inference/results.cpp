@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <new>
+#include <string>
 
 #include "core/error.h"
 
@@ -155,10 +157,27 @@ Results::State Results::take_tokens(Active& active, std::span<const uint32_t> to
   else if (is_stopped || (constraint != nullptr && constraint->is_over()))
     task.finish(FinishReason::stop);
   else if (task.chosen().size() == task.rows().max_chosen)
-    task.finish(FinishReason::length);
+    finish_at_length(active);
   else
     return State::goes_on;
   return State::is_over;
+}
+
+// Where it is the context that is full, the text may go on.
+void Results::finish_at_length(const Active& active) {
+  Task& task = *active.task;
+  const Sequence& sequence = model_.sequences()[active.sequence];
+  if (task.rows().keeps_positions && sequence.tokens.size() > model_.context()) {
+    try {
+      task.take_positions(cache_, active.sequence);
+    } catch (const std::bad_alloc&) {
+      return task.fail(std::make_exception_ptr(OutOfMemoryError(
+          "there is no memory for keys and values of " + std::to_string(sequence.n_done) +
+          " tokens beside the cache, with which a text goes "
+          "on whose context is full")));
+    }
+  }
+  task.finish(FinishReason::length);
 }
 
 // How many of these tokens its constraint takes. Those behind a place where it begins to rule were

@@ -33,6 +33,7 @@ class Results {
   State take_drafted(Active& active, std::span<const Status> statuses);
   State take_tokens(Active& active, std::span<const uint32_t> tokens);
   State fail(Active& active, const Status& status);
+  void finish_at_length(const Active& active);
   static uint32_t n_accepted(const Active& active, std::span<const uint32_t> tokens);
 
   // Of so many positions of a sequence, in a ring's worth of them.

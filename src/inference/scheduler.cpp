@@ -22,6 +22,7 @@
 #include <utility>
 
 #include "core/error.h"
+#include "inference/moved_text.h"
 #include "inference/reading.h"
 #include "inference/speech_window.h"
 
@@ -159,8 +160,14 @@ std::shared_ptr<Generation> Scheduler::generate(GenerateRequest request,
   if (request.speculation == kSpeculationAuto && model_.device().chip().submissions_ahead > 0)
     request.speculation = kSpeculationOff;
   request.max_tokens = std::min(request.max_tokens, most_tokens(request.prompt.size()));
+  request.keeps_positions = request.keeps_positions && model_.rotates();
+  if (request.keeps_positions) refuse_unless_kept_fits(model_);
+  std::shared_ptr<const MovedPositions> moved;
+  if (const auto before = std::exchange(request.goes_on_from, nullptr))
+    moved = positions_of_text_before(model_, *before, request);
   if (constraint) masks_.start();
-  auto generation = std::make_shared<Generation>(std::move(request), std::move(constraint));
+  auto generation =
+      std::make_shared<Generation>(std::move(request), std::move(constraint), std::move(moved));
   if (generation->rows().max_chosen == 0 && !generation->rows().scores_given)
     generation->finish(FinishReason::length);
   else
@@ -364,7 +371,8 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
   if (active_.size() == model_.max_texts()) return Queue::Answer::full;
   std::vector<uint32_t> tokens = rows.tokens;  // and those chosen before it stepped back, if it did
   tokens.insert(tokens.end(), task->chosen().begin(), task->chosen().end());
-  if (waits_for_prefix(*task)) return Queue::Answer::later;
+  const MovedPositions* const moved = task->moved();
+  if (moved == nullptr && waits_for_prefix(*task)) return Queue::Answer::later;
   const auto n_tokens = static_cast<uint32_t>(tokens.size());
   // One position more than there are tokens: if the next token finds no page, the text must step back.
   const uint32_t n_positions = std::min(n_tokens + 1, most_positions(*task));
@@ -379,11 +387,13 @@ Queue::Answer Scheduler::admit(const std::shared_ptr<Task>& task) {
                             .n_prompt = rows.n_prompt(),
                             .n_positions = n_positions,
                             .most_reused = most_reused,
-                            .shares_with = rows.shares_with};
-  if (waits_for_disk(task, beginning)) return Queue::Answer::later;
-  const RunsOnDisk* const from_disk = fetched_for(task);
+                            .shares_with = rows.shares_with,
+                            .moved = moved};
+  if (moved == nullptr && waits_for_disk(task, beginning)) return Queue::Answer::later;
+  const RunsOnDisk* const from_disk = moved == nullptr ? fetched_for(task) : nullptr;
   const std::optional<uint32_t> sequence = cache_.begin(beginning, from_disk);
   if (!sequence) return Queue::Answer::full;
+  if (moved != nullptr) turn_keys(model_, cache_, *moved, *sequence);
   if (from_disk != nullptr) {
     disk()->count_restored(cache_.n_from_disk());
     fetch_.reset();
@@ -475,7 +485,10 @@ std::vector<Active>::iterator Scheduler::first_to_go() {
 
 void Scheduler::step_back(std::vector<Active>::iterator active) {
   if (active->task->rows().has_output()) {
-    cache_.set_aside(active->sequence);
+    if (active->task->moved() == nullptr)
+      cache_.set_aside(active->sequence);
+    else
+      cache_.discard(active->sequence);  // it begins again with what was moved
     queue_.put_back(std::move(active->task));
   } else {  // a reading: the rest of its text stays unread
     cache_.end(active->sequence, kNone);

@@ -102,7 +102,7 @@ void Scheduler::store_pages() {
   uint64_t n_copied = 0;
   while (n_copied < kMostCopied && cache_.has_unstored() && disk()->takes_more()) {
     const Sequence& sequence = *cache_.unstored();
-    const uint32_t n = std::min(sequence.n_done, sequence.n_prompt);
+    const uint32_t n = std::min({sequence.n_done, sequence.n_prompt, sequence.n_exact});
     std::optional<MissingRun> missing;
     if (sequence.key.window == 0)
       missing = disk()->missing(words_of(sequence.key), std::span(sequence.tokens).first(n),

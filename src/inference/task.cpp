@@ -34,6 +34,7 @@ void Task::fail(std::exception_ptr error) {
   if (reason_ != FinishReason::none) return;
   error_ = std::move(error);
   reason_ = FinishReason::cancelled;
+  let_go();
   if (masks() != nullptr) masks()->cancel();
   tell_change();
 }
@@ -42,6 +43,7 @@ void Task::finish(FinishReason reason) {
   const std::lock_guard lock(mutex_);
   if (reason_ != FinishReason::none) return;
   reason_ = reason;
+  let_go();
   if (masks() != nullptr) masks()->cancel();
   tell_change();
 }

@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "cache/moved_positions.h"
 #include "core/rows.h"
 #include "inference/text_masks.h"
 
@@ -60,6 +61,9 @@ struct TaskRows {
   bool generated = false;  // with chunks: they run the kernels of rows that generate
   // Nothing comes out, and somebody waits all the same: see saved_text.h.
   bool saves = false;
+  // Where it fills the context, its positions are kept for a text that goes on:
+  // moved_text.h.
+  bool keeps_positions = false;
   // How many tokens are drafted, as the text went on before; see speculation.h.
   uint32_t speculation = 0;
   // Of an encoder's text: all of its rows run in one step.
@@ -156,6 +160,9 @@ class Task {
   virtual void take_positions(const SequenceCache&, uint32_t) {}
   // What the cache is to be given instead of any row; null of all other tasks.
   virtual const SavedPositions* restores() const { return nullptr; }
+  // What it begins with, in place of what is in the cache; null of most tasks,
+  // and once it is over.
+  virtual const MovedPositions* moved() const { return nullptr; }
 
  protected:
   // False when the time is up. Throws the error that ended the task.
@@ -171,6 +178,7 @@ class Task {
   }
   void tell_change();                 // with mutex_ held
   void rethrow_error() const;         // likewise
+  virtual void let_go() {}            // likewise, when it is over: of what only its rows needed
   virtual bool has_news() const = 0;  // likewise: something that nobody took yet
 
   mutable std::mutex mutex_;

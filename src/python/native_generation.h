@@ -31,6 +31,7 @@ class NativeGeneration {
   void wake(const std::shared_ptr<Waker>& waker, uint64_t id);
   uint32_t prompt_tokens() const { return generation_->n_given(); }
   void cancel() { generation_->cancel(); }
+  const std::shared_ptr<Generation>& shared() const { return generation_; }
   uint64_t arrival() const { return generation_->arrival; }
   // The text ends after this many tokens, and so does what stays in the cache.
   void cut(uint32_t n_tokens);

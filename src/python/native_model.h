@@ -34,7 +34,8 @@ class NativeModel {
       std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
       std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
       int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
-      const Window& window, const Rules* rules, uint32_t speculation);
+      const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
+      const NativeGeneration* goes_on_from);
   std::unique_ptr<NativeLogits> start_logits(LogitsRequest request);
   std::unique_ptr<NativeLogits> start_encode(EncodeRequest request);
   // float32 [n - first, vocab_size]

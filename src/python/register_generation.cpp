@@ -115,6 +115,8 @@ void register_generation(py::module_& m) {
                              [](const NativeGeneration& g) { return g.get().n_given_done(); })
       .def_property_readonly("cached_tokens",
                              [](const NativeGeneration& g) { return g.get().n_cached(); })
+      .def_property_readonly("moved_tokens",
+                             [](const NativeGeneration& g) { return g.get().moved_tokens(); })
       .def_property_readonly(
           "prefix_end", [](const NativeGeneration& g) { return name_of(g.get().prefix_end()); })
       .def_property_readonly("drafted_tokens",

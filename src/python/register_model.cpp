@@ -31,7 +31,8 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
     std::vector<uint32_t> dry_breakers, std::optional<uint32_t> logprobs,
     std::optional<uint32_t> prompt_logprobs, const NativeGeneration* shares_with, uint32_t choice,
     int32_t priority, NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
-    const Window& window, const Rules* rules, uint32_t speculation) {
+    const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
+    const NativeGeneration* goes_on_from) {
   const std::shared_ptr<Engine> engine = this->engine();
   std::vector<TokenBias> biases;
   for (const auto& [token, bias] : logit_bias) biases.push_back({token, bias});
@@ -53,7 +54,9 @@ std::unique_ptr<NativeGeneration> NativeModel::start(
            .window = window,
            .rules = rules ? rules->fixed : TranscriptionRules{},
            .banned = rules ? rules->banned : std::vector<uint32_t>{},
-           .banned_first = rules ? rules->banned_first : std::vector<uint32_t>{}},
+           .banned_first = rules ? rules->banned_first : std::vector<uint32_t>{},
+           .keeps_positions = keeps_positions,
+           .goes_on_from = goes_on_from ? goes_on_from->shared() : nullptr},
           constraint ? constraint->take() : nullptr),
       engine);
 }
@@ -174,11 +177,12 @@ void register_model(py::module_& m) {
              std::optional<uint32_t> logprobs, std::optional<uint32_t> prompt_logprobs,
              const NativeGeneration* shares_with, uint32_t choice, int32_t priority,
              NativeConstraint* constraint, const std::map<uint32_t, float>& adapters,
-             const Window& window, const Rules* rules, uint32_t speculation) {
+             const Window& window, const Rules* rules, uint32_t speculation, bool keeps_positions,
+             const NativeGeneration* goes_on_from) {
             return model.start(tokens, max_tokens, std::move(stop_ids), sampling_of(sampling),
                                logit_bias, std::move(dry_breakers), logprobs, prompt_logprobs,
                                shares_with, choice, priority, constraint, adapters, window, rules,
-                               speculation);
+                               speculation, keeps_positions, goes_on_from);
           },
           py::arg("tokens"), py::kw_only(), py::arg("max_tokens"), py::arg("stop_ids"),
           py::arg("sampling"), py::arg("logit_bias"),
@@ -186,7 +190,8 @@ void register_model(py::module_& m) {
           py::arg("prompt_logprobs") = py::none(), py::arg("shares_with") = py::none(),
           py::arg("choice") = 0, py::arg("priority") = 0, py::arg("constraint") = py::none(),
           py::arg("adapters") = std::map<uint32_t, float>(), py::arg("window") = py::none(),
-          py::arg("rules") = py::none(), py::arg("speculation") = kSpeculationOff)
+          py::arg("rules") = py::none(), py::arg("speculation") = kSpeculationOff,
+          py::arg("keeps_positions") = false, py::arg("goes_on_from") = py::none())
       .def(
           "logits",
           [](NativeModel& model, const Tokens& tokens, uint32_t first, int32_t priority,

@@ -72,9 +72,9 @@ def test_an_error_comes_before_any_work_or_when_it_is_full(model: Any, prompt: l
 
 
 @pytest.mark.parametrize("n", [200, CONTEXT - 1, 300, 700])
-def test_a_shift_is_the_newest_tokens_read_again(model: Any, prompt: list[int], n: int) -> None:
+def test_reread_is_the_newest_tokens_read_again(model: Any, prompt: list[int], n: int) -> None:
     expected = by_hand(model, prompt, n, **GREEDY)
-    text = model.generate(prompt, max_tokens=n, context_overflow="shift", **GREEDY)
+    text = model.generate(prompt, max_tokens=n, context_overflow="reread", **GREEDY)
     assert list(text.token_ids) == expected
     assert (text.finish_reason, text.completion_tokens) == ("length", n)
     assert text.prompt_tokens == len(prompt)
@@ -83,9 +83,37 @@ def test_a_shift_is_the_newest_tokens_read_again(model: Any, prompt: list[int], 
 
 def test_a_long_prompt_loses_its_oldest_tokens(model: Any) -> None:
     tokens = [3 + i % 1000 for i in range(3 * CONTEXT)]
-    text = model.generate(tokens, max_tokens=8, context_overflow="shift", **GREEDY)
+    text = model.generate(tokens, max_tokens=8, context_overflow="reread", **GREEDY)
     assert text == model.generate(tokens[-KEPT:], max_tokens=8, **GREEDY)
     assert text.prompt_tokens == KEPT
+
+
+def moved_tokens(model: Any, prompt: list[int], **options: Any) -> tuple[Any, int]:
+    stream = model.generate(prompt, stream=True, **options)
+    for _ in stream:
+        pass
+    return stream.completion, stream._decoder.generation.moved_tokens
+
+
+def test_a_shift_moves_what_it_keeps(model: Any, prompt: list[int]) -> None:
+    """Its first part is that of a text that reads again; nothing but a last token is read later."""
+    options = {**HOT, "max_tokens": 700}
+    text, n_moved = moved_tokens(model, prompt, context_overflow="shift", **options)
+    again, n_again = moved_tokens(model, prompt, context_overflow="reread", **options)
+    fits = CONTEXT + 1 - len(prompt)
+    n_shifts = -(-(700 - fits) // (CONTEXT + 1 - KEPT))
+    assert (n_moved, n_again) == (n_shifts * (KEPT - 1), 0)
+    assert text.token_ids[:fits] == again.token_ids[:fits]
+    assert text.token_ids != again.token_ids  # values remember what was dropped
+    assert moved_tokens(model, prompt, context_overflow="shift", **options)[0] == text
+
+
+def test_shifting_texts_are_the_same_side_by_side(model: Any, prompt: list[int]) -> None:
+    prompts = [[*prompt, *range(40, 40 + n)] for n in range(3)]
+    options = {**HOT, "max_tokens": 320, "context_overflow": "shift", "speculation": 4}
+    alone = [model.generate(each, **options).token_ids for each in prompts]
+    together = model.generate(prompts, **options)
+    assert [each.token_ids for each in together] == alone
 
 
 def test_every_form_of_call_shifts_alike(model: Any, prompt: list[int]) -> None:
@@ -179,7 +207,7 @@ def test_a_turn_that_leaves_no_room_is_refused(model: Any) -> None:
 
 
 def test_what_cannot_be_is_refused() -> None:
-    with pytest.raises(ArgumentError, match="'stop' or 'error' or 'shift'"):
+    with pytest.raises(ArgumentError, match="'stop' or 'error' or 'shift' or 'reread'"):
         akunu.SamplingOptions(context_overflow="slide")
     with pytest.raises(ArgumentError, match="penalties would forget it"):
         akunu.SamplingOptions(context_overflow="shift", penalize_prompt=False)

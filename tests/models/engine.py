@@ -86,6 +86,9 @@ def start(
     priority: int = 0,
     logprobs: int | None = None,
     constraint: Any = None,
+    speculation: int = 0,
+    keeps_positions: bool = False,
+    goes_on_from: Any = None,
     **sampling: Any,
 ) -> Any:
     """A generation of `n` tokens, or until one of `stop_ids`; greedy unless `sampling` differs."""
@@ -99,6 +102,9 @@ def start(
         choice=choice,
         priority=priority,
         constraint=constraint,
+        speculation=speculation,
+        keeps_positions=keeps_positions,
+        goes_on_from=goes_on_from,
     )
 
 

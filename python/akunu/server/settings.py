@@ -199,7 +199,7 @@ class ServerSettings:
     context_overflow: str = _setting(
         "stop",
         _one_of(CONTEXT_OVERFLOWS),
-        "For requests that do not say: stop, error, or shift, which forgets the oldest turns.",
+        "For requests that do not say: stop, error, or shift or reread, which forget the oldest.",
         "NAME",
     )
     most_answers: int = _setting(
