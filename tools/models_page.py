@@ -75,7 +75,7 @@ def _table(errors: Errors) -> Iterator[str]:
         *("llama", "qwen2", "qwen3", "phi3", "gemma", "gemma2", "gemma3", "gemma4"),
         *("mistral3", "granite"),
         *("smollm3", "olmo2", "glm4", "ernie4_5", "seed_oss", "hunyuan-dense", "exaone4"),
-        *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3"),
+        *("starcoder2", "command-r", "cohere2", "deepseek2", "minicpm3", "lfm2"),
         *("qwen2moe", "qwen3moe", "olmoe", "granitemoe", "glm4moe", "gpt-oss", "ernie4_5-moe"),
         *("hunyuan-moe", "deepseek"),
     )

@@ -1,6 +1,6 @@
 // The kernels that are no matmul and no attention: element-wise ones, norms, RoPE, and those at the
 // beginning and the end of a step. Each is in the file of its name in kernels/: embed.metal, elementwise.metal,
-// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, logprobs.metal and
+// norm.metal, encoder.metal, experts.metal, adapter.metal, rope.metal, sample.metal, speech.metal, latent.metal, convolution.metal, logprobs.metal and
 // advance.metal.
 #include <algorithm>
 #include <bit>
@@ -247,6 +247,10 @@ std::optional<Kernel> find_row_kernel(const KernelRequest& request) {
     case Operation::expert_combine:
       return per_number("expert_combine",
                         [](const Scope& s) { return s.get<ExpertCombineParams>().n; });
+    case Operation::short_convolution:
+      if (request.cache != Format::f32) return std::nullopt;
+      return per_number("short_convolution",
+                        [](const Scope& s) { return s.get<ShortConvolutionParams>().dim; });
     case Operation::transcription_rules:
       return one_launch("transcription_rules", vocabulary_grid<TranscriptionRulesParams>);
     case Operation::sample: {

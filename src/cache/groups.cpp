@@ -9,6 +9,7 @@ namespace akunu {
 namespace {
 
 CacheKind kind_of(const LayerDescriptor& layer) {
+  if (layer.convolution) return InputCache{{layer.convolution->width}};
   if (layer.window > 0) return WindowCache{layer.window};
   return FullCache{};
 }
@@ -51,6 +52,9 @@ struct NameOf {
   std::string operator()(const FullCache&) const { return "full"; }
   std::string operator()(const WindowCache& kind) const {
     return "window " + std::to_string(kind.window);
+  }
+  std::string operator()(const InputCache& kind) const {
+    return "inputs " + std::to_string(kind.window);
   }
   std::string operator()(const StateCache&) const { return "states"; }
   std::string operator()(const CrossCache&) const { return "encoder"; }
@@ -137,10 +141,11 @@ std::vector<GroupShape> cache_groups(const ArchDescriptor& arch, Format format) 
     }
     const CacheKind kind = kind_of(layer);
     auto group = std::ranges::find(groups, kind, &GroupShape::kind);
-    if (group == groups.end()) group = groups.insert(group, {kind, format, {}});
+    if (group == groups.end())
+      group = groups.insert(group, {kind, layer.convolution ? Format::f32 : format, {}});
     group->layers.push_back({.layer = i,
                              .n_heads = layer.n_cached_heads(),
-                             .position_bytes = row_bytes(format, layer.cached_dim()),
+                             .position_bytes = row_bytes(group->format, layer.cached_dim()),
                              .has_values = layer.caches_values()});
   }
   if (!arch.audio) return groups;

@@ -82,6 +82,11 @@ struct WindowCache {
   bool operator==(const WindowCache&) const = default;
 };
 
+// Inputs of a convolution: a row sees those of the last `window` positions, its own included.
+struct InputCache : WindowCache {
+  bool operator==(const InputCache&) const = default;
+};
+
 // One state of fixed size, which every row changes (recurrent layers). Entry 0 is the state after
 // n_done positions; a row at position 0 does not read it. Entry 1 + i is a copy of it as it was after
 // `checkpoints[i]` positions: to anywhere else there is no way back.
@@ -119,9 +124,9 @@ struct CrossCache {
   bool operator==(const CrossCache&) const = default;
 };
 
-using CacheKind = std::variant<FullCache, WindowCache, StateCache, CrossCache>;
+using CacheKind = std::variant<FullCache, WindowCache, InputCache, StateCache, CrossCache>;
 
-// For people: "full", "window 512", "states", "encoder". Of a model's groups each has another one.
+// For people: "full", "window 512", "inputs 3", "states", "encoder". Of a model's groups each has another one.
 std::string name_of(const CacheKind& kind);
 
 // One layer's part of a page: [n_heads][n_positions] rows of `position_bytes`, of keys and as much of
@@ -143,6 +148,10 @@ struct GroupShape {
   std::vector<LayerShape> layers;
 
   uint64_t page_bytes() const;  // of one page in all layers
+  // Whether it is of keys and values, or of latents, in the format that was asked for.
+  bool is_of_attention() const {
+    return !std::holds_alternative<InputCache>(kind) && !has_states();
+  }
   bool is_cross() const { return std::holds_alternative<CrossCache>(kind); }
   bool has_states() const { return std::holds_alternative<StateCache>(kind); }
   // Asks a question of whatever kind it is: ask([](const auto& kind) { return kind.needed(3, 4); })
@@ -161,7 +170,8 @@ struct GroupShape {
 // Entries that a page table needs per text and group.
 uint32_t table_entries(std::span<const GroupShape> groups, uint32_t context);
 
-// The cache groups of a model: layers whose caches have the same kind and format form one group. Groups
+// The cache groups of a model: layers whose caches have the same kind form one group. Keys, values and
+// latents have `format`; inputs of convolutions are F32, whatever it is. Groups
 // are in the order of their first layers; the last one is what an encoder of audio made for each of
 // them. A model that is an encoder has no groups. A layer that shares another layer's
 // keys and values belongs to no group. Throws ModelFormatError if the layer that it names has no cache,

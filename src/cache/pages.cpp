@@ -77,6 +77,12 @@ KvCache::KvCache(const std::shared_ptr<Device>& device, const ArchDescriptor& ar
       layers_[i] = layers_[*source];
 }
 
+Format KvCache::format() const {
+  for (const CacheGroup& group : groups_)
+    if (group.shape.is_of_attention()) return group.shape.format;
+  return Format::f16;
+}
+
 void KvCache::copy_positions(uint32_t group, uint32_t from_page, uint32_t to_page,
                              uint32_t n_positions) {
   std::vector<Copy> copies;

@@ -49,8 +49,8 @@ class KvCache {
   const std::vector<LayerCache>& layers() const { return layers_; }
   // Likewise, of what an encoder made for each layer; empty where there is none.
   const std::vector<LayerCache>& cross() const { return cross_; }
-  // Every group has this one; where there are none, it does not matter.
-  Format format() const { return groups_.empty() ? Format::f16 : groups_.front().shape.format; }
+  // That of keys, values and latents; where there are none, it does not matter.
+  Format format() const;
   std::vector<CacheGroup>& groups() { return groups_; }
   const std::vector<CacheGroup>& groups() const { return groups_; }
 

@@ -75,6 +75,25 @@ ArchDescriptor qwen3(const ModelConfig& config) {
   return arch;
 }
 
+// LFM2 (Liquid AI, 2025): qwen3, most of whose layers have a short convolution instead of attention.
+ArchDescriptor lfm2(const ModelConfig& config) {
+  constexpr uint32_t kMostWidth = 64;
+  ArchDescriptor arch = qwen3(config);
+  for (size_t i = 0; i < arch.layers.size(); ++i) {
+    if (!config.layers[i].convolves) continue;
+    LayerDescriptor& layer = arch.layers[i];
+    layer.mixer = Mixer::convolution;
+    layer.rope_style = RopeStyle::none;
+    layer.head_norms = false;
+    layer.convolution = ShortConvolution{.dim = config.dim, .width = config.convolution_width};
+    if (config.convolution_width < 2 || config.convolution_width > kMostWidth)
+      throw ModelFormatError("the width of the short convolution is " +
+                             std::to_string(config.convolution_width) + "; it must be 2 to " +
+                             std::to_string(kMostWidth));
+  }
+  return arch;
+}
+
 // Phi-3 (2024): Q, K and V in one matrix, gate and up in another; the names say how they are cut.
 ArchDescriptor phi3(const ModelConfig& config) { return qwen2(config); }
 
@@ -582,6 +601,7 @@ constexpr std::array kFamilies{
            deepseek2,
            {.attention_scale = true, .experts = true, .interleaves = true, .latent = true}},
     Family{"minicpm3", minicpm3, {.attention_scale = true, .latent = true}},
+    Family{"lfm2", lfm2, {.convolves = true}},
     Family{"qwen2moe", qwen2_moe, {.windows = true, .experts = true}},
     Family{"qwen3moe", qwen3_moe, {.windows = true, .experts = true}},
     Family{"olmoe", olmoe, {.experts = true}},
@@ -617,6 +637,7 @@ const Family* family_of(std::string_view architecture) {
 }
 
 void check_layer(const LayerConfig& layer, const ModelConfig& config, bool rotates) {
+  if (layer.convolves) return require(layer.ffn_dim, "feed-forward length", config);
   require(layer.n_heads, "number of heads", config);
   require(layer.n_kv_heads, "number of key/value heads", config);
   require(layer.head_dim, "head dimension", config);
@@ -720,6 +741,8 @@ ArchDescriptor describe(const ModelConfig& config) {
     if (arch.embeds && layer.kv_from)
       throw UnsupportedModelError(
           "layers that share keys and values are not supported where texts are embedded");
+    if (arch.embeds && layer.convolution)
+      throw UnsupportedModelError("short convolutions are not supported where texts are embedded");
     if (arch.embeds && layer.latent)
       throw UnsupportedModelError("latent attention is not supported where texts are embedded");
     if (arch.embeds && layer.attention_soft_cap > 0)

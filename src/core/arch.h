@@ -29,6 +29,7 @@ struct LayerConfig {
   bool values_are_keys = false;  // it has no weights of values
   std::optional<bool> windowed;  // whether it sees `ModelConfig::window` positions only
   std::optional<bool> rotates;   // whether its Q and K have rotary positions
+  bool convolves = false;        // it has a short convolution instead of attention
 };
 
 // How the rows of a text become one vector.
@@ -86,6 +87,7 @@ struct ModelConfig {
   uint32_t query_rank = 0;
   uint32_t value_dim = 0;
   float latent_norm_epsilon = 0;            // 0: norm_epsilon
+  uint32_t convolution_width = 0;           // of layers that convolve, as in ShortConvolution
   std::optional<float> attention_soft_cap;  // 0: none
   std::optional<float> logit_soft_cap;      // 0: none
   // Factors; 0: the file says none. What a family does with logit_scale is its own.
@@ -105,7 +107,7 @@ struct ModelConfig {
   std::vector<std::string> notes;  // what of it was not taken as it is, a line each
 };
 
-enum class Mixer : uint8_t { attention };
+enum class Mixer : uint8_t { attention, convolution };
 enum class FeedForward : uint8_t {
   gated,  // down(act(gate(x)) * up(x))
   plain,  // down(act(up(x)))
@@ -124,6 +126,14 @@ struct Latent {
       0;                   // queries are made of as many numbers, which are normed; 0: of the input
   uint32_t value_dim = 0;  // of a head
   float norm_epsilon = 0;
+};
+
+// A gated convolution along the text (LFM2, 2025). A row is projected to b, c and x, each as wide as the
+// residual; every number of c is multiplied by the weighted sum of b * x at that place, in this row and
+// the ones before it. The cache keeps b * x.
+struct ShortConvolution {
+  uint32_t dim = 0;
+  uint32_t width = 0;  // rows that a row sees, its own included
 };
 
 // A feed-forward network that is many, of which a router chooses some for each row.
@@ -180,12 +190,16 @@ struct LayerDescriptor {
   Activation activation = Activation::silu;
   uint32_t ffn_dim = 0;
   std::optional<Latent> latent;
+  std::optional<ShortConvolution> convolution;  // where the mixer is one
 
   // What the cache keeps of a position: so many heads, of so many numbers; and whether values lie
   // beside the keys, or are part of them.
-  uint32_t n_cached_heads() const { return latent ? 1 : n_kv_heads; }
-  uint32_t cached_dim() const { return latent ? latent->rank + rope_dim : head_dim; }
-  bool caches_values() const { return !latent; }
+  uint32_t n_cached_heads() const { return latent || convolution ? 1 : n_kv_heads; }
+  uint32_t cached_dim() const {
+    if (convolution) return convolution->dim;
+    return latent ? latent->rank + rope_dim : head_dim;
+  }
+  bool caches_values() const { return !latent && !convolution; }
   // Numbers that attention makes of a row.
   uint32_t attended_dim() const { return n_heads * (latent ? latent->value_dim : head_dim); }
   std::optional<Experts> experts;  // instead of one network of ffn_dim, or beside it
@@ -263,6 +277,7 @@ struct FamilyTraits {
   // Windowed layers have heads of another length than others, the last layers may read the keys and
   // values of earlier ones, and each may have an embedding of its own.
   bool layer_shapes = false;
+  bool convolves = false;  // layers may have a short convolution instead of attention
 };
 
 const FamilyTraits* find_family(std::string_view architecture);  // null: not here

@@ -282,8 +282,12 @@ class Builder : Emitter {
       add_to_residual(layer, "down", fed, "ffn_post_norm", "layer_output_norm");
       return;
     }
-    add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
-                    "attention_output_norm");
+    if (layer.is.convolution)
+      add_to_residual(layer, "convolution output", convolution(layer, *layer.is.convolution),
+                      "attention_post_norm", "attention_output_norm");
+    else
+      add_to_residual(layer, "attention output", attention(layer), "attention_post_norm",
+                      "attention_output_norm");
     if (arch_.audio && !layer.is_of_encoder)
       add_to_residual(layer, "cross output", cross_attention(layer), "cross_post_norm",
                       "cross_output_norm");
@@ -415,6 +419,23 @@ class Builder : Emitter {
                 .page_table_stride = memory_.page_table_stride,
                 .page_table_base = memory_.page_table_bases[pools.group]});
     return project(layer, "attention output", attended, "attention.output", is.attended_dim());
+  }
+
+  // Its norm has the name of attention's, whose place it takes.
+  ValueId convolution(const Layer& layer, const ShortConvolution& is) {
+    const ValueId input = rows("convolution input", uint64_t{3} * is.dim);
+    const Part part{"in", 3 * is.dim, input};
+    project_normed(layer, "convolution norm", "attention_norm", "convolution.", {&part, 1});
+    const std::string output = "convolution.output";
+    const ValueId convolved = activation(
+        "convolved", kind_for(layer.name + output + ".weight", arch_.dim, is.dim), is.dim);
+    const LayerCache& pools = memory_.layers[layer.index];
+    emit(Operation::short_convolution, layer.label + "convolution",
+         {input, vector(layer.name + "convolution.kernel.weight", uint64_t{is.dim} * is.width),
+          bound(layer.label + "inputs", pools.keys, pools.format), convolved},
+         ShortConvolutionParams{is.dim, is.width, memory_.page_table_stride,
+                                memory_.page_table_bases[pools.group]});
+    return project(layer, "convolution output", convolved, output, is.dim);
   }
 
   // Attention to what an encoder made.

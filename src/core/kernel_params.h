@@ -385,6 +385,14 @@ struct ScaleParams {
   uint32_t padding[2];
 };
 
+// The cache has the convolution's inputs, float [page][kPagePositions][dim].
+struct ShortConvolutionParams {
+  uint32_t dim;
+  uint32_t width;  // of the convolution, at least 2
+  uint32_t page_table_stride;
+  uint32_t page_table_base;
+};
+
 struct SampleParams {
   uint32_t vocab_size;
   uint32_t log_stride;

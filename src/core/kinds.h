@@ -50,6 +50,7 @@ enum class Operation : uint8_t {
   expert_combine,
   kv_rotate,
   hadamard,
+  short_convolution,
   // Fused; each equals its nodes in core/fusion_rules.cpp.
   matmul_group,
   matmul_add,

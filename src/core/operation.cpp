@@ -114,6 +114,10 @@ constexpr Operands<3> kExpertCombine{
     {{"input", rows, in}, {"routes", routes, in}, {"out", rows, out}}};
 constexpr Operands<2> kKvRotate{{{"turn", vector, in}, {"key_cache", cache, inout}}};
 constexpr Operands<2> kHadamard{{{"input", rows, in}, {"out", activation, out}}};
+constexpr Operands<4> kShortConvolution{{{"input", rows, in},
+                                         {"weight", vector, in},
+                                         {"cache", cache, inout},
+                                         {"out", activation, out}}};
 constexpr Operands<3> kMatmulAdd{
     {{"input", activation, in}, {"weight", weight, in}, {"data", rows, inout}}};
 // What rotates heads and writes the cache.
@@ -218,6 +222,7 @@ constexpr std::array<OperationInfo, kOperationCount> kOperations{{
     {"expert_combine", kExpertCombine, sizeof(ExpertCombineParams)},
     {"kv_rotate", kKvRotate, sizeof(KvRotateParams)},
     {"hadamard", kHadamard, sizeof(HadamardParams)},
+    {"short_convolution", kShortConvolution, sizeof(ShortConvolutionParams)},
     {"matmul_group", kMatmulGroup, sizeof(MatmulGroupParams)},
     {"matmul_add", kMatmulAdd, sizeof(MatmulParams)},
     {"rope_kv_write", kRopeKvWrite, sizeof(RopeKvWriteParams)},

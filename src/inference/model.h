@@ -193,7 +193,7 @@ class Model {
   Adapters adapters_;
   std::vector<OwnedBuffer> frequencies_;
   std::vector<Binding> layer_frequencies_;
-  OwnedBuffer ones_;  // as ForwardMemory has them; empty where nothing reads them
+  OwnedBuffer ones_;                // as ForwardMemory has them; empty where nothing reads them
   std::vector<OwnedBuffer> turns_;  // float32 [2 * pairs] for each of frequencies_
   std::vector<Program> rotations_;  // of each cache group; empty where keys cannot turn
   uint32_t context_ = 0;

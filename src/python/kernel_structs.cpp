@@ -57,6 +57,7 @@ bool describe_structs() {
   PYBIND11_NUMPY_DTYPE(CrossWeightsParams, n_heads, n_kv_heads, head_dim, n_positions, scale, heads,
                        first, n_out, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(TranscriptionRulesParams, vocab_size, log_stride);
+  PYBIND11_NUMPY_DTYPE(ShortConvolutionParams, dim, width, page_table_stride, page_table_base);
   PYBIND11_NUMPY_DTYPE(LatentWriteParams, rank, n_pairs, style, epsilon, page_table_stride,
                        page_table_base);
   PYBIND11_NUMPY_DTYPE(LatentQueryParams, n_heads, n_plain, n_pairs, rank, style, head_rows,
@@ -179,6 +180,8 @@ py::object params_dtype(Operation operation) {
       return dtype_of<ExpertCombineParams>();
     case Operation::kv_rotate:
       return dtype_of<KvRotateParams>();
+    case Operation::short_convolution:
+      return dtype_of<ShortConvolutionParams>();
     case Operation::matmul_group:
       return dtype_of<MatmulGroupParams>();
     case Operation::rope_kv_write:

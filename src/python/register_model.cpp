@@ -109,7 +109,10 @@ py::dict NativeModel::config() const {
   result["head_dim"] = most(&LayerConfig::head_dim);
   result["ffn_dim"] = most(&LayerConfig::ffn_dim);
   py::tuple windows(config.layers.size());
-  for (size_t i = 0; i < windows.size(); ++i) windows[i] = engine()->model->arch().layers[i].window;
+  for (size_t i = 0; i < windows.size(); ++i) {
+    const LayerDescriptor& layer = engine()->model->arch().layers[i];
+    windows[i] = layer.convolution ? layer.convolution->width : layer.window;
+  }
   result["windows"] = windows;
   result["vocab_size"] = config.vocab_size;
   result["context_length"] = config.context_length;

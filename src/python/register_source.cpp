@@ -110,7 +110,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
   for (const LayerDescriptor& layer : of) {
     py::dict each;
     each["n_heads"] = layer.n_heads;
-    each["n_kv_heads"] = layer.n_kv_heads;
+    each["n_kv_heads"] = layer.convolution ? 0 : layer.n_kv_heads;
     each["head_dim"] = layer.head_dim;
     each["rope_dim"] = layer.rope_dim;
     each["ffn_dim"] = layer.ffn_dim;
@@ -123,6 +123,7 @@ py::list layers_of(const std::vector<LayerDescriptor>& of) {
     } else {
       each["experts"] = py::none();
     }
+    each["convolution_width"] = layer.convolution ? layer.convolution->width : 0;
     each["rotates"] = layer.rope_style != RopeStyle::none;
     each["latent"] = py::none();
     if (layer.latent)

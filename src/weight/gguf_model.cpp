@@ -57,6 +57,7 @@ class Reader {
     }
     if (family->attention_scale) config.attention_scale = number("attention.scale").value_or(0.0f);
     if (family->latent) read_latents(stretched, config);
+    if (family->convolves) config.convolution_width = required("shortconv.l_cache");
     if (family->query_growth) {
       config.query_growth = number("attention.temperature_scale").value_or(0.0f);
       config.query_growth_length = config.rope_original_context;
@@ -261,7 +262,8 @@ class Reader {
                         .head_dim = head_dim(n_heads[i]),
                         .ffn_dim = ffn_dim[i],
                         .windowed = windowed[i],
-                        .rotates = {}});
+                        .rotates = {},
+                        .convolves = family.convolves && n_kv_heads[i] == 0});
     return layers;
   }
 

@@ -19,6 +19,7 @@
 
 #include "core/error.h"
 #include "weight/config_object.h"
+#include "weight/hf_convolution_config.h"
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
 #include "weight/hf_latent_config.h"
@@ -68,6 +69,7 @@ struct HfFamily {
   std::optional<HfLatents> latents = {};
   StackOrder stacks = StackOrder::rows_first;
   std::optional<HfLayerShapes> shapes = {};  // Gemma 4's keys of heads and of layers
+  bool convolves = false;                    // LFM2's keys
   bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
   // Keys that begin so have no effect in this family.
   std::string_view without_effect = {};
@@ -314,6 +316,17 @@ constexpr std::array kHfFamilies{
              .norm_epsilon = 1e-5f,
              .latents = kMiniCpm3,
              .names_factors = true},
+    HfFamily{.model_type = "lfm2",
+             .architecture = "lfm2",
+             .n_heads = 32,
+             .n_kv_heads = 8,
+             .vocab_size = 65536,
+             .context_length = 128000,
+             .rope_theta = 1000000,
+             .norm_epsilon = 1e-5f,
+             .epsilon_key = "norm_eps",
+             .convolves = true,
+             .without_effect = "block_"},
     HfFamily{.model_type = "eurobert", .architecture = "eurobert"},
     HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
     HfFamily{.model_type = "roberta", .architecture = "bert", .naming = HfNaming::bert},
@@ -395,6 +408,7 @@ class HfConfigReader {
     result.naming = family_.naming;
     result.stacks = family_.stacks;
     result.tied = config_.flag("tie_word_embeddings");
+    if (family_.convolves && !result.tied) result.tied = config_.flag("tie_embedding");
     model.architecture = family_.architecture;
     if (is_later_gemma() && config_.flag("use_bidirectional_attention").value_or(false))
       model.architecture = "gemma-embedding";
@@ -404,6 +418,7 @@ class HfConfigReader {
     model.norm_epsilon = config_.number(family_.epsilon_key).value_or(family_.norm_epsilon);
     if (!(model.norm_epsilon > 0)) config_.refuse_value(family_.epsilon_key, "it must be above 0");
     read_layers(model, n_layers);
+    if (family_.convolves) read_hf_convolutions(config_, model);
     read_hf_experts(config_, family_.model_type, model);
     read_unrotated(model);
     read_windows(model);
@@ -481,7 +496,8 @@ class HfConfigReader {
       layer.head_dim = config_.needed_count(
           "head_dim", family_.head_dim != 0 ? family_.head_dim : model.dim / layer.n_heads);
     config_.find("intermediate_size");  // of experts, where ffn_key is another
-    layer.ffn_dim = config_.needed_count(family_.ffn_key);
+    layer.ffn_dim = family_.convolves ? read_hf_adjusted_ffn_dim(config_)
+                                      : config_.needed_count(family_.ffn_key);
     model.layers.assign(n_layers, layer);
   }
 
@@ -608,6 +624,10 @@ class HfConfigReader {
     for (const JsonValue& item : list->items) {
       // Granite 4's: the others are Mamba's.
       if (item.text == "attention" && family_.names_positions) {
+        windowed.push_back(false);
+        continue;
+      }
+      if (item.text == "conv" && family_.convolves) {
         windowed.push_back(false);
         continue;
       }

@@ -36,6 +36,19 @@ constexpr NameRule gate_up_stack(std::string_view name) {
           .max_dims = 3};
 }
 
+// The weights of a convolution of each number alone.
+constexpr NameRule kernel(std::string_view name) {
+  return {.name = name, .pieces = {{{"convolution.kernel"}}}, .max_dims = 3, .is_vector = true};
+}
+
+// LFM2's last norm has the name that others' has behind the embedding.
+constexpr std::array kGgufLfm2Model{
+    same("token_embd", "token_embedding"),
+    same("token_embd_norm", "output_norm"),
+    same("output", "output"),
+    same("rope_freqs", "rope_factors"),
+};
+
 constexpr std::array kGgufModel{
     same("token_embd", "token_embedding"),
     same("output_norm", "output_norm"),
@@ -106,6 +119,10 @@ constexpr std::array kGgufLayer{
     same("attn_kv_b", "attention.kv_b"),
     NameRule{"attn_k_b", {{{"attention.k_b"}}}, Transform::none, 3},
     NameRule{"attn_v_b", {{{"attention.v_b"}}}, Transform::none, 3},
+    // LFM2's.
+    same("shortconv.in_proj", "convolution.in"),
+    kernel("shortconv.conv"),
+    same("shortconv.out_proj", "convolution.output"),
 };
 constexpr std::array kGgufNorms{
     same("post_attention_norm", "attention_post_norm"),
@@ -129,6 +146,7 @@ constexpr std::array kHfModel{
     same("embed_tokens", "token_embedding"),
     same("norm", "output_norm", kNorm),
     same("lm_head", "output"),
+    same("embedding_norm", "output_norm", kNorm),  // LFM2's
 };
 
 constexpr std::array kHfProjections{
@@ -162,6 +180,14 @@ constexpr std::array kHfProjections{
     // StarCoder2's.
     same("mlp.c_fc", "ffn.up"),
     same("mlp.c_proj", "ffn.down"),
+    // LFM2's.
+    same("self_attn.out_proj", "attention.output"),
+    same("feed_forward.w1", "ffn.gate"),
+    same("feed_forward.w3", "ffn.up"),
+    same("feed_forward.w2", "ffn.down"),
+    same("conv.in_proj", "convolution.in"),
+    kernel("conv.conv"),
+    same("conv.out_proj", "convolution.output"),
 };
 
 // Experts. Those of directories that have a tensor for each were stacked before (hf_experts.h).
@@ -224,11 +250,16 @@ constexpr std::array kHfHeadNorms{
     // Hunyuan's.
     same("self_attn.query_layernorm", "attention.q_norm", kNorm),
     same("self_attn.key_layernorm", "attention.k_norm", kNorm),
+    // LFM2's.
+    same("self_attn.q_layernorm", "attention.q_norm", kNorm),
+    same("self_attn.k_layernorm", "attention.k_norm", kNorm),
+    same("operator_norm", "attention_norm", kNorm),
 };
 
 template <Transform kNorm>
 constexpr std::array kHfTwoNorms{
     same("post_attention_layernorm", "ffn_norm", kNorm),
+    same("ffn_norm", "ffn_norm", kNorm),  // LFM2's
     // GLM-4's, behind both parts.
     same("post_self_attn_layernorm", "attention_post_norm", kNorm),
     same("post_mlp_layernorm", "ffn_post_norm", kNorm),
@@ -540,7 +571,9 @@ const NameRule* find_rule(std::span<const NameRule> rules, std::string_view stem
 const NameRules& gguf_names(std::string_view architecture) {
   static constexpr NameRules kUsual{"blk.", kGgufModel, kGgufUsualLayer, kGgufLeftOut};
   static constexpr NameRules kSeed{"blk.", kGgufModel, kGgufSeedLayer, kGgufLeftOut};
+  static constexpr NameRules kLfm2{"blk.", kGgufLfm2Model, kGgufUsualLayer, kGgufLeftOut};
   if (architecture == "whisper") return whisper_gguf_names();
+  if (architecture == "lfm2") return kLfm2;
   return architecture == "seed_oss" || architecture == "glm4moe" || architecture == "gpt-oss"
              ? kSeed
              : kUsual;
@@ -710,6 +743,10 @@ std::vector<SourceTensor> give_names(const NameRules& rules, std::string_view na
     if (SourceTensor& each = named.back(); rule->joins_columns && each.n_dims == 3) {
       each.shape = {1, each.shape[0], each.shape[1] * each.shape[2]};
       each.n_dims = 2;
+    }
+    if (SourceTensor& each = named.back(); rule->is_vector && parts->suffix == ".weight") {
+      each.shape = {1, 1, each.rows() * each.k()};
+      each.n_dims = 1;
     }
     if (SourceTensor& each = named.back();
         rule->max_dims == 3 && each.n_dims >= 2 && parts->suffix == ".bias") {

@@ -63,7 +63,8 @@ struct NameRule {
   Transform transform = Transform::none;
   uint32_t max_dims = 2;  // 3 where a tensor holds several matrices; several biases are one vector
   bool joins_columns =
-      false;  // of three dimensions, the last two are one: weights of a convolution
+      false;               // of three dimensions, the last two are one: weights of a convolution
+  bool is_vector = false;  // its numbers are taken as one vector, row after row
 };
 
 // A rule for one tensor under another name.

@@ -333,6 +333,31 @@ FAMILIES: dict[str, Family] = {
         options={"layer_norm_eps": 0.03, "logit_scale": 0.3},
         changes={"logit_scale": {"logit_scale": 0.29}, "epsilon": {"layer_norm_eps": 1e-5}},
     ),
+    "lfm2": Family(
+        name="Lfm2",
+        architecture="lfm2",
+        options={
+            "norm_eps": 0.03,
+            "conv_L_cache": 3,
+            "block_multiple_of": 32,
+            "layer_types": ["conv", "full_attention", "conv", "conv"],
+        },
+        changes={
+            "epsilon": {"norm_eps": 1e-5},
+            "base": {"rope_parameters": {"rope_type": "default", "rope_theta": 20000.0}},
+        },
+    ),
+    "lfm2-wide": Family(
+        name="Lfm2",
+        architecture="lfm2",
+        options={
+            "norm_eps": 0.03,
+            "conv_L_cache": 4,
+            "block_auto_adjust_ff_dim": False,
+            "layer_types": ["full_attention", "conv", "conv", "full_attention"],
+            "tie_word_embeddings": False,
+        },
+    ),
     "deepseek2": Family(
         name="DeepseekV2",
         architecture="deepseek2",

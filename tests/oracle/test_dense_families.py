@@ -205,6 +205,12 @@ LINEAR = {
     "self_attn.kv_a_proj_with_mqa": ("attn_kv_a_mqa",),
     "per_layer_input_gate": ("inp_gate",),
     "per_layer_projection": ("proj",),
+    "self_attn.out_proj": ("attn_output",),
+    "feed_forward.w1": ("ffn_gate",),
+    "feed_forward.w3": ("ffn_up",),
+    "feed_forward.w2": ("ffn_down",),
+    "conv.in_proj": ("shortconv.in_proj",),
+    "conv.out_proj": ("shortconv.out_proj",),
     "self_attn.kv_b_proj": (),  # absorbed: what transformers multiplies it with is never there
 }
 

@@ -113,6 +113,11 @@ void test_the_table_names_what_is_there() {
               check(!kernel, std::string(operation_info(operation).name) + " is left to the CPU");
               continue;
             }
+            // What convolutions keep is F32, whatever keys are.
+            if (operation == Operation::short_convolution && cache != Format::f32) {
+              check(!kernel, "inputs of convolutions are in F32");
+              continue;
+            }
             // Tables of positions, matrices of adapters and what latent attention absorbs are never in
             // blocks.
             const bool is_of_floats =

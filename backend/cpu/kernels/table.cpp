@@ -25,6 +25,7 @@ bool find_kernel<ThisIsa>(const KernelKey& request, Kernel& kernel) {
       F::latent(),
       F::experts(),
       F::hadamard(),
+      F::convolution(),
       F::sample(),
       F::logprobs(),
       F::advance(),

@@ -75,6 +75,7 @@ struct Families {
   static KernelList latent();
   static KernelList experts();
   static KernelList hadamard();
+  static KernelList convolution();
   static KernelList sample();
   static KernelList logprobs();
   static KernelList advance();

@@ -70,8 +70,8 @@ template <class F>
     threadgroup_barrier(mem_flags::mem_threadgroup);
     const uint n_found = pairs[tile_rows];
     if (n_found == 0) return;
-    multiply_matrices<F>(input, rows, n_found, planes, weight_row, n - column, params.k,
-                         memory, thread_index, simdgroup, n_simdgroups);
+    multiply_matrices<F>(input, rows, n_found, planes, weight_row, n - column, params.k, memory,
+                         thread_index, simdgroup, n_simdgroups);
     for (uint task = thread_index; task < tile_rows * kTile; task += 32 * n_simdgroups) {
       const uint r = task / kTile, c = task % kTile;
       if (r >= n_found || column + c >= n) continue;

@@ -29,6 +29,7 @@ _ROTATED: Final = re.compile(r"attention\.[qk](_norm)?\.(weight|bias)$")
 _FACTORS: Final = "rope_factors"
 _CONVOLUTION: Final = re.compile(r"enc\.conv[12]\.weight$")
 _TAPS: Final = 3
+_KERNEL: Final = "convolution.kernel.weight"
 _ORDER: Final = ("enc.conv", "enc.position_embd", "enc.blk.", "enc.", "", "blk.", "output")
 """How names begin, in the order of a pass; "": the embeddings."""
 _JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
@@ -38,13 +39,23 @@ _JOINS: Final = {"phi3": ("attn_qkv", "ffn_up"), "glm4": ("ffn_up",)}
 class DirectoryTensor:
     """One tensor; vectors, and matrices that no recipe makes smaller, are F32."""
 
-    def __init__(self, native: _core.SourceTensor, head: tuple[int, int] | None) -> None:
-        """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved."""
+    def __init__(
+        self,
+        native: _core.SourceTensor,
+        head: tuple[int, int] | None,
+        width: int | None = None,
+    ) -> None:
+        """Take a tensor; `head`: numbers of one and how many of them rotate, to be interleaved.
+
+        `width`: of a short convolution, whose weights it has.
+        """
         self.name = native.gguf_name
         self.shape = native.shape
         if _CONVOLUTION.match(self.name) is not None:  # [n, channels, taps], as everywhere else
             rows, k = native.shape
             self.shape = (rows, k // _TAPS, _TAPS)
+        if width is not None:  # a vector here, a matrix there
+            self.shape = (native.shape[0] // width, width)
         self.quantised_as: str | None = None
         self._native = native
         self._head = head
@@ -199,6 +210,10 @@ class DirectorySource:
             n = next(layer["experts"]["n"] for layer in layers if layer["experts"] is not None)
             tensor.shape = (n, tensor.shape[0] // n)
             return tensor
+        if native.name.endswith(_KERNEL):
+            layers = numbers["described"]["layers"]
+            width = next(each["convolution_width"] for each in layers if each["convolution_width"])
+            return DirectoryTensor(native, None, width)
         if numbers["interleaves_rows"] and _ROTATED.search(native.name) is not None:
             head_dim = numbers["described"]["layers"][0]["head_dim"]
             return DirectoryTensor(native, (head_dim, numbers["rope_dim"]))

@@ -64,6 +64,8 @@ def model_keys(
         put("interleave_moe_layer_step", 1)
     put("attention.head_count", _of_layers(layers, "n_heads"))
     put("attention.head_count_kv", _of_layers(layers, "n_kv_heads"))
+    if width := max(layer["convolution_width"] for layer in layers):
+        put("shortconv.l_cache", width)
     put("attention.key_length", layers[0]["head_dim"])
     put("attention.value_length", layers[0]["head_dim"])
     for key, value in (_latent_keys(numbers, notes) | _layer_shapes(numbers)).items():
