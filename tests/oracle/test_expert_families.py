@@ -17,6 +17,7 @@ pytest.importorskip("transformers")
 import random_experts as rnd
 from dense_golden import TOKENS
 from engine import (
+    BOUND_F16_CACHE,
     BOUND_F32_CACHE,
     MUTATION_FACTOR,
     PATHS,
