@@ -38,6 +38,7 @@ void check_blocks(const ArchDescriptor& arch, Format format) {
   if (arch.audio) throw ArgumentError(wanted + "models of speech do not have that" + instead);
   for (size_t i = 0; i < arch.layers.size(); ++i) {
     const LayerDescriptor& layer = arch.layers[i];
+    if (layer.convolution) continue;  // its inputs are F32 anyway
     const std::string who = "layer " + std::to_string(i);
     if (layer.latent)
       throw ArgumentError(wanted + who + " keeps latents, which are not kept so" + instead);
