@@ -22,7 +22,7 @@ def streamed(client: httpx.Client, together: Barrier, i: int) -> dict[str, Any]:
             {"role": "system", "content": SYSTEM},
             {"role": "user", "content": f"{i} is a number. Tell me about it."},
         ],
-        "max_tokens": 200,
+        "max_tokens": 600,  # long enough that the last one begins before the first one ends
         "ignore_eos": True,
         "temperature": 2.0,
         "seed": i,
