@@ -13,7 +13,7 @@
 #include "unit/metal_toys.h"
 
 // The kernels of the package are not linked here.
-std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&, GemmGrid) {
+std::optional<akunu::metal::Kernel> akunu::metal::find_kernel(const KernelRequest&, GemmTiles) {
   return {};
 }
 akunu::metal::Grid akunu::metal::gemm_grid(Format, uint32_t, uint32_t) { return {}; }
