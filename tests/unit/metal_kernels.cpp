@@ -74,18 +74,22 @@ void test_heads_choose_the_kernel() {
       request.operation = operation;
       request.row_class = row_class;
       std::set<std::string> functions;
-      for (const uint32_t head_dim : {32u, 64u, 80u, 128u, 129u, 256u}) {
+      const bool has_own_keys = operation == Operation::rope_attention;
+      const uint32_t most = has_own_keys ? 256 : 512;
+      for (const uint32_t head_dim : {32u, 64u, 80u, 128u, 129u, 256u, 257u, 512u}) {
+        if (head_dim > most) continue;
         set_head_dim(request, head_dim);
         const auto kernel = metal::find_kernel(request);
         if (kernel) check_kernel(*kernel, operation);
         if (kernel) functions.insert(kernel->launches.front().function);
       }
-      // Heads up to 64, 128 and 256; tiles of prompts up to 128 and 256.
-      check(functions.size() == (row_class == RowClass::many ? 2u : 3u),
+      // Heads up to 64, 128, 256 and 512; tiles of prompts up to 128, 256 and 512.
+      check(functions.size() == (row_class == RowClass::many || has_own_keys ? 3u : 4u),
             "a kernel per size of head");
-      set_head_dim(request, 257);
+      set_head_dim(request, most + 1);
       check(!metal::find_kernel(request), "larger heads have none");
-      check(metal::unsupported_shape(request) == "head_dim is 257, the most here is 256",
+      check(metal::unsupported_shape(request) == "head_dim is " + std::to_string(most + 1) +
+                                                     ", the most here is " + std::to_string(most),
             "and are named");
     }
 }
