@@ -28,7 +28,7 @@ def test_is_gated_activation_of_each(target, rng, kind, activation, n, rows):
     found = activate(target, kind, gate, up, activation)
     out = ref.activation_array(kind, rows * 3, n)
     operands = [gate.reshape(-1, n), up.reshape(-1, n), out]
-    params = pack_params("gated_activation", n, activation)
+    params = pack_params("gated_activation", n, activation, 0, 0)
     run("gated_activation", operands, params, plain_step(rows * 3), On(target, 1, kind))
     assert_same_bits(found.reshape(out.shape), out)
 

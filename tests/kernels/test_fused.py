@@ -104,7 +104,7 @@ def gated_matmul(target: Target, case: tuple, rng: np.random.Generator) -> tuple
     for weight, product in zip((gate, up), products, strict=True):
         operands = [x.data, weight, product]
         run("matmul", operands, pack_params("matmul", n, k), step, On(target, 1, kind))
-    params = pack_params("gated_activation", n, activation)
+    params = pack_params("gated_activation", n, activation, 0, 0)
     run("gated_activation", [*products, expected], params, step, On(target, 1, kind))
     return [out], [expected]
 
