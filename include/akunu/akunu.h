@@ -57,8 +57,8 @@ AKUNU_API const char* akunu_last_error(void);
 /* "AKUNU_ERROR_FILE". Lives for ever. */
 AKUNU_API const char* akunu_status_name(akunu_status status);
 
-/* Loads a GGUF file (of a split one, any part) or a directory of Hugging Face or MLX. `options` may be null. Takes seconds for large models; the
- * file must stay as it is while the model lives. */
+/* Loads a GGUF file (of a split one, any part) or a directory of Hugging Face or MLX. `options` may be null.
+ * Takes seconds for large models; the file must stay as it is while the model lives. */
 AKUNU_API akunu_status akunu_load_model(const char* path, const akunu_load_options* options,
                                         akunu_model* model);
 
@@ -187,6 +187,16 @@ AKUNU_API akunu_status akunu_fork_session(akunu_session session, akunu_session* 
 AKUNU_API akunu_status akunu_rewind(akunu_session session, size_t n_tokens);
 AKUNU_API akunu_status akunu_get_session_tokens(akunu_session session, uint32_t* tokens,
                                                 size_t capacity, size_t* length);
+/* Writes the session to a file, its keys and values too, which appears whole or not at all in the place of an
+ * earlier one. The Python package reads it (`Model.load_session`). Tokens that the cache lacks are computed
+ * first; of large models the first call takes seconds: which model it is, is said by a digest of its files. */
+AKUNU_API akunu_status akunu_save_session(akunu_session session, const char* path);
+/* A session from such a file, or one that the Python package saved; of a conversation it has the tokens alone.
+ * Another model, cache type or layout, and a damaged file, are AKUNU_ERROR_FILE. `n_restored` may be null: it
+ * receives how many tokens need not be read again, none of keys and values that another version of akunu or
+ * another device computed, and fewer than all where the cache has no room. */
+AKUNU_API akunu_status akunu_load_session(akunu_model model, const char* path,
+                                          akunu_session* session, size_t* n_restored);
 
 /* ---- embeddings ---- */
 

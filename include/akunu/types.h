@@ -54,10 +54,11 @@ typedef struct akunu_load_options {
   uint32_t context;     /* positions per text; 0: what the model was trained for, or what fits */
   uint32_t threads;     /* CPU workers; 0: as many as the process may use */
   uint64_t kv_memory;   /* bytes for the cache; 0: one full context */
-  bool kv_f32;          /* keys and values in float32 instead of float16 */
+  const char* kv_type;  /* of keys and values: "f16" (the default), "f32"; CPU: "q8_0", "q4_0" */
   bool no_prefix_cache; /* texts that begin alike share nothing */
   const akunu_adapter* adapters; /* what texts may ask for, each name once */
   size_t n_adapters;
+  const char* draft; /* a smaller model of the same vocabulary, for texts with `speculate` */
 } akunu_load_options;
 
 typedef struct akunu_model_info {
@@ -73,6 +74,18 @@ typedef struct akunu_model_info {
   uint32_t embedding_dim;   /* numbers of an embedding; 0: the model generates text */
   uint64_t memory_bytes;    /* of the device, all labels together */
   uint64_t mapped_bytes;    /* of the file, read where they lie */
+  char name[64];            /* the model's own, cut; "" where the file has none */
+  uint32_t head_dim;        /* where layers differ (as in heads), the most of any */
+  uint32_t ffn_dim;         /* likewise */
+  uint32_t rope_dim;        /* numbers of a head that are rotated */
+  float rope_theta;
+  float rope_theta_windowed; /* of layers with a window, where it is another; 0: it is not */
+  float norm_epsilon;
+  uint32_t window;      /* positions that layers with a window see; 0: there are none */
+  uint32_t latent_rank; /* of latent attention; 0: it has keys and values */
+  uint32_t n_experts;   /* 0: no mixture of experts */
+  uint32_t n_experts_chosen;
+  uint32_t expert_dim; /* feed-forward width of each */
 } akunu_model_info;
 
 /* How tokens are chosen. All zero: always the likeliest one. */
@@ -97,7 +110,7 @@ typedef struct akunu_generate_options {
   bool ignore_stops;                    /* the model's own stop tokens do not end the text */
   const akunu_adapter_weight* adapters; /* those of this text, each once */
   size_t n_adapters;
-  bool speculate; /* tokens are drafted from the text so far: often faster, never other tokens */
+  bool speculate; /* tokens are drafted, by `draft` or from the text: often faster, never others */
 } akunu_generate_options;
 
 /* A turn of a conversation. This struct has these two fields for good: conversations are arrays of it. */
@@ -127,6 +140,7 @@ typedef struct akunu_generation_stats {
   uint32_t completion_tokens;
   double prompt_seconds;     /* from the request to the first token */
   double completion_seconds; /* from the first token to the last */
+  uint32_t drafted_tokens;
 } akunu_generation_stats;
 
 typedef struct akunu_tensor_info {

@@ -131,6 +131,7 @@ void fill_stats(akunu_generation_stats* stats, const Generation& generation,
   known.prompt_tokens = generation.n_given();
   known.cached_tokens = generation.n_cached();
   known.completion_tokens = generation.completion_tokens();
+  known.drafted_tokens = generation.n_drafted();
   known.prompt_seconds = generation.prompt_seconds();
   known.completion_seconds = generation.completion_seconds(known.completion_tokens);
   fill(stats, known, "stats");

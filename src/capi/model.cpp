@@ -5,6 +5,7 @@
 #include "capi/border.h"
 #include "capi/handles.h"
 #include "capi/objects.h"
+#include "inference/draft_model.h"
 #include "registry.h"
 #include "weight/printable.h"
 
@@ -42,9 +43,36 @@ LoadOptions load_options(const akunu_load_options& given) {
   LoadOptions options;
   if (given.context != 0) options.context = given.context;
   if (given.kv_memory != 0) options.kv_memory = given.kv_memory;
-  options.kv_format = given.kv_f32 ? Format::f32 : Format::f16;
+  if (given.kv_type != nullptr) options.kv_format = kv_format(given.kv_type);
   options.adapters = adapters_of(given);
   return options;
+}
+
+// What every token of a vocabulary is, without the unused ones that fill its end up.
+std::span<const std::string> spelled(const Vocabulary& vocabulary) {
+  size_t n = vocabulary.tokens.size();
+  while (n > 0 && vocabulary.types[n - 1] == TokenType::unused) --n;
+  return std::span(vocabulary.tokens).first(n);
+}
+
+// A draft model's tokens must be the target's, id by id: only ids are handed over. What merges text, and
+// how it is split, may differ.
+void check_draft_vocabulary(ModelObject& target, const std::string& draft_path) {
+  const std::shared_ptr<const Tokenizer> draft = read_tokenizer(draft_path);
+  const std::span<const std::string> theirs = spelled(draft->vocabulary());
+  const std::shared_ptr<const Tokenizer> tokenizer = target.tokenizer();
+  const std::span<const std::string> ours = spelled(tokenizer->vocabulary());
+  const size_t n_same =
+      static_cast<size_t>(std::ranges::mismatch(theirs, ours).in1 - theirs.begin());
+  if (n_same == theirs.size() && n_same == ours.size()) return;
+  const auto shown = [n_same](std::span<const std::string> tokens) {
+    return n_same < tokens.size() ? "'" + printable(tokens[n_same]) + "'" : std::string("nothing");
+  };
+  throw UnsupportedModelError(
+      printable(draft_path, kPathLimit) + " cannot draft for " +
+      printable(target.path, kPathLimit) + ": token " + std::to_string(n_same) + " is " +
+      shown(theirs) + " there and " + shown(ours) +
+      " here; a draft model has the vocabulary of the model that it drafts for");
 }
 
 akunu_model_info describe(const Model& model) {
@@ -56,11 +84,23 @@ akunu_model_info describe(const Model& model) {
   for (const LayerConfig& layer : config.layers) {  // where layers differ, the most of any
     info.n_heads = std::max(info.n_heads, layer.n_heads);
     info.n_kv_heads = std::max(info.n_kv_heads, layer.n_kv_heads);
+    info.head_dim = std::max(info.head_dim, layer.head_dim);
+    info.ffn_dim = std::max(info.ffn_dim, layer.ffn_dim);
   }
   info.vocab_size = config.vocab_size;
   info.trained_context = config.context_length;
   info.context = model.context();
   info.embedding_dim = model.arch().embeds ? model.output_width() : 0;
+  config.name.copy(info.name, sizeof info.name - 1);
+  info.rope_dim = config.rope_dim;
+  info.rope_theta = config.rope_theta;
+  info.rope_theta_windowed = config.rope_theta_windowed;
+  info.norm_epsilon = config.norm_epsilon;
+  info.window = config.window;
+  info.latent_rank = config.latent_rank;
+  info.n_experts = config.experts.n;
+  info.n_experts_chosen = config.experts.n_chosen;
+  info.expert_dim = config.experts.dim;
   for (const MemoryUse& use : model.device().memory_use())
     (use.mapped ? info.mapped_bytes : info.memory_bytes) += use.bytes;
   return info;
@@ -96,11 +136,19 @@ akunu_status akunu_load_model(const char* path, const akunu_load_options* option
     const char* device = given.device == nullptr ? "auto" : given.device;
     const auto object = std::make_shared<ModelObject>();
     object->path = path;
+    object->files = seen_files(object->path);
     object->engine = Engine::make();
-    object->engine->model = Model::load(
-        object->path, share_device(device, {.threads = given.threads}), load_options(given));
+    const std::shared_ptr<Device> share = share_device(device, {.threads = given.threads});
+    const LoadOptions options_here = load_options(given);
+    if (given.draft != nullptr) {
+      check_draft_vocabulary(*object, given.draft);
+      // First, so that the model takes what is left.
+      object->engine->draft_model = load_draft_model(given.draft, share, options_here);
+    }
+    object->engine->model = Model::load(object->path, share, options_here);
     object->engine->scheduler = std::make_unique<Scheduler>(
-        *object->engine->model, SchedulerOptions{.prefix_cache = !given.no_prefix_cache});
+        *object->engine->model, SchedulerOptions{.prefix_cache = !given.no_prefix_cache},
+        object->engine->draft_model.get());
     *model = new_handle<akunu_model>(object);
     return AKUNU_OK;
   });

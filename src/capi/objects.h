@@ -6,7 +6,9 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <vector>
 
+#include "capi/model_identity.h"
 #include "inference/engine.h"
 #include "text/tokenizer.h"
 #include "weight/gguf.h"
@@ -27,13 +29,20 @@ struct GgufObject {
 struct ModelObject {
   std::shared_ptr<Engine> engine;
   std::string path;
+  std::vector<SeenFile> files = {};  // as they were before they were loaded
 
   // Read when it is first needed: who passes tokens does without. Throws what reading it throws.
   std::shared_ptr<const Tokenizer> tokenizer();
+  // Of its files; made once, it reads all of them. Throws what `digest_of` throws.
+  const std::string& digest();
 
  private:
   std::mutex mutex_;
   std::shared_ptr<const Tokenizer> tokenizer_;
+  std::string digest_;
 };
+
+// Of a GGUF file or a directory. Throws what reading it throws.
+std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& path);
 
 }  // namespace akunu::capi

@@ -4,35 +4,20 @@
 
 #include "capi/border.h"
 #include "capi/handles.h"
-#include "capi/objects.h"
 #include "capi/running.h"
+#include "capi/session_object.h"
 
 namespace akunu::capi {
 
-struct SessionObject {
-  std::shared_ptr<ModelObject> model;
-  std::vector<uint32_t> tokens = {};
-  std::mutex mutex = {};  // held by the call that uses it
-};
-
-namespace {
-
-struct Used {
-  std::shared_ptr<SessionObject> session;
-  std::unique_lock<std::mutex> lock;
-
-  SessionObject* operator->() const { return session.get(); }
-};
-
-// Throws HandleError, and BusyError where another call is at it: a callback that waited for the call it
-// is called by would wait for ever.
-Used use(akunu_session handle) {
+UsedSession use(akunu_session handle) {
   std::shared_ptr<SessionObject> session = object_of<SessionObject>(handle);
   std::unique_lock lock(session->mutex, std::try_to_lock);
   if (!lock.owns_lock())
     throw BusyError("the session is in use by another call; wait until that has returned");
   return {std::move(session), std::move(lock)};
 }
+
+namespace {
 
 void check_tokens(const Model& model, std::span<const uint32_t> tokens, size_t n_before) {
   const uint32_t vocab_size = model.config().vocab_size;
@@ -72,7 +57,7 @@ akunu_status akunu_close_session(akunu_session session) {
 
 akunu_status akunu_append(akunu_session session, const uint32_t* tokens, size_t n_tokens) {
   return guarded([&] {
-    const Used used = use(session);
+    const UsedSession used = use(session);
     if (n_tokens == 0) return AKUNU_OK;
     need(tokens, "tokens");
     const std::span<const uint32_t> added(tokens, n_tokens);
@@ -86,7 +71,7 @@ akunu_status akunu_continue(akunu_session session, const akunu_generate_options*
                             akunu_token_callback callback, void* user_data,
                             akunu_generation_stats* stats) {
   return guarded([&] {
-    const Used used = use(session);
+    const UsedSession used = use(session);
     if (used->tokens.empty()) throw ArgumentError("the session has no tokens: append one at least");
     std::vector<uint32_t> chosen;
     const akunu_status status =
@@ -100,7 +85,7 @@ akunu_status akunu_fork_session(akunu_session session, akunu_session* fork) {
   return guarded([&] {
     need(fork, "fork");
     *fork = nullptr;
-    const Used used = use(session);
+    const UsedSession used = use(session);
     const auto object = std::make_shared<SessionObject>();
     object->model = used->model;
     object->tokens = used->tokens;
@@ -111,7 +96,7 @@ akunu_status akunu_fork_session(akunu_session session, akunu_session* fork) {
 
 akunu_status akunu_rewind(akunu_session session, size_t n_tokens) {
   return guarded([&] {
-    const Used used = use(session);
+    const UsedSession used = use(session);
     if (n_tokens > used->tokens.size())
       throw ArgumentError("n_tokens is " + std::to_string(n_tokens) + ", the session has " +
                           std::to_string(used->tokens.size()));
@@ -123,7 +108,7 @@ akunu_status akunu_rewind(akunu_session session, size_t n_tokens) {
 akunu_status akunu_get_session_tokens(akunu_session session, uint32_t* tokens, size_t capacity,
                                       size_t* length) {
   return guarded([&] {
-    const Used used = use(session);
+    const UsedSession used = use(session);
     return give(std::span<const uint32_t>(used->tokens), tokens, capacity, length);
   });
 }

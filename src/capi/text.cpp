@@ -9,15 +9,11 @@
 
 namespace akunu::capi {
 
-namespace {
-
 std::shared_ptr<const Tokenizer> read_tokenizer(const std::string& path) {
   return std::make_shared<const Tokenizer>(is_hf_model(path) || std::filesystem::is_directory(path)
                                                ? read_directory_vocabulary(path)
                                                : read_vocabulary(GgufFile::open(path)));
 }
-
-}  // namespace
 
 std::shared_ptr<const Tokenizer> ModelObject::tokenizer() {
   const std::lock_guard lock(mutex_);

@@ -30,6 +30,9 @@ struct LoadOptions {
   std::vector<AdapterPath> adapters = {};  // in order of their names, each name once
 };
 
+// The format of a cache that users call "f16", "f32", "q8_0" or "q4_0". Throws ArgumentError for another name.
+Format kv_format(const std::string& name);
+
 // What a model needs, in bytes.
 struct ContextNeeds {
   uint32_t trained_context = 0;    // positions

@@ -64,10 +64,4 @@ const char* name_of(Pooling pooling) {
   __builtin_unreachable();
 }
 
-Format kv_format(const std::string& name) {
-  for (const Format format : {Format::f16, Format::f32, Format::q8_0, Format::q4_0})
-    if (format_info(format).name == name) return format;
-  throw ArgumentError("kv_type is '" + name + "'; possible are f16, f32, q8_0 and q4_0");
-}
-
 }  // namespace akunu::python

@@ -36,7 +36,4 @@ Sampling sampling_of(const std::string& packed);
 Pooling pooling_of(const std::string& name);  // "mean", "cls", "last", "max" or "none"
 const char* name_of(Pooling pooling);
 
-// The format of a cache that users call "f16", "f32", "q8_0" or "q4_0".
-Format kv_format(const std::string& name);
-
 }  // namespace akunu::python

@@ -47,10 +47,11 @@ class LoadOptions(Sized):
         ("context", ctypes.c_uint32),
         ("threads", ctypes.c_uint32),
         ("kv_memory", ctypes.c_uint64),
-        ("kv_f32", ctypes.c_bool),
+        ("kv_type", ctypes.c_char_p),
         ("no_prefix_cache", ctypes.c_bool),
         ("adapters", ctypes.POINTER(Adapter)),
         ("n_adapters", ctypes.c_size_t),
+        ("draft", ctypes.c_char_p),
     )
 
 
@@ -68,6 +69,18 @@ class ModelInfo(Sized):
         ("embedding_dim", ctypes.c_uint32),
         ("memory_bytes", ctypes.c_uint64),
         ("mapped_bytes", ctypes.c_uint64),
+        ("name", ctypes.c_char * 64),
+        ("head_dim", ctypes.c_uint32),
+        ("ffn_dim", ctypes.c_uint32),
+        ("rope_dim", ctypes.c_uint32),
+        ("rope_theta", ctypes.c_float),
+        ("rope_theta_windowed", ctypes.c_float),
+        ("norm_epsilon", ctypes.c_float),
+        ("window", ctypes.c_uint32),
+        ("latent_rank", ctypes.c_uint32),
+        ("n_experts", ctypes.c_uint32),
+        ("n_experts_chosen", ctypes.c_uint32),
+        ("expert_dim", ctypes.c_uint32),
     )
 
 
@@ -119,6 +132,7 @@ class Stats(Sized):
         ("completion_tokens", ctypes.c_uint32),
         ("prompt_seconds", ctypes.c_double),
         ("completion_seconds", ctypes.c_double),
+        ("drafted_tokens", ctypes.c_uint32),
     )
 
 
