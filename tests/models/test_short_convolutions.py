@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
     "another width": ({"conv_L_cache": 4}, "layers.0.convolution.kernel.weight is [1, 288]"),
     "no layer": (
         {"layer_types": None, "full_attn_idxs": [4]},
-        "config.json: full_attn_idxs is [4]; it must hold numbers of layers",
+        "config.json: full_attn_idxs is a list; it must hold numbers of layers",
     ),
     "another kind": (
         {"layer_types": ["conv", "mamba", "conv", "conv"]},

@@ -42,9 +42,10 @@ def use(template: ChatTemplate = QWEN, **arguments: Any) -> ToolUse:
 class Scripted:
     """A generation that brings what a test wrote, instead of what a model would say."""
 
-    prompt_tokens = cached_tokens = 0
+    prompt_tokens = cached_tokens = drafted_tokens = held_tokens = 0
     prompt_seconds = 0.0
     finish_reason = "stop"
+    prefix_end = ""
     kept: int | None = None
 
     def completion_seconds(self, n_tokens: int) -> float:
