@@ -37,8 +37,8 @@ const HfTensor* find_tensor(const HfTensors& tensors, const std::string& name) {
 }
 
 const HfTensor& needed_part(const HfTensors& tensors, const HfTensor& weight,
-                            const std::string& name) {
-  const HfTensor* const part = find_tensor(tensors, name);
+                            std::string_view name) {
+  const HfTensor* const part = find_tensor(tensors, std::string(name));
   if (part == nullptr)
     throw ModelFormatError(weight.label() + " is quantised, and there is no tensor " +
                            printable(name));
