@@ -19,8 +19,10 @@ namespace {
 
 constexpr std::string_view kAdapted =
     "akunu adapts the projections of layers: of attention q, k, v and output, of latent attention "
-    "also q_a, q_b and kv_a, of the feed-forward network gate, up and down, of layers with "
-    "embeddings of their own per_layer_input_gate and per_layer_projection";
+    "also q_a, q_b and kv_a, of short convolutions in_proj and out_proj, of the feed-forward "
+    "network "
+    "gate, up and down, of layers with embeddings of their own per_layer_input_gate and "
+    "per_layer_projection";
 
 // The two matrices of one weight, by the name that the adapter's file has for it.
 struct Pair {
@@ -53,9 +55,10 @@ bool rotates(std::string_view target) {
 }
 
 bool is_projection(std::string_view target) {
-  for (const char* ending : {".attention.q", ".attention.k", ".attention.v", ".attention.output",
-                             ".attention.q_a", ".attention.q_b", ".attention.kv_a", ".ffn.gate",
-                             ".ffn.up", ".ffn.down", ".per_layer.gate", ".per_layer.output"})
+  for (const char* ending :
+       {".attention.q", ".attention.k", ".attention.v", ".attention.output", ".attention.q_a",
+        ".attention.q_b", ".attention.kv_a", ".ffn.gate", ".ffn.up", ".ffn.down", ".per_layer.gate",
+        ".per_layer.output", ".convolution.in", ".convolution.output"})
     if (target.ends_with(ending)) return true;
   return false;
 }
