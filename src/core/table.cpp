@@ -25,9 +25,11 @@ Pipeline find_kernel(const Node& node, const Values& values, const Device& devic
                      RowClass row_class) {
   const KernelRequest request = kernel_request(node, values, row_class);
   const Pipeline pipeline = device.find_kernel(request);
-  if (!pipeline)
+  if (!pipeline) {
+    const bool has_blocks = format_info(request.cache).block_size > 1;
     throw UnsupportedModelError("no kernel " + describe(request, device) + " (for " + node.label +
-                                ")");
+                                ")" + (has_blocks ? ": choose kv_type f16 or f32" : ""));
+  }
   return pipeline;
 }
 

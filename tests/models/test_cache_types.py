@@ -8,7 +8,7 @@ from pathlib import Path
 import dense_golden
 import numpy as np
 import pytest
-from engine import finished, opened, relative_error
+from engine import GPUS, finished, opened, relative_error
 from random_models import ModelCase, random_tokens
 from test_speculation import repeating, start
 
@@ -76,3 +76,11 @@ def test_latents_are_refused(tmp_path: Path, kv_type: str) -> None:
     folder = dense_golden.write(tmp_path / "model", dense_golden.load("deepseek2"))
     with pytest.raises(akunu.ArgumentError, match=rf"kv_type is {kv_type}; layer 0 keeps latents"):
         akunu.load(folder, kv_type=kv_type)
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("kv_type", BLOCKS)
+def test_a_gpu_says_what_to_choose(model_case: Cases, gpu: str, kv_type: str) -> None:
+    path = model_case("llama-32").path
+    with pytest.raises(akunu.UnsupportedModelError, match=r"choose kv_type f16 or f32$"):
+        akunu.load(path, device=gpu, kv_type=kv_type)
