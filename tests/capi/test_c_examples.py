@@ -9,6 +9,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -126,3 +127,17 @@ def test_only_names_of_akunu_are_exported(prefix: Path) -> None:
 def test_examples_are_short() -> None:
     for source in EXAMPLES.glob("*.c"):
         assert len(source.read_text().splitlines()) < 80, source
+
+
+def test_a_program_may_hold_the_library_itself(prefix: Path, tmp_path: Path) -> None:
+    configure = ["cmake", "-S", EXAMPLES, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}"]
+    configure.append("-DAKUNU_LIBRARY=akunu::akunu_static")
+    subprocess.run(configure, check=True, capture_output=True)
+    subprocess.run(
+        ["cmake", "--build", tmp_path, "-t", "complete"], check=True, capture_output=True
+    )
+    if sys.platform == "linux":
+        assert "libakunu" not in run("ldd", tmp_path / "complete").stdout
+    done = run(tmp_path / "complete", EMBER, "The sea is")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
