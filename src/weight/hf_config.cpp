@@ -5,7 +5,7 @@
 // 2. What bounds it. Nothing: it runs once, at load. What it must not do is misread: a key that changes
 //    what is computed is honoured or refused (UnsupportedModelError), and one that it does not know
 //    becomes a note.
-// 3. Where to change it. A new family: a row of kHfFamilies. Families with other keys, the encoders:
+// 3. Where to change it. A new family: a row of hf_families.cpp. Families with other keys, the encoders:
 //    hf_encoder_config.cpp. A key without effect: hf_unread_keys.cpp. One with harmless
 //    values: kNeutral.
 #include "weight/hf_config.h"
@@ -22,6 +22,7 @@
 #include "weight/hf_convolution_config.h"
 #include "weight/hf_encoder_config.h"
 #include "weight/hf_expert_config.h"
+#include "weight/hf_families.h"
 #include "weight/hf_latent_config.h"
 #include "weight/hf_layer_shapes.h"
 #include "weight/hf_unread_keys.h"
@@ -31,347 +32,6 @@
 
 namespace akunu {
 namespace {
-
-// A model_type, and the architecture of ours that computes it. The numbers are the defaults of
-// transformers, for keys that the file leaves out; 0: the file must have the key (n_kv_heads and head_dim
-// then follow from others).
-struct HfFamily {
-  std::string_view model_type;
-  std::string_view architecture;
-  HfNaming naming = HfNaming::usual;
-  uint32_t n_heads = 0;
-  uint32_t n_kv_heads = 0;
-  uint32_t head_dim = 0;
-  uint32_t vocab_size = 0;
-  uint32_t context_length = 0;
-  bool has_windows = false;
-  uint32_t window = 0;         // 0: none unless the file says so
-  uint32_t window_period = 0;  // 6: layers 6, 12, ... see everything, the others a window
-  uint32_t window_first = 0;  // layers before it see everything (`max_window_layers`); 0: none does
-  bool window_asked = false;  // only `use_sliding_window` switches windows on
-  bool window_needed = false;     // its model is another one without a window, or with a long one
-  uint32_t original_context = 0;  // before it was stretched
-  uint32_t scale_dim = 0;  // attention is scaled by 1 / sqrt of it; 0: by the head's dimension
-  float rope_theta = 10000;
-  float norm_epsilon = 1e-6f;
-  float rope_theta_windowed = 0;
-  float rotating_part = 1;  // of a head
-  std::string_view epsilon_key = "rms_norm_eps";
-  std::string_view ffn_key = "intermediate_size";
-  std::string_view activation = "silu";
-  bool has_multipliers = false;       // Granite's four
-  bool has_unrotated_layers = false;  // `no_rope_layers`
-  bool names_positions = false;       // `position_embedding_type`: "rope", or there are none
-  bool has_alpha = false;             // of NTK
-  bool has_query_growth = false;      // `llama_4_scaling_beta`
-  bool rotates_windows = false;       // where there are windows, other layers have no positions
-  float logit_scale = 0;              // 0: there is none
-  std::optional<HfLatents> latents = {};
-  StackOrder stacks = StackOrder::rows_first;
-  std::optional<HfLayerShapes> shapes = {};  // Gemma 4's keys of heads and of layers
-  bool convolves = false;                    // LFM2's keys
-  bool names_factors = false;  // MiniCPM3's `scale_emb`, `scale_depth` and `dim_model_base`
-  // Keys that begin so have no effect in this family.
-  std::string_view without_effect = {};
-
-  // Whether its config.json is read by hf_encoder_config.h.
-  constexpr bool has_own_keys() const {
-    return naming == HfNaming::bert || naming == HfNaming::nomic_bert ||
-           naming == HfNaming::modern_bert || naming == HfNaming::whisper;
-  }
-};
-
-constexpr HfLatents kDeepseek{};
-constexpr HfLatents kMiniCpm3{
-    .rank = 256, .query_rank = 768, .plain_dim = 64, .rotated_dim = 32, .value_dim = 0};
-
-constexpr std::array kHfFamilies{
-    HfFamily{.model_type = "llama", .architecture = "llama"},
-    HfFamily{.model_type = "mistral", .architecture = "llama", .has_windows = true, .window = 4096},
-    HfFamily{
-        .model_type = "ministral", .architecture = "llama", .has_windows = true, .window = 4096},
-    HfFamily{.model_type = "ministral3",
-             .architecture = "mistral3",
-             .head_dim = 128,
-             .has_windows = true,
-             .norm_epsilon = 1e-5f,
-             .has_query_growth = true},
-    HfFamily{.model_type = "granite", .architecture = "granite", .has_multipliers = true},
-    HfFamily{.model_type = "granitemoehybrid",
-             .architecture = "granite",
-             .ffn_key = "shared_intermediate_size",
-             .has_multipliers = true,
-             .names_positions = true,
-             .without_effect = "mamba_"},
-    HfFamily{.model_type = "smollm3",
-             .architecture = "smollm3",
-             .has_windows = true,
-             .window_asked = true,
-             .rope_theta = 2000000,
-             .has_unrotated_layers = true},
-    HfFamily{.model_type = "olmo2",
-             .architecture = "olmo2",
-             .naming = HfNaming::norms_behind,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "olmo3",
-             .architecture = "olmo2",
-             .naming = HfNaming::norms_behind,
-             .has_windows = true,
-             .window = 4096,
-             .window_period = 4,
-             .rope_theta = 500000,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "glm4",
-             .architecture = "glm4",
-             .head_dim = 128,
-             .norm_epsilon = 1.5625e-7f,
-             .rotating_part = 0.5f},
-    HfFamily{.model_type = "glm4v_text", .architecture = "glm4", .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "seed_oss", .architecture = "seed_oss", .head_dim = 128},
-    HfFamily{.model_type = "ernie4_5",
-             .architecture = "ernie4_5",
-             .head_dim = 128,
-             .rope_theta = 500000,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "hunyuan_v1_dense",
-             .architecture = "hunyuan-dense",
-             .norm_epsilon = 1e-5f,
-             .has_alpha = true},
-    HfFamily{.model_type = "exaone4",
-             .architecture = "exaone4",
-             .naming = HfNaming::norms_behind,
-             .has_windows = true,
-             .window = 4096,
-             .window_period = 4,
-             .norm_epsilon = 1e-5f,
-             .rotates_windows = true},
-    HfFamily{.model_type = "starcoder2",
-             .architecture = "starcoder2",
-             .has_windows = true,
-             .norm_epsilon = 1e-5f,
-             .epsilon_key = "norm_epsilon",
-             .activation = "gelu_pytorch_tanh"},
-    HfFamily{.model_type = "cohere",
-             .architecture = "command-r",
-             .rope_theta = 500000,
-             .norm_epsilon = 1e-5f,
-             .epsilon_key = "layer_norm_eps",
-             .logit_scale = 0.0625f},
-    HfFamily{.model_type = "cohere2",
-             .architecture = "cohere2",
-             .has_windows = true,
-             .window = 4096,
-             .window_period = 4,
-             .window_needed = true,
-             .norm_epsilon = 1e-5f,
-             .epsilon_key = "layer_norm_eps",
-             .rotates_windows = true,
-             .logit_scale = 0.0625f},
-    HfFamily{.model_type = "qwen2",
-             .architecture = "qwen2",
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 28,
-             .window_asked = true},
-    HfFamily{.model_type = "qwen2_vl_text",
-             .architecture = "qwen2",
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 80,
-             .window_asked = true,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "qwen2_5_vl_text",
-             .architecture = "qwen2",
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 80,
-             .window_asked = true,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "qwen3",
-             .architecture = "qwen3",
-             .head_dim = 128,
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 28,
-             .window_asked = true},
-    HfFamily{.model_type = "qwen3_moe",
-             .architecture = "qwen3moe",
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 28,
-             .window_asked = true},
-    HfFamily{.model_type = "qwen3_vl_text",
-             .architecture = "qwen3",
-             .head_dim = 128,
-             .rope_theta = 500000},
-    HfFamily{.model_type = "qwen3_vl_moe_text",
-             .architecture = "qwen3moe",
-             .rope_theta = 500000,
-             .stacks = StackOrder::either},
-    HfFamily{.model_type = "qwen2_moe",
-             .architecture = "qwen2moe",
-             .has_windows = true,
-             .window = 4096,
-             .window_first = 28,
-             .window_asked = true},
-    HfFamily{.model_type = "mixtral",
-             .architecture = "llama",
-             .has_windows = true,
-             .rope_theta = 1000000,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "olmoe", .architecture = "olmoe", .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "granitemoe", .architecture = "granitemoe", .has_multipliers = true},
-    HfFamily{.model_type = "granitemoeshared",
-             .architecture = "granitemoe",
-             .naming = HfNaming::shared_mlp,
-             .has_multipliers = true},
-    HfFamily{.model_type = "hunyuan_v1_moe",
-             .architecture = "hunyuan-moe",
-             .norm_epsilon = 1e-5f,
-             .has_alpha = true},
-    HfFamily{.model_type = "glm4_moe",
-             .architecture = "glm4moe",
-             .norm_epsilon = 1e-5f,
-             .rotating_part = 0.5f},
-    HfFamily{.model_type = "glm4v_moe_text",
-             .architecture = "glm4moe",
-             .norm_epsilon = 1e-5f,
-             .rotating_part = 0.5f},
-    HfFamily{.model_type = "gpt_oss",
-             .architecture = "gpt-oss",
-             .naming = HfNaming::gpt_oss,
-             .head_dim = 64,
-             .has_windows = true,
-             .window = 128,
-             .window_period = 2,
-             .rope_theta = 150000,
-             .norm_epsilon = 1e-5f,
-             .stacks = StackOrder::columns_first},
-    HfFamily{.model_type = "ernie4_5_moe",
-             .architecture = "ernie4_5-moe",
-             .rope_theta = 500000,
-             .norm_epsilon = 1e-5f},
-    HfFamily{.model_type = "phi3",
-             .architecture = "phi3",
-             .has_windows = true,
-             .original_context = 4096,
-             .norm_epsilon = 1e-5f},
-    HfFamily{
-        .model_type = "gemma", .architecture = "gemma", .naming = HfNaming::gemma, .head_dim = 256},
-    HfFamily{.model_type = "gemma2",
-             .architecture = "gemma2",
-             .naming = HfNaming::later_gemma,
-             .head_dim = 256,
-             .has_windows = true,
-             .window = 4096,
-             .window_period = 2,
-             .scale_dim = 256},
-    HfFamily{.model_type = "gemma3_text",
-             .architecture = "gemma3",
-             .naming = HfNaming::later_gemma,
-             .n_heads = 8,
-             .n_kv_heads = 4,
-             .head_dim = 256,
-             .vocab_size = 262208,
-             .context_length = 131072,
-             .has_windows = true,
-             .window = 4096,
-             .window_period = 6,
-             .scale_dim = 256,
-             .rope_theta = 1000000,
-             .rope_theta_windowed = 10000},
-    HfFamily{.model_type = "gemma4_text",
-             .architecture = "gemma4",
-             .naming = HfNaming::gemma4,
-             .n_heads = 8,
-             .n_kv_heads = 4,
-             .head_dim = 256,
-             .vocab_size = 262144,
-             .context_length = 131072,
-             .has_windows = true,
-             .window = 512,
-             .window_period = 6,
-             .window_needed = true,
-             .activation = "gelu_pytorch_tanh",
-             .shapes = HfLayerShapes{.per_layer_dim = 256, .has_experts = true}},
-    HfFamily{.model_type = "gemma4_unified_text",
-             .architecture = "gemma4",
-             .naming = HfNaming::gemma4,
-             .n_heads = 8,
-             .n_kv_heads = 4,
-             .head_dim = 256,
-             .vocab_size = 262144,
-             .context_length = 262144,
-             .has_windows = true,
-             .window = 1024,
-             .window_period = 6,
-             .window_needed = true,
-             .activation = "gelu_pytorch_tanh",
-             .shapes = HfLayerShapes{}},
-    HfFamily{.model_type = "deepseek_v2", .architecture = "deepseek2", .latents = kDeepseek},
-    HfFamily{.model_type = "deepseek_v3", .architecture = "deepseek2", .latents = kDeepseek},
-    HfFamily{.model_type = "kimi_k2", .architecture = "deepseek2", .latents = kDeepseek},
-    HfFamily{.model_type = "minicpm3",
-             .architecture = "minicpm3",
-             .norm_epsilon = 1e-5f,
-             .latents = kMiniCpm3,
-             .names_factors = true},
-    HfFamily{.model_type = "lfm2",
-             .architecture = "lfm2",
-             .n_heads = 32,
-             .n_kv_heads = 8,
-             .vocab_size = 65536,
-             .context_length = 128000,
-             .rope_theta = 1000000,
-             .norm_epsilon = 1e-5f,
-             .epsilon_key = "norm_eps",
-             .convolves = true,
-             .without_effect = "block_"},
-    HfFamily{.model_type = "eurobert", .architecture = "eurobert"},
-    HfFamily{.model_type = "bert", .architecture = "bert", .naming = HfNaming::bert},
-    HfFamily{.model_type = "roberta", .architecture = "bert", .naming = HfNaming::bert},
-    HfFamily{.model_type = "xlm-roberta", .architecture = "bert", .naming = HfNaming::bert},
-    HfFamily{.model_type = "camembert", .architecture = "bert", .naming = HfNaming::bert},
-    HfFamily{
-        .model_type = "nomic_bert", .architecture = "nomic-bert", .naming = HfNaming::nomic_bert},
-    HfFamily{
-        .model_type = "modernbert", .architecture = "modern-bert", .naming = HfNaming::modern_bert},
-    HfFamily{.model_type = "whisper", .architecture = "whisper", .naming = HfNaming::whisper},
-};
-
-// Models that read images: the text model's keys are in the object `text_config`, whose model_type is
-// this one where it does not say. Positions in three dimensions (`mrope_section`) are plain ones for text.
-struct ImageFamily {
-  std::string_view model_type, of_text;
-  bool may_be_flat = false;  // the first files had all keys side by side
-};
-constexpr ImageFamily kWithImages[] = {
-    {"aya_vision", "cohere2"},
-    {"cohere2_vision", "cohere2"},
-    {"gemma3", "gemma3_text"},
-    {"gemma4", "gemma4_text"},
-    {"gemma4_unified", "gemma4_unified_text"},
-    {"glm46v", "glm4v_text"},
-    {"glm4v", "glm4v_text"},
-    {"glm4v_moe", "glm4v_moe_text"},
-    {"idefics3", "llama"},
-    {"internvl", "qwen2"},
-    {"llava", "llama"},
-    {"llava_next", "llama"},
-    {"llava_onevision", "qwen2"},
-    {"mistral3", "mistral"},
-    {"qwen2_5_vl", "qwen2_5_vl_text", true},
-    {"qwen2_vl", "qwen2_vl_text", true},
-    {"qwen3_vl", "qwen3_vl_text"},
-    {"qwen3_vl_moe", "qwen3_vl_moe_text"},
-    {"smolvlm", "llama"},
-};
-
-const HfFamily* find_hf_family(std::string_view model_type) {
-  for (const HfFamily& family : kHfFamilies)
-    if (family.model_type == model_type) return &family;
-  return nullptr;
-}
 
 // Keys of computations that these families do not have. A file may have them with a value that changes
 // nothing; any other is refused.
@@ -753,9 +413,9 @@ constexpr uint32_t kMostLayers = 10000;
 
 std::string known_model_types() {
   std::string names;
-  for (const HfFamily& family : kHfFamilies)
+  for (const HfFamily& family : hf_families())
     names += (names.empty() ? "" : ", ") + std::string(family.model_type);
-  for (const ImageFamily& family : kWithImages) names += ", " + std::string(family.model_type);
+  for (const ImageFamily& family : image_families()) names += ", " + std::string(family.model_type);
   return names;
 }
 
@@ -765,7 +425,7 @@ HfConfig read_hf_config(const JsonValue& json, const std::string& where) {
   if (!whole_type) whole.refuse_missing("model_type");
   std::optional<ConfigObject> text;
   std::string model_type = *whole_type;
-  for (const ImageFamily& with_images : kWithImages) {
+  for (const ImageFamily& with_images : image_families()) {
     if (*whole_type != with_images.model_type) continue;
     model_type = with_images.of_text;
     text = whole.object("text_config");
