@@ -562,9 +562,13 @@ void Model::compile() {
 
 // What positions do to keys must be a rotation, and only to keys: not so where
 // they have a vector, and where a text's cache is a state or belongs to audio.
+// Rows of a convolution would have inputs before them that are not theirs.
 void Model::compile_rotations(const ForwardMemory& memory, const StepMemory& step) {
+  const auto must_read = [](const GroupShape& group) {
+    return group.has_states() || std::holds_alternative<InputCache>(group.kind);
+  };
   if (arch_.audio || weights_->tensors().contains("position_embedding.weight") ||
-      std::ranges::any_of(groups_, &GroupShape::has_states))
+      std::ranges::any_of(groups_, must_read))
     return;
   for (const OwnedBuffer& frequencies : frequencies_)
     turns_.emplace_back(device_, 2 * frequencies.get().size, "constants");

@@ -93,7 +93,7 @@ def test_windows_that_lost_what_they_would_see_are_read_again(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize(
-    "change", ["another end", "another begin", "longer", "adapters of none", "same"]
+    "change", ["another end", "another begin", "longer", "an end cut off", "same"]
 )
 def test_a_text_that_is_not_the_one_before_reads_its_prompt(model_case: Cases, change: str) -> None:
     case = model_case("llama-gqa")
@@ -105,7 +105,7 @@ def test_a_text_that_is_not_the_one_before_reads_its_prompt(model_case: Cases, c
             "another end": [*text[:20], *text[220:-1], 5],
             "another begin": [*text[:20], 7, *text[220:]],
             "longer": text[:512],
-            "adapters of none": text[1:300],
+            "an end cut off": text[1:300],
             "same": text[:1],
         }[change]
         after = start(model, prompt, 4, goes_on_from=before)
@@ -250,9 +250,10 @@ def test_cancelled_and_forgotten_texts_leave_nothing(model_case: Cases) -> None:
         assert model._native.wait_until_idle(timeout_ms=60_000)
 
 
-def test_a_norm_behind_the_rotation_is_read_again(tmp_path: Path) -> None:
-    """Hunyuan's keys are no rotation of what has no position."""
-    path = dense_golden.write(tmp_path / "model", dense_golden.load("hunyuan"))
+@pytest.mark.parametrize("family", ["hunyuan", "lfm2"])
+def test_what_does_not_turn_is_read_again(tmp_path: Path, family: str) -> None:
+    """Hunyuan has a norm behind the rotation, LFM2 convolutions of what went before."""
+    path = dense_golden.write(tmp_path / "model", dense_golden.load(family))
     with akunu.load(path, context=256, threads=1) as model:
         tokens = [1 + 7 * i % 50 for i in range(256)]
         again = shifted(model, tokens, 10, 100, 5)
