@@ -157,3 +157,19 @@ def test_what_makes_no_sense_is_refused_by_name(folder: Path, case: str) -> None
     with pytest.raises((ModelFormatError, UnsupportedModelError)) as refusal:
         akunu.load(folder)
     assert message in str(refusal.value)
+
+
+def test_prefixes_on_the_disk_change_no_text(folder: Path, tmp_path: Path) -> None:
+    shared = TOKENS[:300]
+    with akunu.load(folder, context=768, prefix_cache=False) as cold:
+        expected = [
+            finished(start(cold, [*shared[:n], 3, *TOKENS[40:60]], 8)) for n in (300, 270, 256)
+        ]
+    options = {"context": 768, "cache_dir": tmp_path / "cache"}
+    with akunu.load(folder, **options) as first:
+        finished(start(first, [*shared, 9], 1))
+    for n, text in zip((300, 270, 256), expected, strict=True):
+        with akunu.load(folder, **options) as again:
+            generation = start(again, [*shared[:n], 3, *TOKENS[40:60]], 8)
+            assert finished(generation) == text
+            assert generation.cached_tokens >= 256, again.notes
