@@ -24,7 +24,7 @@ from akunu.making.importance import ImportanceMatrix
 
 pytestmark = pytest.mark.oracle
 
-FEW = TOKENS[:24]  # so that some experts are never chosen
+FEW = TOKENS[:6]  # so that some experts are never chosen
 
 # What an expert's down projection is given: (module, weight of gate and up, bias, rows).
 _HIDDEN = {
@@ -96,7 +96,8 @@ def test_a_longer_text_adds_to_what_was_seen(case: Case) -> None:
     once = observer.squares
     observer.add(list(FEW))
     for name, (sums, rows) in observer.squares.items():
-        np.testing.assert_array_equal(sums, 2 * once[name][0])
+        # Sums in double; of rows that are added to others, each addition rounds anew.
+        np.testing.assert_allclose(sums, 2 * once[name][0], rtol=2 * len(FEW) * 2.0**-53)
         np.testing.assert_array_equal(rows, 2 * once[name][1])
 
 
